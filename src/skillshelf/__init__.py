@@ -1,0 +1,70 @@
+"""A shelf of skills for Python agents.
+
+    from skillshelf import Shelf
+
+    shelf = Shelf.open(".")                          # the workspace's skills, the user's, the bundled ones
+    system_prompt += shelf.listing().text            # what the model always sees
+    with shelf.turn() as turn:                       # one user message to its final answer
+        turn.load("pdf")                             # a skill's instructions, when it asks for them
+        turn.load("pdf", "forms.md")                 # one of its references
+    shelf.reload()                                   # what changed on disk, as a Delta
+
+Code skills are subclasses of BaseSkill with methods marked @tool; SkillDiscoverySkill gives the model its tools.
+"""
+
+from skillshelf.catalog import Catalog
+from skillshelf.descriptor import Activation, Delta, Diagnostic, SkillDescriptor
+from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import (
+    AmbiguousReferenceError,
+    InvalidSkillError,
+    MissingExtraError,
+    PolicyError,
+    ReferenceNotAllowedError,
+    ReferenceNotFoundError,
+    ReferenceUnreadableError,
+    SkillError,
+    SkillNotFoundError,
+    SkillUnreadableError,
+    SourceError,
+    ToolArgumentError,
+)
+from skillshelf.listing import Listing
+from skillshelf.search import Match
+from skillshelf.shelf import Shelf
+from skillshelf.skill import BaseSkill, Tool, tool
+from skillshelf.sources import DirectorySource, MemorySource, PackageSource
+from skillshelf.turn import Loaded, Turn
+
+__all__ = [
+    "Activation",
+    "AmbiguousReferenceError",
+    "BaseSkill",
+    "Catalog",
+    "Delta",
+    "Diagnostic",
+    "DirectorySource",
+    "InvalidSkillError",
+    "Listing",
+    "Loaded",
+    "Match",
+    "MemorySource",
+    "MissingExtraError",
+    "PackageSource",
+    "PolicyError",
+    "ReferenceNotAllowedError",
+    "ReferenceNotFoundError",
+    "ReferenceUnreadableError",
+    "Shelf",
+    "SkillDescriptor",
+    "SkillDiscoverySkill",
+    "SkillError",
+    "SkillNotFoundError",
+    "SkillUnreadableError",
+    "SourceError",
+    "Tool",
+    "ToolArgumentError",
+    "Turn",
+    "tool",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,204 @@
+"""An immutable snapshot of what is on the shelf: precedence settled, shadowed skills and diagnostics at hand.
+
+A reload of one file among a hundred thousand must not copy a hundred thousand entries, and readers must never see a
+half-made catalog. So the tables are split into shards that snapshots share; a new snapshot copies only the shards it
+changes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from skillshelf.descriptor import Delta, Diagnostic, SkillDescriptor
+from skillshelf.errors import SkillNotFoundError
+from skillshelf.names import closest, skeleton
+
+T = TypeVar("T")
+_SHARDS = 256
+
+
+class Shards(Generic[T]):
+    """A persistent mapping: `changed` gives a new one and shares what did not change."""
+
+    __slots__ = ("_tables",)
+
+    def __init__(self, tables: tuple[dict[Any, T], ...] = ({},) * _SHARDS) -> None:
+        self._tables = tables
+
+    def get(self, key: Any) -> T | None:
+        return self._tables[hash(key) % _SHARDS].get(key)
+
+    def changed(self, entries: Mapping[Any, T | None]) -> "Shards[T]":
+        """With these entries; None removes one."""
+        tables = list(self._tables)
+        copied: set[int] = set()
+        for key, value in entries.items():
+            shard = hash(key) % _SHARDS
+            if shard not in copied:
+                tables[shard] = tables[shard].copy()
+                copied.add(shard)
+            if value is None:
+                tables[shard].pop(key, None)
+            else:
+                tables[shard][key] = value
+        return Shards(tuple(tables))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tables))
+
+    def items(self) -> Iterator[tuple[Any, T]]:
+        for table in self._tables:
+            yield from table.items()
+
+
+class Place(NamedTuple):
+    """Where a skill was found. Places sort by precedence: earlier sources first, then the less deep folder."""
+
+    source: int
+    depth: int
+    key: str
+
+
+class Candidate(NamedTuple):
+    place: Place
+    descriptor: SkillDescriptor
+
+
+class Catalog(Mapping[str, SkillDescriptor]):
+    """The skills by name. `catalog["pdf"]`, or `catalog["pdf@user"]` for one that another of its name comes before."""
+
+    def __init__(
+        self,
+        names: Shards[tuple[Candidate, ...]] | None = None,
+        notes: Shards[tuple[Diagnostic, ...]] | None = None,
+        generation: int = 0,
+    ) -> None:
+        self._names: Shards[tuple[Candidate, ...]] = names or Shards()
+        self._notes: Shards[tuple[Diagnostic, ...]] = notes or Shards()
+        self.generation = generation
+        """Counts the changes; equal generations of one shelf are the same catalog."""
+
+    def find(self, name: str) -> Candidate:
+        """The skill and its place. Raises SkillNotFoundError with the closest names."""
+        candidates = self._names.get(name)
+        if candidates:
+            return candidates[0]
+        bare, _, where = name.rpartition("@")
+        for candidate in self._names.get(bare) or ():
+            source = candidate.descriptor.source
+            if where == source or where == f"{source}:{candidate.place.key}":
+                return candidate
+        raise SkillNotFoundError(name, closest(name, self))
+
+    def __getitem__(self, name: str) -> SkillDescriptor:
+        return self.find(name).descriptor
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self.find(name).descriptor
+        except SkillNotFoundError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (self._names.get(name) is not None or self._qualified(name))
+
+    def _qualified(self, name: str) -> bool:
+        bare, _, where = name.rpartition("@")
+        return any(
+            where in (one.descriptor.source, f"{one.descriptor.source}:{one.place.key}")
+            for one in self._names.get(bare) or ()
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sorted)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @cached_property
+    def _sorted(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, _ in self._names.items()))
+
+    @cached_property
+    def shadowed(self) -> tuple[SkillDescriptor, ...]:
+        """Skills that another of the same name comes before."""
+        return tuple(one.descriptor for _, candidates in sorted(self._names.items()) for one in candidates[1:])
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Everything there is to say about the files, sorted by place."""
+        found = [note for _, notes in self._notes.items() for note in notes]
+        found += self._collisions()
+        return tuple(sorted(found, key=lambda note: (note.path, note.line, note.code, note.message)))
+
+    def _collisions(self) -> Iterator[Diagnostic]:
+        looks: dict[str, str] = {}
+        for name in self:
+            first, *rest = self._names.get(name) or ()
+            for other in rest:
+                yield _shadow(first.descriptor, other)
+            twin = looks.setdefault(skeleton(name), name)
+            if twin != name:
+                yield Diagnostic(
+                    "warning",
+                    "name-twin",
+                    f"the name {name!r} looks like {twin!r}, another skill's",
+                    first.descriptor.location,
+                    fix="rename one of them",
+                )
+
+    def apply(
+        self, changes: Iterable[tuple[Place, SkillDescriptor | None, SkillDescriptor | None, tuple[Diagnostic, ...]]]
+    ) -> tuple["Catalog", Delta]:
+        """The next snapshot, from (place, descriptor before, descriptor now, diagnostics now) of what changed."""
+        settled: dict[str, tuple[Candidate, ...] | None] = {}
+        notes: dict[Place, tuple[Diagnostic, ...] | None] = {}
+        touched: set[Place] = set()
+        for place, before, now, diagnostics in changes:
+            touched.add(place)
+            if diagnostics or self._notes.get(place):
+                notes[place] = diagnostics or None
+            if before:
+                others = settled[before.name] if before.name in settled else self._names.get(before.name)
+                settled[before.name] = tuple([one for one in others or () if one.place != place]) or None
+            if now:
+                others = settled[now.name] if now.name in settled else self._names.get(now.name)
+                added = Candidate(place, now)
+                settled[now.name] = tuple(sorted((*others, added), key=_precedence)) if others else (added,)
+        said = tuple(note for found in notes.values() for note in found or ())
+        delta = self._delta(settled, touched, said)
+        if not settled and not notes:
+            return self, delta
+        return Catalog(self._names.changed(settled), self._notes.changed(notes), self.generation + 1), delta
+
+    def _delta(
+        self, settled: Mapping[str, tuple[Candidate, ...] | None], touched: set[Place], said: tuple[Diagnostic, ...]
+    ) -> Delta:
+        added, changed, removed = [], [], []
+        for name, now in settled.items():
+            before = self._names.get(name)
+            if now and not before:
+                added.append(name)
+            elif before and not now:
+                removed.append(name)
+            elif now and before and (now[0] != before[0] or now[0].place in touched):
+                changed.append(name)
+        return Delta(tuple(sorted(added)), tuple(sorted(changed)), tuple(sorted(removed)), said)
+
+
+def _precedence(candidate: Candidate) -> Place:
+    return candidate.place
+
+
+def _shadow(first: SkillDescriptor, other: Candidate) -> Diagnostic:
+    hidden = other.descriptor
+    copy = first.description == hidden.description and first.size == hidden.size
+    reach = hidden.qualified if hidden.source != first.source else f"{hidden.qualified}:{other.place.key}"
+    what = "a copy of a skill" if copy else "a skill"
+    return Diagnostic(
+        "info" if copy else "warning",
+        "shadowed",
+        f"{what} that {first.source!r} has already, {hidden.name!r}; reach it as {reach!r}",
+        hidden.location,
+        fix="rename or remove one of them",
+    )

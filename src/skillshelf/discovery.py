@@ -1,0 +1,76 @@
+"""find-skills: the tools through which a model looks for skills and loads them."""
+
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.errors import SkillNotFoundError
+from skillshelf.skill import BaseSkill, tool
+from skillshelf.turn import Turn, current_turn
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
+
+_PAGE = 100
+
+
+class SkillDiscoverySkill(BaseSkill):
+    """Inside `with shelf.turn():` the tools share that turn's cache; outside, each call is a turn of its own."""
+
+    name = "find-skills"
+    description = "Find skills and load their instructions and references."
+    disclosure = "manual"  # the listing says how to use these tools, and the tools describe themselves
+    instructions = """
+    Search for a skill with `search_skills`, then load it with `load_skill_instructions`. A skill's references are
+    files of further guidance: load one only when the task needs it, by the name the skill gives.
+    """
+
+    def __init__(self, shelf: "Shelf") -> None:
+        self.shelf = shelf
+
+    @tool
+    def list_skills(self, offset: int = 0) -> dict[str, Any]:
+        """Name every skill on the shelf, with its description and references.
+
+        Args:
+            offset: Where to go on when an earlier answer gave a next_offset.
+        """
+        skills = [skill for skill in self.shelf.catalog.values() if skill.disclosure != "manual"]
+        page: dict[str, Any] = {
+            "skills": [_card(skill) for skill in skills[offset : offset + _PAGE]],
+            "total": len(skills),
+        }
+        if offset + _PAGE < len(skills):
+            page["next_offset"] = offset + _PAGE
+        return page
+
+    @tool
+    def search_skills(self, query: str) -> dict[str, Any]:
+        """Find the skills that fit a task, best first.
+
+        Args:
+            query: What the task is about, in a few words.
+        """
+        return {"skills": [_card(match.descriptor) for match in self.shelf.search(query)]}
+
+    @tool
+    def load_skill_instructions(self, skill_name: str, reference: str = "", offset: int = 0) -> str:
+        """Load a skill's instructions, or one of its references.
+
+        Args:
+            skill_name: The skill's name as listed.
+            reference: A reference of that skill as listed; leave it out for the instructions and the references' names.
+            offset: Where to go on in a long reference, as an earlier answer said.
+        """
+        turn = self._turn()
+        skill = turn.shelf.catalog.get(skill_name)
+        if skill is not None and skill.disclosure == "manual":
+            raise SkillNotFoundError(skill_name)
+        return str(turn.load(skill_name, reference, offset=offset))
+
+    def _turn(self) -> Turn:
+        turn = current_turn.get()
+        return turn if turn is not None and turn.shelf is self.shelf else self.shelf.turn()
+
+
+def _card(skill: SkillDescriptor) -> dict[str, Any]:
+    return {"name": skill.name, "description": skill.description, "references": list(skill.references)}

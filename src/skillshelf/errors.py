@@ -1,0 +1,106 @@
+"""Everything skillshelf raises on purpose.
+
+    SkillError
+    ├── InvalidSkillError            a skill that breaks the rules (also a ValueError)
+    ├── SkillNotFoundError           no skill of that name; carries the closest names (also a LookupError)
+    ├── SkillUnreadableError         the skill is known, but its file cannot be read as one right now
+    ├── ReferenceNotAllowedError     not on the skill's list, or not a plain file inside the skill's folder
+    │   └── AmbiguousReferenceError  a bare file name that several listed references share
+    ├── ReferenceNotFoundError       on the list, but gone (also a LookupError)
+    ├── ReferenceUnreadableError     on the list and there, but the read failed or the offset is wrong
+    ├── PolicyError                  a raw skill without a policy, or a tool the policy does not let through
+    ├── ToolArgumentError            a call whose arguments the tool does not take (also a TypeError)
+    ├── SourceError                  a place to look for skills that is none
+    └── MissingExtraError            an optional library is not installed (also an ImportError)
+
+Messages are written for whoever must act on them, which is often a model: they say what was asked, why not, and what
+would be right. They never hold a path outside the skill.
+"""
+
+from collections.abc import Sequence
+
+_SHOWN = 20
+
+
+def _some(items: Sequence[str]) -> str:
+    """A list for a message: never so long that it crowds out the sentence around it."""
+    shown = ", ".join(repr(item) for item in items[:_SHOWN])
+    return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown
+
+
+def _clip(asked: str) -> str:
+    """What was asked, quoted; an over-long request is not echoed back whole."""
+    return repr(asked) if len(asked) <= 200 else f"{asked[:200]!r}… ({len(asked)} characters)"
+
+
+class SkillError(Exception):
+    """The root of the tree: catch this to catch all of them."""
+
+
+class InvalidSkillError(SkillError, ValueError):
+    """A skill that breaks the rules."""
+
+
+class SkillNotFoundError(SkillError, LookupError):
+    def __init__(self, name: str, closest: Sequence[str] = ()) -> None:
+        self.name, self.closest = name, tuple(closest)
+        hint = f" Did you mean {_some(self.closest)}?" if closest else " list_skills() names them all."
+        super().__init__(f"There is no skill named {_clip(name)}.{hint}")
+
+
+class SkillUnreadableError(SkillError):
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"The instructions of skill {name!r} cannot be read: {reason}")
+
+
+class ReferenceNotAllowedError(SkillError):
+    def __init__(
+        self, skill: str, reference: str, allowed: Sequence[str], reason: str = "it is not on the skill's list"
+    ) -> None:
+        self.skill, self.reference, self.allowed, self.reason = skill, reference, tuple(allowed), reason
+        legal = f"Listed references: {_some(self.allowed)}." if allowed else "This skill has no references."
+        super().__init__(f"Skill {skill!r} does not offer the reference {_clip(reference)}: {reason}. {legal}")
+
+
+class AmbiguousReferenceError(ReferenceNotAllowedError):
+    def __init__(self, skill: str, reference: str, candidates: Sequence[str]) -> None:
+        self.candidates = tuple(candidates)
+        super().__init__(
+            skill, reference, candidates, "several listed references have that file name; give the whole path"
+        )
+
+
+class ReferenceNotFoundError(SkillError, LookupError):
+    def __init__(self, skill: str, reference: str, listed: Sequence[str]) -> None:
+        self.skill, self.reference, self.listed = skill, reference, tuple(listed)
+        super().__init__(
+            f"Skill {skill!r} lists the reference {reference!r}, but the file is gone. "
+            f"Listed references: {_some(self.listed)}."
+        )
+
+
+class ReferenceUnreadableError(SkillError):
+    def __init__(self, skill: str, reference: str, reason: str) -> None:
+        self.skill, self.reference, self.reason = skill, reference, reason
+        super().__init__(f"The reference {reference!r} of skill {skill!r} cannot be read: {reason}.")
+
+
+class PolicyError(SkillError):
+    """A raw skill without a policy, or a tool the policy does not let through."""
+
+
+class ToolArgumentError(SkillError, TypeError):
+    def __init__(self, tool: str, reason: str) -> None:
+        self.tool, self.reason = tool, reason
+        super().__init__(f"Tool {tool!r} cannot take these arguments: {reason}.")
+
+
+class SourceError(SkillError):
+    """A place to look for skills that is none."""
+
+
+class MissingExtraError(SkillError, ImportError):
+    def __init__(self, what: str, extra: str) -> None:
+        self.what, self.extra = what, extra
+        super().__init__(f"{what} needs an optional library. Install it with: pip install 'skillshelf[{extra}]'")

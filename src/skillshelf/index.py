@@ -1,0 +1,182 @@
+"""The scan cache: what a directory source knew when it last looked, so that the next start only has to stat.
+
+One file for each root, outside the workspace, replaced atomically. It is never trusted further than its checksum and
+the stamps in it: a file that is cut short or garbled is set aside, one of a newer version is left alone, and what
+changed on disk since is read again. Losing it costs time, nothing else.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import astuple
+from typing import Any
+
+from skillshelf import places
+from skillshelf.descriptor import Diagnostic, FrozenMap, descriptor_of, freeze, thaw
+from skillshelf.sources.base import Found
+from skillshelf.sources.state import Folder, Skill, State
+
+VERSION = 1
+# Below this many folders a walk takes a few milliseconds, and a file to keep is not worth it.
+LEAST_FOLDERS = 500
+
+
+def load(root: str, source: str) -> State | None:
+    """What was known of this root, or None."""
+    path = _path(root)
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            header, _, payload = file.read().partition(b"\n")
+    except OSError:
+        return None
+    try:
+        version, checksum = map(int, header.split())
+        if version > VERSION:
+            return None
+        if version == VERSION and checksum == zlib.crc32(payload):
+            return _state(json.loads(payload), root, source)
+    except (ValueError, TypeError, KeyError, IndexError):
+        pass
+    # Set aside, not lost: somebody may want to know what happened to it.
+    with suppress(OSError):
+        os.replace(path, path + ".bad")
+    return None
+
+
+def save(root: str, state: State) -> Diagnostic | None:
+    """Keep what is known; a note where that was not possible."""
+    path = _path(root)
+    if path is None or len(state.folders) + len(state.skills) < LEAST_FOLDERS or _is_newer(path):
+        return None
+    payload = json.dumps(_plain(state), separators=(",", ":")).encode()
+    scratch = f"{path}.{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(b"%d %d\n" % (VERSION, zlib.crc32(payload)) + payload)
+        os.replace(scratch, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(scratch)
+        return Diagnostic(
+            "info",
+            "index-unwritable",
+            f"the scan cache cannot be written: {error.strerror}",
+            fix="give XDG_CACHE_HOME a folder that can be written",
+        )
+    return None
+
+
+def _path(root: str) -> str | None:
+    home = places.cache_home()
+    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
+    return os.path.join(home, "index", name + ".json") if home else None
+
+
+def _is_newer(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return int(file.readline(64).split()[0]) > VERSION
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+class _Table:
+    """Values that many skills share, written once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._at: dict[Any, int] = {}
+
+    def index(self, value: Any) -> int:
+        at = self._at.setdefault(value, len(self.rows))
+        if at == len(self.rows):
+            self.rows.append(thaw(value))
+        return at
+
+
+def _plain(state: State) -> dict[str, Any]:
+    names, rests = _Table(), _Table()
+    skills = [_skill_row(key, skill, names, rests) for key, skill in state.skills.items()]
+    return {
+        "skills": skills,
+        "names": names.rows,
+        "rests": rests.rows,
+        "folders": [[key, 0 if folder.fresh else folder.stamp] for key, folder in state.folders.items()],
+        "links": list(state.links),
+        "notes": [[key, _note_rows(found.diagnostics)] for key, found in state.notes.items()],
+        "ignore": state.ignore_stamp,
+    }
+
+
+def _skill_row(key: str, skill: Skill, names: _Table, rests: _Table) -> list[Any]:
+    found, card = skill.found, skill.found.descriptor
+    # A fresh or broken file is read again at the next start: a stamp of 0 never fits.
+    stamp = 0 if skill.fresh or any(note.code == "kept-last-good" for note in found.diagnostics) else skill.stamp
+    row: list[Any] = [key, skill.file, stamp, names.index(skill.folders), _note_rows(found.diagnostics)]
+    if card:
+        rest = (
+            card.license,
+            card.compatibility,
+            card.allowed_tools,
+            card.metadata,
+            card.disclosure,
+            card.user_invocable,
+            card.arguments,
+            card.argument_hint,
+            card.fields,
+        )
+        row += card.name, card.description, names.index(card.references), card.size, rests.index(rest)
+    return row
+
+
+def _note_rows(notes: Iterable[Diagnostic]) -> list[list[Any]] | int:
+    return [list(astuple(note)) for note in notes] or 0
+
+
+def _state(plain: dict[str, Any], root: str, source: str) -> State:
+    names = [tuple(row) for row in plain["names"]]
+    rests = [_rest(row) for row in plain["rests"]]
+    skills: dict[str, Skill] = {}
+    for key, file, stamp, folders, notes, *card in plain["skills"]:
+        descriptor = None
+        if card:
+            name, description, references, size, rest = card
+            location = f"{root}/{key}/{file}" if key else f"{root}/{file}"
+            descriptor = descriptor_of(
+                name, description, "standard", (), names[references], source, location, size, *rests[rest]
+            )
+        skills[key] = Skill(Found(descriptor, _notes(notes) if notes else ()), file, names[folders], stamp, False)
+    folders_known = {key: Folder(stamp, False, set()) for key, stamp in plain["folders"]}
+    for key in (*skills, *folders_known):
+        parent, _, child = key.rpartition("/")
+        if key and parent in folders_known:
+            folders_known[parent].children.add(child)
+    known = {key: Found(None, _notes(notes)) for key, notes in plain["notes"]}
+    return State(skills, folders_known, dict.fromkeys(plain["links"]), known, plain["ignore"])
+
+
+def _rest(row: list[Any]) -> tuple[Any, ...]:
+    license, compatibility, allowed_tools, metadata, disclosure, user_invocable, arguments, argument_hint, fields = row
+    return (
+        license,
+        compatibility,
+        tuple(allowed_tools),
+        FrozenMap(freeze(metadata)),
+        disclosure,
+        user_invocable,
+        tuple(arguments),
+        argument_hint,
+        FrozenMap(freeze(fields)),
+    )
+
+
+def _notes(rows: list[list[Any]]) -> tuple[Diagnostic, ...]:
+    return tuple(Diagnostic(*row) for row in rows)

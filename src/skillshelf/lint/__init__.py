@@ -1,0 +1,1 @@
+"""Checks an author can run: faults as diagnostics."""

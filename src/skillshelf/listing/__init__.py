@@ -1,0 +1,6 @@
+"""The Available Skills section: what the model always sees of the shelf."""
+
+from skillshelf.listing.choose import DEFAULT_BUDGET, Listing, Shortened, make_listing
+from skillshelf.listing.markup import Entry, parse, to_xml
+
+__all__ = ["DEFAULT_BUDGET", "Entry", "Listing", "Shortened", "make_listing", "parse", "to_xml"]

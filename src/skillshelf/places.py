@@ -1,0 +1,25 @@
+"""Where skillshelf keeps things of its own, outside any workspace."""
+
+import os
+import sys
+
+
+def cache_home() -> str | None:
+    """The folder for what can be made again; None where this user has none."""
+    return _home("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches")
+
+
+def user_skill_folders() -> list[str]:
+    """Where a user keeps skills for every workspace, first come first."""
+    config = _home("XDG_CONFIG_HOME", "~/.config", "~/Library/Application Support")
+    folders = [os.path.join(config, "skills")] if config else []
+    return folders + [
+        path for path in map(os.path.expanduser, ("~/.agents/skills", "~/.claude/skills")) if os.path.isabs(path)
+    ]
+
+
+def _home(variable: str, usual: str, mac: str) -> str | None:
+    base = os.environ.get(variable, "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser(mac if sys.platform == "darwin" else usual)
+    return os.path.join(base, "skillshelf") if os.path.isabs(base) else None

@@ -1,0 +1,140 @@
+"""The shelf: sources and the current catalog. The one thing that changes."""
+
+import gc
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+from skillshelf import places
+from skillshelf.catalog import Catalog, Place
+from skillshelf.descriptor import Delta, SkillDescriptor
+from skillshelf.listing import DEFAULT_BUDGET, Listing, make_listing
+from skillshelf.search import Match, search
+from skillshelf.skill import BaseSkill, Tool
+from skillshelf.sources.base import Source
+from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources.package import ObjectSource, PackageSource
+from skillshelf.tokens import Counter, estimate
+from skillshelf.turn import Turn
+
+if TYPE_CHECKING:
+    from skillshelf.watch import Watch
+
+_SHELVES: "weakref.WeakSet[Shelf]" = weakref.WeakSet()
+
+
+class Shelf:
+    """File skills and code skills in one place.
+
+    Sources come in order of precedence. Reading needs no lock: `catalog` is an immutable snapshot that a reload swaps
+    at once.
+    """
+
+    def __init__(self, sources: Sequence[Source], *, counter: Counter = estimate) -> None:
+        self.sources = tuple(sources)
+        self.counter = counter
+        self._catalog = Catalog()
+        self._known: dict[Place, SkillDescriptor | None] = {}
+        self._lock = threading.RLock()
+        self._listing: dict[tuple[str, int], tuple[int, Listing]] = {}
+        _SHELVES.add(self)
+        with _collecting_later():
+            self.reload()
+
+    @classmethod
+    def open(
+        cls, root: str | os.PathLike[str] = ".", *, skills: Sequence[BaseSkill] = (), counter: Counter = estimate
+    ) -> "Shelf":
+        """The skills of a workspace: the program's own, then the project's, the user's, and the bundled ones."""
+        project = DirectorySource(root, "project")
+        sources: list[Source] = [ObjectSource(skills)] if skills else []
+        sources.append(project)
+        for folder in places.user_skill_folders():
+            if os.path.isdir(folder) and not (os.path.realpath(folder) + "/").startswith(project.root + "/"):
+                sources.append(DirectorySource(folder, "user"))
+        sources.append(PackageSource("skillshelf.bundled", name="bundled"))
+        return cls(sources, counter=counter)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._catalog
+
+    def reload(self, changed: Iterable[str | os.PathLike[str]] | None = None) -> Delta:
+        """Bring the catalog up to date. `changed`: paths the caller knows to have changed; without it, all is checked.
+
+        Only what changed is read. A file that is broken now keeps its last good version.
+        """
+        paths = None if changed is None else [os.path.abspath(path) for path in changed]
+        with self._lock:
+            changes = []
+            for rank, source in enumerate(self.sources):
+                for key, found in source.refresh(paths).items():
+                    place = Place(rank, key.count("/") + bool(key), key)
+                    before = self._known.get(place)
+                    now = found.descriptor if found else None
+                    changes.append((place, before, now, found.diagnostics if found else ()))
+                    if found:
+                        self._known[place] = now
+                    else:
+                        self._known.pop(place, None)
+            catalog, delta = self._catalog.apply(changes)
+            self._catalog = catalog
+            return delta
+
+    def listing(self, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET) -> Listing:
+        """The Available Skills section: byte-identical until a reload changes something."""
+        catalog = self._catalog
+        cached = self._listing.get((disclosure, budget))
+        if cached and cached[0] == catalog.generation:
+            return cached[1]
+        listing = make_listing(catalog, disclosure, budget, self.counter, lambda skill: self.instructions(skill.name))
+        self._listing[disclosure, budget] = (catalog.generation, listing)
+        return listing
+
+    def search(self, query: str, limit: int = 5) -> list[Match]:
+        """The skills that fit a query in words, best first."""
+        return search(self._catalog, query, limit)
+
+    def turn(self) -> Turn:
+        """A turn: one user message to its final answer. Opening it sweeps for what changed on disk."""
+        self.reload()
+        return Turn(self)
+
+    def instructions(self, name: str) -> str:
+        """A skill's instructions as they are on disk now. A turn's `load` is the cached and recorded way."""
+        place, descriptor = self._catalog.find(name)
+        return self.sources[place.source].instructions(place.key, descriptor)
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of the code skills that were given to this shelf, under their policies."""
+        return tuple(tool for source in self.sources if isinstance(source, ObjectSource) for tool in source.tools())
+
+    def watch(self, on_change: Callable[[Delta], None] | None = None) -> "Watch":
+        """Reload by itself when files change, until the watch is closed. Needs the extra `watch`."""
+        from skillshelf.watch import Watch
+
+        return Watch(self, on_change)
+
+
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """A garbage collection amid a hundred thousand new objects finds nothing and walks them all, time and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _renew_locks() -> None:
+    """A fork while another thread reloads would leave the child a lock that nobody releases."""
+    for shelf in _SHELVES:
+        shelf._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)

@@ -1,0 +1,139 @@
+"""Code skills: a class whose typed methods are tools, and its descriptor.
+
+    class RagSkill(BaseSkill):
+        name = "agentic-rag"
+        description = "Answers questions from the graph. Use when ..."
+        instructions = "Call `ask`. For Azure settings load the reference 'azure_search_config.md'."
+        references = ("references/azure_search_config.md",)
+
+        def __init__(self, graph: Graph) -> None: ...
+
+        @tool
+        async def ask(self, question: str, limit: int = 5) -> list[str]:
+            "Passages that answer a question."
+
+It lives in a subpackage of its own: `skill.py` beside `references/`.
+"""
+
+import copy
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, get_args
+
+from skillshelf.descriptor import Category, Disclosure, SkillDescriptor
+from skillshelf.errors import InvalidSkillError, PolicyError
+from skillshelf.tools import Permission, Tool, ToolMethod, tool, tool_methods
+
+__all__ = ["BaseSkill", "Permission", "Tool", "tool"]
+
+_NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_MAX_DESCRIPTION = 1024
+
+
+class BaseSkill:
+    """What a code skill extends. The constructor is the subclass's own."""
+
+    name: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    instructions: ClassVar[str] = ""
+    category: ClassVar[Category] = "standard"
+    references: ClassVar[tuple[str, ...]] = ()
+    """Paths below the skill's folder, or from the top package on (`my_skills/agentic_rag/references/a.md`)."""
+    disclosure: ClassVar[Disclosure] = "auto"
+
+    # On the class, so that a subclass need not call super().__init__().
+    _policy: Mapping[str, Permission] | None = None
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        written = vars(cls).get("instructions")
+        if isinstance(written, str):
+            cls.instructions = _dedented(written)
+
+    @classmethod
+    def descriptor(cls, source: str = "") -> SkillDescriptor:
+        """The card, from the class alone. Raises InvalidSkillError, which names the class and what to write."""
+        _check_attributes(cls)
+        return SkillDescriptor(
+            name=cls.name,
+            description=cls.description,
+            category=cls.category,
+            tools=tuple(each.name for each in tool_methods(cls)),
+            references=cls.references,
+            source=source,
+            location=f"{cls.__module__}:{cls.__qualname__}",
+            size=len(cls.instructions.encode("utf-8", "surrogatepass")),
+            disclosure=cls.disclosure,
+        )
+
+    def with_policy(self, policy: Mapping[str, Permission]) -> Self:
+        """This skill, bound to a permission for each tool. Of a raw skill, what the policy does not name is blocked."""
+        names = [each.name for each in tool_methods(type(self))]
+        for name, permission in policy.items():
+            if name not in names:
+                raise PolicyError(f"{_label(self)} has no tool {name!r}. Its tools: {', '.join(names) or 'none'}.")
+            if permission not in get_args(Permission):
+                raise PolicyError(f"{permission!r} is no permission for {name!r}. Use 'safe', 'ask' or 'blocked'.")
+        bound = copy.copy(self)
+        # Not by assignment: a skill may be a frozen dataclass.
+        vars(bound)["_policy"] = dict(policy)
+        return bound
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools, each with its permission. Raises PolicyError for a raw skill without a policy."""
+        methods = tool_methods(type(self))
+        if self.category == "raw" and self._policy is None:
+            example = ", ".join(f"{each.name!r}: 'ask'" for each in methods)
+            raise PolicyError(
+                f"{_label(self)} is raw: it runs commands or changes state, so each of its tools needs a permission. "
+                f"Attach skill.with_policy({{{example}}}), with 'safe', 'ask' or 'blocked' for each."
+            )
+        unnamed: Permission = "blocked" if self.category == "raw" else "safe"
+        policy = self._policy or {}
+        return tuple(self._bound(each, policy.get(each.name, unnamed)) for each in methods)
+
+    def _bound(self, declared: ToolMethod, permission: Permission) -> Tool:
+        return Tool(
+            name=declared.name,
+            description=declared.docstring.summary,
+            # A framework may edit the schema it is given; parts of it are shared between tools.
+            parameters=copy.deepcopy(declared.shape.schema),
+            permission=permission,
+            is_async=declared.is_async,
+            method=getattr(self, declared.attribute),
+            shape=declared.shape,
+        )
+
+
+def _label(skill: BaseSkill) -> str:
+    return f"Skill {skill.name!r}" if skill.name else type(skill).__qualname__
+
+
+def _dedented(text: str) -> str:
+    """Without the indentation of the source; text that begins right after the quotes has none on its first line."""
+    first, newline, rest = text.partition("\n")
+    if first[:1].isspace() or not first:
+        return textwrap.dedent(text).strip()
+    return (first + newline + textwrap.dedent(rest)).strip()
+
+
+def _check_attributes(cls: type[BaseSkill]) -> None:
+    def wrong(attribute: str, value: object, right: str) -> InvalidSkillError:
+        shown = repr(value)
+        clipped = shown if len(shown) <= 80 else shown[:80] + "…"
+        return InvalidSkillError(f"{cls.__module__}.{cls.__qualname__}.{attribute} is {clipped}. {right}")
+
+    if not isinstance(cls.name, str) or not _NAME.fullmatch(cls.name):
+        raise wrong("name", cls.name, 'Write 1 to 64 lowercase letters, digits, single hyphens: name = "agentic-rag".')
+    if not isinstance(cls.description, str) or not cls.description.strip():
+        raise wrong("description", cls.description, "Write what the skill does and when to use it.")
+    if len(cls.description) > _MAX_DESCRIPTION:
+        raise wrong("description", cls.description, f"Write at most {_MAX_DESCRIPTION} characters.")
+    if not isinstance(cls.instructions, str):
+        raise wrong("instructions", cls.instructions, "Write a string.")
+    if type(cls.references) is not tuple or not all(isinstance(each, str) for each in cls.references):
+        raise wrong("references", cls.references, 'Write a tuple of paths: references = ("references/a.md",).')
+    for attribute, words in (("category", get_args(Category)), ("disclosure", get_args(Disclosure))):
+        if getattr(cls, attribute) not in words:
+            raise wrong(attribute, getattr(cls, attribute), f"Write one of {', '.join(map(repr, words))}.")

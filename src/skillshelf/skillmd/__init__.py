@@ -1,0 +1,213 @@
+"""SKILL.md text <-> frontmatter + instructions, with repairs for what real files get wrong. Pure text."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from skillshelf.descriptor import Diagnostic
+from skillshelf.skillmd.fields import FORMAT_KEYS, LineOf, Optional, describe_from, read_description, read_name
+from skillshelf.skillmd.layout import find_block
+from skillshelf.skillmd.repair import repair_fields
+from skillshelf.skillmd.scanner import scan_lines, scan_scalar
+from skillshelf.skillmd.truth import parse_yaml
+from skillshelf.skillmd.values import MAX_DESCRIPTION, Layout, Notes, Unreadable, YamlFault
+
+__all__ = ["FORMAT_KEYS", "MAX_DESCRIPTION", "MAX_FILE", "SkillText", "Unreadable", "decode", "read", "render"]
+
+MAX_FILE = 1024 * 1024
+_LINK_TEXT = re.compile(r"[^\s:*?\"<>|]*[./][^\s:*?\"<>|]*\s*")
+_USUAL = re.compile(r"---\nname: ([a-z0-9][a-z0-9-]{0,63})\ndescription: ([^\n]{1,1024})\n")
+_CUT_BY_COMMENT = re.compile(r"^(name|description)[ \t]*:[ \t]*(?![\"'|>])([^\n]*?)(?<![^ \t])#[ \t]*([^\n]*)$", re.M)
+
+
+class SkillText:
+    """A SKILL.md, read."""
+
+    __slots__ = ("_values", "body", "description", "diagnostics", "name", "optional", "text")
+
+    def __init__(self, name: str, description: str, optional: Optional, text: str, body: int) -> None:
+        self.name, self.description, self.optional = name, description, optional
+        self.text, self.body = text, body
+        """The index in `text` where the instructions begin."""
+        self.diagnostics: list[Diagnostic] = []
+        self._values: dict[str, Any] | None = None
+
+    @property
+    def instructions(self) -> str:
+        return self.text[self.body :]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The frontmatter as written: texts, lists and mappings of texts."""
+        if self._values is None:
+            self._values = scan_lines(find_block(self.text, Notes()).block)
+        return self._values or {}
+
+
+def decode(data: bytes) -> str:
+    """The text of a SKILL.md's bytes. Raises Unreadable for what is not UTF-8 text with ordinary lines."""
+    if len(data) > MAX_FILE:
+        raise Unreadable(
+            "file-too-large",
+            f"the file is larger than {MAX_FILE // 1024} KiB",
+            "move long guidance into files under references/",
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = "UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+        raise Unreadable("not-utf8", f"the file is {what} (byte {error.start})", "save it as UTF-8", line) from None
+    if "\0" in text:
+        raise Unreadable(
+            "nul-byte",
+            "the file has a NUL byte: it is no text",
+            "save it as UTF-8 text",
+            text.count("\n", 0, text.index("\0")) + 1,
+        )
+    if "\r" in text and "\n" not in text:
+        raise Unreadable(
+            "cr-only", "the lines end in CR alone, which nothing reads as lines", "save it with LF line endings"
+        )
+    return text
+
+
+def read(text: str, folder: str = "") -> SkillText:
+    """A SKILL.md as a skill, repaired where that is safe. Raises Unreadable where there is nothing to use.
+
+    `folder` is the name of the folder the file lies in: the skill's name where the file gives none.
+    """
+    return _read_usual(text) or _read_unusual(text, folder)
+
+
+def render(values: dict[str, Any], instructions: str) -> str:
+    """A SKILL.md that `read` reads back to the same values and instructions."""
+    import yaml
+
+    block = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=4096, default_flow_style=False)
+    return f"---\n{block}---\n\n{instructions}"
+
+
+def _prepare(text: str, notes: Notes) -> str:
+    """Without a byte order mark. Raises Unreadable for a file that holds no skill at all."""
+    if text.startswith("\ufeff"):
+        text = text[1:]
+        notes.add("info", "bom", "the file begins with a byte order mark", fix="save it as UTF-8 without BOM")
+    if not text or text.isspace():
+        raise Unreadable("empty", "the file is empty", "write frontmatter (name, description) and instructions")
+    if len(text) < 4096 and not text.startswith("---") and _LINK_TEXT.fullmatch(text):
+        raise Unreadable(
+            "symlink-text",
+            "the file holds only a path: a symlink that was checked out as text",
+            "check out with `git config core.symlinks true`, or copy the file it names here",
+        )
+    return text
+
+
+def _read_usual(text: str) -> SkillText | None:
+    """What most files are: plain ASCII, a name and a description first. Anything else is None."""
+    match = _USUAL.match(text)
+    if not match:
+        return None
+    after = match.end() - 1
+    end = text.find("\n---\n", after)
+    if end < 0 or text.find("\n---", after) != end:
+        return None
+    description = scan_scalar(match[2].strip(" "))
+    rest = _scan_rest(text[after + 1 : end + 1])
+    if not description or not rest or not (description.isascii() and description.isprintable()):
+        return None
+    description = description.strip()
+    return SkillText(match[1], description, rest, text, _skip_blank_lines(text, end + 5)) if description else None
+
+
+@lru_cache(1024)
+def _scan_rest(block: str) -> Optional | None:
+    """The lines after name and description, which are often the same in a whole collection."""
+    values = scan_lines(block)
+    if values is None or "name" in values or "description" in values:
+        return None
+    notes = Notes()
+    optional = Optional(values, notes, lambda key: 1)
+    return None if notes.items else optional
+
+
+def _read_unusual(text: str, folder: str) -> SkillText:
+    notes = Notes()
+    text = _prepare(text, notes)
+    layout = find_block(text, notes)
+    line = _line_finder(layout)
+    values = scan_lines(layout.block)
+    if values is None:
+        values = _parse(layout.block, layout.line, notes)
+        _restore_comments(layout.block, values, notes, line)
+    name = read_name(values.get("name", ""), folder, notes, line)
+    description = read_description(values.get("description", ""), notes, line)
+    skill = SkillText(name, description, Optional(values, notes, line), text, _skip_blank_lines(text, layout.body))
+    if not description:
+        skill.description = describe_from(skill.instructions, notes, line)
+    skill.diagnostics, skill._values = notes.items, values
+    return skill
+
+
+def _parse(block: str, first_line: int, notes: Notes) -> dict[str, Any]:
+    if "\r" in block:
+        block = block.replace("\r\n", "\n")
+        values = scan_lines(block)
+        if values is not None:
+            return values
+    try:
+        found = Notes()
+        values = parse_yaml(block, found, first_line).values
+        notes.items += found.items
+        return values
+    except YamlFault as fault:
+        line = first_line + fault.line - 1
+        problem = fault.problem if "mapping" in fault.problem else f"Invalid YAML: {fault.problem}"
+    repaired = repair_fields(block.expandtabs(2), notes, first_line)
+    notes.add(
+        "warning", "yaml-invalid", f"{problem}; the fields are read one by one", line, "see the fields named here"
+    )
+    return repaired.values
+
+
+def _line_finder(layout: Layout) -> LineOf:
+    def line_of(key: str) -> int:
+        match = re.search(rf"^[\"']?{re.escape(key)}[\"']?[ \t]*:", layout.block, re.M)
+        return layout.line + layout.block.count("\n", 0, match.start()) if match else max(1, layout.line - 1)
+
+    return line_of
+
+
+def _restore_comments(block: str, values: dict[str, Any], notes: Notes, line: LineOf) -> None:
+    """`description: # text` is a comment to YAML; so is what follows ` #` in a plain value. The author sees neither."""
+    for match in _CUT_BY_COMMENT.finditer(block):
+        key, kept, lost = match.groups()
+        if values.get(key) == "" and lost and not kept.strip():
+            values[key] = lost.strip()
+            notes.add(
+                "warning",
+                "comment-as-value",
+                f"{key!r} begins with #, which YAML reads as a comment; the text is used",
+                line(key),
+                "put the value in quotes",
+            )
+        elif lost and values.get(key) == kept.strip():
+            notes.add(
+                "warning",
+                "comment-cuts-value",
+                f"{key!r} ends before ` #`: YAML reads the rest as a comment",
+                line(key),
+                "put the value in quotes",
+            )
+
+
+def _skip_blank_lines(text: str, at: int) -> int:
+    """Past the blank lines at `at`; the indentation of the first line that is not blank stays."""
+    end = len(text)
+    while at < end:
+        stop = text.find("\n", at) + 1 or end
+        if not text[at:stop].isspace():
+            return at
+        at = stop
+    return end

@@ -1,0 +1,115 @@
+"""Frontmatter that is not YAML, read field by field: what can be told apart safely is kept and reported.
+
+The commonest fault is an unquoted colon in a description. A fault in one field never costs another.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from skillshelf.skillmd.truth import parse_yaml
+from skillshelf.skillmd.values import Notes, Parsed, YamlFault
+
+# Each field is parsed on its own; a hostile block with thousands of them must not take seconds.
+_MAX_FIELDS = 256
+_MAX_LEVELS = 4
+_FIELD = re.compile(
+    r"(?P<key>[A-Za-z_][\w .-]{0,99}?|\"[^\"\n]{1,99}\"|'[^'\n]{1,99}')[ \t]*:(?=[ \t]|$)[ \t]*(?P<value>.*)"
+)
+_GLUED = re.compile(r"(?P<key>name|description|license):(?P<value>\S.*)")
+_BLOCK_MARK = re.compile(r"[>|][+-]?[1-9]?[+-]?[ \t]+(?=\S)")
+
+
+def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> Parsed:
+    """Every field of the block that can be read, alone or as text."""
+    values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    for count, (key, line, value, raw) in enumerate(_fields(block)):
+        if count == _MAX_FIELDS:
+            notes.add(
+                "warning", "frontmatter-cut", f"only the first {_MAX_FIELDS} fields are read", first_line + line - 1
+            )
+            break
+        at = first_line + line - 1
+        if key in values:
+            notes.add(
+                "warning",
+                "yaml-duplicate-key",
+                f"{key!r} is given twice; the last value counts",
+                at,
+                "remove one of them",
+            )
+        values[key] = _read_field(key, value, raw, notes, at, level)
+        lines[key] = line
+    return Parsed(values, lines)
+
+
+def _fields(block: str) -> Iterator[tuple[str, int, str, str]]:
+    """Key, line, value on the key's line, and the whole raw text of each field."""
+    current: tuple[str, int, str, list[str]] | None = None
+    for number, line in enumerate(block.splitlines(), 1):
+        match = _FIELD.match(line) or _GLUED.match(line)
+        if match:
+            if current:
+                yield (*current[:3], "\n".join(current[3]))
+            current = (match["key"].strip("\"'"), number, match["value"].strip(), [line])
+        elif current:
+            current[3].append(line)
+    if current:
+        yield (*current[:3], "\n".join(current[3]))
+
+
+def _read_field(key: str, value: str, raw: str, notes: Notes, line: int, level: int) -> Any:
+    try:
+        parsed = parse_yaml(raw, notes, line).values
+        if list(parsed) == [key]:
+            return parsed[key]
+        problem = "it does not read as one field"
+    except YamlFault as fault:
+        problem = fault.problem
+    below = raw.split("\n")[1:]
+    if not value and below and level < _MAX_LEVELS:
+        return _read_nested(below, notes, line, level)
+    text = _as_text(value, below)
+    notes.add(
+        "warning",
+        "yaml-repaired",
+        f"Invalid YAML in {key!r} ({problem}); its value is taken as text",
+        line,
+        f"put the value in quotes: {key}: {_quoted(text)}",
+    )
+    return text
+
+
+def _read_nested(below: list[str], notes: Notes, line: int, level: int) -> Any:
+    """The indented lines under a field: items, fields, or running text."""
+    indent = min((len(text) - len(text.lstrip()) for text in below if text.strip()), default=0)
+    inner = [text.expandtabs(2)[indent:] for text in below]
+    full = [text for text in inner if text.strip()]
+    if full and all(text.startswith("- ") for text in full):
+        notes.add(
+            "warning",
+            "yaml-repaired",
+            "a list with items that are not valid YAML is taken as texts",
+            line + 1,
+            "put the items in quotes",
+        )
+        return [_unquote(text[2:].strip()) for text in full]
+    nested = repair_fields("\n".join(inner), notes, line + 1, level + 1).values
+    return nested or " ".join(text.strip() for text in full)
+
+
+def _as_text(value: str, below: list[str]) -> str:
+    text = " ".join(part for part in (value, *(line.strip() for line in below)) if part)
+    return _unquote(_BLOCK_MARK.sub("", text, count=1) if _BLOCK_MARK.match(text) else text)
+
+
+def _unquote(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text
+
+
+def _quoted(text: str) -> str:
+    shown = text if len(text) <= 60 else text[:57] + "…"
+    return "'" + shown.replace("'", "''") + "'"

@@ -1,0 +1,8 @@
+"""Where skills come from: a folder, a package, memory."""
+
+from skillshelf.sources.base import Found, Page, Source
+from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources.memory import MemorySource
+from skillshelf.sources.package import PackageSource
+
+__all__ = ["DirectorySource", "Found", "MemorySource", "PackageSource", "Page", "Source"]

@@ -1,0 +1,46 @@
+"""What a source is: where skills come from, and the only reader of their bytes."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
+
+
+@dataclass(slots=True)
+class Found:
+    """One place a source looked at: a skill, or something that cannot become one, and what is to be said about it."""
+
+    descriptor: SkillDescriptor | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    digest: bytes = b""
+    """Of the file's bytes; empty where its times alone tell a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Bytes of a skill's file as the gate read them."""
+
+    data: bytes
+    offset: int
+    size: int
+    """Of the whole file."""
+
+
+class Source(Protocol):
+    """A place skills come from. A key names one place inside it and stays the same from refresh to refresh."""
+
+    name: str
+
+    def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
+        """What differs from the last refresh, by key: a new reading, or None for what is gone.
+
+        The first call returns everything. `changed` are the paths the caller knows to have changed; without it the
+        source finds out for itself.
+        """
+
+    def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
+        """The text below the frontmatter. Raises SkillUnreadableError."""
+
+    def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
+        """Bytes of a listed reference. Raises ReferenceNotFoundError, -NotAllowedError or -UnreadableError."""

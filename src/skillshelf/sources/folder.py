@@ -1,0 +1,295 @@
+"""One skill's folder, read through an open descriptor: its SKILL.md, its references, the stamp that tells a change."""
+
+import hashlib
+import os
+import re
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from urllib.parse import unquote
+
+from skillshelf.descriptor import Diagnostic, Severity, SkillDescriptor, descriptor_of
+from skillshelf.reference import NotPlainFile, open_folder, open_plain
+from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
+from skillshelf.sources.base import Found
+from skillshelf.sources.names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, path_refusal, verdict
+from skillshelf.sources.state import Skill
+
+SKILL_FILES = ("SKILL.md", "skill.md")
+MAX_DEPTH = 32
+# A file changed twice within a clock tick keeps its stamp: what is this fresh is read again at the next sweep.
+FRESH_NS = 2_000_000_000
+_NAMED_FILE = re.compile(r"[^\s`'\"()<>\[\]{}|*]+\.\w+")
+_SHOWN_FAULTS = 20
+
+
+class Entries:
+    """A folder's names by kind."""
+
+    __slots__ = ("files", "folders", "links", "others")
+
+    def __init__(self, fd: int) -> None:
+        files: list[str] = []
+        folders: list[str] = []
+        links: list[str] = []
+        others: list[str] = []
+        for entry in os.scandir(fd):  # closes itself when it is exhausted
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_symlink():
+                links.append(entry.name)
+            else:
+                others.append(entry.name)
+        self.files, self.folders, self.links, self.others = files, folders, links, others
+
+    def skill_file(self) -> str:
+        """The name that makes this folder a skill, whatever kind of file it is; empty where none does."""
+        if "SKILL.md" in self.files:
+            return "SKILL.md"
+        for name in SKILL_FILES:
+            if name in self.files or name in self.links or name in self.others or name in self.folders:
+                return name
+        return ""
+
+
+def times(info: os.stat_result) -> tuple[int, ...]:
+    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+class FolderReader:
+    """Reads one skill's folder. One use."""
+
+    __slots__ = (
+        "device",
+        "fd",
+        "folders",
+        "fresh",
+        "horizon",
+        "notes",
+        "others",
+        "path",
+        "references",
+        "source",
+        "stamps",
+    )
+
+    def __init__(self, fd: int, path: str, source: str, device: int, now: int) -> None:
+        self.fd, self.path, self.source, self.device = fd, path, source, device
+        self.horizon, self.fresh = now - FRESH_NS, False
+        self.stamps: tuple[int, ...] = ()
+        self.notes: list[Diagnostic] = []
+        self.folders: list[str] = []
+        self.references: list[str] = []
+        self.others: list[str] = []
+
+    def read(self, entries: Entries, info: os.stat_result, file: str) -> tuple[Skill, SkillText | None]:
+        location = f"{self.path}/{file}"
+        self.add_times(info)
+        data = self.read_bytes(file)
+        text = self.read_text(data) if data is not None else None
+        self.walk(self.fd, "", entries, 1, self.others)
+        if len(entries.files) > 1:
+            self.twins(entries.files)
+        descriptor = self.describe(text, len(data or b""), location) if text else None
+        digest = hashlib.sha256(data).digest() if self.fresh and data is not None else b""
+        notes = (
+            tuple([note if note.path else replace(note, path=location) for note in self.notes]) if self.notes else ()
+        )
+        return Skill(
+            Found(descriptor, notes, digest), file, _shared(tuple(self.folders)), hash(self.stamps), self.fresh
+        ), text
+
+    def read_bytes(self, file: str) -> bytes | None:
+        try:
+            fd, info = open_plain(file, self.fd, self.device)
+            try:
+                data = os.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
+            finally:
+                os.close(fd)
+            if info.st_nlink > 1:
+                self.note("info", "hard-link", "the file has other hard links: it can change from elsewhere", file)
+            self.add_times(info)
+            return data
+        except NotPlainFile as fault:
+            self.note(
+                "error", "skill-file-refused", f"{file} is not read: {fault.reason}", file, "put a plain file there"
+            )
+        except OSError as error:
+            self.note(
+                "error",
+                "skill-file-unreadable",
+                f"{file} cannot be read: {error.strerror}",
+                file,
+                "check its permissions",
+            )
+        with suppress(OSError):
+            self.add_times(os.stat(file, dir_fd=self.fd, follow_symlinks=False))
+        return None
+
+    def read_text(self, data: bytes) -> SkillText | None:
+        try:
+            text = read(decode(data), self.path.rpartition("/")[2])
+        except Unreadable as fault:
+            self.notes.append(fault.diagnostic)
+            return None
+        self.notes += text.diagnostics
+        return text
+
+    def add_times(self, info: os.stat_result) -> None:
+        self.stamps += times(info)
+        # Nobody can set this time back, as they can the other.
+        if info.st_ctime_ns > self.horizon:
+            self.fresh = True
+
+    def note(self, severity: Severity, code: str, message: str, name: str, fix: str = "") -> None:
+        self.notes.append(Diagnostic(severity, code, message, f"{self.path}/{name}", fix=fix))
+
+    def walk(self, fd: int, below: str, entries: Entries, depth: int, target: list[str]) -> None:
+        """The files below the skill's folder: its references, and what else lies there."""
+        for name in entries.files:
+            reason = verdict(name)
+            if reason == "":
+                target.append(below + name)
+            elif reason:
+                self.note(
+                    "warning", "filename-refused", f"the file is not offered: {reason}", below + name, "rename it"
+                )
+        if below and (nested := entries.skill_file()):
+            self.note(
+                "info",
+                "nested-skill",
+                "a SKILL.md inside another skill's folder is not a second skill",
+                below + nested,
+                "move its folder out to make it one",
+            )
+        for name in entries.links + entries.others if entries.links or entries.others else ():
+            if (below or name not in SKILL_FILES) and verdict(name) is not None:
+                self.note(
+                    "warning",
+                    "reference-refused",
+                    "a symlink or special file is not offered",
+                    below + name,
+                    "put a copy of the file there",
+                )
+        for name in entries.folders:
+            if name[0] != "." and name not in SKIPPED_FOLDERS:
+                offered = name in REFERENCE_FOLDERS and not below
+                self.enter(fd, below, name, depth, self.references if offered else target)
+
+    def enter(self, fd: int, below: str, name: str, depth: int, target: list[str]) -> None:
+        if depth >= MAX_DEPTH:
+            self.note("warning", "too-deep", f"folders nested deeper than {MAX_DEPTH} are not looked at", below + name)
+            return
+        try:
+            inner = open_folder(name, fd)
+        except (OSError, NotPlainFile) as error:
+            self.note(
+                "warning",
+                "folder-unreadable",
+                f"the folder is left out: {_reason(error)}",
+                below + name,
+                "check its permissions",
+            )
+            return
+        try:
+            info = os.fstat(inner)
+            if info.st_dev != self.device:
+                self.note("warning", "other-mount", "the folder lies on another mount and is not entered", below + name)
+                return
+            self.add_times(info)
+            self.folders.append(below + name)
+            self.walk(inner, f"{below}{name}/", Entries(inner), depth + 1, target)
+        finally:
+            os.close(inner)
+
+    def twins(self, files: list[str]) -> None:
+        for name in files:
+            if name != "SKILL.md" and name.lower() == "skill.md" and ("SKILL.md" in files or name != "skill.md"):
+                self.note("info", "skill-file-twin", "only SKILL.md is read here", name, "remove one of the two")
+
+    def describe(self, text: SkillText, size: int, location: str) -> SkillDescriptor:
+        optional = text.optional
+        if optional.listed is not None:
+            references = self.listed(optional.listed)
+        else:
+            if len(self.others) > 1:  # more than the SKILL.md itself
+                self.references += self.named(text.instructions)
+            self.references.sort()
+            references = _shared(tuple(self.references))
+        if len(self.notes) > _SHOWN_FAULTS:
+            self.shorten_notes()
+        return descriptor_of(
+            text.name,
+            text.description,
+            "standard",
+            (),
+            references,
+            self.source,
+            location,
+            size - text.body if text.text.isascii() else len(text.instructions.encode()),
+            optional.license,
+            optional.compatibility,
+            optional.allowed_tools,
+            optional.metadata,
+            optional.disclosure,
+            optional.user_invocable,
+            optional.arguments,
+            optional.argument_hint,
+            optional.fields,
+        )
+
+    def listed(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """The author's own list, less what can never be a file of this folder."""
+        kept = []
+        for path in paths:
+            if reason := path_refusal(path):
+                self.notes.append(
+                    Diagnostic(
+                        "error",
+                        "reference-refused",
+                        f"the listed reference {path[:100]!r} is refused: {reason}",
+                        fix="list files of the skill's own folder",
+                    )
+                )
+            else:
+                kept.append(path)
+        return tuple(kept)
+
+    def named(self, instructions: str) -> list[str]:
+        """Files outside the reference folders that the instructions link to or name."""
+        named = set()
+        for word in _NAMED_FILE.findall(instructions):
+            path = unquote(word.split("#", 1)[0]).removeprefix("./").lstrip("/")
+            named.add(path.rstrip(".,;:!"))
+        return [path for path in self.others if path in named and path not in SKILL_FILES]
+
+    def shorten_notes(self) -> None:
+        """A folder of ten thousand faulty names says so once."""
+        left = len(self.notes) - _SHOWN_FAULTS
+        del self.notes[_SHOWN_FAULTS:]
+        self.note("warning", "more-faults", f"{left} more faults in this folder are not listed", "")
+
+
+@lru_cache(4096)
+def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Skills of one collection mostly have the same few file names: held once."""
+    return names
+
+
+def stamp_of(root: int, key: str, skill: Skill) -> int:
+    """The stamp the folder has now; -1 when something it was made of is gone."""
+    stat, prefix = os.stat, f"{key}/" if key else ""
+    try:
+        stamps = times(stat(key or ".", dir_fd=root, follow_symlinks=False))
+        stamps += times(stat(prefix + skill.file, dir_fd=root, follow_symlinks=False))
+        for folder in skill.folders:
+            stamps += times(stat(prefix + folder, dir_fd=root, follow_symlinks=False))
+    except OSError:
+        return -1
+    return hash(stamps)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or "cannot be opened") if isinstance(error, OSError) else str(error)

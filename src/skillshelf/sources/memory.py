@@ -1,0 +1,80 @@
+"""Skills in memory: for tests, demos and programs that make skills themselves."""
+
+from collections.abc import Collection, Mapping
+
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
+from skillshelf.skillmd import SkillText, Unreadable, decode, read
+from skillshelf.sources.base import Found, Page
+
+Files = str | Mapping[str, str | bytes]
+
+
+class MemorySource:
+    """Skills as texts: `MemorySource({"pdf": "---\\nname: pdf\\n…"})`, or a mapping of file names to texts for each.
+
+    Change it with `put` and `remove`; the shelf sees that at its next reload.
+    """
+
+    def __init__(self, skills: Mapping[str, Files] | None = None, name: str = "memory") -> None:
+        self.name = name
+        self._skills: dict[str, dict[str, bytes]] = {}
+        self._changed: set[str] = set()
+        for key, files in (skills or {}).items():
+            self.put(key, files)
+
+    def put(self, key: str, files: Files) -> None:
+        """Add or replace a skill. `key` stands for the folder's name."""
+        files = {"SKILL.md": files} if isinstance(files, str) else files
+        self._skills[key] = {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
+        self._changed.add(key)
+
+    def remove(self, key: str) -> None:
+        del self._skills[key]
+        self._changed.add(key)
+
+    def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
+        changes = {key: self._found(key) if key in self._skills else None for key in sorted(self._changed)}
+        self._changed.clear()
+        return changes
+
+    def _found(self, key: str) -> Found:
+        try:
+            text = self._read(key)
+        except Unreadable as fault:
+            return Found(None, (fault.diagnostic,))
+        optional = text.optional
+        files = tuple(sorted(path for path in self._skills[key] if path != "SKILL.md"))
+        descriptor = SkillDescriptor(
+            text.name,
+            text.description,
+            references=files if optional.listed is None else optional.listed,
+            source=self.name,
+            location=f"memory:{key}/SKILL.md",
+            size=len(text.instructions.encode()),
+            license=optional.license,
+            compatibility=optional.compatibility,
+            allowed_tools=optional.allowed_tools,
+            metadata=optional.metadata,
+            disclosure=optional.disclosure,
+            user_invocable=optional.user_invocable,
+            arguments=optional.arguments,
+            argument_hint=optional.argument_hint,
+            fields=optional.fields,
+        )
+        return Found(descriptor, tuple(text.diagnostics))
+
+    def _read(self, key: str) -> SkillText:
+        return read(decode(self._skills[key].get("SKILL.md", b"")), key)
+
+    def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
+        try:
+            return self._read(key).instructions
+        except (Unreadable, KeyError) as fault:
+            raise SkillUnreadableError(descriptor.name, str(fault)) from None
+
+    def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
+        data = self._skills.get(key, {}).get(path)
+        if data is None:
+            raise ReferenceNotFoundError(descriptor.name, path, descriptor.references)
+        return Page(data[offset : offset + limit], offset, len(data))

@@ -1,0 +1,43 @@
+"""What a directory source remembers between two looks."""
+
+from dataclasses import dataclass, field
+
+from skillshelf.sources.base import Found
+
+
+@dataclass(slots=True)
+class Skill:
+    """A skill's folder."""
+
+    found: Found
+    file: str
+    folders: tuple[str, ...]
+    """Folders below the skill's, whose times belong to the stamp."""
+    stamp: int
+    fresh: bool
+    """Changed so lately that the times cannot tell a further change."""
+    kept: str | None = None
+    """The last good instructions, while there is room for them."""
+
+
+@dataclass(slots=True)
+class Folder:
+    """A folder on the way to skills."""
+
+    stamp: int
+    fresh: bool
+    children: set[str]
+    """Names of the folders below it that were entered."""
+
+
+@dataclass(slots=True)
+class State:
+    """All of it. Keys are paths below the root; the root itself is the empty key."""
+
+    skills: dict[str, Skill] = field(default_factory=dict)
+    folders: dict[str, Folder] = field(default_factory=dict)
+    links: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    """Device and inode that each symlink led to; None before it was followed."""
+    notes: dict[str, Found] = field(default_factory=dict)
+    """What is to be said of places that are no skills."""
+    ignore_stamp: int = 0

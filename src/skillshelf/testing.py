@@ -1,0 +1,114 @@
+"""For the test suites of projects that ship skills.
+
+    def test_skills_are_complete():
+        check_package("my_skills")
+
+Everything here is public and stays.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.errors import ReferenceNotFoundError, SkillError
+from skillshelf.lint.references import check_content, check_listed, check_unlisted
+from skillshelf.reference import NotPlainFile
+from skillshelf.skill import BaseSkill
+from skillshelf.sources.package import PackageSource
+from skillshelf.sources.resources import files_below, package_of, parts_below, references_package
+
+_PAGE = 512 * 1024
+
+
+def check_package(package: str | ModuleType) -> None:
+    """Fails with an AssertionError that lists every fault of the package's skills and of their references."""
+    source = PackageSource(package)
+    problems: list[Diagnostic] = []
+    skills: list[_Skill] = []
+    for key, found in source.refresh().items():
+        if found and found.descriptor:
+            skills.append(_Skill(source, key, found.descriptor))
+        elif found:
+            problems += found.diagnostics
+    problems += _check_skills(skills)
+    if not skills and not problems:
+        # A test that looks at nothing must not pass: the package was renamed, or its data was not installed.
+        problems.append(Diagnostic("error", "no-skill", "no skill.py is in it or below", source.name.replace(".", "/")))
+    if problems:
+        raise AssertionError("\n".join(map(_as_line, problems)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Skill:
+    source: PackageSource
+    key: str
+    descriptor: SkillDescriptor
+
+    @property
+    def cls(self) -> type[BaseSkill]:
+        return self.source.classes[self.key]
+
+    def read(self, listed: str) -> bytes:
+        data = b""
+        while True:
+            page = self.source.reference(self.key, self.descriptor, listed, len(data), _PAGE)
+            data += page.data
+            if not page.data or len(data) >= page.size:
+                return data
+
+
+def _check_skills(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
+    # By folder: two skills of one skill.py share it, and each file needs a place on one of their lists.
+    own = {package_of(skill.cls): None for skill in skills}
+    known: dict[str, set[str]] = {package: set() for package in own}
+    for skill in skills:
+        package = references_package(skill.cls)
+        existing = frozenset(files_below(package))
+        below, refused = _resolve(package, skill.descriptor.references)
+        known.setdefault(package, set()).update(below)
+        yield from _opened(package, refused)
+        yield from _opened(package, check_listed(list(below), existing, skill.cls.instructions))
+        yield from _opened(package, _check_contents(skill, below, existing))
+    for package in own:
+        yield from _opened(package, check_unlisted(known[package], files_below(package)))
+
+
+def _opened(package: str, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """With paths from the top package on, as a person would open them."""
+    for problem in problems:
+        yield replace(problem, path=f"{package.replace('.', '/')}/{problem.path}")
+
+
+def _resolve(package: str, references: Sequence[str]) -> tuple[dict[str, str], list[Diagnostic]]:
+    """Listed paths by the way below the skill's folder, and what is to be said of those that lead elsewhere."""
+    below, refused = {}, []
+    for listed in references:
+        try:
+            below["/".join(parts_below(package, listed))] = listed
+        except NotPlainFile as fault:
+            refused.append(_unresolved(listed, fault.reason))
+    return below, refused
+
+
+def _check_contents(skill: _Skill, below: Mapping[str, str], existing: Collection[str]) -> Iterator[Diagnostic]:
+    for path, listed in below.items():
+        try:
+            data = skill.read(listed)
+        except ReferenceNotFoundError:
+            continue  # check_listed says so
+        except SkillError as error:
+            yield _unresolved(path, str(error))
+        else:
+            yield from check_content(path, data, existing)
+
+
+def _unresolved(path: str, reason: str) -> Diagnostic:
+    fix = "list plain files of the skill's own folder"
+    return Diagnostic("error", "reference-missing", f"the listed reference cannot be loaded: {reason}", path, fix=fix)
+
+
+def _as_line(problem: Diagnostic) -> str:
+    where = f"{problem.path}:{problem.line}" if problem.line else problem.path
+    hint = f" ({problem.fix})" if problem.fix else ""
+    return " ".join(f"{where}: {problem.code} {problem.message}{hint}".splitlines())

@@ -1,0 +1,112 @@
+"""Tools: methods of a class that a model may call, their schema, and the permission each call needs."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Literal, TypeVar, overload
+
+from skillshelf.errors import InvalidSkillError, PolicyError, ToolArgumentError
+from skillshelf.schema import Docstring, Mismatch, Shape, parameters_of, parse_docstring
+
+Permission = Literal["safe", "ask", "blocked"]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_MARK = "__skillshelf_tool__"
+# What every provider's API accepts as the name of a function.
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@overload
+def tool(method: Method, /) -> Method: ...
+@overload
+def tool(*, name: str) -> Callable[[Method], Method]: ...
+def tool(method: Method | None = None, /, *, name: str = "") -> Method | Callable[[Method], Method]:
+    """Marks a method as a tool of its skill. `name` is what the model calls it by; without it, the method's own."""
+
+    def mark(method: Method) -> Method:
+        if not isinstance(method, FunctionType):
+            raise InvalidSkillError(f"@tool goes on a plain method, not on {method!r}. Put it directly above `def`.")
+        setattr(method, _MARK, name or method.__name__)
+        return method
+
+    return mark if method is None else mark(method)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One method of a skill, as a model sees it and may call it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any] = field(hash=False)
+    """JSON Schema."""
+    permission: Permission
+    is_async: bool
+    method: Callable[..., Any] = field(repr=False, compare=False)
+    shape: Shape = field(repr=False, compare=False)
+
+    def call(self, arguments: Mapping[str, Any], *, approved: bool = False) -> Any:
+        """The method's result (a coroutine where `is_async`) for arguments as a model wrote them.
+
+        `approved` says that the person agreed to this very call. Raises PolicyError, ToolArgumentError.
+        """
+        if self.permission == "blocked":
+            raise PolicyError(
+                f"Tool {self.name!r} is blocked by the policy of its skill. Do without it; only the host can allow it, "
+                f"with skill.with_policy({{{self.name!r}: 'ask'}})."
+            )
+        if self.permission == "ask" and not approved:
+            raise PolicyError(
+                f"Tool {self.name!r} runs only once the person has approved the call. Ask them; after a yes the host "
+                f"calls it with approved=True."
+            )
+        try:
+            converted = self.shape.convert(arguments, "")
+        except Mismatch as mismatch:
+            raise ToolArgumentError(self.name, str(mismatch)) from None
+        return self.method(**converted)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMethod:
+    """A tool as the class declares it: everything but the instance and its policy."""
+
+    name: str
+    attribute: str
+    docstring: Docstring
+    shape: Shape
+    is_async: bool
+
+
+def tool_methods(cls: type) -> list[ToolMethod]:
+    """In the order of definition, base classes first. Raises InvalidSkillError."""
+    found: dict[str, ToolMethod] = {}
+    for attribute, method in _marked(cls):
+        name = getattr(method, _MARK)
+        if not _TOOL_NAME.fullmatch(name):
+            raise InvalidSkillError(
+                f"{cls.__qualname__}.{attribute}() is named {name!r} as a tool. Use 1 to 64 letters, digits, _ and -."
+            )
+        if name in found:
+            raise InvalidSkillError(
+                f"{cls.__qualname__}: {found[name].attribute}() and {attribute}() are both named {name!r}. Rename one."
+            )
+        docstring = parse_docstring(method.__doc__)
+        shape = parameters_of(method, cls, docstring)
+        found[name] = ToolMethod(name, attribute, docstring, shape, inspect.iscoroutinefunction(method))
+    return list(found.values())
+
+
+def _marked(cls: type) -> Iterator[tuple[str, FunctionType]]:
+    for attribute in dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base)):
+        held = inspect.getattr_static(cls, attribute)
+        method = held.__func__ if isinstance(held, staticmethod | classmethod) else held
+        if not isinstance(method, FunctionType) or _MARK not in vars(method):
+            continue
+        if method is not held:
+            raise InvalidSkillError(
+                f"{cls.__qualname__}.{attribute}() is a {type(held).__name__}. A tool is a plain method with `self`."
+            )
+        yield attribute, method

@@ -1,0 +1,161 @@
+"""A turn: one user message to its final answer. It owns the cache of what was loaded, and records what came in."""
+
+import mimetypes
+import os
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from skillshelf.characters import show_hidden
+from skillshelf.descriptor import Activation, Delta, SkillDescriptor
+from skillshelf.errors import AmbiguousReferenceError, ReferenceNotAllowedError, ReferenceUnreadableError
+from skillshelf.sources.base import Page
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
+
+PAGE_BYTES = 512 * 1024
+current_turn: "ContextVar[Turn | None]" = ContextVar("skillshelf_turn", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Text that a load brought in: a skill's instructions, or a page of a reference."""
+
+    skill: str
+    reference: str
+    """Empty for the instructions."""
+    text: str
+    """Unaltered; empty for a binary file. Hidden characters in instructions are written out as `<U+200B>`."""
+    size: int
+    """Bytes of the whole file, or of the instructions."""
+    offset: int = 0
+    next_offset: int | None = None
+    """Where the next page begins; None at the end."""
+    references: tuple[str, ...] = ()
+    """With the instructions: what else can be loaded."""
+    media_type: str = "text/markdown"
+    binary: bool = False
+    hidden: bool = False
+    """Whether hidden characters were written out."""
+
+    def __str__(self) -> str:
+        """What the model is given."""
+        if self.binary:
+            return f"{self.reference} is binary ({self.media_type}, {self.size} bytes) and cannot be shown as text."
+        if self.next_offset is not None:
+            left = self.size - self.next_offset
+            return f"{self.text}\n\n[{left} of {self.size} bytes are left: load again with offset={self.next_offset}]"
+        if self.references:
+            names = "\n".join(f"- {path}" for path in self.references)
+            return f"{self.text}\n\nReferences of this skill (load_skill_instructions with `reference`):\n{names}"
+        return self.text
+
+
+class Turn:
+    """Use as a context manager, so that the find-skills tools called inside share its cache."""
+
+    def __init__(self, shelf: "Shelf") -> None:
+        self.shelf = shelf
+        self.hits = 0
+        """Loads that were answered without reading a file."""
+        self.activations: list[Activation] = []
+        self._cache: dict[tuple[str, str, int], Loaded] = {}
+        self._token: Token[Turn | None] | None = None
+
+    def __enter__(self) -> "Turn":
+        self._token = current_turn.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token:
+            current_turn.reset(self._token)
+
+    def load(
+        self, name: str, reference: str = "", *, offset: int = 0, by: Literal["model", "user"] = "model"
+    ) -> Loaded:
+        """A skill's instructions, or a page of one of its references. The same load again reads no file."""
+        asked = (name, reference, offset)
+        hit = self._cache.get(asked)
+        if hit is not None:
+            self.hits += 1
+            return hit
+        place, descriptor = self.shelf.catalog.find(name)
+        path = resolve(descriptor, reference) if reference else ""
+        canonical = (name, path, offset)
+        loaded = self._cache.get(canonical)
+        if loaded:
+            self.hits += 1
+        else:
+            source = self.shelf.sources[place.source]
+            if path:
+                loaded = _page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
+            else:
+                loaded = _instructions(descriptor, source.instructions(place.key, descriptor))
+            self.activations.append(Activation(descriptor.name, path, by, len(loaded.text)))
+        self._cache[asked] = self._cache[canonical] = loaded
+        return loaded
+
+    def wrote(self, path: str | os.PathLike[str]) -> Delta:
+        """The agent itself wrote this file: what was loaded of its skill is read again, and the shelf reloads."""
+        written = os.path.realpath(path)
+        for key in list(self._cache):
+            descriptor = self.shelf.catalog.get(key[0])
+            if descriptor is None or written.startswith(os.path.dirname(descriptor.location) + "/"):
+                del self._cache[key]
+        return self.shelf.reload(changed=[path])
+
+
+def resolve(descriptor: SkillDescriptor, reference: str) -> str:
+    """The listed path a request means: the path itself, the part below the skill's folder, or an unambiguous name."""
+    listed = descriptor.references
+    if reference in listed:
+        return reference
+    if "/" not in reference:
+        candidates = [path for path in listed if path.rpartition("/")[2] == reference]
+    else:
+        # A code skill may list long paths from its top package; the part below the skill's folder is enough.
+        candidates = [path for path in listed if path.endswith("/" + reference)] if reference[0] not in "/." else []
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise AmbiguousReferenceError(descriptor.name, reference, candidates)
+    raise ReferenceNotAllowedError(descriptor.name, reference, listed)
+
+
+def _instructions(descriptor: SkillDescriptor, text: str) -> Loaded:
+    shown = show_hidden(text)
+    return Loaded(descriptor.name, "", shown, descriptor.size, references=descriptor.references, hidden=shown != text)
+
+
+def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
+    media_type = mimetypes.guess_type(path)[0] or "text/plain"
+    data, end = page.data, page.offset + len(page.data)
+    if page.offset < 0 or page.offset > page.size or (data and data[0] & 0xC0 == 0x80):
+        raise ReferenceUnreadableError(
+            descriptor.name, path, f"offset {page.offset} is not where a page begins (0 to {page.size})"
+        )
+    text = _text_of(data, last=end >= page.size)
+    if text is None:
+        if media_type.startswith("text/"):
+            media_type = "application/octet-stream"
+        return Loaded(descriptor.name, path, "", page.size, page.offset, media_type=media_type, binary=True)
+    end = page.offset + len(text.encode())
+    return Loaded(
+        descriptor.name, path, text, page.size, page.offset, end if end < page.size else None, media_type=media_type
+    )
+
+
+def _text_of(data: bytes, last: bool) -> str | None:
+    """The page as text, less a character cut in two at its end; None for what is no text."""
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if not last and error.start >= len(data) - 3 and error.reason == "unexpected end of data":
+            return data[: error.start].decode()
+        return None

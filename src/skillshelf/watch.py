@@ -1,0 +1,63 @@
+"""File changes -> shelf.reload. A hint, never the truth: a watcher loses events, so each turn sweeps by stat too."""
+
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from skillshelf.descriptor import Delta
+from skillshelf.errors import MissingExtraError
+from skillshelf.shelf import Shelf
+from skillshelf.sources.directory import DirectorySource
+
+# Past this many paths at once (a checkout, an unpacking) looking at everything is cheaper.
+_MANY = 500
+
+
+class Watch:
+    """Reloads the shelf when files under its folders change, until closed."""
+
+    def __init__(self, shelf: Shelf, on_change: Callable[[Delta], None] | None = None) -> None:
+        try:
+            import watchfiles
+        except ImportError:
+            raise MissingExtraError("shelf.watch()", "watch") from None
+        self._shelf, self._on_change = shelf, on_change
+        self._stop = threading.Event()
+        self.failure: OSError | None = None
+        """Why watching stopped by itself (no inotify watches left, say); the sweep of each turn goes on."""
+        self._watch = watchfiles.watch
+        self._thread = threading.Thread(target=self._run, name="skillshelf-watch", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        roots = [
+            source.root
+            for source in self._shelf.sources
+            if isinstance(source, DirectorySource) and os.path.isdir(source.root)
+        ]
+        if not roots:
+            return
+        try:
+            changes = self._watch(
+                *roots, stop_event=self._stop, watch_filter=None, debounce=100, step=20, raise_interrupt=False
+            )
+            for batch in changes:
+                paths = sorted(path for _, path in batch)
+                delta = self._shelf.reload(None if len(paths) > _MANY else paths)
+                if delta and self._on_change:
+                    self._on_change(delta)
+        except OSError as error:
+            self.failure = error
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

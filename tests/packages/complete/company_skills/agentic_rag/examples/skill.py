@@ -1,0 +1,1 @@
+raise SystemExit("an example beside a skill must not be imported")

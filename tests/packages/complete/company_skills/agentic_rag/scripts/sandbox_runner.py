@@ -1,0 +1,1 @@
+print("runs in a sandbox")

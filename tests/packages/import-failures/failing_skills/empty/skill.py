@@ -1,0 +1,1 @@
+from failing_skills.healthy.skill import HealthySkill  # noqa: F401

@@ -1,0 +1,6 @@
+from skillshelf.skill import BaseSkill
+
+
+class HealthySkill(BaseSkill):
+    name = "healthy"
+    description = "Loads whatever happens to its neighbours."

@@ -1,0 +1,5 @@
+from skillshelf.skill import BaseSkill
+
+
+class NamelessSkill(BaseSkill):
+    description = "Its author forgot the name."

@@ -1,0 +1,295 @@
+"""check_package: the one line that keeps a project's skills and their references complete."""
+
+import shutil
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from importable import PACKAGES, importable
+
+from skillshelf.errors import SourceError
+from skillshelf.testing import check_package
+
+RAG = "company_skills/agentic_rag"
+CONFIG = f"{RAG}/references/azure_search_config.md"
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Iterator[Path]:
+    """A copy of the complete package, for the test to damage."""
+    shutil.copytree(PACKAGES / "complete", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    with importable(tmp_path):
+        yield tmp_path
+
+
+def problems() -> list[str]:
+    """What check_package has to say, `path: code` of each line."""
+    with pytest.raises(AssertionError) as raised:
+        check_package("company_skills")
+    return [" ".join(line.split()[:2]) for line in str(raised.value).splitlines()]
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_complete_package_passes(company: Path) -> None:
+    """Nothing is said of a package in order: by name, as a module, and again."""
+    check_package("company_skills")
+    check_package(sys.modules["company_skills"])
+
+
+def test_a_complete_package_passes_from_a_zip(tmp_path: Path) -> None:
+    """The check reads what was installed, also where that is an archive."""
+    place = PACKAGES / "complete"
+    with zipfile.ZipFile(tmp_path / "company.zip", "w") as archive:
+        for path in place.rglob("*.*"):
+            archive.write(path, path.relative_to(place).as_posix())
+    with importable(tmp_path / "company.zip"):
+        check_package("company_skills")
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "__pycache__/x.py", "old.pyc", ".hidden/a.md"])
+def test_what_tools_leave_behind_needs_no_listing(company: Path, name: str) -> None:
+    """Dot files, bytecode and caches under references/ are nobody's references."""
+    file = company / RAG / "references" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"")
+    check_package("company_skills")
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "a listed file is gone": (
+        lambda root: (root / RAG / "scripts/sandbox_runner.py").unlink(),
+        [
+            f"{RAG}/scripts/sandbox_runner.py: reference-missing",
+            f"{CONFIG}:3: markdown-invalid",
+        ],
+    ),
+    "a listed path leaves the folder": (
+        lambda root: edit(root / RAG / "skill.py", '"scripts/sandbox', '"../scripts/sandbox'),
+        [f"{RAG}/../scripts/sandbox_runner.py: reference-missing"],
+    ),
+    "a listed file is a link": (
+        lambda root: (
+            (root / CONFIG).rename(root / "elsewhere.md"),
+            (root / CONFIG).symlink_to(root / "elsewhere.md"),
+        ),
+        [f"{CONFIG}: reference-missing"],
+    ),
+    "a file is not listed": (
+        lambda root: (root / RAG / "references/new.yaml").write_text("a: 1"),
+        [f"{RAG}/references/new.yaml: reference-unlisted"],
+    ),
+    "a file in a subfolder is not listed": (
+        lambda root: (root / RAG / "references/neo4j/new.md").write_text("# New"),
+        [f"{RAG}/references/neo4j/new.md: reference-unlisted"],
+    ),
+    "a file of a skill without any list is not listed": (
+        lambda root: (
+            (root / "company_skills/shell/references").mkdir(),
+            (root / "company_skills/shell/references/new.md").write_text("# New"),
+        ),
+        ["company_skills/shell/references/new.md: reference-unlisted"],
+    ),
+    "a file of a skill.py with two skills is not listed": (
+        lambda root: (root / "company_skills/pair/references/middle.md").write_text("# Middle"),
+        ["company_skills/pair/references/middle.md: reference-unlisted"],
+    ),
+    "the instructions do not name it": (
+        lambda root: edit(root / RAG / "skill.py", "'azure_search_config.md'", "'my_azure_search_config.md'"),
+        [f"{CONFIG}: reference-unnamed"],
+    ),
+    "the Markdown is not UTF-8": (
+        lambda root: (root / CONFIG).write_bytes(b"# Caf\xc3\xa9\n\ncaf\xe9\n"),
+        [f"{CONFIG}:3: markdown-invalid"],
+    ),
+    "the Markdown holds a NUL": (
+        lambda root: (root / CONFIG).write_bytes(b"# A\n\0\n"),
+        [f"{CONFIG}:2: markdown-invalid"],
+    ),
+    "a link leads to no file": (
+        lambda root: edit(root / CONFIG, "neo4j/cypher_templates.py", "neo4j/renamed.py"),
+        [f"{CONFIG}:3: markdown-invalid"],
+    ),
+    "an image leads to no file, on the second line of its paragraph": (
+        lambda root: (root / CONFIG).write_text("One.\n\nTwo\n![a plan](plan.png#left).\n"),
+        [f"{CONFIG}:4: markdown-invalid"],
+    ),
+    "the Python does not compile": (
+        lambda root: (root / RAG / "scripts/sandbox_runner.py").write_text("x = 1\ny = (\n"),
+        [f"{RAG}/scripts/sandbox_runner.py:2: python-invalid"],
+    ),
+    "the Python holds a NUL": (
+        lambda root: (root / RAG / "scripts/sandbox_runner.py").write_bytes(b"x = 1\0"),
+        [f"{RAG}/scripts/sandbox_runner.py:1: python-invalid"],
+    ),
+    "the Python nests deeper than the compiler goes": (
+        lambda root: (root / RAG / "scripts/sandbox_runner.py").write_text("-" * 100_000 + "1"),
+        [f"{RAG}/scripts/sandbox_runner.py:1: python-invalid"],
+    ),
+    "a skill cannot be imported": (
+        lambda root: (root / "company_skills/shell/skill.py").write_text("import library_that_nobody_has"),
+        ["company_skills/shell/skill.py:1: import-failed"],
+    ),
+    "a class is no valid skill": (
+        lambda root: edit(root / "company_skills/shell/skill.py", '"shell"', '"Shell"'),
+        ["company_skills/shell/skill.py: invalid-skill"],
+    ),
+    "a skill.py holds no skill": (
+        lambda root: (root / "company_skills/shell/skill.py").write_text(""),
+        ["company_skills/shell/skill.py: no-skill"],
+    ),
+    "there is no skill at all": (
+        lambda root: [path.unlink() for path in root.rglob("skill.py")],
+        ["company_skills: no-skill"],
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_reported(company: Path, fault: str) -> None:
+    """One fault in a package that passed is that fault's line, with its file and code, and no other."""
+    damage, lines = FAULTS[fault]
+    damage(company)
+    assert problems() == lines
+
+
+def test_all_faults_are_listed_at_once(company: Path) -> None:
+    """One run names every problem, each on its own line with what to do about it."""
+    (company / RAG / "references/new.md").write_text("# New")
+    (company / RAG / "scripts/sandbox_runner.py").write_text("x = (")
+    with pytest.raises(AssertionError) as raised:
+        check_package("company_skills")
+    assert str(raised.value).splitlines() == [
+        f"{RAG}/scripts/sandbox_runner.py:1: python-invalid it does not compile: '(' was never closed "
+        "(make it compile, or give a fragment another ending, such as .txt)",
+        f"{RAG}/references/new.md: reference-unlisted the file is not on the skill's list, so no model can load it "
+        "(add 'references/new.md' to `references`)",
+    ]
+
+
+FENCES = {
+    "never closed": ("# A\n\n```python\nx = 1\n", 3),
+    "never closed, and no newline at the end": ("```python\nx = 1", 1),
+    "only opened": ("text\n\n```", 3),
+    "closed by a shorter marker": ("````\na\n```\n", 1),
+    "closed by the other marker": ("~~~\na\n```\n", 1),
+    "closed by a line with an info string": ("```\na\n```text\n", 1),
+    "closed by a line indented too far": ("```\na\n    ```\n", 1),
+    "closed outside of its list item": ("- a\n\n  ```\n  b\n\n```\nc\n```\n", 3),
+    "in a quote that ends": ("> ```\n> a\n\nb\n", 1),
+    "closed": ("```\na\n```\n", 0),
+    "closed by a longer marker and spaces": ("~~~ info ~~~\na\n~~~~  \n", 0),
+    "closed, indented by three": ("   ```\n   a\n   ```\n", 0),
+    "inside a list": ("1. a\n\n   ```\n   b\n   ```\n", 0),
+    "on the line of a list marker": ("- ```\n  a\n  ```\n", 0),
+    "inside a quote": ("> ~~~\n> a\n> ~~~\n", 0),
+    "not a fence: a backtick in the info string": ("``` a`b\ntext\n", 0),
+    "not a fence: indented code": ("a\n\n    ```\n    b\n", 0),
+    "empty": ("```\n```\n", 0),
+    "with CRLF and a BOM": ("\ufeff```\r\na\r\n```\r\n", 0),
+}
+
+
+@pytest.mark.parametrize("case", FENCES)
+def test_fences_follow_commonmark(company: Path, case: str) -> None:
+    """A fence without its closing line is reported where it opens, by the rules of CommonMark."""
+    text, line = FENCES[case]
+    (company / CONFIG).write_bytes(text.encode())
+    if line:
+        assert f"{CONFIG}:{line}: markdown-invalid" in problems()
+    else:
+        check_package("company_skills")
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "[web](https://example.org/gone.md)",
+        "[mail](mailto:a@example.md)",
+        "[above](#heading)",
+        "[part](neo4j/cypher_templates.py#L3)",
+        "[from the skill's folder](references/neo4j/cypher_templates.py)",
+        "[folder](neo4j)",
+        "[outside the skill](../../web/gone.md)",
+        "[a figure of speech](url)",
+        "[filled in later](${SKILL_DIR}/gone.md)",
+        "`[code](gone.md)`",
+        "<!-- [comment](gone.md) -->",
+        r"\[escaped](gone.md)",
+    ],
+)
+def test_links_that_are_alive_or_cannot_be_judged_pass(company: Path, link: str) -> None:
+    """Only a relative link to a file that the skill's folder lacks is dead."""
+    (company / CONFIG).write_text(f"See {link}.\n")
+    check_package("company_skills")
+
+
+@pytest.mark.parametrize(
+    "link", ["[a](gone.md)", "[a](./gone.md#x)", "[a](<go ne.md>)", "[a][b]\n\n[b]: gone.md 'Gone'"]
+)
+def test_dead_links_in_every_notation_are_reported(company: Path, link: str) -> None:
+    """Inline, in angle brackets and by definition: a dead link is reported at the line it stands on."""
+    (company / CONFIG).write_text(f"# A\n\nSee {link}\n")
+    assert problems() == [f"{CONFIG}:3: markdown-invalid"]
+
+
+def test_a_shared_file_name_must_be_named_by_its_path(company: Path) -> None:
+    """A bare name that two references share loads neither, so it does not count as naming them."""
+    browser = company / "company_skills/web/browser"
+    (browser / "references/old").mkdir()
+    (browser / "references/old/selectors.md").write_text("# Old")
+    edit(
+        browser / "skill.py",
+        '("references/selectors.md",)',
+        '("references/selectors.md", "references/old/selectors.md")',
+    )
+    top = "company_skills/web/browser/references"
+    assert problems() == [f"{top}/selectors.md: reference-unnamed", f"{top}/old/selectors.md: reference-unnamed"]
+    edit(browser / "skill.py", "load selectors.md", "load references/selectors.md or references/old/selectors.md")
+    for name in [name for name in sys.modules if name.startswith("company_skills")]:
+        del sys.modules[name]
+    check_package("company_skills")
+
+
+def test_an_inherited_list_is_checked_where_it_was_written(company: Path) -> None:
+    """A skill may inherit another's references; files in its own folder still need a list of its own."""
+    folder = company / "company_skills/ours"
+    (folder / "references").mkdir(parents=True)
+    (folder / "skill.py").write_text(
+        "from company_skills.web.browser.skill import BrowserSkill\n"
+        "class OurBrowserSkill(BrowserSkill):\n"
+        "    name = 'our-browser'\n"
+    )
+    check_package("company_skills")
+    (folder / "references/ours.md").write_text("# Ours")
+    assert problems() == ["company_skills/ours/references/ours.md: reference-unlisted"]
+
+
+def test_references_are_compiled_and_never_run(company: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Code in references leaves no trace: no effect, no warning, no bytecode."""
+    mark = company / "was-run"
+    script = company / RAG / "scripts/sandbox_runner.py"
+    script.write_text(f"open({str(mark)!r}, 'w')\nprint('ran')\nx = '\\d' is 1\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_package("company_skills")
+    assert (mark.exists(), capfd.readouterr(), sorted(script.parent.iterdir())) == (False, ("", ""), [script])
+
+
+def test_large_references_are_read_to_the_end(company: Path) -> None:
+    """A fault beyond the first page is found."""
+    (company / CONFIG).write_text("word " * 200_000 + "\n" + "```\n")
+    assert problems() == [f"{CONFIG}:2: markdown-invalid"]
+
+
+def test_a_package_that_cannot_be_imported_fails() -> None:
+    """A wrong name does not pass for a package without faults."""
+    with pytest.raises(SourceError, match="no_such_skills"):
+        check_package("no_such_skills")
