@@ -461,13 +461,3 @@ def test_a_wrong_object_is_refused_at_construction(skills: list[BaseSkill], mess
     with pytest.raises(InvalidSkillError) as raised:
         ObjectSource(skills)
     assert message in str(raised.value)
-
-
-def test_the_same_class_found_twice_is_known_as_a_copy(company: PackageSource) -> None:
-    """The digest of a skill does not depend on the source that found it, and differs from skill to skill."""
-    found = company.refresh()
-    again = PackageSource("company_skills", name="again").refresh()
-    digests = {key: each.digest for key, each in found.items() if each}
-    assert digests == {key: each.digest for key, each in again.items() if each}
-    assert len(set(digests.values())) == len(digests)
-    assert RAG.partition(":")[0] in sys.modules

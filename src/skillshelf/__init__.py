@@ -29,8 +29,6 @@ from skillshelf.errors import (
     SourceError,
     ToolArgumentError,
 )
-from skillshelf.listing import Listing
-from skillshelf.search import Match
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill, Tool, tool
 from skillshelf.sources import DirectorySource, MemorySource, PackageSource
@@ -45,9 +43,7 @@ __all__ = [
     "Diagnostic",
     "DirectorySource",
     "InvalidSkillError",
-    "Listing",
     "Loaded",
-    "Match",
     "MemorySource",
     "MissingExtraError",
     "PackageSource",

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Literal
 from skillshelf import places
 from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Delta, SkillDescriptor
-from skillshelf.listing import DEFAULT_BUDGET, Listing, make_listing
-from skillshelf.search import Match, search
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources.base import Source
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.package import ObjectSource, PackageSource
-from skillshelf.tokens import Counter, estimate
+from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.turn import Turn
 
 if TYPE_CHECKING:
+    from skillshelf.listing import Listing
+    from skillshelf.search import Match
     from skillshelf.watch import Watch
 
+Disclosed = Literal["auto", "catalog", "full"]
 _SHELVES: "weakref.WeakSet[Shelf]" = weakref.WeakSet()
 
 
@@ -84,18 +85,24 @@ class Shelf:
             self._catalog = catalog
             return delta
 
-    def listing(self, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET) -> Listing:
+    def listing(
+        self, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
+    ) -> "Listing":
         """The Available Skills section: byte-identical until a reload changes something."""
         catalog = self._catalog
         cached = self._listing.get((disclosure, budget))
         if cached and cached[0] == catalog.generation:
             return cached[1]
+        from skillshelf.listing import make_listing
+
         listing = make_listing(catalog, disclosure, budget, self.counter, lambda skill: self.instructions(skill.name))
         self._listing[disclosure, budget] = (catalog.generation, listing)
         return listing
 
-    def search(self, query: str, limit: int = 5) -> list[Match]:
+    def search(self, query: str, limit: int = 5) -> "list[Match]":
         """The skills that fit a query in words, best first."""
+        from skillshelf.search import search
+
         return search(self._catalog, query, limit)
 
     def turn(self) -> Turn:

@@ -6,6 +6,8 @@ from zlib import adler32
 from skillshelf.errors import MissingExtraError
 
 Counter = Callable[[str], int]
+DEFAULT_BUDGET = 4000
+"""Tokens that a listing takes at most, unless the caller says otherwise."""
 """Either of the two functions below, or a host's own."""
 
 UNIT = 16

@@ -5,10 +5,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from skillshelf.errors import InvalidSkillError, PolicyError, ToolArgumentError
-from skillshelf.schema import Docstring, Mismatch, Shape, parameters_of, parse_docstring
+
+if TYPE_CHECKING:
+    from skillshelf.schema import Docstring, Shape
 
 Permission = Literal["safe", "ask", "blocked"]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -45,7 +47,7 @@ class Tool:
     permission: Permission
     is_async: bool
     method: Callable[..., Any] = field(repr=False, compare=False)
-    shape: Shape = field(repr=False, compare=False)
+    shape: "Shape" = field(repr=False, compare=False)
 
     def call(self, arguments: Mapping[str, Any], *, approved: bool = False) -> Any:
         """The method's result (a coroutine where `is_async`) for arguments as a model wrote them.
@@ -62,6 +64,8 @@ class Tool:
                 f"Tool {self.name!r} runs only once the person has approved the call. Ask them; after a yes the host "
                 f"calls it with approved=True."
             )
+        from skillshelf.schema import Mismatch
+
         try:
             converted = self.shape.convert(arguments, "")
         except Mismatch as mismatch:
@@ -69,19 +73,20 @@ class Tool:
         return self.method(**converted)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMethod:
+class ToolMethod(NamedTuple):
     """A tool as the class declares it: everything but the instance and its policy."""
 
     name: str
     attribute: str
-    docstring: Docstring
-    shape: Shape
+    docstring: "Docstring"
+    shape: "Shape"
     is_async: bool
 
 
 def tool_methods(cls: type) -> list[ToolMethod]:
     """In the order of definition, base classes first. Raises InvalidSkillError."""
+    from skillshelf.schema import parameters_of, parse_docstring  # 5 ms that a shelf of files never pays
+
     found: dict[str, ToolMethod] = {}
     for attribute, method in _marked(cls):
         name = getattr(method, _MARK)

@@ -1,6 +1,5 @@
 """A turn: one user message to its final answer. It owns the cache of what was loaded, and records what came in."""
 
-import mimetypes
 import os
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -132,6 +131,8 @@ def _instructions(descriptor: SkillDescriptor, text: str) -> Loaded:
 
 
 def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
+    import mimetypes  # reads the system's tables, 5 ms
+
     media_type = mimetypes.guess_type(path)[0] or "text/plain"
     data, end = page.data, page.offset + len(page.data)
     if page.offset < 0 or page.offset > page.size or (data and data[0] & 0xC0 == 0x80):

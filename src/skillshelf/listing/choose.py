@@ -11,7 +11,6 @@ from skillshelf.errors import SkillError
 from skillshelf.listing.markup import Entry, render
 from skillshelf.tokens import Counter
 
-DEFAULT_BUDGET = 4000
 MAX_DESCRIPTION = 1024
 MAX_REFERENCES = 50
 # Lengths a description is cut to, one after the other, until the section fits.

@@ -141,11 +141,18 @@ def _read_unusual(text: str, folder: str) -> SkillText:
     if values is None:
         values = _parse(layout.block, layout.line, notes)
         _restore_comments(layout.block, values, notes, line)
+    # Two rules around prose are no frontmatter: what stands between them belongs to the instructions.
+    start = layout.body if values or not layout.block.strip() else 0
     name = read_name(values.get("name", ""), folder, notes, line)
     description = read_description(values.get("description", ""), notes, line)
-    skill = SkillText(name, description, Optional(values, notes, line), text, _skip_blank_lines(text, layout.body))
-    if not description:
-        skill.description = describe_from(skill.instructions, notes, line)
+    body = text[layout.body : layout.end]
+    skill = SkillText(
+        name,
+        description or describe_from(body, notes, line),
+        Optional(values, notes, line),
+        text[: layout.end],
+        _skip_blank_lines(text, start),
+    )
     skill.diagnostics, skill._values = notes.items, values
     return skill
 
@@ -158,17 +165,17 @@ def _parse(block: str, first_line: int, notes: Notes) -> dict[str, Any]:
             return values
     try:
         found = Notes()
-        values = parse_yaml(block, found, first_line).values
+        values = parse_yaml(block, found, first_line)
         notes.items += found.items
         return values
     except YamlFault as fault:
         line = first_line + fault.line - 1
         problem = fault.problem if "mapping" in fault.problem else f"Invalid YAML: {fault.problem}"
+    before = len(notes.items)
     repaired = repair_fields(block.expandtabs(2), notes, first_line)
-    notes.add(
-        "warning", "yaml-invalid", f"{problem}; the fields are read one by one", line, "see the fields named here"
-    )
-    return repaired.values
+    if len(notes.items) == before:  # nothing that was repaired says so itself
+        notes.add("warning", "yaml-invalid", problem, line, "indent with spaces, one `key: value` a line")
+    return repaired
 
 
 def _line_finder(layout: Layout) -> LineOf:

@@ -213,7 +213,7 @@ def _hint(value: Any) -> str:
 def _words(key: str, seen: dict[str, Any], notes: Notes, line: LineOf) -> tuple[str, ...]:
     value = seen.pop(key, "")
     if isinstance(value, str):
-        return tuple(_WORD.findall(value))
+        return tuple(word for word in _WORD.findall(value) if word != "-")
     if isinstance(value, list):
         return tuple(_flat(item) for item in value)
     notes.add("warning", "field-invalid", f"{key!r} must be words or a list; it is left out", line(key))

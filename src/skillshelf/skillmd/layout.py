@@ -7,7 +7,6 @@ from skillshelf.skillmd.values import MAX_BLOCK, Layout, Notes, Unreadable
 _DELIMITER = re.compile(r"^---([ \t]*)\r?$", re.M)
 _BEFORE = re.compile(r"(?:[ \t]*\r?\n|<!--[\s\S]*?-->[ \t]*\r?\n)*")
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*\w*[ \t]*\r?\n(?=---[ \t]*\r?\n)")
-_KEY_LINE = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:[ \t\r]|$)")
 _NEXT_FIELD = re.compile(r"[ \t\r\n]*\n(?=[A-Za-z_][\w-]*[ \t]*:[ \t\r\n])")
 _YAML_LINE = re.compile(r"[A-Za-z_\"'][^\n]*:(?:[ \t\r]|$)|[ \t]+\S|- |#[^# ]|\r?$")
 _START_FIX = "begin the file with a line `---`, then `name:` and `description:`, then `---`"
@@ -35,8 +34,7 @@ def _checked(layout: Layout) -> Layout:
 
 def _find_odd_block(text: str, notes: Notes) -> Layout:
     end = len(text)
-    before = _BEFORE.match(text)
-    start = before.end() if before else 0
+    start = _BEFORE.match(text).end()  # type: ignore[union-attr]  # it matches the empty string at least
     fence = _FENCE.match(text, start)
     if fence:
         start = fence.end()
@@ -57,10 +55,7 @@ def _find_odd_block(text: str, notes: Notes) -> Layout:
     if opening[1] or closing_line[1]:
         notes.add("info", "delimiter-spaces", "a `---` line has spaces after it", fix="remove them")
     block = text[block_start : closing_line.start()]
-    if block.strip() and not any(_KEY_LINE.match(line.strip()) for line in block.split("\n", 50)):
-        # Two horizontal rules around prose.
-        return _missing(notes)
-    return Layout(block, text.count("\n", 0, block_start) + 1, min(closing_line.end() + 1, end))
+    return Layout(block, text.count("\n", 0, block_start) + 1, min(closing_line.end() + 1, end), end)
 
 
 def _without_opening(text: str, start: int, notes: Notes) -> Layout:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skillshelf.skillmd.truth import parse_yaml
-from skillshelf.skillmd.values import Notes, Parsed, YamlFault
+from skillshelf.skillmd.values import Notes, YamlFault
 
 # Each field is parsed on its own; a hostile block with thousands of them must not take seconds.
 _MAX_FIELDS = 256
@@ -20,10 +20,9 @@ _GLUED = re.compile(r"(?P<key>name|description|license):(?P<value>\S.*)")
 _BLOCK_MARK = re.compile(r"[>|][+-]?[1-9]?[+-]?[ \t]+(?=\S)")
 
 
-def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> Parsed:
+def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> dict[str, Any]:
     """Every field of the block that can be read, alone or as text."""
     values: dict[str, Any] = {}
-    lines: dict[str, int] = {}
     for count, (key, line, value, raw) in enumerate(_fields(block)):
         if count == _MAX_FIELDS:
             notes.add(
@@ -40,8 +39,7 @@ def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> 
                 "remove one of them",
             )
         values[key] = _read_field(key, value, raw, notes, at, level)
-        lines[key] = line
-    return Parsed(values, lines)
+    return values
 
 
 def _fields(block: str) -> Iterator[tuple[str, int, str, str]]:
@@ -61,7 +59,7 @@ def _fields(block: str) -> Iterator[tuple[str, int, str, str]]:
 
 def _read_field(key: str, value: str, raw: str, notes: Notes, line: int, level: int) -> Any:
     try:
-        parsed = parse_yaml(raw, notes, line).values
+        parsed = parse_yaml(raw, notes, line)
         if list(parsed) == [key]:
             return parsed[key]
         problem = "it does not read as one field"
@@ -95,7 +93,7 @@ def _read_nested(below: list[str], notes: Notes, line: int, level: int) -> Any:
             "put the items in quotes",
         )
         return [_unquote(text[2:].strip()) for text in full]
-    nested = repair_fields("\n".join(inner), notes, line + 1, level + 1).values
+    nested = repair_fields("\n".join(inner), notes, line + 1, level + 1)
     return nested or " ".join(text.strip() for text in full)
 
 

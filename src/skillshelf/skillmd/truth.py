@@ -7,13 +7,13 @@ gives the value it names, but counts as many nodes as that value has, so a bomb 
 from collections.abc import Callable
 from typing import Any
 
-from skillshelf.skillmd.values import Notes, Parsed, YamlFault
+from skillshelf.skillmd.values import Notes, YamlFault
 
 MAX_DEPTH = 64
 MAX_NODES = 10_000
 
 
-def parse_yaml(block: str, notes: Notes, first_line: int) -> Parsed:
+def parse_yaml(block: str, notes: Notes, first_line: int) -> dict[str, Any]:
     """The block's mapping as PyYAML's BaseLoader gives it. Raises YamlFault. `first_line` is for the notes."""
     import yaml  # 15 ms that a shelf of plain files never pays
 
@@ -35,25 +35,24 @@ class _Reader:
         self.notes, self.first_line = notes, first_line
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.nodes = 0
-        self.lines: dict[str, int] = {}
 
-    def document(self) -> Parsed:
+    def document(self) -> dict[str, Any]:
         self.next()  # stream start
         event = self.next()
         if type(event) is self.kinds.StreamEndEvent:
-            return Parsed({})
+            return {}
         event = self.next()
         if type(event) is not self.kinds.MappingStartEvent:
             raise YamlFault(
                 "frontmatter must be a YAML mapping: lines such as `name: my-skill`", event.start_mark.line + 1
             )
-        values = self.value(event, 1)
+        values: dict[str, Any] = self.value(event, 1)
         self.next()  # document end
         event = self.next()
         if type(event) is not self.kinds.StreamEndEvent:
             line = event.start_mark.line + 1
             self.note("yaml-second-document", "only the first YAML document of the frontmatter is read", line)
-        return Parsed(values, self.lines)
+        return values
 
     def note(self, code: str, message: str, line: int, fix: str = "") -> None:
         self.notes.add("warning", code, message, self.first_line + line - 1, fix)
@@ -113,7 +112,5 @@ class _Reader:
                 )
             if key == "<<":
                 self.note("yaml-merge-key", "a merge key (<<) is not merged", line, "write the fields out")
-            if depth == 1:
-                self.lines[key] = line
             values[key] = self.value(self.next(), depth + 1)
         return values

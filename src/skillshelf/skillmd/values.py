@@ -1,7 +1,6 @@
 """What a reading of SKILL.md is made of."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Severity
 
@@ -37,8 +36,7 @@ class Notes:
         self.items.append(Diagnostic(severity, code, message, line=line, fix=fix))
 
 
-@dataclass(slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Where the frontmatter lies in the text, and where the instructions begin."""
 
     block: str
@@ -46,12 +44,5 @@ class Layout:
     """Of the block's first line in the file."""
     body: int
     """Index of the instructions' first character."""
-
-
-@dataclass(slots=True)
-class Parsed:
-    """A frontmatter block as a mapping of texts, lists and mappings of texts."""
-
-    values: dict[str, Any]
-    lines: dict[str, int] = field(default_factory=dict)
-    """Of each top-level key, counted from 1 within the block; empty when nothing is to be said."""
+    end: int | None = None
+    """Index after their last, where something follows them that is not theirs."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 
@@ -17,8 +17,7 @@ class Found:
     """Of the file's bytes; empty where its times alone tell a change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """Bytes of a skill's file as the gate read them."""
 
     data: bytes

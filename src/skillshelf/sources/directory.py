@@ -3,7 +3,6 @@
 import os
 from collections.abc import Collection, Mapping
 
-from skillshelf import index
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import (
     ReferenceNotAllowedError,
@@ -46,6 +45,8 @@ class DirectorySource:
     def _first_look(self) -> Mapping[str, Found | None]:
         if not self._cache:
             return self._tree.look(None)
+        from skillshelf import index
+
         known = index.load(self.root, self.name)
         if known:
             self._tree.state = known

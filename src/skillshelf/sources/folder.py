@@ -1,12 +1,10 @@
 """One skill's folder, read through an open descriptor: its SKILL.md, its references, the stamp that tells a change."""
 
-import hashlib
 import os
 import re
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from urllib.parse import unquote
 
 from skillshelf.descriptor import Diagnostic, Severity, SkillDescriptor, descriptor_of
 from skillshelf.reference import NotPlainFile, open_folder, open_plain
@@ -93,7 +91,7 @@ class FolderReader:
         if len(entries.files) > 1:
             self.twins(entries.files)
         descriptor = self.describe(text, len(data or b""), location) if text else None
-        digest = hashlib.sha256(data).digest() if self.fresh and data is not None else b""
+        digest = _digest(data) if self.fresh and data is not None else b""
         notes = (
             tuple([note if note.path else replace(note, path=location) for note in self.notes]) if self.notes else ()
         )
@@ -259,6 +257,8 @@ class FolderReader:
 
     def named(self, instructions: str) -> list[str]:
         """Files outside the reference folders that the instructions link to or name."""
+        from urllib.parse import unquote
+
         named = set()
         for word in _NAMED_FILE.findall(instructions):
             path = unquote(word.split("#", 1)[0]).removeprefix("./").lstrip("/")
@@ -289,6 +289,12 @@ def stamp_of(root: int, key: str, skill: Skill) -> int:
     except OSError:
         return -1
     return hash(stamps)
+
+
+def _digest(data: bytes) -> bytes:
+    import hashlib  # only a file that was just written needs it
+
+    return hashlib.sha256(data).digest()
 
 
 def _reason(error: Exception) -> str:

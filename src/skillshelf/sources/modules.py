@@ -5,7 +5,6 @@ Importing runs the author's code. Whatever it raises is reported for that module
 
 import importlib
 import inspect
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
@@ -99,5 +98,7 @@ def _line(error: BaseException, path: str) -> int:
     """The line of the author's file that failed; 0 when it was somewhere else."""
     if isinstance(error, SyntaxError) and (error.filename or "").endswith(path):
         return error.lineno or 0
+    import traceback  # only a failure needs it
+
     frames = traceback.walk_tb(error.__traceback__)
     return next((line for frame, line in frames if frame.f_code.co_filename.endswith(path)), 0)

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -59,7 +58,7 @@ def read_resource(package: str, parts: Sequence[str], offset: int, limit: int) -
     if not package:
         raise OSError(0, "the skill's class is not in a package of its own, so it has no folder")
     folder = _folder(package)
-    if isinstance(folder, Path):
+    if isinstance(folder, os.PathLike):
         # The folder Python imported from is the root, wherever a link to it lies.
         return read_file(os.path.realpath(folder), parts, offset, limit)
     return _read_member(folder.joinpath(*parts), offset, limit)
@@ -72,6 +71,8 @@ def files_below(package: str) -> list[str]:
 
 def _folder(package: str) -> "Traversable":
     """A namespace package shows itself as several folders at once: the skill's is the one that holds skill.py."""
+    from pathlib import Path  # what importlib.resources shows a real folder as; loaded with it
+
     module = files_of(package).joinpath("skill.py")
     return module.parent if isinstance(module, Path) else files_of(package)
 
@@ -95,5 +96,5 @@ def _walk(folder: "Traversable", below: str) -> Iterator[str]:
     for entry in folder.iterdir():
         if not entry.is_dir():
             yield below + entry.name
-        elif not (isinstance(entry, Path) and entry.is_symlink()):
+        elif not (isinstance(entry, os.PathLike) and os.path.islink(entry)):
             yield from _walk(entry, f"{below}{entry.name}/")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from skillshelf.sources.base import Found
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class Skill:
     """A skill's folder."""
 
@@ -20,7 +20,7 @@ class Skill:
     """The last good instructions, while there is room for them."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class Folder:
     """A folder on the way to skills."""
 
@@ -30,7 +30,7 @@ class Folder:
     """Names of the folders below it that were entered."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class State:
     """All of it. Keys are paths below the root; the root itself is the empty key."""
 

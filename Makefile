@@ -1,0 +1,31 @@
+# Everything runs in a virtual environment of its own; only Python 3.11+ and make are needed on the machine.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: run test bench format clean
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,tokens,watch]'
+	touch $@
+
+run: $(INSTALLED)  ## set everything up and show the main job on an example workspace
+	@$(BIN)/python examples/tour.py
+
+test: $(INSTALLED)  ## set everything up and pass the tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto
+
+bench: $(INSTALLED)  ## print the table of ratios against floors and installed peers
+	$(BIN)/python -m benchmarks.run
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,34 @@
+"""What tests share: a home of their own, and skills written in a line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SKILLS = Path(__file__).parent / "skills"
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the skills or the cache of whoever runs it."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a skill below tmp_path and returns the path of its SKILL.md."""
+
+    def write_skill(folder: str, description: str = "Does it.", body: str = "Do it.\n", **files: str) -> Path:
+        path = tmp_path / folder / "SKILL.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\nname: {path.parent.name}\ndescription: {description}\n---\n\n{body}")
+        for name, text in files.items():
+            file = path.parent / name.replace("__", "/").replace("_md", ".md").replace("_py", ".py")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return path
+
+    return write_skill

@@ -1,0 +1,219 @@
+"""SKILL.md as people really write it: one folder for each case under tests/skills/reading."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from skillshelf import DirectorySource, Shelf
+from skillshelf.descriptor import thaw
+from skillshelf.skillmd import decode, read, render
+
+READING = Path(__file__).parent / "skills" / "reading"
+REFUSED = Path(__file__).parent / "skills" / "reading-refused"
+
+# case: description, codes of the diagnostics with their lines
+CASES: dict[str, tuple[str, list[tuple[str, int]]]] = {
+    "anchors": ("Shared words.", []),
+    "at-sign-in-list": ("Fine.", [("yaml-repaired", 8)]),
+    "bad-escape": (r"Match \d+ digits", [("yaml-repaired", 3)]),
+    "blank-lines-first": ("Late.", [("frontmatter-not-first", 1)]),
+    "bom": ("A mark first.", [("bom", 1)]),
+    "broken-flow-list": ("Fine.", [("yaml-repaired", 4)]),
+    "chinese": ("将扫描件转换为文本，用于归档。", []),
+    "code-fence": ("Fenced.", [("frontmatter-not-first", 1)]),
+    "colon-in-description": ("Use when: the user asks", [("yaml-repaired", 3)]),
+    "comment-as-description": ("Deploys the site", [("comment-as-value", 3)]),
+    "comment-cuts-description": ("Deploys issue", [("comment-cuts-value", 3)]),
+    "comment-first": ("Late.", [("frontmatter-not-first", 1)]),
+    "crlf": ("Windows lines.", []),
+    "dash-value": ("Fine.", [("yaml-repaired", 4)]),
+    "dashes-in-block-scalar": ("above\n---\nbelow", []),
+    "dashes-in-description": ("one --- two", []),
+    "duplicate-key": ("second", [("yaml-duplicate-key", 4)]),
+    "emoji": ("Families 👨‍👩‍👧 and ❤️ welcome.", []),
+    "folded": ("first line second line\nnext paragraph", []),
+    "folded-and-empty": ("First paragraph. Its second line.", [("description-missing", 3)]),
+    "folded-on-one-line": ("Use when the line goes on.", [("yaml-repaired", 3)]),
+    "folded-strip": ("first line second line", []),
+    "heading-only": ("Just a heading", [("description-missing", 1)]),
+    "inner-quotes": ('Say "hello" to all', [("yaml-repaired", 3)]),
+    "license-is-mapping": ("Fine.", [("field-invalid", 4)]),
+    "merge-key": ("Fine.", [("yaml-merge-key", 6)]),
+    "metadata-is-text": ("Fine.", [("field-invalid", 4)]),
+    "name-is-list": ("Fine.", [("name-refused", 2)]),
+    "name-yes": ("True to YAML, a name to us.", []),
+    "no-description": ("The first words of the file.", [("description-missing", 1)]),
+    "no-frontmatter": (
+        "Push the button.",
+        [("description-missing", 1), ("frontmatter-missing", 1), ("name-missing", 1)],
+    ),
+    "no-instructions": ("Nothing below.", []),
+    "no-name": ("Only this.", [("name-missing", 1)]),
+    "no-space-after-colon": ("Glued.", [("yaml-repaired", 2), ("yaml-repaired", 3)]),
+    "not-a-mapping": ("Text here.", [("description-missing", 1), ("name-missing", 1), ("yaml-invalid", 2)]),
+    "path-in-name": ("Fine.", [("name-refused", 2)]),
+    "plain": ("Plain words.", []),
+    "quotes": ('It\'s quoted: "well"', []),
+    "rule-in-body": ("A rule below.", []),
+    "rules-around-prose": ("More.", [("description-missing", 1), ("name-missing", 1), ("yaml-invalid", 3)]),
+    "scalars-stay-text": ("Numbers and dates.", []),
+    "spaces-after-dashes": ("Fine.", [("delimiter-spaces", 1)]),
+    "star-alias": ("*.py files and more", [("yaml-repaired", 3)]),
+    "tabs": ("Fine.", [("yaml-invalid", 5)]),
+    "tag": ("true", [("field-invalid", 3), ("yaml-tag", 3)]),
+    "two-faulty-fields": ("Use when: asked", [("yaml-repaired", 3), ("yaml-repaired", 4)]),
+    "unclosed": ("Never closed.", [("frontmatter-unclosed", 1)]),
+    "undelimited": ("No lines at all.", [("frontmatter-undelimited", 1)]),
+    "unindented-continuation": ("starts here and goes on here", [("yaml-repaired", 3)]),
+    "unknown-keys": ("Fine.", []),
+    "unopened": ("No first line.", [("frontmatter-unopened", 1)]),
+    "uppercase-name": ("Fine.", []),
+}
+NAMES = {"name-yes": "yes", "uppercase-name": "My Skill_v2"}
+INSTRUCTIONS = {
+    "chinese": "步骤一。\n",
+    "crlf": "Do it.\r\n",
+    "folded-and-empty": "# Title\n\nFirst paragraph.\nIts second line.\n\nOther.\n",
+    "heading-only": "# Just a heading\n",
+    "no-description": "# Heading\n\n![badge](x.svg)\n\nThe first words\nof the file.\n\nMore.\n",
+    "no-frontmatter": "# Deploy\n\nPush the button.\n",
+    "no-instructions": "",
+    "not-a-mapping": "---\n- one\n- two\n---\nText here.\n",
+    "plain": "# Plain\n\nDo it.\n",
+    "rule-in-body": "One.\n\n---\n\nTwo.\n",
+    "rules-around-prose": "---\n\nJust prose between two rules.\n\n---\n\nMore.\n",
+    "tag": "Do it by hand.\n",
+    "unclosed": "# Body\n\nDo it.\n",
+    "undelimited": "# Body\n\nDo it.\n",
+}
+# case: code and line of the one diagnostic
+REFUSALS = {
+    "blank": ("empty", 1),
+    "cr-only": ("cr-only", 1),
+    "empty": ("empty", 1),
+    "hidden-in-description": ("hidden-characters", 3),
+    "latin-1": ("not-utf8", 3),
+    "name-only": ("no-text", 1),
+    "nul": ("nul-byte", 2),
+    "symlink-text": ("symlink-text", 1),
+    "utf-16": ("not-utf8", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def shelf() -> Shelf:
+    return Shelf([DirectorySource(READING, cache=False), DirectorySource(REFUSED, cache=False)])
+
+
+def test_every_case_has_a_folder_and_every_folder_a_case() -> None:
+    """The tables and the folders do not drift apart."""
+    assert {path.name for path in READING.iterdir()} == set(CASES)
+    assert {path.name for path in REFUSED.iterdir()} == set(REFUSALS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_file_with_usable_text_becomes_a_skill(shelf: Shelf, case: str) -> None:
+    """The description and the instructions are what the author meant; what was repaired is said, with its line."""
+    description, codes = CASES[case]
+    skill = shelf.catalog[NAMES.get(case, case)]
+    notes = [note for note in shelf.catalog.diagnostics if note.path == skill.location]
+    assert skill.description == description
+    assert sorted((note.code, note.line) for note in notes) == codes
+    assert all(note.fix for note in notes if note.severity != "info")
+    assert shelf.instructions(skill.name) == INSTRUCTIONS.get(case, "Do it.\n")
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_file_that_cannot_become_one_says_what_to_change(shelf: Shelf, case: str) -> None:
+    """One error with the line and a fix, and no skill."""
+    notes = [note for note in shelf.catalog.diagnostics if Path(note.path).parent.name == case]
+    assert [(note.severity, note.code, note.line) for note in notes] == [("error", *REFUSALS[case])]
+    assert notes[0].fix
+    assert case not in shelf.catalog
+
+
+def test_a_fault_in_one_field_leaves_the_others(shelf: Shelf) -> None:
+    """A repaired field is text; its neighbours, nested ones too, are what YAML says."""
+    assert shelf.catalog["two-faulty-fields"].license == "MIT"
+    assert thaw(shelf.catalog["two-faulty-fields"].fields) == {"keywords": "[@Injected, x]"}
+    assert thaw(shelf.catalog["at-sign-in-list"].metadata) == {
+        "labels": ["x"],
+        "triggers": {"files": ["a.ts"], "keywords": "[@Input, signal]"},
+    }
+    assert shelf.catalog["dash-value"].allowed_tools == ("Read",)
+    assert shelf.catalog["broken-flow-list"].argument_hint == "[file] [line]"
+
+
+def test_scalars_stay_as_written(shelf: Shelf) -> None:
+    """1.10 is not 1.1, a date is not a date, yes is not true, ~ is not None."""
+    skill = shelf.catalog["scalars-stay-text"]
+    assert skill.fields == {"version": "1.10", "when": "2024-01-02", "yes": "no", "nothing": "~"}
+    assert skill.metadata == {"version": "1.0", "big": "0x1F"}
+
+
+def test_aliases_and_merge_keys_construct_nothing(shelf: Shelf) -> None:
+    """An alias gives the value it names; a merge key is a key like any other."""
+    assert shelf.catalog["anchors"].metadata == {"summary": "Shared words."}
+    assert thaw(shelf.catalog["merge-key"].metadata) == {"<<": {"a": "1"}}
+
+
+def test_optional_fields_reach_the_descriptor() -> None:
+    """Tools may be words or a list, with commas or without; disclosure and invocation are read in both spellings."""
+    text = render(
+        {
+            "name": "all",
+            "description": "Everything.",
+            "license": "MIT",
+            "compatibility": "Python 3.11",
+            "allowed-tools": "Bash(git add:*), Read Write",
+            "metadata": {"disclosure": "always"},
+            "user-invocable": "false",
+            "arguments": ["file", "line"],
+            "argument-hint": "FILE [LINE]",
+            "references": ["references/a.md"],
+        },
+        "Do it.\n",
+    )
+    optional = read(text).optional
+    assert optional.allowed_tools == ("Bash(git add:*)", "Read", "Write")
+    assert (optional.license, optional.compatibility, optional.disclosure) == ("MIT", "Python 3.11", "always")
+    assert (optional.user_invocable, optional.arguments, optional.argument_hint) == (
+        False,
+        ("file", "line"),
+        "FILE [LINE]",
+    )
+    assert optional.listed == ("references/a.md",)
+    assert read("---\nname: a\ndescription: b\ndisable-model-invocation: true\n---\n").optional.disclosure == "manual"
+
+
+def test_what_was_rendered_reads_back() -> None:
+    """Values that YAML could take for something else survive the round trip."""
+    values = {
+        "name": "odd",
+        "description": "Use when: # not a comment, 'quoted', - dash",
+        "metadata": {"v": "1.10", "n": "no"},
+    }
+    again = read(render(values, "# Body\n"))
+    assert (again.values, again.instructions) == (values, "# Body\n")
+
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of public skills is not here")
+def test_the_corpus_reads_as_before() -> None:
+    """Of 376 public files, all that hold text become skills, with the names and descriptions of an earlier reading."""
+    manifest = json.loads((CORPUS / "manifest.json").read_text())["skills"]
+    unread = []
+    for entry in manifest:
+        path = CORPUS / "skills" / entry["repo"].replace("/", "__") / entry["path"] / entry["skill_file"]
+        known = entry["reference"]
+        data = path.read_bytes()
+        if not data:
+            unread.append(path)
+            continue
+        skill = read(decode(data), path.parent.name)
+        if known["level"] >= 0:
+            assert (skill.name, len(skill.description)) == (known["name"], known["description_chars"]), path
+    assert len(unread) == 2
