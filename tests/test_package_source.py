@@ -1,7 +1,6 @@
 """Sources of code skills: packages on disk and in zips, entry points, objects of the caller."""
 
 import os
-import sys
 import textwrap
 import zipfile
 from collections.abc import Iterator

@@ -90,6 +90,10 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 return candidate
         raise SkillNotFoundError(name, closest(name, self))
 
+    def candidates(self, name: str) -> tuple[Candidate, ...]:
+        """Every skill of that name, the one that is taken first."""
+        return self._names.get(name) or ()
+
     def __getitem__(self, name: str) -> SkillDescriptor:
         return self.find(name).descriptor
 

@@ -8,15 +8,17 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-# A flag of a part of a country is spelt in tag characters: passed over whole, so it is matched before them.
-_FLAG = "\U0001f3f4[\U000e0020-\U000e007e]{1,6}\U000e007f"
+# The flags of England, Scotland and Wales are spelt in tag characters: passed over whole, so they are matched before
+# them. No other spelling has a picture, so any other would be a text that only a model sees.
+_TAGS = {ord(letter): 0xE0000 + ord(letter) for letter in "abcdefghijklmnopqrstuvwxyz"}
+_FLAG = f"\U0001f3f4(?:{'|'.join(('gbeng', 'gbsct', 'gbwls')).translate(_TAGS)})\U000e007f"
 HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 _FLAG_OR_HIDDEN = re.compile(f"{_FLAG}|{HIDDEN.pattern}")
-_EMOJI = re.compile("[\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff\ufe0f]")
+_EMOJI = re.compile("[\u00a9\u00ae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff\ufe0f]")
 # Scripts whose spelling needs the zero-width joiner and non-joiner: Arabic, Syriac, the Indic family, Mongolian.
 _JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -39,7 +41,9 @@ def _honest(text: str, at: int) -> bool:
     if char in "\u200c\u200d":
         return bool(_JOINING.match(before) and (not after or _JOINING.match(after) or after.isspace()))
     if char in "\u200e\u200f\u061c":
-        return any(side and unicodedata.bidirectional(side) in ("R", "AL", "AN") for side in (before, after))
+        # The marks are of these classes themselves: a row of them is no reason for one.
+        sides = (side for side in (before, after) if side and not HIDDEN.match(side))
+        return any(unicodedata.bidirectional(side) in ("R", "AL", "AN") for side in sides)
     if "\ufe00" <= char <= "\ufe0d" or "\U000e0100" <= char <= "\U000e01ef":
         return bool(_IDEOGRAPH.match(before))
     return "\u180b" <= char <= "\u180f" and "\u1820" <= before <= "\u18aa"

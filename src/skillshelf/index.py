@@ -36,12 +36,12 @@ def load(root: str, source: str) -> State | None:
     except OSError:
         return None
     try:
-        version, checksum = map(int, header.split())
-        if version > VERSION:
+        version, _, checksum = header.partition(b" ")  # what follows a newer version's number is its own affair
+        if int(version) > VERSION:
             return None
-        if version == VERSION and checksum == zlib.crc32(payload):
+        if int(version) == VERSION and int(checksum) == zlib.crc32(payload):
             return _state(json.loads(payload), root, source)
-    except (ValueError, TypeError, KeyError, IndexError):
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         pass
     # Set aside, not lost: somebody may want to know what happened to it.
     with suppress(OSError):
@@ -57,7 +57,7 @@ def save(root: str, state: State) -> Diagnostic | None:
     payload = json.dumps(_plain(state), separators=(",", ":")).encode()
     scratch = f"{path}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        _make_folders(os.path.dirname(path))
         fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "wb") as file:
             file.write(b"%d %d\n" % (VERSION, zlib.crc32(payload)) + payload)
@@ -78,6 +78,14 @@ def _path(root: str) -> str | None:
     home = places.cache_home()
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
     return os.path.join(home, "index", name + ".json") if home else None
+
+
+def _make_folders(path: str) -> None:
+    """Each missing folder for this user alone: os.makedirs gives its mode to the last one only."""
+    if not os.path.isdir(path):
+        _make_folders(os.path.dirname(path))
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
 
 def _is_newer(path: str) -> bool:

@@ -9,12 +9,20 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-
-from skillshelf.sources.base import Page
+from typing import NamedTuple
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = _FILE | os.O_DIRECTORY
 _TRIES = 3
+
+
+class Page(NamedTuple):
+    """Bytes of a skill's file as the gate read them."""
+
+    data: bytes
+    offset: int
+    size: int
+    """Of the whole file."""
 
 
 class NotPlainFile(Exception):
@@ -76,6 +84,8 @@ def read_file(root: str, parts: Sequence[str], offset: int, limit: int) -> Page:
 
 def _read_steady(fd: int, before: os.stat_result, offset: int, limit: int) -> Page:
     """A page all from one version of the file: read again while somebody writes to it."""
+    if not 0 <= offset <= before.st_size:
+        return Page(b"", offset, before.st_size)
     for _ in range(_TRIES):
         # One byte more than the file has: a file that grew meanwhile shows itself.
         data = os.pread(fd, max(0, min(limit, before.st_size - offset + 1)), offset)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from skillshelf.characters import show_hidden
 from skillshelf.descriptor import Activation, Delta, SkillDescriptor
 from skillshelf.errors import AmbiguousReferenceError, ReferenceNotAllowedError, ReferenceUnreadableError
-from skillshelf.sources.base import Page
+from skillshelf.reference import Page
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -90,6 +90,8 @@ class Turn:
             self.hits += 1
         else:
             source = self.shelf.sources[place.source]
+            if offset < 0:
+                raise _wrong_offset(descriptor, path, offset)
             if path:
                 loaded = _page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
             else:
@@ -135,10 +137,9 @@ def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
 
     media_type = mimetypes.guess_type(path)[0] or "text/plain"
     data, end = page.data, page.offset + len(page.data)
-    if page.offset < 0 or page.offset > page.size or (data and data[0] & 0xC0 == 0x80):
-        raise ReferenceUnreadableError(
-            descriptor.name, path, f"offset {page.offset} is not where a page begins (0 to {page.size})"
-        )
+    inside_a_character = page.offset > 0 and data and data[0] & 0xC0 == 0x80
+    if page.offset > page.size or inside_a_character:
+        raise _wrong_offset(descriptor, path, page.offset)
     text = _text_of(data, last=end >= page.size)
     if text is None:
         if media_type.startswith("text/"):
@@ -148,6 +149,11 @@ def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
     return Loaded(
         descriptor.name, path, text, page.size, page.offset, end if end < page.size else None, media_type=media_type
     )
+
+
+def _wrong_offset(descriptor: SkillDescriptor, path: str, offset: int) -> ReferenceUnreadableError:
+    reason = f"no page begins at offset {offset}; begin at 0 and go on where each answer says"
+    return ReferenceUnreadableError(descriptor.name, path, reason)
 
 
 def _text_of(data: bytes, last: bool) -> str | None:

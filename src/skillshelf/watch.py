@@ -4,11 +4,14 @@ import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from skillshelf.descriptor import Delta
 from skillshelf.errors import MissingExtraError
-from skillshelf.shelf import Shelf
 from skillshelf.sources.directory import DirectorySource
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
 
 # Past this many paths at once (a checkout, an unpacking) looking at everything is cheaper.
 _MANY = 500
@@ -17,7 +20,7 @@ _MANY = 500
 class Watch:
     """Reloads the shelf when files under its folders change, until closed."""
 
-    def __init__(self, shelf: Shelf, on_change: Callable[[Delta], None] | None = None) -> None:
+    def __init__(self, shelf: "Shelf", on_change: Callable[[Delta], None] | None = None) -> None:
         try:
             import watchfiles
         except ImportError:

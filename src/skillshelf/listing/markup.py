@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from skillshelf.descriptor import SkillDescriptor
 
 OPENING, CLOSING = "<available_skills>", "</available_skills>"
-# A bar cannot be in the name of an offered file, so it separates them without doubt.
+# A bar inside a name is escaped, so this separates them without doubt.
 _BAR = " | "
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-_ATTRIBUTE = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
+_ATTRIBUTE = _TEXT | str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "|": "&#124;"})
+_OWN_TAG = re.compile(
+    r"<(?=\s*+(?:/\s*+)?(?:available_skills|skill|skill_names|instructions)\b)|&(?=(?:lt|amp);)", re.I
 )
-_OWN_TAG = re.compile(r"<(?=\s*/?\s*(?:available_skills|skill|skill_names|instructions)\b)|&(?=(?:lt|amp);)", re.I)
 _ESCAPED = re.compile(r"&(lt|amp);")
 _ENTRY = re.compile(
     r'<skill name="([^"]*)"(?: references="([^"]*)")?(?: more="(\d+)")?>'
@@ -41,7 +41,8 @@ class Entry:
     """In full, or None where they are to be loaded."""
 
     def render(self) -> str:
-        references = f' references="{_BAR.join(self.references).translate(_ATTRIBUTE)}"' if self.references else ""
+        names = _BAR.join(path.translate(_ATTRIBUTE) for path in self.references)
+        references = f' references="{names}"' if self.references else ""
         more = f' more="{self.more}"' if self.more else ""
         body = ""
         if self.instructions is not None:
@@ -53,7 +54,7 @@ class Entry:
 def render(entries: Sequence[Entry]) -> str:
     """The block. Skills of which only the name is shown share one element: many names in few tokens."""
     whole = "".join(entry.render() for entry in entries if entry.description)
-    names = _BAR.join(entry.name.translate(_TEXT) for entry in entries if not entry.description)
+    names = _BAR.join(entry.name.translate(_ATTRIBUTE) for entry in entries if not entry.description)
     return f"{OPENING}\n{whole}{f'<skill_names>{names}</skill_names>{chr(10)}' if names else ''}{CLOSING}\n"
 
 
@@ -65,7 +66,7 @@ def parse(section: str) -> list[Entry]:
     entries = []
     for match in _ENTRY.finditer(section, start, end) if start >= 0 else ():
         name, references, more, description, body = match.groups()
-        names = tuple(unescape(references).split(_BAR)) if references else ()
+        names = tuple(map(unescape, references.split(_BAR))) if references is not None else ()
         instructions = None if body is None else _ESCAPED.sub(lambda one: "<" if one[1] == "lt" else "&", body)
         entries.append(Entry(unescape(name), unescape(description), names, int(more or 0), instructions))
     bare = _NAMES.search(section, start, end) if start >= 0 else None

@@ -15,9 +15,9 @@ from skillshelf.skillmd.values import MAX_DESCRIPTION, Layout, Notes, Unreadable
 __all__ = ["FORMAT_KEYS", "MAX_DESCRIPTION", "MAX_FILE", "SkillText", "Unreadable", "decode", "read", "render"]
 
 MAX_FILE = 1024 * 1024
-_LINK_TEXT = re.compile(r"[^\s:*?\"<>|]*[./][^\s:*?\"<>|]*\s*")
+_LINK_TEXT = re.compile(r"(?=[^./]*[./])[^\s:*?\"<>|]++\s*")
 _USUAL = re.compile(r"---\nname: ([a-z0-9][a-z0-9-]{0,63})\ndescription: ([^\n]{1,1024})\n")
-_CUT_BY_COMMENT = re.compile(r"^(name|description)[ \t]*:[ \t]*(?![\"'|>])([^\n]*?)(?<![^ \t])#[ \t]*([^\n]*)$", re.M)
+_CUT_BY_COMMENT = re.compile(r"^(name|description)[ \t]*+:[ \t]*+(?![\"'|>])([^\n]*?)(?<![^ \t])#[ \t]*([^\n]*)$", re.M)
 
 
 class SkillText:
@@ -179,9 +179,14 @@ def _parse(block: str, first_line: int, notes: Notes) -> dict[str, Any]:
 
 
 def _line_finder(layout: Layout) -> LineOf:
+    lines: dict[str, int] = {}
+
     def line_of(key: str) -> int:
-        match = re.search(rf"^[\"']?{re.escape(key)}[\"']?[ \t]*:", layout.block, re.M)
-        return layout.line + layout.block.count("\n", 0, match.start()) if match else max(1, layout.line - 1)
+        if not lines:  # all at once: a block may have thousands of faulty fields
+            for number, line in enumerate(layout.block.split("\n"), layout.line):
+                if line[:1].strip():
+                    lines.setdefault(line.partition(":")[0].rstrip().strip("\"'"), number)
+        return lines.get(key, max(1, layout.line - 1))
 
     return line_of
 

@@ -16,7 +16,7 @@ LineOf = Callable[[str], int]
 # No separators of paths, no `@` (it qualifies a name), nothing that quotes, opens a tag or a pattern.
 _UNUSABLE = frozenset('/\\@<>"`|*?$')
 _WORD = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
+_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 _NOT_PROSE = re.compile(r"(?:```|~~~|<|\||!\[|\[!|---|===|\*\*\*)")
 
 
@@ -59,6 +59,7 @@ def usable_name(text: str) -> bool:
         and text[0] not in ".- "
         and text[-1] != " "
         and _UNUSABLE.isdisjoint(text)
+        and not any(hidden(text))
     )
 
 
@@ -137,7 +138,7 @@ def describe_from(body: str, notes: Notes, line: LineOf) -> str:
         text = text.strip()
         match = _HEADING.match(text)
         if match:
-            heading = heading or match[1]
+            heading = heading or match[1].rstrip(" \t#")
         if match or not text or _NOT_PROSE.match(text):
             if prose:
                 break

@@ -5,8 +5,9 @@ import re
 from skillshelf.skillmd.values import MAX_BLOCK, Layout, Notes, Unreadable
 
 _DELIMITER = re.compile(r"^---([ \t]*)\r?$", re.M)
-_BEFORE = re.compile(r"(?:[ \t]*\r?\n|<!--[\s\S]*?-->[ \t]*\r?\n)*")
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*\w*[ \t]*\r?\n(?=---[ \t]*\r?\n)")
+# Possessive (`*+`), here and elsewhere: a megabyte of spaces must not be tried in every division.
+_BEFORE = re.compile(r"(?:[ \t]*+\r?\n|<!--[\s\S]*?-->[ \t]*+\r?\n)*+")
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*+\w*+[ \t]*+\r?\n(?=---[ \t]*\r?\n)")
 _NEXT_FIELD = re.compile(r"[ \t\r\n]*\n(?=[A-Za-z_][\w-]*[ \t]*:[ \t\r\n])")
 _YAML_LINE = re.compile(r"[A-Za-z_\"'][^\n]*:(?:[ \t\r]|$)|[ \t]+\S|- |#[^# ]|\r?$")
 _START_FIX = "begin the file with a line `---`, then `name:` and `description:`, then `---`"

@@ -27,6 +27,8 @@ def parse_yaml(block: str, notes: Notes, first_line: int) -> dict[str, Any]:
         raise YamlFault(str(error).splitlines()[0], 1) from None
     except RecursionError:
         raise YamlFault(f"nested deeper than {MAX_DEPTH} levels", 1) from None
+    except UnicodeEncodeError:
+        raise YamlFault("half a surrogate pair is no character", 1) from None
 
 
 class _Reader:

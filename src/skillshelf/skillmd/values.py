@@ -6,6 +6,7 @@ from skillshelf.descriptor import Diagnostic, Severity
 
 MAX_BLOCK = 256 * 1024
 MAX_DESCRIPTION = 1024
+_MOST_SHOWN = 400
 
 
 class Unreadable(Exception):
@@ -33,7 +34,9 @@ class Notes:
         self.items: list[Diagnostic] = []
 
     def add(self, severity: Severity, code: str, message: str, line: int = 1, fix: str = "") -> None:
-        self.items.append(Diagnostic(severity, code, message, line=line, fix=fix))
+        # What an author wrote is quoted in it, and may be a quarter of a megabyte long.
+        shown = message if len(message) <= _MOST_SHOWN else message[:_MOST_SHOWN] + "…"
+        self.items.append(Diagnostic(severity, code, shown, line=line, fix=fix))
 
 
 class Layout(NamedTuple):

@@ -1,6 +1,7 @@
 """Where skills come from: a folder, a package, memory."""
 
-from skillshelf.sources.base import Found, Page, Source
+from skillshelf.reference import Page
+from skillshelf.sources.base import Found, Source
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.memory import MemorySource
 from skillshelf.sources.package import PackageSource

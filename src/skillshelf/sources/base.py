@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.reference import Page
 
 
 @dataclass(slots=True)
@@ -15,15 +16,6 @@ class Found:
     diagnostics: tuple[Diagnostic, ...] = ()
     digest: bytes = b""
     """Of the file's bytes; empty where its times alone tell a change."""
-
-
-class Page(NamedTuple):
-    """Bytes of a skill's file as the gate read them."""
-
-    data: bytes
-    offset: int
-    size: int
-    """Of the whole file."""
 
 
 class Source(Protocol):

@@ -11,7 +11,7 @@ from skillshelf.reference import NotPlainFile, open_folder, open_plain
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources.base import Found
 from skillshelf.sources.names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, path_refusal, verdict
-from skillshelf.sources.state import Skill
+from skillshelf.sources.state import MISSING, Skill
 
 SKILL_FILES = ("SKILL.md", "skill.md")
 MAX_DEPTH = 32
@@ -279,7 +279,7 @@ def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def stamp_of(root: int, key: str, skill: Skill) -> int:
-    """The stamp the folder has now; -1 when something it was made of is gone."""
+    """The stamp the folder has now; MISSING when something it was made of is gone."""
     stat, prefix = os.stat, f"{key}/" if key else ""
     try:
         stamps = times(stat(key or ".", dir_fd=root, follow_symlinks=False))
@@ -287,7 +287,7 @@ def stamp_of(root: int, key: str, skill: Skill) -> int:
         for folder in skill.folders:
             stamps += times(stat(prefix + folder, dir_fd=root, follow_symlinks=False))
     except OSError:
-        return -1
+        return MISSING
     return hash(stamps)
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from skillshelf.reference import NotPlainFile, read_file
+from skillshelf.reference import NotPlainFile, Page, read_file
 from skillshelf.skill import BaseSkill
-from skillshelf.sources.base import Page
 from skillshelf.sources.names import path_refusal
 
 if TYPE_CHECKING:

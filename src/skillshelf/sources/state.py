@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from skillshelf.sources.base import Found
 
+MISSING = -1
+"""The stamp of what is not there; no hash is -1."""
+
 
 @dataclass(slots=True, repr=False, eq=False)
 class Skill:
@@ -40,4 +43,4 @@ class State:
     """Device and inode that each symlink led to; None before it was followed."""
     notes: dict[str, Found] = field(default_factory=dict)
     """What is to be said of places that are no skills."""
-    ignore_stamp: int = 0
+    ignore_stamp: int = MISSING

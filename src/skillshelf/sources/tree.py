@@ -16,7 +16,7 @@ from skillshelf.sources.folder import FRESH_NS, MAX_DEPTH, SKILL_FILES, Entries,
 from skillshelf.sources.ignore import IgnoreRules
 from skillshelf.sources.lastgood import LastGood
 from skillshelf.sources.names import SKIPPED_FOLDERS
-from skillshelf.sources.state import Folder, State
+from skillshelf.sources.state import MISSING, Folder, State
 
 IGNORE_FILE = ".skillshelfignore"
 _MAX_IGNORE_BYTES = 64 * 1024
@@ -295,12 +295,12 @@ class Tree:
 
     def _ignore_changed(self, root: int) -> bool:
         """Read the ignore file if it is not the one that was read last; True where that changes what is looked at."""
-        stamp = max(0, _stamp(root, IGNORE_FILE))
+        stamp = _stamp(root, IGNORE_FILE)
         known, self.state.ignore_stamp = self.state.ignore_stamp, stamp
-        if stamp == known and (self._ignore.rules or not stamp):
+        if stamp == known and (self._ignore.rules or stamp == MISSING):
             return False
         text = ""
-        if stamp:
+        if stamp != MISSING:
             try:
                 text = read_file(self.root, [IGNORE_FILE], 0, _MAX_IGNORE_BYTES).data.decode(errors="replace")
             except Shut:
@@ -373,7 +373,7 @@ def _stamp(root: int, key: str) -> int:
     try:
         return hash(times(os.stat(key or ".", dir_fd=root, follow_symlinks=False)))
     except OSError:
-        return -1
+        return MISSING
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,5 @@
+"""`python -m skillshelf`: the command line."""
+
+from skillshelf.cli import main
+
+raise SystemExit(main())

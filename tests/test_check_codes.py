@@ -1,0 +1,73 @@
+"""The table of diagnostic codes."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import skillshelf
+from skillshelf.lint.codes import CODES
+
+PACKAGE = Path(skillshelf.__file__).parent
+CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+# Calls that make a diagnostic, with the place of the code among their arguments.
+MAKERS = {"Diagnostic": 1, "Unreadable": 0, "add": 1, "_note": 2, "note": 1, "_wrong": 1, "_fault": 1}
+
+
+def test_every_code_is_explained() -> None:
+    """A code that any module can emit has its line in the table."""
+    assert set(_emitted()) - set(CODES) == set()
+
+
+def test_every_explained_code_is_emitted() -> None:
+    """The table holds no code that nothing emits any more."""
+    literals = {node.value for tree in _trees() for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert set(CODES) - literals == set()
+
+
+def test_codes_are_words_and_explanations_one_line() -> None:
+    """A code can be typed after --ignore; an explanation fits a line of a table."""
+    for code, text in CODES.items():
+        assert CODE.fullmatch(code)
+        assert 10 < len(text) < 120
+        assert text.isprintable()
+
+
+def _trees() -> Iterator[ast.Module]:
+    for path in PACKAGE.rglob("*.py"):
+        if path.name != "codes.py":
+            yield ast.parse(path.read_text())
+
+
+def _emitted() -> Iterator[str]:
+    for tree in _trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                yield from _code_of(node)
+            elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "code":
+                yield from _constants(node.value)
+            elif isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
+                # `yield "name-hyphens", "the name …"` of rules that become diagnostics elsewhere.
+                first = next(_constants(node.value.elts[0]), "")
+                if "-" in first and CODE.fullmatch(first):
+                    yield first
+
+
+def _code_of(call: ast.Call) -> Iterator[str]:
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    at = MAKERS.get(name)
+    if name == "add" and call.args and next(_constants(call.args[0]), "") not in ("error", "warning", "info"):
+        return  # to a set, say
+    if at is not None and len(call.args) > at:
+        found = [word for word in _constants(call.args[at]) if CODE.fullmatch(word)]
+        # `self.note(code, message, …)` of the YAML reader has no severity before the code.
+        yield from found or [word for word in _constants(call.args[0]) if name == "note" and CODE.fullmatch(word)]
+
+
+def _constants(node: ast.AST) -> Iterator[str]:
+    """The string itself, or both arms of `a if … else b`."""
+    if isinstance(node, ast.IfExp):
+        yield from _constants(node.body)
+        yield from _constants(node.orelse)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value

@@ -1,0 +1,155 @@
+"""find-skills: the tools a model calls."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from skillshelf import (
+    DirectorySource,
+    MemorySource,
+    ReferenceNotAllowedError,
+    ReferenceUnreadableError,
+    Shelf,
+    SkillDiscoverySkill,
+    SkillNotFoundError,
+    Turn,
+)
+from skillshelf.turn import PAGE_BYTES
+
+Write = Callable[..., Path]
+
+
+def text(name: str, description: str, extra: str = "") -> str:
+    return f"---\nname: {name}\ndescription: {description}\n{extra}---\nInstructions of {name}.\n"
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    pdf = {
+        "SKILL.md": text("pdf", "Fill in forms."),
+        "references/forms.md": "Form guide.",
+        "scripts/fill.py": "print()",
+    }
+    deploy = text("deploy", "Ship the site to production.")
+    secret = text("secret", "For the person.", "disable-model-invocation: true\n")
+    return Shelf([MemorySource({"pdf": pdf, "deploy": deploy, "secret": secret})])
+
+
+@pytest.fixture
+def find(shelf: Shelf) -> SkillDiscoverySkill:
+    return SkillDiscoverySkill(shelf)
+
+
+def test_the_tools_are_named_and_described_for_a_model(find: SkillDiscoverySkill) -> None:
+    """Their schema comes from the hints, and holds no skill's text."""
+    tools = {tool.name: tool for tool in find.tools()}
+    assert list(tools) == ["list_skills", "search_skills", "load_skill_instructions"]
+    load = tools["load_skill_instructions"].parameters
+    assert load["required"] == ["skill_name"]
+    assert list(load["properties"]) == ["skill_name", "reference", "offset"]
+    assert "pdf" not in str(load)
+
+
+def test_listing_and_search_name_the_references(find: SkillDiscoverySkill) -> None:
+    """And search finds a skill by the name of a reference alone."""
+    card = {"name": "pdf", "description": "Fill in forms.", "references": ["references/forms.md", "scripts/fill.py"]}
+    assert find.list_skills() == {
+        "skills": [{"name": "deploy", "description": "Ship the site to production.", "references": []}, card],
+        "total": 2,
+    }
+    assert find.search_skills("fill") == {"skills": [card]}
+    assert find.search_skills("production")["skills"][0]["name"] == "deploy"
+    assert find.search_skills("nothing of the kind") == {"skills": []}
+
+
+def test_a_long_shelf_is_listed_in_pages() -> None:
+    """next_offset says where to go on, and is missing at the end."""
+    find = SkillDiscoverySkill(Shelf([MemorySource({f"s{n:03}": text(f"s{n:03}", "x") for n in range(150)})]))
+    first = find.list_skills()
+    assert (len(first["skills"]), first["total"], first["next_offset"]) == (100, 150, 100)
+    last = find.list_skills(offset=100)
+    assert (len(last["skills"]), "next_offset" in last) == (50, False)
+
+
+def test_loading_a_skill_gives_its_instructions_and_its_references(find: SkillDiscoverySkill) -> None:
+    """The list of references follows the instructions; a reference comes alone, unaltered."""
+    loaded = find.load_skill_instructions("pdf")
+    assert loaded.startswith("Instructions of pdf.\n")
+    assert loaded.endswith("- references/forms.md\n- scripts/fill.py")
+    assert find.load_skill_instructions("pdf", "forms.md") == "Form guide."
+    assert find.load_skill_instructions("deploy", "") == "Instructions of deploy.\n"
+
+
+def test_what_is_for_the_person_is_not_there_for_the_model(find: SkillDiscoverySkill, shelf: Shelf) -> None:
+    """The tools do not name or load it; the person's turn does."""
+    with pytest.raises(SkillNotFoundError):
+        find.load_skill_instructions("secret")
+    with shelf.turn() as turn:
+        assert turn.load("secret", by="user").text == "Instructions of secret.\n"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["../pdf/SKILL.md", "/etc/passwd", "~/x", "references\\forms.md", "C:\\x", "file:///etc/passwd", "a\0b", "%2e%2e/x",
+     "References/forms.md", "./references/forms.md", "references/forms.md/", "forms.md ", "ｆorms.md", "x" * 100_000],
+)  # fmt: skip
+def test_anything_not_listed_is_refused_with_what_is(find: SkillDiscoverySkill, reference: str) -> None:
+    """A typed error that names the legal references, and stays short whatever was asked."""
+    with pytest.raises(ReferenceNotAllowedError) as error:
+        find.load_skill_instructions("pdf", reference)
+    assert error.value.allowed == ("references/forms.md", "scripts/fill.py")
+    assert "'references/forms.md', 'scripts/fill.py'" in str(error.value)
+    assert len(str(error.value)) < 600
+
+
+def test_calls_in_a_turn_share_its_cache(find: SkillDiscoverySkill, shelf: Shelf) -> None:
+    """Inside `with shelf.turn()` a second load is a hit; outside, each call is a turn of its own."""
+    with shelf.turn() as turn:
+        find.load_skill_instructions("pdf", "forms.md")
+        find.load_skill_instructions("pdf", "references/forms.md")
+        find.load_skill_instructions("pdf", "forms.md")
+        assert turn.hits == 2
+    find.load_skill_instructions("pdf", "forms.md")
+    assert turn.hits == 2
+
+
+def test_long_references_come_in_pages_that_join_to_the_whole(tmp_path: Path, write: Write) -> None:
+    """No character is cut in two, and what is left is said."""
+    whole = "ä€😀x" * 150_000
+    write("big", references__long_md=whole)
+    turn = Turn(Shelf([DirectorySource(tmp_path)]))
+    pages, offset = [], 0
+    while offset is not None:
+        page = turn.load("big", "long.md", offset=offset)
+        pages.append(page.text)
+        assert len(page.text.encode()) <= PAGE_BYTES
+        assert page.size == len(whole.encode())
+        if page.next_offset is not None:
+            assert f"{page.size - page.next_offset} of {page.size} bytes are left" in str(page)
+        offset = page.next_offset
+    assert len(pages) == 3
+    assert "".join(pages) == whole
+    for wrong in (1, -1, page.size + 1):
+        with pytest.raises(ReferenceUnreadableError, match="offset"):
+            turn.load("big", "long.md", offset=wrong)
+
+
+def test_binary_references_get_a_typed_answer(tmp_path: Path, write: Write) -> None:
+    """Media type and size instead of bytes."""
+    write("art")
+    (tmp_path / "art/assets").mkdir()
+    (tmp_path / "art/assets/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    (tmp_path / "art/assets/latin.txt").write_bytes("café".encode("latin-1"))
+    turn = Turn(Shelf([DirectorySource(tmp_path)]))
+    logo = turn.load("art", "logo.png")
+    assert (logo.binary, logo.media_type, logo.size, logo.text) == (True, "image/png", 10, "")
+    assert str(logo) == "assets/logo.png is binary (image/png, 10 bytes) and cannot be shown as text."
+    assert turn.load("art", "latin.txt").binary
+
+
+def test_hidden_characters_in_instructions_are_written_out() -> None:
+    """The model sees what a reader of the file cannot, and the load is flagged."""
+    shelf = Shelf([MemorySource({"a": "---\nname: a\ndescription: b\n---\nDo\u200b it \U000e0041now.\n"})])
+    loaded = Turn(shelf).load("a")
+    assert (loaded.text, loaded.hidden) == ("Do<U+200B> it <U+E0041>now.\n", True)

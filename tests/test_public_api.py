@@ -1,0 +1,45 @@
+"""The public names are promises, and importing them is cheap."""
+
+import subprocess
+import sys
+
+import skillshelf
+
+
+def test_the_public_names() -> None:
+    """Adding or removing one is a decision, not an accident."""
+    assert skillshelf.__all__ == [
+        "Activation", "AmbiguousReferenceError", "BaseSkill", "Catalog", "Delta", "Diagnostic", "DirectorySource",
+        "InvalidSkillError", "Loaded", "MemorySource", "MissingExtraError", "PackageSource", "PolicyError",
+        "ReferenceNotAllowedError", "ReferenceNotFoundError", "ReferenceUnreadableError", "Shelf", "SkillDescriptor",
+        "SkillDiscoverySkill", "SkillError", "SkillNotFoundError", "SkillUnreadableError", "SourceError", "Tool",
+        "ToolArgumentError", "Turn", "tool",
+    ]  # fmt: skip
+    assert all(hasattr(skillshelf, name) for name in skillshelf.__all__)
+
+
+def test_importing_brings_in_nothing_heavy() -> None:
+    """No framework, no YAML, no terminal, no network: the standard library's light part and ourselves."""
+    code = "import sys; old = set(sys.modules); import skillshelf; print(*{m.split('.')[0] for m in set(sys.modules) - old})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {
+        "yaml",
+        "rich",
+        "markdown_it",
+        "watchfiles",
+        "rs_bpe",
+        "asyncio",
+        "json",
+        "urllib",
+        "email",
+        "ssl",
+        "sqlite3",
+    }
+    assert heavy.isdisjoint(loaded)
+    assert {name for name in loaded if name not in sys.stdlib_module_names} == {"skillshelf"}
+
+
+def test_the_errors_are_one_tree() -> None:
+    """Catching SkillError catches them all."""
+    errors = [getattr(skillshelf, name) for name in skillshelf.__all__ if name.endswith("Error")]
+    assert all(issubclass(error, skillshelf.SkillError) for error in errors)

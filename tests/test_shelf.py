@@ -1,0 +1,321 @@
+"""The shelf: what is found where, which comes first, and what can be loaded of it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from skillshelf import (
+    AmbiguousReferenceError,
+    BaseSkill,
+    DirectorySource,
+    InvalidSkillError,
+    MemorySource,
+    PolicyError,
+    ReferenceNotAllowedError,
+    ReferenceNotFoundError,
+    Shelf,
+    SkillDescriptor,
+    SkillNotFoundError,
+    SourceError,
+    tool,
+)
+
+Write = Callable[..., Path]
+
+
+def shelf_of(path: Path, name: str = "project") -> Shelf:
+    return Shelf([DirectorySource(path, name)])
+
+
+def codes(shelf: Shelf) -> list[str]:
+    return [note.code for note in shelf.catalog.diagnostics]
+
+
+def test_skills_are_found_at_any_depth_and_in_dot_folders(tmp_path: Path, write: Write) -> None:
+    """Every SKILL.md counts, and skill.md in a folder that has no other."""
+    for folder in ("a", "deep/er/b", ".claude/skills/c", ".agents/skills/d", ".skillshelf/skills/e"):
+        write(folder)
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "skill.md").write_text("---\nname: f\ndescription: Lower case.\n---\n")
+    assert list(shelf_of(tmp_path).catalog) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_dependency_folders_are_skipped(tmp_path: Path, write: Write) -> None:
+    """Version control, virtual environments, caches and node_modules are nobody's own skills."""
+    for folder in (".git/hooks/a", "node_modules/p/b", ".venv/lib/c", "__pycache__/d", "kept"):
+        write(folder)
+    assert list(shelf_of(tmp_path).catalog) == ["kept"]
+
+
+def test_the_ignore_file_is_honoured_and_read_again(tmp_path: Path, write: Write) -> None:
+    """Rules are gitignore's; a changed ignore file counts at the next reload."""
+    write("drafts/a")
+    write("b")
+    (tmp_path / ".skillshelfignore").write_text("drafts/\n")
+    shelf = shelf_of(tmp_path)
+    assert list(shelf.catalog) == ["b"]
+    (tmp_path / ".skillshelfignore").write_text("/b\n")
+    assert shelf.reload().added == ("a",)
+    assert list(shelf.catalog) == ["a"]
+
+
+def test_a_skill_inside_a_skill_is_reported_not_loaded(tmp_path: Path, write: Write) -> None:
+    """A nested SKILL.md belongs to the skill around it."""
+    write("outer")
+    write("outer/assets/template")
+    shelf = shelf_of(tmp_path)
+    assert list(shelf.catalog) == ["outer"]
+    assert codes(shelf) == ["nested-skill"]
+
+
+def test_a_workspace_that_is_a_skill_still_has_its_dot_folders(tmp_path: Path, write: Write) -> None:
+    """A SKILL.md at the root does not hide .claude/skills."""
+    (tmp_path / "SKILL.md").write_text("---\nname: root\ndescription: The whole.\n---\n")
+    write(".claude/skills/inner")
+    write("docs/nested")
+    assert list(shelf_of(tmp_path).catalog) == ["inner", "root"]
+
+
+def test_links_inside_the_root_are_followed_once(tmp_path: Path, write: Write) -> None:
+    """A link from .claude/skills to .agents/skills gives one skill, at its real place; a loop ends."""
+    real = write(".agents/skills/pdf")
+    (tmp_path / ".claude/skills").mkdir(parents=True)
+    (tmp_path / ".claude/skills/pdf").symlink_to("../../.agents/skills/pdf")
+    (tmp_path / ".claude/loop").symlink_to("..")
+    shelf = shelf_of(tmp_path)
+    assert [skill.location for skill in shelf.catalog.values()] == [str(real)]
+    assert codes(shelf) == []
+
+
+def test_a_link_brings_in_what_the_walk_skips(tmp_path: Path, write: Write) -> None:
+    """Somebody who links a skill out of node_modules wants it."""
+    write("node_modules/kit/skills/tables")
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills/tables").symlink_to("../node_modules/kit/skills/tables")
+    assert list(shelf_of(tmp_path).catalog) == ["tables"]
+
+
+def test_links_that_leave_the_root_are_reported(tmp_path: Path, write: Write) -> None:
+    """Nothing outside is read, and the message names the link, not its target."""
+    write("outside/secret")
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside/x").symlink_to(tmp_path / "outside/secret")
+    (tmp_path / "inside/y").symlink_to("nowhere")
+    shelf = shelf_of(tmp_path / "inside")
+    assert list(shelf.catalog) == []
+    assert [(note.code, note.path) for note in shelf.catalog.diagnostics] == [
+        ("link-outside", str(tmp_path / "inside/x")),
+        ("link-broken", str(tmp_path / "inside/y")),
+    ]
+    assert not any("outside/secret" in note.message + note.fix for note in shelf.catalog.diagnostics)
+
+
+def test_limits_are_reported_when_they_are_hit(tmp_path: Path, write: Write) -> None:
+    """Too many folders, too deep a nesting: what was left out is said."""
+    for number in range(5):
+        write(f"s{number}")
+    few = Shelf([DirectorySource(tmp_path, max_folders=3)])
+    assert len(few.catalog) == 2
+    assert codes(few) == ["too-many-folders"]
+    write("/".join("d" * 1 for _ in range(40)) + "/deep")
+    assert codes(shelf_of(tmp_path)) == ["too-deep"]
+
+
+def test_an_earlier_source_comes_first_and_the_other_can_be_reached(tmp_path: Path, write: Write) -> None:
+    """Precedence is the order of the sources; the shadowed skill is reported and answers to name@source."""
+    write("project/pdf", "The project's.")
+    write("user/pdf", "The user's.")
+    shelf = Shelf([DirectorySource(tmp_path / "project", "project"), DirectorySource(tmp_path / "user", "user")])
+    assert shelf.catalog["pdf"].description == "The project's."
+    assert shelf.catalog["pdf@user"].description == "The user's."
+    assert [skill.source for skill in shelf.catalog.shadowed] == ["user"]
+    assert codes(shelf) == ["shadowed"]
+    (tmp_path / "project/pdf/SKILL.md").unlink()
+    assert shelf.reload().changed == ("pdf",)
+    assert shelf.catalog["pdf"].description == "The user's."
+    assert codes(shelf) == []
+
+
+def test_namesakes_in_one_source_are_told_apart_by_their_folder(tmp_path: Path, write: Write) -> None:
+    """The less deep folder comes first; an exact copy is a note, another text a warning."""
+    write("pdf", "Same.")
+    write("plugins/pdf", "Same.")
+    write("zoo/pdf", "Different words.")
+    shelf = shelf_of(tmp_path)
+    assert shelf.catalog["pdf"].location == str(tmp_path / "pdf/SKILL.md")
+    assert shelf.catalog["pdf@project:zoo/pdf"].description == "Different words."
+    assert [(note.severity, note.code) for note in shelf.catalog.diagnostics] == [
+        ("info", "shadowed"),
+        ("warning", "shadowed"),
+    ]
+
+
+def test_open_takes_project_then_user_then_bundled(tmp_path: Path, write: Write) -> None:
+    """A workspace's shelf has the three sources in that order, and code skills of the caller before them."""
+    write("ws/skill-authoring", "Mine.")
+    home = Path(os.environ["HOME"]) / ".claude/skills/from-home"
+    home.mkdir(parents=True)
+    (home / "SKILL.md").write_text("---\nname: from-home\ndescription: The user's.\n---\n")
+    shelf = Shelf.open(tmp_path / "ws", skills=[Greeter()])
+    assert {name: skill.source for name, skill in shelf.catalog.items()} == {
+        "from-home": "user",
+        "greeter": "app",
+        "skill-authoring": "project",
+    }
+    assert shelf.catalog["skill-authoring@bundled"].references == ("references/format.md", "references/descriptions.md")
+
+
+def test_a_file_is_no_folder_of_skills(tmp_path: Path, write: Write) -> None:
+    """A path to a file is refused when the source is made; a missing folder is an empty source that may come to be."""
+    with pytest.raises(SourceError, match="Not a directory"):
+        DirectorySource(write("a"))
+    shelf = shelf_of(tmp_path / "later")
+    assert codes(shelf) == ["root-missing"]
+    write("later/b")
+    assert shelf.reload().added == ("b",)
+    assert codes(shelf) == []
+
+
+def test_references_are_what_the_folder_offers(tmp_path: Path, write: Write) -> None:
+    """references/, scripts/ and assets/ with all below, and other files that the instructions link to or name."""
+    write(
+        "kit",
+        body="See [forms](FORMS.md), `templates/a.md` and ./notes.txt.\n",
+        references__guide_md="x",
+        references__deep__er_md="x",
+        scripts__run_py="x",
+        assets__logo_md="x",
+        FORMS_md="x",
+        templates__a_md="x",
+        templates__b_md="x",
+        secret_md="x",
+    )
+    assert shelf_of(tmp_path).catalog["kit"].references == (
+        "FORMS.md",
+        "assets/logo.md",
+        "references/deep/er.md",
+        "references/guide.md",
+        "scripts/run.py",
+        "templates/a.md",
+    )
+
+
+def test_a_list_in_the_frontmatter_is_the_allowlist(tmp_path: Path, write: Write) -> None:
+    """Only what the author lists can be loaded; a path out of the folder is refused and reported."""
+    path = write("kit", references__a_md="A", references__b_md="B")
+    path.write_text(
+        "---\nname: kit\ndescription: d\n"
+        "references: [references/a.md, references/gone.md, ../x/SKILL.md]\n---\nSee a.md.\n"
+    )
+    shelf = shelf_of(tmp_path)
+    assert shelf.catalog["kit"].references == ("references/a.md", "references/gone.md")
+    assert codes(shelf) == ["reference-refused"]
+    with shelf.turn() as turn:
+        assert turn.load("kit", "a.md").text == "A"
+        with pytest.raises(ReferenceNotAllowedError):
+            turn.load("kit", "references/b.md")
+        with pytest.raises(ReferenceNotFoundError) as gone:
+            turn.load("kit", "references/gone.md")
+    assert gone.value.listed == ("references/a.md", "references/gone.md")
+
+
+def test_references_answer_to_path_and_unambiguous_name(tmp_path: Path, write: Write) -> None:
+    """A bare name that two references share is an error that lists both."""
+    write("kit", references__a_md="A", references__x__same_md="1", references__y__same_md="2")
+    with shelf_of(tmp_path).turn() as turn:
+        assert turn.load("kit", "references/a.md").text == turn.load("kit", "a.md").text == "A"
+        assert turn.load("kit", "x/same.md").text == "1"
+        with pytest.raises(AmbiguousReferenceError) as error:
+            turn.load("kit", "same.md")
+    assert error.value.candidates == ("references/x/same.md", "references/y/same.md")
+    assert "'references/x/same.md', 'references/y/same.md'" in str(error.value)
+
+
+def test_a_file_that_appears_later_waits_for_the_next_reload(tmp_path: Path, write: Write) -> None:
+    """The allowlist is of scan time."""
+    write("kit", references__a_md="A")
+    shelf = shelf_of(tmp_path)
+    with shelf.turn() as turn:
+        (tmp_path / "kit/references/b.md").write_text("B")
+        with pytest.raises(ReferenceNotAllowedError, match=r"Listed references: 'references/a\.md'"):
+            turn.load("kit", "b.md")
+    with shelf.turn() as turn:
+        assert turn.load("kit", "b.md").text == "B"
+
+
+def test_an_unknown_skill_is_answered_with_the_closest(tmp_path: Path, write: Write) -> None:
+    """The message is fit to act on."""
+    write("pdf-forms")
+    shelf = shelf_of(tmp_path)
+    with pytest.raises(SkillNotFoundError) as error:
+        shelf.catalog["pdf-form"]
+    assert error.value.closest == ("pdf-forms",)
+    assert str(error.value) == "There is no skill named 'pdf-form'. Did you mean 'pdf-forms'?"
+    assert "nothing" not in shelf.catalog
+    assert shelf.catalog.get("nothing") is None
+
+
+def test_a_descriptor_is_frozen_and_hashable() -> None:
+    """It can be a key; a list or a bare string for references is refused when it is made."""
+    one = SkillDescriptor("a", "b", references=("c.md",))
+    assert {one: 1}[SkillDescriptor("a", "b", references=("c.md",))] == 1
+    with pytest.raises(AttributeError):
+        one.name = "x"  # type: ignore[misc]
+    for references in (["c.md"], "c.md", (1,)):
+        with pytest.raises(InvalidSkillError, match="tuple"):
+            SkillDescriptor("a", "b", references=references)  # type: ignore[arg-type]
+
+
+class Greeter(BaseSkill):
+    name = "greeter"
+    description = "Greets."
+    instructions = "Call `greet`."
+
+    @tool
+    def greet(self, who: str) -> str:
+        """Greet somebody."""
+        return f"Hello {who}"
+
+
+class Runner(BaseSkill):
+    name = "runner"
+    description = "Runs."
+    category = "raw"
+
+    @tool
+    def run(self, command: str) -> str:
+        """Run a command."""
+        return command
+
+    @tool
+    def wipe(self) -> None:
+        """Remove everything."""
+
+
+def test_code_skills_join_the_shelf_with_their_tools() -> None:
+    """One descriptor, one way to load, and the tools under their permissions."""
+    shelf = Shelf.open(skills=[Greeter(), Runner().with_policy({"run": "ask"})])
+    assert shelf.catalog["greeter"].tools == ("greet",)
+    assert {one.name: one.permission for one in shelf.tools()} == {"greet": "safe", "run": "ask", "wipe": "blocked"}
+    with shelf.turn() as turn:
+        assert turn.load("greeter").text == "Call `greet`."
+
+
+def test_a_raw_skill_is_not_attached_bare() -> None:
+    """Without a policy the shelf is not even made."""
+    with pytest.raises(PolicyError, match="with_policy"):
+        Shelf.open(skills=[Runner()])
+
+
+def test_memory_skills_change_with_a_reload() -> None:
+    """put and remove are seen at the next reload, like files."""
+    source = MemorySource({"a": "---\nname: a\ndescription: One.\n---\nDo it.\n"})
+    shelf = Shelf([source])
+    source.put("b", {"SKILL.md": "---\nname: b\ndescription: Two.\n---\n", "references/x.md": "X"})
+    source.remove("a")
+    delta = shelf.reload()
+    assert (delta.added, delta.removed) == (("b",), ("a",))
+    with shelf.turn() as turn:
+        assert turn.load("b", "x.md").text == "X"
