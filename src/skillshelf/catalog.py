@@ -80,6 +80,12 @@ class Catalog(Mapping[str, SkillDescriptor]):
 
     def find(self, name: str) -> Candidate:
         """The skill and its place. Raises SkillNotFoundError with the closest names."""
+        found = self._lookup(name)
+        if found is None:
+            raise SkillNotFoundError(name, closest(name, self))
+        return found
+
+    def _lookup(self, name: str) -> Candidate | None:
         candidates = self._names.get(name)
         if candidates:
             return candidates[0]
@@ -88,7 +94,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
             source = candidate.descriptor.source
             if where == source or where == f"{source}:{candidate.place.key}":
                 return candidate
-        raise SkillNotFoundError(name, closest(name, self))
+        return None
 
     def candidates(self, name: str) -> tuple[Candidate, ...]:
         """Every skill of that name, the one that is taken first."""
@@ -98,20 +104,11 @@ class Catalog(Mapping[str, SkillDescriptor]):
         return self.find(name).descriptor
 
     def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self.find(name).descriptor
-        except SkillNotFoundError:
-            return default
+        found = self._lookup(name)
+        return default if found is None else found.descriptor
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (self._names.get(name) is not None or self._qualified(name))
-
-    def _qualified(self, name: str) -> bool:
-        bare, _, where = name.rpartition("@")
-        return any(
-            where in (one.descriptor.source, f"{one.descriptor.source}:{one.place.key}")
-            for one in self._names.get(bare) or ()
-        )
+        return isinstance(name, str) and self._lookup(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sorted)
@@ -159,10 +156,10 @@ class Catalog(Mapping[str, SkillDescriptor]):
         notes: dict[Place, tuple[Diagnostic, ...] | None] = {}
         touched: set[Place] = set()
         for place, before, now, diagnostics in changes:
-            touched.add(place)
             if diagnostics or self._notes.get(place):
                 notes[place] = diagnostics or None
             if before:
+                touched.add(place)
                 others = settled[before.name] if before.name in settled else self._names.get(before.name)
                 settled[before.name] = tuple([one for one in others or () if one.place != place]) or None
             if now:

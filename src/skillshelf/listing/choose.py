@@ -1,6 +1,6 @@
 """What goes into the section: disclosure, budget, and an account of what was shortened."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -88,37 +88,55 @@ def _fit(
     skills: Sequence[SkillDescriptor], budget: int, counter: Counter, read: Callable[[SkillDescriptor], str]
 ) -> Listing:
     """Every skill visible within the budget, and in full the instructions that fit."""
-    fixed = counter(_wrap([], omitted=len(skills), loadable=True))
-    for entries in _shorter_and_shorter(skills):
-        costs = [counter(entry.render()) for entry in entries]
-        if fixed + sum(costs) <= budget:
+    room = budget - counter(_wrap([], omitted=len(skills), loadable=True))
+    for some in _shorter_and_shorter(skills):
+        entries, costs = _take_within(some, room, counter)
+        if len(entries) == len(skills):
+            return _listing(skills, _add_bodies(skills, entries, costs, room - sum(costs), counter, read), counter)
+    return _names_that_fit(skills, budget, counter)
+
+
+def _take_within(some: Iterable[Entry], room: int, counter: Counter) -> tuple[list[Entry], list[int]]:
+    """The entries that fit, and what each costs; it stops at the first that does not."""
+    entries, costs = [], []
+    for entry in some:
+        cost = counter(entry.render())
+        room -= cost
+        if room < 0:
             break
-    else:
-        return _names_that_fit(skills, budget, counter)
-    room = budget - fixed - sum(costs)
-    by_size = sorted(
-        range(len(skills)), key=lambda at: (skills[at].disclosure != "always", skills[at].size, skills[at].name)
-    )
-    for at in by_size:
+        entries.append(entry)
+        costs.append(cost)
+    return entries, costs
+
+
+def _add_bodies(
+    skills: Sequence[SkillDescriptor],
+    entries: list[Entry],
+    costs: Sequence[int],
+    room: int,
+    counter: Counter,
+    read: Callable[[SkillDescriptor], str],
+) -> list[Entry]:
+    """The instructions that still fit: those of `always` skills first, then the shortest."""
+    order = sorted(range(len(skills)), key=lambda at: (skills[at].disclosure != "always", skills[at].size, at))
+    for at in order:
         skill = skills[at]
-        if skill.size > room * _LEAST_BYTES_PER_TOKEN:
-            extra, whole = budget + 1, entries[at]
-        else:
+        if skill.size <= room * _LEAST_BYTES_PER_TOKEN:
             whole = _with_body(entries[at], skill, read)
-            extra = counter(whole.render()) - costs[at]
-        if extra <= room:
-            entries[at] = whole
-            room -= extra
-        elif skill.disclosure != "always":
+            cost = counter(whole.render()) - costs[at]
+            if cost <= room:
+                entries[at] = whole
+                room -= cost
+                continue
+        if skill.disclosure != "always":
             break  # the rest is larger still
-    return _listing(skills, entries, counter)
+    return entries
 
 
-def _shorter_and_shorter(skills: Sequence[SkillDescriptor]) -> Iterable[list[Entry]]:
-    yield [_entry(skill) for skill in skills]
-    yield [_entry(skill, references=0) for skill in skills]
-    for length in _STEPS:
-        yield [_entry(skill, length, 0) for skill in skills]
+def _shorter_and_shorter(skills: Sequence[SkillDescriptor]) -> Iterator[Iterable[Entry]]:
+    yield map(_entry, skills)
+    for length in (MAX_DESCRIPTION, *_STEPS):
+        yield (_entry(skill, length, 0) for skill in skills)
 
 
 def _names_that_fit(skills: Sequence[SkillDescriptor], budget: int, counter: Counter) -> Listing:

@@ -75,7 +75,7 @@ def decode(data: bytes) -> str:
 def read(text: str, folder: str = "") -> SkillText:
     """A SKILL.md as a skill, repaired where that is safe. Raises Unreadable where there is nothing to use.
 
-    `folder` is the name of the folder the file lies in: the skill's name where the file gives none.
+    `folder` is the folder the file lies in: its name is the skill's where the file gives none.
     """
     return _read_usual(text) or _read_unusual(text, folder)
 
@@ -143,7 +143,7 @@ def _read_unusual(text: str, folder: str) -> SkillText:
         _restore_comments(layout.block, values, notes, line)
     # Two rules around prose are no frontmatter: what stands between them belongs to the instructions.
     start = layout.body if values or not layout.block.strip() else 0
-    name = read_name(values.get("name", ""), folder, notes, line)
+    name = read_name(values.get("name", ""), folder.rpartition("/")[2], notes, line)
     description = read_description(values.get("description", ""), notes, line)
     body = text[layout.body : layout.end]
     skill = SkillText(

@@ -17,7 +17,7 @@ SKILL_FILES = ("SKILL.md", "skill.md")
 MAX_DEPTH = 32
 # A file changed twice within a clock tick keeps its stamp: what is this fresh is read again at the next sweep.
 FRESH_NS = 2_000_000_000
-_NAMED_FILE = re.compile(r"[^\s`'\"()<>\[\]{}|*]+\.\w+")
+_NAMED_FILE = re.compile(r"(?<![^\s`'\"()<>\[\]{}|*])[^\s`'\"()<>\[\]{}|*]+\.\w+")
 _SHOWN_FAULTS = 20
 
 
@@ -83,57 +83,42 @@ class FolderReader:
         self.others: list[str] = []
 
     def read(self, entries: Entries, info: os.stat_result, file: str) -> tuple[Skill, SkillText | None]:
-        location = f"{self.path}/{file}"
         self.add_times(info)
-        data = self.read_bytes(file)
-        text = self.read_text(data) if data is not None else None
+        location = f"{self.path}/{file}"
+        data, text = self.read_file(file)
         self.walk(self.fd, "", entries, 1, self.others)
         if len(entries.files) > 1:
             self.twins(entries.files)
-        descriptor = self.describe(text, len(data or b""), location) if text else None
-        digest = _digest(data) if self.fresh and data is not None else b""
-        notes = (
-            tuple([note if note.path else replace(note, path=location) for note in self.notes]) if self.notes else ()
-        )
-        return Skill(
-            Found(descriptor, notes, digest), file, _shared(tuple(self.folders)), hash(self.stamps), self.fresh
-        ), text
+        descriptor = self.describe(text, len(data), location) if text else None
+        digest = _digest(data) if self.fresh else b""
+        notes = [note if note.path else replace(note, path=location) for note in self.notes] if self.notes else ()
+        folders = _shared(tuple(self.folders))
+        return Skill(Found(descriptor, tuple(notes), digest), file, folders, hash(self.stamps), self.fresh), text
 
-    def read_bytes(self, file: str) -> bytes | None:
+    def read_file(self, file: str) -> tuple[bytes, SkillText | None]:
+        """The file's bytes and what they say; no text where they say nothing."""
+        data = b""
         try:
             fd, info = open_plain(file, self.fd, self.device)
-            try:
-                data = os.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
-            finally:
-                os.close(fd)
+            data = os.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
+            os.close(fd)
+            self.add_times(info)
             if info.st_nlink > 1:
                 self.note("info", "hard-link", "the file has other hard links: it can change from elsewhere", file)
-            self.add_times(info)
-            return data
-        except NotPlainFile as fault:
-            self.note(
-                "error", "skill-file-refused", f"{file} is not read: {fault.reason}", file, "put a plain file there"
-            )
-        except OSError as error:
-            self.note(
-                "error",
-                "skill-file-unreadable",
-                f"{file} cannot be read: {error.strerror}",
-                file,
-                "check its permissions",
-            )
-        with suppress(OSError):
-            self.add_times(os.stat(file, dir_fd=self.fd, follow_symlinks=False))
-        return None
-
-    def read_text(self, data: bytes) -> SkillText | None:
-        try:
-            text = read(decode(data), self.path.rpartition("/")[2])
+            text = read(decode(data), self.path)
+            self.notes += text.diagnostics
+            return data, text
         except Unreadable as fault:
             self.notes.append(fault.diagnostic)
-            return None
-        self.notes += text.diagnostics
-        return text
+            return data, None
+        except NotPlainFile as fault:
+            reason, fix = fault.reason, "put a plain file there"
+        except OSError as error:
+            reason, fix = error.strerror or "it cannot be opened", "check its permissions"
+        self.note("error", "skill-file-unreadable", f"{file} is not read: {reason}", file, fix)
+        with suppress(OSError):
+            self.add_times(os.stat(file, dir_fd=self.fd, follow_symlinks=False))
+        return data, None
 
     def add_times(self, info: os.stat_result) -> None:
         self.stamps += times(info)
