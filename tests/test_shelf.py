@@ -119,6 +119,8 @@ def test_limits_are_reported_when_they_are_hit(tmp_path: Path, write: Write) -> 
     few = Shelf([DirectorySource(tmp_path, max_folders=3)])
     assert len(few.catalog) == 2
     assert codes(few) == ["too-many-folders"]
+    few.reload()
+    assert codes(few) == ["too-many-folders"]
     write("/".join("d" * 1 for _ in range(40)) + "/deep")
     assert codes(shelf_of(tmp_path)) == ["too-deep"]
 

@@ -167,25 +167,27 @@ class FolderReader:
             return
         try:
             inner = open_folder(name, fd)
+            try:
+                info = os.fstat(inner)
+                if info.st_dev == self.device:
+                    self.add_times(info)
+                    self.folders.append(below + name)
+                    self.walk(inner, f"{below}{name}/", Entries(inner), depth + 1, target)
+                else:
+                    self.note(
+                        "warning", "other-mount", "the folder lies on another mount and is not entered", below + name
+                    )
+            finally:
+                os.close(inner)
         except (OSError, NotPlainFile) as error:
+            reason = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else str(error)
             self.note(
                 "warning",
                 "folder-unreadable",
-                f"the folder is left out: {_reason(error)}",
+                f"the folder is left out: {reason}",
                 below + name,
                 "check its permissions",
             )
-            return
-        try:
-            info = os.fstat(inner)
-            if info.st_dev != self.device:
-                self.note("warning", "other-mount", "the folder lies on another mount and is not entered", below + name)
-                return
-            self.add_times(info)
-            self.folders.append(below + name)
-            self.walk(inner, f"{below}{name}/", Entries(inner), depth + 1, target)
-        finally:
-            os.close(inner)
 
     def twins(self, files: list[str]) -> None:
         for name in files:
@@ -280,7 +282,3 @@ def _digest(data: bytes) -> bytes:
     import hashlib  # only a file that was just written needs it
 
     return hashlib.sha256(data).digest()
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror or "cannot be opened") if isinstance(error, OSError) else str(error)

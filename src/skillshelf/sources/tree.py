@@ -20,6 +20,8 @@ from skillshelf.sources.state import MISSING, Folder, State
 
 IGNORE_FILE = ".skillshelfignore"
 _MAX_IGNORE_BYTES = 64 * 1024
+_EVERYWHERE = "*"
+"""The key of what is to be said of the whole, not of a folder."""
 Shut = (OSError, NotPlainFile)
 """Why a folder cannot be entered."""
 
@@ -94,7 +96,7 @@ class Tree:
             return
         if len(self.state.folders) + len(self.state.skills) >= self.max_folders:
             self._note(
-                "",
+                _EVERYWHERE,
                 "warning",
                 "too-many-folders",
                 f"only the first {self.max_folders} folders were looked at",
@@ -103,24 +105,17 @@ class Tree:
             return
         try:
             inner = open_folder(name, fd)
+            try:
+                info = os.fstat(inner)
+                if info.st_dev == self._device:
+                    self.state.folders[key].children.add(name)
+                    self._enter(inner, info, child, depth + 1)
+                else:
+                    self._note(child, "warning", "other-mount", "the folder lies on another mount and is not entered")
+            finally:
+                os.close(inner)
         except Shut as error:
-            self._note(
-                child,
-                "warning",
-                "folder-unreadable",
-                f"the folder is left out: {_reason(error)}",
-                "check its permissions",
-            )
-            return
-        try:
-            info = os.fstat(inner)
-            if info.st_dev != self._device:
-                self._note(child, "warning", "other-mount", "the folder lies on another mount and is not entered")
-                return
-            self.state.folders[key].children.add(name)
-            self._enter(inner, info, child, depth + 1)
-        finally:
-            os.close(inner)
+            self._leave_out(child, error)
 
     def _take(self, fd: int, info: os.stat_result, key: str, entries: Entries, file: str, told: bool) -> None:
         self.reads += 1
@@ -212,7 +207,8 @@ class Tree:
             self._forget(prefix + name)
             folder.children.discard(name)
         for link in [link for link in self.state.links if link.rpartition("/")[0] == key]:
-            self._drop_link(link)
+            if link[len(prefix) :] not in entries.links:
+                self._drop_link(link)
         self._add_links(key, entries.links)
         for name in entries.folders:
             if name not in folder.children and (key not in self.state.skills or name[0] == "."):
@@ -224,7 +220,7 @@ class Tree:
         for name in names:
             link = f"{key}/{name}" if key else name
             if not self._ignored(link):
-                self.state.links[link] = None
+                self.state.links.setdefault(link, None)
 
     def _drop_link(self, link: str) -> None:
         del self.state.links[link]
@@ -267,13 +263,7 @@ class Tree:
             with _opened(root, key) as fd:
                 self._enter(fd, os.fstat(fd), key, key.count("/") + 1)
         except Shut as error:
-            self._note(
-                key,
-                "warning",
-                "folder-unreadable",
-                f"the folder is left out: {_reason(error)}",
-                "check its permissions",
-            )
+            self._leave_out(key, error)
 
     def _below(self, real: str) -> str | None:
         if real == self.root:
@@ -317,9 +307,14 @@ class Tree:
     # -- forgetting ---------------------------------------------------------------------------------------------------
 
     def _note(self, key: str, severity: Severity, code: str, message: str, fix: str = "") -> None:
-        found = Found(None, (Diagnostic(severity, code, message, self.path(key), fix=fix),))
+        path = self.root if key == _EVERYWHERE else self.path(key)
+        found = Found(None, (Diagnostic(severity, code, message, path, fix=fix),))
         if self.state.notes.get(key) != found:
             self.state.notes[key] = self._changes[key] = found
+
+    def _leave_out(self, key: str, error: Exception) -> None:
+        reason = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else str(error)
+        self._note(key, "warning", "folder-unreadable", f"the folder is left out: {reason}", "check its permissions")
 
     def _forget(self, key: str) -> None:
         """A folder that is gone, with all that was known below it."""
@@ -374,7 +369,3 @@ def _stamp(root: int, key: str) -> int:
         return hash(times(os.stat(key or ".", dir_fd=root, follow_symlinks=False)))
     except OSError:
         return MISSING
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror or "it cannot be opened") if isinstance(error, OSError) else str(error)
