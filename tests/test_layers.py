@@ -11,7 +11,7 @@ ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
     {"errors", "hiding", "characters", "names", "places"},
     {"descriptor", "tokens", "schema"},
-    {"catalog", "skillmd", "tools", "skill", "listing", "search"},
+    {"found", "catalog", "skillmd", "tools", "skill", "listing", "search"},
     {"reference", "sources", "index", "watch"},
     {"turn", "discovery", "shelf"},
     {"lint", "bundled", "testing"},

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from skillshelf.descriptor import Delta, Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
+from skillshelf.found import Found
 from skillshelf.names import closest, skeleton
 
 T = TypeVar("T")
@@ -61,7 +62,11 @@ class Place(NamedTuple):
 
 class Candidate(NamedTuple):
     place: Place
-    descriptor: SkillDescriptor
+    found: Found
+
+    @property
+    def descriptor(self) -> SkillDescriptor:
+        return self.found.descriptor  # type: ignore[return-value]  # a candidate is a skill
 
 
 class Catalog(Mapping[str, SkillDescriptor]):
@@ -148,21 +153,21 @@ class Catalog(Mapping[str, SkillDescriptor]):
                     fix="rename one of them",
                 )
 
-    def apply(
-        self, changes: Iterable[tuple[Place, SkillDescriptor | None, SkillDescriptor | None, tuple[Diagnostic, ...]]]
-    ) -> tuple["Catalog", Delta]:
-        """The next snapshot, from (place, descriptor before, descriptor now, diagnostics now) of what changed."""
+    def apply(self, changes: Iterable[tuple[Place, Found | None, Found | None]]) -> tuple["Catalog", Delta]:
+        """The next snapshot, from what was and what is now at the places that changed."""
         settled: dict[str, tuple[Candidate, ...] | None] = {}
         notes: dict[Place, tuple[Diagnostic, ...] | None] = {}
         touched: set[Place] = set()
-        for place, before, now, diagnostics in changes:
-            if diagnostics or self._notes.get(place):
-                notes[place] = diagnostics or None
-            if before:
+        for place, before, now in changes:
+            if now and now.diagnostics:
+                notes[place] = now.diagnostics
+            elif before and before.diagnostics:
+                notes[place] = None
+            if before and before.name:
                 touched.add(place)
                 others = settled[before.name] if before.name in settled else self._names.get(before.name)
                 settled[before.name] = tuple([one for one in others or () if one.place != place]) or None
-            if now:
+            if now and now.name:
                 others = settled[now.name] if now.name in settled else self._names.get(now.name)
                 added = Candidate(place, now)
                 settled[now.name] = tuple(sorted((*others, added), key=_precedence)) if others else (added,)

@@ -16,8 +16,8 @@ from dataclasses import astuple
 from typing import Any
 
 from skillshelf import places
-from skillshelf.descriptor import Diagnostic, FrozenMap, descriptor_of, freeze, thaw
-from skillshelf.sources.base import Found
+from skillshelf.descriptor import Diagnostic, FrozenMap, freeze, thaw
+from skillshelf.found import Found
 from skillshelf.sources.state import Folder, Skill, State
 
 VERSION = 1
@@ -154,14 +154,14 @@ def _state(plain: dict[str, Any], root: str, source: str) -> State:
     rests = [_rest(row) for row in plain["rests"]]
     skills: dict[str, Skill] = {}
     for key, file, stamp, folders, notes, *card in plain["skills"]:
-        descriptor = None
+        said = _notes(notes) if notes else ()
+        found = Found(None, said)
         if card:
             name, description, references, size, rest = card
             location = f"{root}/{key}/{file}" if key else f"{root}/{file}"
-            descriptor = descriptor_of(
-                name, description, "standard", (), names[references], source, location, size, *rests[rest]
-            )
-        skills[key] = Skill(Found(descriptor, _notes(notes) if notes else ()), file, names[folders], stamp, False)
+            values = (name, description, "standard", (), names[references], source, location, size, *rests[rest])
+            found = Found.of(values, said)
+        skills[key] = Skill(found, file, names[folders], stamp, False)
     folders_known = {key: Folder(stamp, False, set()) for key, stamp in plain["folders"]}
     for key in (*skills, *folders_known):
         parent, _, child = key.rpartition("/")

@@ -9,6 +9,8 @@ _LOOKALIKES = str.maketrans(
     "aeopcxyisjhdqwgivkmtbhoaptuvikeywl0123456789------",
 )
 _MOST = 2_000
+# So few are all compared; of more, only those that begin alike or share a word.
+_FEW = 200
 
 
 def skeleton(name: str) -> str:
@@ -24,10 +26,12 @@ def closest(name: str, names: Iterable[str]) -> tuple[str, ...]:
 
     wanted = skeleton(name[:100]).rpartition("@")[0] or skeleton(name[:100])
     words = {word for word in wanted.split("-") if len(word) > 2}
+    everything = list(names)
     near: list[str] = []
-    for candidate in names:
+    for candidate in everything:
         look = skeleton(candidate)
-        if look[:2] == wanted[:2] or any(word in look for word in words) or wanted in look:
+        few = len(everything) <= _FEW
+        if few or look[:2] == wanted[:2] or any(word in look for word in words) or wanted in look:
             near.append(candidate)
             if len(near) == _MOST:
                 break

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from skillshelf import places
 from skillshelf.catalog import Catalog, Place
-from skillshelf.descriptor import Delta, SkillDescriptor
+from skillshelf.descriptor import Delta
+from skillshelf.found import Found
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources.base import Source
 from skillshelf.sources.directory import DirectorySource
@@ -38,7 +39,7 @@ class Shelf:
         self.sources = tuple(sources)
         self.counter = counter
         self._catalog = Catalog()
-        self._known: dict[Place, SkillDescriptor | None] = {}
+        self._known: dict[Place, Found] = {}
         self._lock = threading.RLock()
         self._listing: dict[tuple[str, int], tuple[int, Listing]] = {}
         _SHELVES.add(self)
@@ -72,15 +73,11 @@ class Shelf:
         with self._lock:
             changes = []
             for rank, source in enumerate(self.sources):
-                for key, found in source.refresh(paths).items():
+                for key, now in source.refresh(paths).items():
                     place = Place(rank, key.count("/") + bool(key), key)
-                    before = self._known.get(place)
-                    now = found.descriptor if found else None
-                    changes.append((place, before, now, found.diagnostics if found else ()))
-                    if found:
+                    changes.append((place, self._known.pop(place, None), now))
+                    if now:
                         self._known[place] = now
-                    else:
-                        self._known.pop(place, None)
             catalog, delta = self._catalog.apply(changes)
             self._catalog = catalog
             return delta
@@ -112,8 +109,8 @@ class Shelf:
 
     def instructions(self, name: str) -> str:
         """A skill's instructions as they are on disk now. A turn's `load` is the cached and recorded way."""
-        place, descriptor = self._catalog.find(name)
-        return self.sources[place.source].instructions(place.key, descriptor)
+        found = self._catalog.find(name)
+        return self.sources[found.place.source].instructions(found.place.key, found.descriptor)
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools of the code skills that were given to this shelf, under their policies."""

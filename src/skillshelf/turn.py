@@ -82,7 +82,8 @@ class Turn:
         if hit is not None:
             self.hits += 1
             return hit
-        place, descriptor = self.shelf.catalog.find(name)
+        candidate = self.shelf.catalog.find(name)
+        place, descriptor = candidate.place, candidate.descriptor
         path = resolve(descriptor, reference) if reference else ""
         canonical = (name, path, offset)
         loaded = self._cache.get(canonical)

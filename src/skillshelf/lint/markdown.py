@@ -3,13 +3,17 @@
 import posixpath
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from skillshelf.descriptor import Diagnostic, Severity
 
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+# Without a bracket or a fence there is neither a link nor code, and parsing takes a millisecond a page.
+_WORTH_PARSING = re.compile(r"\[|```|~~~")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # `[text](url)` in a guide on writing is a figure of speech, `${DIR}/a.md` is filled in later; what ends like a file
 # is meant as one.
@@ -27,6 +31,11 @@ def check_markdown(path: str, data: bytes, existing: Collection[str]) -> Iterato
         line = text[: text.index("\0")].count("\n") + 1
         yield _fault(path, line, "it holds a NUL character", "save it as plain text", "error")
         return
+    if not _WORTH_PARSING.search(text):
+        return
+    from markdown_it import MarkdownIt  # 30 ms that only a check pays
+
+    places = _places(frozenset(existing))
     for token in MarkdownIt("commonmark").parse(text):
         start = token.map[0] + 1 if token.map else 1
         if token.type == "fence" and not _is_closed(token):
@@ -34,7 +43,7 @@ def check_markdown(path: str, data: bytes, existing: Collection[str]) -> Iterato
             yield _fault(path, start, message, "close it with the same marker, indented like the opening one")
         elif token.type == "inline":
             for line, target in _links(token, start):
-                if _is_dead(target, path, existing):
+                if _is_dead(target, path, places):
                     yield _fault(path, line, f"the link {target[:200]!r} leads to no file", "mend or remove the link")
 
 
@@ -42,14 +51,14 @@ def _fault(path: str, line: int, message: str, fix: str, severity: Severity = "w
     return Diagnostic(severity, "markdown-invalid", message, path, line, fix)
 
 
-def _is_closed(fence: Token) -> bool:
+def _is_closed(fence: "Token") -> bool:
     """The parser also ends a fence where the text or the list around it ends; only a closing line takes a line more."""
     first, end = fence.map or (0, 0)
     lines = fence.content.count("\n") + (fence.content[-1:] not in ("", "\n"))
     return end - first == lines + 2
 
 
-def _links(inline: Token, line: int) -> Iterator[tuple[int, str]]:
+def _links(inline: "Token", line: int) -> Iterator[tuple[int, str]]:
     for token in inline.children or ():
         if token.type in ("softbreak", "hardbreak"):
             line += 1
@@ -59,12 +68,20 @@ def _links(inline: Token, line: int) -> Iterator[tuple[int, str]]:
             yield line, unquote(str(token.attrGet("src") or ""))
 
 
-def _is_dead(target: str, path: str, existing: Collection[str]) -> bool:
+@lru_cache(1)
+def _places(existing: frozenset[str]) -> frozenset[str]:
+    """The files and the folders above them: what a link can lead to. Made once for all the files of a skill."""
+    folders = set()
+    for file in existing:
+        while (file := posixpath.dirname(file)) and file not in folders:
+            folders.add(file)
+    return existing | folders
+
+
+def _is_dead(target: str, path: str, places: frozenset[str]) -> bool:
     target = re.split("[?#]", target, maxsplit=1)[0]
     if _SCHEME.match(target) or target.startswith("/") or not _FILE.fullmatch(target):
         return False
     # Relative to the file, as Markdown has it, or to the skill's folder, as the references themselves are named.
     from_file = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    if from_file.startswith("..") or from_file in existing or posixpath.normpath(target) in existing:
-        return False
-    return not any(file.startswith(f"{from_file}/") for file in existing)
+    return not from_file.startswith("..") and from_file not in places and posixpath.normpath(target) not in places

@@ -91,8 +91,10 @@ def _fit(
     room = budget - counter(_wrap([], omitted=len(skills), loadable=True))
     for some in _shorter_and_shorter(skills):
         entries, costs = _take_within(some, room, counter)
-        if len(entries) == len(skills):
-            return _listing(skills, _add_bodies(skills, entries, costs, room - sum(costs), counter, read), counter)
+        # Each cost is rounded, and hundreds of them add up to more than the budget allows: the whole is counted too.
+        left = budget - counter(_wrap(entries, omitted=0, loadable=True))
+        if len(entries) == len(skills) and left >= 0:
+            return _listing(skills, _add_bodies(skills, entries, costs, left, counter, read), counter)
     return _names_that_fit(skills, budget, counter)
 
 
@@ -123,7 +125,7 @@ def _add_bodies(
         skill = skills[at]
         if skill.size <= room * _LEAST_BYTES_PER_TOKEN:
             whole = _with_body(entries[at], skill, read)
-            cost = counter(whole.render()) - costs[at]
+            cost = counter(whole.render()) - costs[at] + 1
             if cost <= room:
                 entries[at] = whole
                 room -= cost

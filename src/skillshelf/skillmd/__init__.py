@@ -85,6 +85,8 @@ def render(values: dict[str, Any], instructions: str) -> str:
     import yaml
 
     block = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=4096, default_flow_style=False)
+    if "\x85" in block:  # which PyYAML writes as it is, and reads as a line break
+        block = yaml.safe_dump(values, sort_keys=False, allow_unicode=False, width=4096, default_flow_style=False)
     return f"---\n{block}---\n\n{instructions}"
 
 

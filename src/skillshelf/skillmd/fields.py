@@ -217,7 +217,8 @@ def _words(key: str, seen: dict[str, Any], notes: Notes, line: LineOf) -> tuple[
         return tuple(word for word in _WORD.findall(value) if word != "-")
     if isinstance(value, list):
         return tuple(_flat(item) for item in value)
-    notes.add("warning", "field-invalid", f"{key!r} must be words or a list; it is left out", line(key))
+    fix = f"write `{key}: one two` or one `- one` line for each"
+    notes.add("warning", "field-invalid", f"{key!r} must be words or a list; it is left out", line(key), fix)
     return ()
 
 
@@ -264,5 +265,6 @@ def _disclosure(seen: dict[str, Any], metadata: FrozenMap, notes: Notes, line: L
         "field-invalid",
         f"disclosure must be auto, always or manual, not {_flat(asked)[:80]!r}",
         line("disclosure"),
+        "write `disclosure: auto`, or leave it out",
     )
     return "auto"

@@ -26,7 +26,11 @@ def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> 
     for count, (key, line, value, raw) in enumerate(_fields(block)):
         if count == _MAX_FIELDS:
             notes.add(
-                "warning", "frontmatter-cut", f"only the first {_MAX_FIELDS} fields are read", first_line + line - 1
+                "warning",
+                "frontmatter-cut",
+                f"only the first {_MAX_FIELDS} fields are read",
+                first_line + line - 1,
+                "remove what nothing reads",
             )
             break
         at = first_line + line - 1

@@ -16,8 +16,9 @@ _BLOCK_STYLES = frozenset((">", "|", ">-", "|-"))
 
 def scan_lines(block: str) -> dict[str, Any] | None:
     """The block's mapping, or None where only a YAML parser can tell."""
-    # Tabs, line breaks that only YAML knows, and what YAML refuses are all left to the real parser.
-    if not block.replace("\n", "").isprintable():
+    # Tabs, line breaks that only YAML knows, what YAML refuses, and a last line without its end (a block scalar's last
+    # line has one less then) are all left to the real parser.
+    if not block.replace("\n", "").isprintable() or (block and block[-1] != "\n"):
         return None
     values: dict[str, Any] = {}
     parent, style = "", ""

@@ -17,7 +17,7 @@ def parse_yaml(block: str, notes: Notes, first_line: int) -> dict[str, Any]:
     """The block's mapping as PyYAML's BaseLoader gives it. Raises YamlFault. `first_line` is for the notes."""
     import yaml  # 15 ms that a shelf of plain files never pays
 
-    parser = getattr(yaml, "CParser", None) or yaml.BaseLoader
+    parser = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         return _Reader(parser(block).get_event, yaml.events, notes, first_line).document()
     except yaml.MarkedYAMLError as error:
@@ -27,8 +27,9 @@ def parse_yaml(block: str, notes: Notes, first_line: int) -> dict[str, Any]:
         raise YamlFault(str(error).splitlines()[0], 1) from None
     except RecursionError:
         raise YamlFault(f"nested deeper than {MAX_DEPTH} levels", 1) from None
-    except UnicodeEncodeError:
-        raise YamlFault("half a surrogate pair is no character", 1) from None
+    except (ValueError, OverflowError):
+        # Half a surrogate pair to the parser in C, an escape beyond the last one to the parser in Python.
+        raise YamlFault("it has what is no Unicode character", 1) from None
 
 
 class _Reader:
@@ -53,7 +54,8 @@ class _Reader:
         event = self.next()
         if type(event) is not self.kinds.StreamEndEvent:
             line = event.start_mark.line + 1
-            self.note("yaml-second-document", "only the first YAML document of the frontmatter is read", line)
+            message = "only the first YAML document of the frontmatter is read"
+            self.note("yaml-second-document", message, line, "keep all fields in one block")
         return values
 
     def note(self, code: str, message: str, line: int, fix: str = "") -> None:

@@ -1,7 +1,8 @@
 """Where skills come from: a folder, a package, memory."""
 
+from skillshelf.found import Found
 from skillshelf.reference import Page
-from skillshelf.sources.base import Found, Source
+from skillshelf.sources.base import Source
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.memory import MemorySource
 from skillshelf.sources.package import PackageSource

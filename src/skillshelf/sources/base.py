@@ -1,21 +1,11 @@
 """What a source is: where skills come from, and the only reader of their bytes."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.found import Found
 from skillshelf.reference import Page
-
-
-@dataclass(slots=True)
-class Found:
-    """One place a source looked at: a skill, or something that cannot become one, and what is to be said about it."""
-
-    descriptor: SkillDescriptor | None
-    diagnostics: tuple[Diagnostic, ...] = ()
-    digest: bytes = b""
-    """Of the file's bytes; empty where its times alone tell a change."""
 
 
 class Source(Protocol):

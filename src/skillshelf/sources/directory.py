@@ -11,9 +11,9 @@ from skillshelf.errors import (
     SkillUnreadableError,
     SourceError,
 )
+from skillshelf.found import Found
 from skillshelf.reference import NotPlainFile, Page, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources.base import Found
 from skillshelf.sources.lastgood import is_half_written
 from skillshelf.sources.tree import Tree
 

@@ -5,11 +5,12 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
-from skillshelf.descriptor import Diagnostic, Severity, SkillDescriptor, descriptor_of
+from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.found import Found
 from skillshelf.reference import NotPlainFile, open_folder, open_plain
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
-from skillshelf.sources.base import Found
 from skillshelf.sources.names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, path_refusal, verdict
 from skillshelf.sources.state import MISSING, Skill
 
@@ -89,11 +90,12 @@ class FolderReader:
         self.walk(self.fd, "", entries, 1, self.others)
         if len(entries.files) > 1:
             self.twins(entries.files)
-        descriptor = self.describe(text, len(data), location) if text else None
+        values = self.describe(text, len(data), location) if text else None
         digest = _digest(data) if self.fresh else b""
         notes = [note if note.path else replace(note, path=location) for note in self.notes] if self.notes else ()
         folders = _shared(tuple(self.folders))
-        return Skill(Found(descriptor, tuple(notes), digest), file, folders, hash(self.stamps), self.fresh), text
+        found = Found.of(values, tuple(notes), digest) if values else Found(None, tuple(notes), digest)
+        return Skill(found, file, folders, hash(self.stamps), self.fresh), text
 
     def read_file(self, file: str) -> tuple[bytes, SkillText | None]:
         """The file's bytes and what they say; no text where they say nothing."""
@@ -194,7 +196,8 @@ class FolderReader:
             if name != "SKILL.md" and name.lower() == "skill.md" and ("SKILL.md" in files or name != "skill.md"):
                 self.note("info", "skill-file-twin", "only SKILL.md is read here", name, "remove one of the two")
 
-    def describe(self, text: SkillText, size: int, location: str) -> SkillDescriptor:
+    def describe(self, text: SkillText, size: int, location: str) -> tuple[Any, ...]:
+        """The values of a SkillDescriptor, in order."""
         optional = text.optional
         if optional.listed is not None:
             references = self.listed(optional.listed)
@@ -205,7 +208,7 @@ class FolderReader:
             references = _shared(tuple(self.references))
         if len(self.notes) > _SHOWN_FAULTS:
             self.shorten_notes()
-        return descriptor_of(
+        return (
             text.name,
             text.description,
             "standard",

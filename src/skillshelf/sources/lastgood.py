@@ -1,10 +1,8 @@
 """The last good version of a skill: what stays in use while its file is broken or half written."""
 
-from dataclasses import replace
-
 from skillshelf.descriptor import Diagnostic
+from skillshelf.found import Found
 from skillshelf.skillmd import SkillText
-from skillshelf.sources.base import Found
 from skillshelf.sources.state import Skill
 
 # Instructions are kept out of memory but for these, which let a small shelf answer while an editor saves.
@@ -20,7 +18,7 @@ class LastGood:
 
     def settle(self, before: Skill | None, skill: Skill, text: SkillText | None) -> bool:
         """Make a broken reading stand on the good one before it. True where the skill now says something new."""
-        if before and before.found.descriptor and is_broken(skill.found):
+        if before and before.found.name and is_broken(skill.found):
             skill.found, skill.kept = _kept(before.found, skill.found), before.kept
         elif text:
             room = _MOST_CHARACTERS - self._held + len((before and before.kept) or "")
@@ -36,7 +34,7 @@ class LastGood:
 
 
 def is_broken(found: Found) -> bool:
-    return found.descriptor is None or any(note.code == _HALF_WRITTEN for note in found.diagnostics)
+    return not found.name or any(note.code == _HALF_WRITTEN for note in found.diagnostics)
 
 
 def is_half_written(text: SkillText) -> bool:
@@ -52,11 +50,11 @@ def _kept(good: Found, broken: Found) -> Found:
         notes[0].path if notes else "",
         fix="mend the file; it is read again by itself",
     )
-    return replace(good, diagnostics=(*notes, kept))
+    return good.with_diagnostics((*notes, kept))
 
 
 def _differs(before: Skill, now: Skill) -> bool:
     """Without digests on both sides, new times mean a new text."""
     old, new = before.found, now.found
     same_text = old.digest == new.digest if old.digest and new.digest else before.stamp == now.stamp
-    return not same_text or old.descriptor != new.descriptor or old.diagnostics != new.diagnostics
+    return not same_text or not old.says_the_same(new)

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
+from skillshelf.found import Found
 from skillshelf.reference import Page
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
-from skillshelf.sources.base import Found
 
 Files = str | Mapping[str, str | bytes]
 

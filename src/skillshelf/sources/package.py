@@ -13,9 +13,9 @@ from skillshelf.errors import (
     ReferenceUnreadableError,
     SourceError,
 )
+from skillshelf.found import Found
 from skillshelf.reference import NotPlainFile, Page
 from skillshelf.skill import BaseSkill
-from skillshelf.sources.base import Found
 from skillshelf.sources.modules import Findings, ImportFailed, imported, key_of, module_path, skills_in
 from skillshelf.sources.resources import parts_below, read_resource, references_package
 from skillshelf.tools import Tool

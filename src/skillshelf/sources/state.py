@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from skillshelf.sources.base import Found
+from skillshelf.found import Found
 
 MISSING = -1
 """The stamp of what is not there; no hash is -1."""

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.found import Found
 from skillshelf.reference import NotPlainFile, open_folder, read_file
-from skillshelf.sources.base import Found
 from skillshelf.sources.folder import FRESH_NS, MAX_DEPTH, SKILL_FILES, Entries, FolderReader, stamp_of, times
 from skillshelf.sources.ignore import IgnoreRules
 from skillshelf.sources.lastgood import LastGood
@@ -309,7 +309,8 @@ class Tree:
     def _note(self, key: str, severity: Severity, code: str, message: str, fix: str = "") -> None:
         path = self.root if key == _EVERYWHERE else self.path(key)
         found = Found(None, (Diagnostic(severity, code, message, path, fix=fix),))
-        if self.state.notes.get(key) != found:
+        known = self.state.notes.get(key)
+        if known is None or not known.says_the_same(found):
             self.state.notes[key] = self._changes[key] = found
 
     def _leave_out(self, key: str, error: Exception) -> None:

@@ -1,0 +1,104 @@
+"""Every code a diagnostic can have, with what it means: for `skillshelf check`, SARIF and the documentation."""
+
+READING = {
+    "bom": "the file begins with a byte order mark",
+    "comment-as-value": "a value begins with #, which YAML reads as a comment; the text is used",
+    "comment-cuts-value": "a value ends before ` #`, because YAML reads the rest as a comment",
+    "control-characters": "the description has control characters; they are written out",
+    "cr-only": "the lines end in CR alone, which nothing reads as lines",
+    "delimiter-spaces": "a `---` line has spaces after it",
+    "description-missing": "there is no description; the first paragraph of the instructions is used",
+    "description-too-long": "the description has more than 1,024 characters",
+    "empty": "the file is empty",
+    "field-invalid": "a field has a value of the wrong kind and is left out",
+    "file-too-large": "the SKILL.md is larger than 1 MiB",
+    "frontmatter-cut": "the frontmatter has more fields than are read",
+    "frontmatter-missing": "the file does not begin with frontmatter between two `---` lines",
+    "frontmatter-not-first": "the frontmatter comes after blank lines, a comment or a code fence",
+    "frontmatter-too-large": "the frontmatter is larger than 256 KiB",
+    "frontmatter-unclosed": "the frontmatter has no closing `---` line",
+    "frontmatter-undelimited": "the fields of the frontmatter stand without `---` lines",
+    "frontmatter-unopened": "the `---` line before the frontmatter is missing",
+    "hidden-characters": "a field of the frontmatter has characters that a reader does not see",
+    "name-missing": "there is no name; the folder's is used",
+    "name-refused": "the name cannot be used; the folder's is used",
+    "no-text": "there is no description and no text to take one from",
+    "not-utf8": "the file is not UTF-8 text",
+    "nul-byte": "the file has a NUL byte and is no text",
+    "symlink-text": "the file holds only a path: a symlink that was checked out as text",
+    "yaml-duplicate-key": "a field is given twice; the last value counts",
+    "yaml-invalid": "the frontmatter is not a YAML mapping; its fields are read one by one",
+    "yaml-merge-key": "a YAML merge key (<<) is not merged",
+    "yaml-repaired": "a field is not valid YAML; its value is taken as text",
+    "yaml-second-document": "the frontmatter holds a second YAML document, which is not read",
+    "yaml-tag": "a YAML tag is ignored; the value is read as text",
+}
+"""What is said of a SKILL.md as it is read."""
+
+FORMAT = {
+    "compatibility-too-long": "`compatibility` has more than 500 characters",
+    "field-extension": "a field that skillshelf reads, but that the open format does not know",
+    "hidden-in-instructions": "the instructions have characters that a reader does not see",
+    "instructions-missing": "there are no instructions below the frontmatter",
+    "instructions-too-long": "the instructions have more than 5,000 tokens or 500 lines",
+    "name-characters": "the name has other characters than letters, digits and hyphens",
+    "name-hyphens": "the name begins or ends with a hyphen, or has two in a row",
+    "name-lookalike": "the name looks like a plain one but is spelt with other letters",
+    "name-mismatch": "the name differs from the folder's",
+    "name-not-ascii": "the name has letters outside a-z",
+    "name-reserved": "the name is a word that commands or systems use themselves",
+    "name-too-long": "the name has more than 64 characters",
+    "name-uppercase": "the name has capital letters",
+    "unexpected-fields": "the frontmatter has top-level fields that the open format does not know",
+}
+"""What `skillshelf check` adds: the rules of the open format."""
+
+REFERENCES = {
+    "filename-refused": "a file is not offered because of its name",
+    "markdown-invalid": "a Markdown file is no text, has a code fence that never ends, or a link to no file",
+    "python-invalid": "a Python file does not compile",
+    "reference-missing": "a listed reference is not there",
+    "reference-refused": "a reference is a link or special file, or its listed path leaves the skill's folder",
+    "reference-too-large": "a reference is larger than one load brings, and is not looked into",
+    "reference-unlisted": "a file under references/ is not on the skill's list",
+    "reference-unnamed": "the instructions do not name a reference",
+    "reference-unreadable": "a reference cannot be read",
+}
+"""What is said of a skill's references."""
+
+FINDING = {
+    "crowded": "the skills of a folder take more of every call than a listing has room for",
+    "folder-unreadable": "a folder cannot be opened and is left out",
+    "hard-link": "a SKILL.md has other hard links and can change from elsewhere",
+    "ignore-unreadable": "the ignore file cannot be read",
+    "index-unwritable": "the scan cache cannot be written",
+    "kept-last-good": "a SKILL.md is broken now; its last good version stays in use",
+    "link-broken": "a symlink leads nowhere",
+    "link-outside": "a symlink leads out of the folder and is not followed",
+    "listing-shortened": "the listing does not show all skills whole",
+    "more-faults": "further faults of the kind are not listed",
+    "name-twin": "two skills have names that look alike",
+    "nested-skill": "a SKILL.md inside another skill's folder is not a second skill",
+    "no-skill": "there is no skill where one is looked for",
+    "not-a-folder": "the path to check is not a folder",
+    "other-mount": "a folder lies on another mount and is not entered",
+    "path-missing": "the path to check does not exist",
+    "root-missing": "the folder of a source does not exist",
+    "root-unreadable": "the folder of a source cannot be opened",
+    "shadowed": "another skill of the same name comes first",
+    "skill-file-missing": "the folder has no SKILL.md",
+    "skill-file-twin": "the folder has a SKILL.md and a file whose name differs only in case",
+    "skill-file-unreadable": "the SKILL.md is a link, a folder or a special file, or cannot be opened",
+    "too-deep": "folders are nested too deep to be looked at",
+    "too-many-folders": "there are more folders than are looked at",
+}
+"""What is said while skills are looked for, and of all of them together."""
+
+CODE_SKILLS = {
+    "import-failed": "a module of code skills cannot be imported",
+    "invalid-entry-point": "an entry point names neither a package nor a skill class",
+    "invalid-skill": "a skill class breaks a rule",
+}
+"""What is said of code skills."""
+
+CODES = READING | FORMAT | REFERENCES | FINDING | CODE_SKILLS

@@ -1,0 +1,33 @@
+"""The files of a skill's folder, by name. Nothing is followed out of it: each folder is opened from the one above."""
+
+import os
+from collections.abc import Iterator
+
+from skillshelf.reference import NotPlainFile, open_folder
+from skillshelf.sources.folder import MAX_DEPTH, Entries
+from skillshelf.sources.names import SKIPPED_FOLDERS
+
+
+def files_below(folder: str) -> frozenset[str]:
+    """Paths below the folder of every plain file in it; what cannot be entered is left out, and the scan says so."""
+    try:
+        fd = open_folder(folder)
+    except (OSError, NotPlainFile):
+        return frozenset()
+    return frozenset(_walk(fd, "", 0))
+
+
+def _walk(fd: int, below: str, depth: int) -> Iterator[str]:
+    try:
+        entries = Entries(fd)
+        yield from (below + name for name in entries.files)
+        for name in entries.folders:
+            if name in SKIPPED_FOLDERS or depth >= MAX_DEPTH:
+                continue
+            try:
+                inner = open_folder(name, fd)
+            except (OSError, NotPlainFile):
+                continue
+            yield from _walk(inner, f"{below}{name}/", depth + 1)
+    finally:
+        os.close(fd)

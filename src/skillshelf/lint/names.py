@@ -1,0 +1,58 @@
+"""A skill's name, as the open format wants it."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from skillshelf.descriptor import Diagnostic
+from skillshelf.names import skeleton
+
+MAX_NAME = 64
+# What commands, devices on Windows and objects in JavaScript are called: a skill of that name is mistaken for them.
+RESERVED = frozenset(
+    ["reload", "list", "help", "show", "new", "con", "prn", "aux", "nul", "__proto__", "constructor", "prototype"]
+    + [f"{device}{number}" for device in ("com", "lpt") for number in range(10)]
+)
+
+
+def check_name(written: str, line: int = 0) -> list[Diagnostic]:
+    """What is wrong with a name that is not blank, and what is unwise about it."""
+    name = unicodedata.normalize("NFKC", written.strip())
+    fix = f"write `name: {suggest(name)}`"
+    faults = [Diagnostic("error", code, message, line=line, fix=fix) for code, message in _faults(name)]
+    return faults + [
+        Diagnostic("warning", code, message, line=line, fix=fix) for code, message, fix in _doubts(name, fix)
+    ]
+
+
+def suggest(name: str) -> str:
+    """The nearest name that every reader of the format takes."""
+    near = re.sub("[^a-z0-9]+", "-", skeleton(name))[:MAX_NAME].strip("-") or "my-skill"
+    return f"{near}-skill" if near in RESERVED else near
+
+
+def _faults(name: str) -> Iterator[tuple[str, str]]:
+    shown = repr(name if len(name) <= 80 else name[:80] + "…")
+    if len(name) > MAX_NAME:
+        yield "name-too-long", f"the name exceeds the {MAX_NAME} character limit ({len(name)} characters)"
+    if name != name.lower():
+        yield "name-uppercase", f"the name {shown} must be lowercase"
+    if name[0] == "-" or name[-1] == "-":
+        yield "name-hyphens", f"the name {shown} cannot start or end with a hyphen"
+    if "--" in name:
+        yield "name-hyphens", f"the name {shown} cannot have consecutive hyphens"
+    if not all(char.isalnum() or char == "-" for char in name):
+        yield "name-characters", f"the name {shown} has invalid characters: letters, digits and hyphens are allowed"
+
+
+def _doubts(name: str, fix: str) -> Iterator[tuple[str, str, str]]:
+    if name.casefold() in RESERVED:
+        yield "name-reserved", f"{name!r} is a word that commands or systems use themselves", "choose another name"
+    if name.isascii():
+        return
+    if skeleton(name).isascii():
+        message = f"the name {name!r} looks like {skeleton(name)!r} but is spelt with other letters"
+        yield "name-lookalike", message, fix
+    else:
+        message = f"the name {name!r} has letters outside a-z: some tools refuse it, and it is hard to type for many"
+        yield "name-not-ascii", message, "use a-z, 0-9 and hyphens if people elsewhere are to use the skill"

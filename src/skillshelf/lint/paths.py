@@ -1,0 +1,176 @@
+"""From a path to what is to be said of the skills there. Files are read through the gate alone."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from skillshelf.catalog import Catalog, Place
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.found import Found
+from skillshelf.lint.files import files_below
+from skillshelf.lint.format import check_format, first_line
+from skillshelf.lint.markdown import check_markdown
+from skillshelf.lint.references import check_content, check_listed, check_unlisted
+from skillshelf.listing import DEFAULT_BUDGET, make_listing
+from skillshelf.reference import NotPlainFile, read_file
+from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
+from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources.folder import SKILL_FILES
+from skillshelf.tokens import estimate
+from skillshelf.turn import PAGE_BYTES
+
+# A skill with ten thousand faults of one kind says so once.
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check looked at, and what it found."""
+
+    skills: int
+    diagnostics: list[Diagnostic]
+
+
+def check_path(path: str | os.PathLike[str]) -> list[Diagnostic]:
+    """Everything to say of a skill's folder, of a SKILL.md, or of all the skills below a folder."""
+    return look(path).diagnostics
+
+
+def check_skill(folder: str | os.PathLike[str]) -> list[Diagnostic]:
+    """Everything to say of one skill's folder."""
+    folder = os.path.abspath(folder)
+    if not os.path.lexists(folder):
+        return [_wrong(folder, "path-missing", "the path does not exist", "name a skill's folder")]
+    if not os.path.isdir(folder):
+        return [_wrong(folder, "not-a-folder", "Not a directory", "name the folder that holds the SKILL.md")]
+    source = DirectorySource(folder, "project", cache=False)
+    found = source.refresh().get("")
+    if found is None or not any(os.path.lexists(f"{source.root}/{name}") for name in SKILL_FILES):
+        message = "Missing required file: SKILL.md not found in this folder"
+        return [*(found.diagnostics if found else ()), _wrong(folder, "skill-file-missing", message, "write one")]
+    return _sorted(_check_found(source.root, "", found))
+
+
+def look(path: str | os.PathLike[str]) -> Checked:
+    """`check_path`, and how many skills it looked at."""
+    path = os.path.abspath(path)
+    if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
+        return Checked(1, check_skill(os.path.dirname(path)))
+    if not os.path.isdir(path):
+        return Checked(0, check_skill(path))
+    source = DirectorySource(path, "project", cache=False)
+    found = {key: one for key, one in source.refresh().items() if one}
+    diagnostics = [note for key, one in found.items() for note in _check_found(source.root, key, one)]
+    catalog = _catalog(found)
+    diagnostics += *catalog.diagnostics, *_check_crowd(catalog, source.root)
+    if not catalog and not diagnostics:
+        # A check that looks at nothing must not pass: the folder was renamed, or the wrong one was named.
+        diagnostics.append(
+            _wrong(path, "no-skill", "there is no skill in it or below", "`skillshelf new NAME` makes one")
+        )
+    return Checked(sum(one.descriptor is not None for one in found.values()), _sorted(diagnostics))
+
+
+def _wrong(path: str, code: str, message: str, fix: str) -> Diagnostic:
+    return Diagnostic("error", code, message, path, fix=fix)
+
+
+def _sorted(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
+    return sorted(notes, key=lambda note: (note.path, note.line, note.code, note.message))
+
+
+def _catalog(found: Mapping[str, Found]) -> Catalog:
+    """The skills alone: its diagnostics are the names that collide."""
+    changes = [(Place(0, key.count("/") + bool(key), key), None, one) for key, one in found.items()]
+    return Catalog().apply(changes)[0]
+
+
+def _check_crowd(catalog: Catalog, root: str) -> Iterator[Diagnostic]:
+    tokens = make_listing(catalog, "catalog", DEFAULT_BUDGET, estimate, lambda skill: "").tokens
+    if tokens > DEFAULT_BUDGET:
+        message = (
+            f"the descriptions of its {len(catalog)} skills take {tokens:,} tokens in every call; "
+            f"a listing has room for {DEFAULT_BUDGET:,} and shortens them"
+        )
+        fix = "keep fewer skills here, shorten descriptions, or give some `disclosure: manual` under `metadata:`"
+        yield Diagnostic("warning", "crowded", message, root, fix=fix)
+
+
+def _check_found(root: str, key: str, found: Found) -> list[Diagnostic]:
+    """One place of a scan, strictly: what the scan says of it, the format's rules, and its references."""
+    skill = found.descriptor
+    text = _read_text(root, key, skill) if skill else None
+    if skill is None or text is None:
+        return list(found.diagnostics)
+    folder, _, file = skill.location.rpartition("/")
+    said = {replace(note, path=skill.location) for note in text.diagnostics}
+    notes = [note for note in found.diagnostics if note not in said]
+    notes += [replace(note, path=skill.location) for note in check_format(text, folder.rpartition("/")[2])]
+    existing = files_below(folder)
+    for note in _check_references(root, key, skill, text, existing, file):
+        notes.append(replace(note, path=f"{folder}/{note.path}"))
+    return list(_capped(notes, skill.location))
+
+
+def _read_text(root: str, key: str, skill: SkillDescriptor) -> SkillText | None:
+    """None for a file that was changed for the worse since the scan, a moment ago."""
+    folder, _, file = skill.location.rpartition("/")
+    try:
+        data = read_file(root, _parts(key, file), 0, MAX_FILE + 1).data
+        return read(decode(data), folder.rpartition("/")[2])
+    except (Unreadable, NotPlainFile, OSError):
+        return None
+
+
+def _parts(key: str, path: str) -> list[str]:
+    return f"{key}/{path}".lstrip("/").split("/")
+
+
+def _check_references(
+    root: str, key: str, skill: SkillDescriptor, text: SkillText, existing: frozenset[str], file: str
+) -> Iterator[Diagnostic]:
+    # Blank lines in place of the frontmatter, so that the lines are those of the file.
+    instructions = "\n" * (first_line(text) - 1) + text.instructions
+    yield from check_markdown(file, instructions.encode("utf-8", "surrogatepass"), existing)
+    for note in check_listed(skill.references, existing, text.instructions):
+        yield _at_entry(note, text, file) if note.code == "reference-missing" else note
+    if text.optional.listed is not None:
+        yield from check_unlisted(skill.references, existing)
+    for path in skill.references:
+        if path in existing:
+            yield from _check_file(root, key, path, existing)
+
+
+def _at_entry(note: Diagnostic, text: SkillText, file: str) -> Diagnostic:
+    """What is not there cannot be opened at a line; the entry that lists it can."""
+    at = text.text.find(note.path, 0, text.body)
+    line = text.text.count("\n", 0, at) + 1 if at >= 0 else 1
+    return replace(note, path=file, line=line, message=f"{note.path!r}: {note.message}")
+
+
+def _check_file(root: str, key: str, path: str, existing: frozenset[str]) -> Iterator[Diagnostic]:
+    try:
+        page = read_file(root, _parts(key, path), 0, PAGE_BYTES)
+    except (NotPlainFile, OSError) as error:
+        reason = error.reason if isinstance(error, NotPlainFile) else error.strerror
+        message, fix = f"the reference cannot be read: {reason}", "put a plain file there that can be read"
+        yield Diagnostic("error", "reference-unreadable", message, path, fix=fix)
+        return
+    if page.size <= PAGE_BYTES:
+        yield from check_content(path, page.data, existing)
+    elif path.lower().endswith((".md", ".markdown", ".py")):
+        message = f"the file has {page.size:,} bytes, more than one load brings; it is not looked into"
+        yield Diagnostic("warning", "reference-too-large", message, path, fix="split it into files by subject")
+
+
+def _capped(notes: Sequence[Diagnostic], location: str) -> Iterator[Diagnostic]:
+    counts: Counter[str] = Counter()
+    for note in notes:
+        counts[note.code] += 1
+        if counts[note.code] <= _SHOWN:
+            yield note
+    for code, count in counts.items():
+        if count > _SHOWN:
+            message = f"{count - _SHOWN} more of {code} in this skill are not listed"
+            yield Diagnostic("warning", "more-faults", message, location, fix="mend those listed, then check again")
