@@ -47,6 +47,8 @@ class Entries:
         """The name that makes this folder a skill, whatever kind of file it is; empty where none does."""
         if "SKILL.md" in self.files:
             return "SKILL.md"
+        if not (self.folders or self.links or self.others):
+            return "skill.md" if "skill.md" in self.files else ""
         for name in SKILL_FILES:
             if name in self.files or name in self.links or name in self.others or name in self.folders:
                 return name
