@@ -53,7 +53,7 @@ class DirectorySource:
         changes = self._tree.look(None)
         state = self._tree.state
         # Not for every edit: what the file does not know yet is read again at the next start, no more.
-        if self._tree.reads > len(state.skills) // 20 or not known:
+        if self._tree.reads > len(state.skills) // 100 or not known:
             note = index.save(self.root, state)
             if note:
                 state.notes[".index"] = Found(None, (note,))

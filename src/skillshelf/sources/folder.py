@@ -28,20 +28,20 @@ class Entries:
     __slots__ = ("files", "folders", "links", "others")
 
     def __init__(self, fd: int) -> None:
-        files: list[str] = []
-        folders: list[str] = []
-        links: list[str] = []
-        others: list[str] = []
+        self.files: list[str] = []
+        self.folders: list[str] = []
+        self.links: list[str] = []
+        self.others: list[str] = []
+        files = self.files
         for entry in os.scandir(fd):  # closes itself when it is exhausted
             if entry.is_file(follow_symlinks=False):
                 files.append(entry.name)
             elif entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
+                self.folders.append(entry.name)
             elif entry.is_symlink():
-                links.append(entry.name)
+                self.links.append(entry.name)
             else:
-                others.append(entry.name)
-        self.files, self.folders, self.links, self.others = files, folders, links, others
+                self.others.append(entry.name)
 
     def skill_file(self) -> str:
         """The name that makes this folder a skill, whatever kind of file it is; empty where none does."""
