@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from skillshelf.characters import hidden
+
 # Version control, dependencies, virtual environments, caches: never an author's own skills.
 SKIPPED_FOLDERS = frozenset(
     {
@@ -54,7 +56,7 @@ def verdict(name: str) -> str | None:
 
 def refusal(name: str) -> str:
     """Why a file of this name is not offered on any system; empty where it is."""
-    if not name.isprintable():
+    if not name.isprintable() or any(hidden(name)):
         return "it has a control, hidden or undecodable character"
     if not _FORBIDDEN.isdisjoint(name):
         return "it has a character that some systems give a meaning"

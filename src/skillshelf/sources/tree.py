@@ -11,15 +11,13 @@ from contextlib import contextmanager
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.found import Found
-from skillshelf.reference import NotPlainFile, open_folder, read_file
+from skillshelf.reference import NotPlainFile, open_folder
 from skillshelf.sources.folder import FRESH_NS, MAX_DEPTH, SKILL_FILES, Entries, FolderReader, stamp_of, times
-from skillshelf.sources.ignore import IgnoreRules
+from skillshelf.sources.ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources.lastgood import LastGood
 from skillshelf.sources.names import SKIPPED_FOLDERS
 from skillshelf.sources.state import MISSING, Folder, State
 
-IGNORE_FILE = ".skillshelfignore"
-_MAX_IGNORE_BYTES = 64 * 1024
 _EVERYWHERE = "*"
 """The key of what is to be said of the whole, not of a folder."""
 Shut = (OSError, NotPlainFile)
@@ -35,7 +33,7 @@ class Tree:
         self.last_good = LastGood()
         self.reads = 0
         """Skill folders read at the last look."""
-        self._ignore = IgnoreRules.parse("")
+        self._ignore = IgnoreFile(root)
         self._changes: dict[str, Found | None] = {}
         self._device = 0
         self._now = 0
@@ -89,7 +87,7 @@ class Tree:
 
     def _enter_child(self, fd: int, key: str, name: str, depth: int) -> None:
         child = f"{key}/{name}" if key else name
-        if name in SKIPPED_FOLDERS or (self._ignore.rules and self._ignored(child)):
+        if name in SKIPPED_FOLDERS or self._ignore.covers(child):
             return
         if depth >= MAX_DEPTH:
             self._note(child, "warning", "too-deep", f"folders nested deeper than {MAX_DEPTH} are not looked at")
@@ -176,7 +174,7 @@ class Tree:
         try:
             with _opened(root, key) as fd:
                 known = key in self.state.skills
-                if not known and (name in SKIPPED_FOLDERS or self._ignored(key)):
+                if not known and (name in SKIPPED_FOLDERS or self._ignore.covers(key)):
                     return
                 if key and parent in self.state.folders:
                     self.state.folders[parent].children.add(name)
@@ -219,7 +217,7 @@ class Tree:
     def _add_links(self, key: str, names: Iterable[str]) -> None:
         for name in names:
             link = f"{key}/{name}" if key else name
-            if not self._ignored(link):
+            if not self._ignore.covers(link):
                 self.state.links.setdefault(link, None)
 
     def _drop_link(self, link: str) -> None:
@@ -280,29 +278,13 @@ class Tree:
             key = key.rpartition("/")[0]
         return False
 
-    def _ignored(self, key: str) -> bool:
-        return self._ignore.match(key, True) is not None
-
     def _ignore_changed(self, root: int) -> bool:
-        """Read the ignore file if it is not the one that was read last; True where that changes what is looked at."""
-        stamp = _stamp(root, IGNORE_FILE)
-        known, self.state.ignore_stamp = self.state.ignore_stamp, stamp
-        if stamp == known and (self._ignore.rules or stamp == MISSING):
-            return False
-        text = ""
-        if stamp != MISSING:
-            try:
-                text = read_file(self.root, [IGNORE_FILE], 0, _MAX_IGNORE_BYTES).data.decode(errors="replace")
-            except Shut:
-                self._note(
-                    IGNORE_FILE,
-                    "warning",
-                    "ignore-unreadable",
-                    "the ignore file cannot be read",
-                    "make it a plain text file",
-                )
-        self._ignore = IgnoreRules.parse(text)
-        return stamp != known
+        known = self.state.ignore_stamp
+        self.state.ignore_stamp = self._ignore.update(root, known)
+        if self._ignore.fault:
+            message = f"the ignore file cannot be read: {self._ignore.fault}"
+            self._note(IGNORE_FILE, "warning", "ignore-unreadable", message, "make it a plain text file")
+        return self.state.ignore_stamp != known
 
     # -- forgetting ---------------------------------------------------------------------------------------------------
 
