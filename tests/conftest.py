@@ -32,3 +32,23 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write_skill
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs `skillshelf` with these words in tmp_path: exit code, output, complaints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run_command(*words: str) -> tuple[int, str, str]:
+        from skillshelf.cli import main
+
+        try:
+            code = main(words)
+        except SystemExit as leave:
+            code = int(leave.code or 0)
+        return code, *capsys.readouterr()
+
+    return run_command

@@ -33,24 +33,22 @@ def test_codes_are_words_and_explanations_one_line() -> None:
         assert text.isprintable()
 
 
-def _trees() -> Iterator[ast.Module]:
-    for path in PACKAGE.rglob("*.py"):
+def _trees(below: Path = PACKAGE) -> Iterator[ast.Module]:
+    for path in below.rglob("*.py"):
         if path.name != "codes.py":
             yield ast.parse(path.read_text())
 
 
 def _emitted() -> Iterator[str]:
-    for tree in _trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                yield from _code_of(node)
-            elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "code":
-                yield from _constants(node.value)
-            elif isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
-                # `yield "name-hyphens", "the name …"` of rules that become diagnostics elsewhere.
-                first = next(_constants(node.value.elts[0]), "")
-                if "-" in first and CODE.fullmatch(first):
-                    yield first
+    for node in (node for tree in _trees() for node in ast.walk(tree)):
+        if isinstance(node, ast.Call):
+            yield from _code_of(node)
+        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "code":
+            yield from _constants(node.value)
+    for node in (node for tree in _trees(PACKAGE / "lint") for node in ast.walk(tree)):
+        # `yield "name-hyphens", "the name …"` of rules that become diagnostics elsewhere.
+        if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
+            yield from _constants(node.value.elts[0])
 
 
 def _code_of(call: ast.Call) -> Iterator[str]:

@@ -154,6 +154,15 @@ def test_namesakes_in_one_source_are_told_apart_by_their_folder(tmp_path: Path, 
     ]
 
 
+def test_every_namesake_can_be_reached(tmp_path: Path, write: Write) -> None:
+    """Two sources of one name hold the same folder: the second answers to its place."""
+    first, second = write("one/pdf", "First."), write("two/pdf", "Second.")
+    shelf = Shelf([DirectorySource(tmp_path / "one", "user"), DirectorySource(tmp_path / "two", "user")])
+    assert shelf.catalog["pdf@user"].location == str(first)
+    assert shelf.catalog[f"pdf@{second.parent}"].location == str(second)
+    assert f"reach it as 'pdf@{second.parent}'" in shelf.catalog.diagnostics[0].message
+
+
 def test_open_takes_project_then_user_then_bundled(tmp_path: Path, write: Write) -> None:
     """A workspace's shelf has the three sources in that order, and code skills of the caller before them."""
     write("ws/skill-authoring", "Mine.")

@@ -68,6 +68,12 @@ class Candidate(NamedTuple):
     def descriptor(self) -> SkillDescriptor:
         return self.found.descriptor  # type: ignore[return-value]  # a candidate is a skill
 
+    def names(self) -> tuple[str, ...]:
+        """What it answers to, where no other comes before it: shortest first, the last its own alone."""
+        skill = self.descriptor
+        folder = skill.location.rpartition("/")[0] or skill.location
+        return skill.name, skill.qualified, f"{skill.qualified}:{self.place.key}", f"{skill.name}@{folder}"
+
 
 class Catalog(Mapping[str, SkillDescriptor]):
     """The skills by name. `catalog["pdf"]`, or `catalog["pdf@user"]` for one that another of its name comes before."""
@@ -94,12 +100,12 @@ class Catalog(Mapping[str, SkillDescriptor]):
         candidates = self._names.get(name)
         if candidates:
             return candidates[0]
-        bare, _, where = name.rpartition("@")
-        for candidate in self._names.get(bare) or ():
-            source = candidate.descriptor.source
-            if where == source or where == f"{source}:{candidate.place.key}":
-                return candidate
-        return None
+        bare = name.partition("@")[0]
+        return next((one for one in self._names.get(bare) or () if name in one.names()), None)
+
+    def reach(self, candidate: Candidate) -> str:
+        """The shortest name that leads to this skill and no other."""
+        return next(name for name in candidate.names() if self._lookup(name) == candidate)
 
     def candidates(self, name: str) -> tuple[Candidate, ...]:
         """Every skill of that name, the one that is taken first."""
@@ -142,7 +148,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         for name in self:
             first, *rest = self._names.get(name) or ()
             for other in rest:
-                yield _shadow(first.descriptor, other)
+                yield _shadow(first.descriptor, other.descriptor, self.reach(other))
             twin = looks.setdefault(skeleton(name), name)
             if twin != name:
                 yield Diagnostic(
@@ -196,10 +202,8 @@ def _precedence(candidate: Candidate) -> Place:
     return candidate.place
 
 
-def _shadow(first: SkillDescriptor, other: Candidate) -> Diagnostic:
-    hidden = other.descriptor
+def _shadow(first: SkillDescriptor, hidden: SkillDescriptor, reach: str) -> Diagnostic:
     copy = first.description == hidden.description and first.size == hidden.size
-    reach = hidden.qualified if hidden.source != first.source else f"{hidden.qualified}:{other.place.key}"
     what = "a copy of a skill" if copy else "a skill"
     return Diagnostic(
         "info" if copy else "warning",

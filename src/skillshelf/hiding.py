@@ -18,7 +18,7 @@ HIDDEN = re.compile(
 )
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 _FLAG_OR_HIDDEN = re.compile(f"{_FLAG}|{HIDDEN.pattern}")
-_EMOJI = re.compile("[\u00a9\u00ae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff\ufe0f]")
+_EMOJI = re.compile("[\u00a9\u00ae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]")
 # Scripts whose spelling needs the zero-width joiner and non-joiner: Arabic, Syriac, the Indic family, Mongolian.
 _JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -32,18 +32,29 @@ def hidden_in(text: str) -> Iterator[re.Match[str]]:
 
 
 def _honest(text: str, at: int) -> bool:
-    char = text[at]
+    char, last = text[at], at + 1 == len(text)
     before, after = text[at - 1 : at], text[at + 1 : at + 2]
+    if char == "\u200d" and before == "\ufe0f" and _honest(text, at - 1):
+        before = text[at - 2]
+    # What hides is no reason for another to hide: the marks of direction have a direction themselves.
+    before, after = (side if side and not HIDDEN.match(side) else "" for side in (before, after))
     if char in "\ufe0e\ufe0f":
-        return bool(before) and not before.isspace() and not before.isalpha() and not HIDDEN.match(before)
+        return bool(before) and not before.isspace() and not before.isalpha()
     if char == "\u200d" and _EMOJI.match(before):
         return bool(_EMOJI.match(after))
     if char in "\u200c\u200d":
-        return bool(_JOINING.match(before) and (not after or _JOINING.match(after) or after.isspace()))
+        return bool(_JOINING.match(before)) and (last or bool(_JOINING.match(after)) or after.isspace())
     if char in "\u200e\u200f\u061c":
-        # The marks are of these classes themselves: a row of them is no reason for one.
-        sides = (side for side in (before, after) if side and not HIDDEN.match(side))
-        return any(unicodedata.bidirectional(side) in ("R", "AL", "AN") for side in sides)
+        return _reads_leftwards(text[max(0, at - 8) : at][::-1]) or _reads_leftwards(text[at + 1 : at + 9])
     if "\ufe00" <= char <= "\ufe0d" or "\U000e0100" <= char <= "\U000e01ef":
         return bool(_IDEOGRAPH.match(before))
     return "\u180b" <= char <= "\u180f" and "\u1820" <= before <= "\u18aa"
+
+
+def _reads_leftwards(side: str) -> bool:
+    """Whether the first character with a direction, seen from a mark between spaces and punctuation, is such a one."""
+    for char in side:
+        direction = "" if HIDDEN.match(char) else unicodedata.bidirectional(char)
+        if direction in ("", "L", "R", "AL", "AN"):
+            return direction in ("R", "AL", "AN")
+    return False

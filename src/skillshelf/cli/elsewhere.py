@@ -11,8 +11,8 @@ from skillshelf.reference import NotPlainFile, open_folder, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources.folder import Entries
 from skillshelf.sources.ignore import IgnoreRules
+from skillshelf.sources.ignorefile import IGNORE_FILE
 from skillshelf.sources.names import SKIPPED_FOLDERS
-from skillshelf.sources.tree import IGNORE_FILE
 
 _MAX_FOLDERS = 100_000
 _MAX_DEPTH = 64

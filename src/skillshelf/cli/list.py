@@ -10,7 +10,7 @@ from skillshelf.cli.diagnostics import as_json as note_as_json
 from skillshelf.cli.diagnostics import counted
 from skillshelf.cli.output import Output, plural, relative
 from skillshelf.cli.table import print_table
-from skillshelf.cli.workspace import all_candidates, as_json, instructions_of, open_shelf, reach
+from skillshelf.cli.workspace import all_candidates, as_json, instructions_of, open_shelf
 from skillshelf.descriptor import Diagnostic
 from skillshelf.shelf import Shelf
 from skillshelf.sources.directory import DirectorySource
@@ -67,7 +67,7 @@ def _facts(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[str, 
         "unreadable": instructions is None,
     }
     return {
-        "reach": reach(shelf.catalog, candidate),
+        "reach": shelf.catalog.reach(candidate),
         **as_json(skill),
         "tokens": shelf.counter(instructions or ""),
         "marks": [mark for mark, holds in marks.items() if holds],

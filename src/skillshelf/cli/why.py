@@ -8,7 +8,7 @@ from skillshelf.catalog import Candidate
 from skillshelf.characters import clean_line
 from skillshelf.cli.elsewhere import Finding, Search
 from skillshelf.cli.output import Output, relative, shown_path
-from skillshelf.cli.workspace import all_candidates, open_shelf, reach
+from skillshelf.cli.workspace import all_candidates, open_shelf
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.listing import DEFAULT_BUDGET
 from skillshelf.names import closest, skeleton
@@ -49,14 +49,13 @@ def _explain(shelf: Shelf, candidate: Candidate) -> Finding:
     if candidate == first:
         reasons += _in_listing(shelf, skill)
     else:
-        name = reach(shelf.catalog, candidate)
         ahead = (
             "an earlier source"
             if candidate.place.source > first.place.source
             else "a place less deep, or earlier by name"
         )
         reasons.append(f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {ahead})")
-        reasons.append(f"reach it as {name!r}" if name else "no name reaches it: rename or remove one of them")
+        reasons.append(f"reach it as {shelf.catalog.reach(candidate)!r}")
     folder = skill.location.rpartition("/")[0]
     for note in shelf.catalog.diagnostics:
         if note.code != "shadowed" and (note.path == skill.location or note.path.startswith(f"{folder}/")):

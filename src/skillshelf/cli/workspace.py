@@ -25,13 +25,6 @@ def all_candidates(catalog: Catalog) -> Iterator[Candidate]:
         yield from catalog.candidates(name)
 
 
-def reach(catalog: Catalog, candidate: Candidate) -> str:
-    """The shortest name that loads this skill; empty where none does."""
-    skill = candidate.descriptor
-    names = (skill.name, skill.qualified, f"{skill.qualified}:{candidate.place.key}")
-    return next((name for name in names if name in catalog and catalog.find(name) == candidate), "")
-
-
 def instructions_of(shelf: Shelf, candidate: Candidate) -> str | None:
     """None where the file cannot be read right now."""
     try:

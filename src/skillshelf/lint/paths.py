@@ -64,7 +64,7 @@ def look(path: str | os.PathLike[str]) -> Checked:
     diagnostics = [note for key, one in found.items() for note in _check_found(source.root, key, one)]
     catalog = _catalog(found)
     diagnostics += *catalog.diagnostics, *_check_crowd(catalog, source.root)
-    if not catalog and not diagnostics:
+    if not catalog and not any(note.severity == "error" for note in diagnostics):
         # A check that looks at nothing must not pass: the folder was renamed, or the wrong one was named.
         diagnostics.append(
             _wrong(path, "no-skill", "there is no skill in it or below", "`skillshelf new NAME` makes one")
@@ -82,7 +82,9 @@ def _sorted(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _catalog(found: Mapping[str, Found]) -> Catalog:
     """The skills alone: its diagnostics are the names that collide."""
-    changes = [(Place(0, key.count("/") + bool(key), key), None, one) for key, one in found.items()]
+    changes = [
+        (Place(0, key.count("/") + bool(key), key), None, one.with_diagnostics(())) for key, one in found.items()
+    ]
     return Catalog().apply(changes)[0]
 
 

@@ -91,9 +91,8 @@ def _fit(
     room = budget - counter(_wrap([], omitted=len(skills), loadable=True))
     for some in _shorter_and_shorter(skills):
         entries, costs = _take_within(some, room, counter)
-        # Each cost is rounded, and hundreds of them add up to more than the budget allows: the whole is counted too.
-        left = budget - counter(_wrap(entries, omitted=0, loadable=True))
-        if len(entries) == len(skills) and left >= 0:
+        # Each cost is rounded, which over hundreds of them adds up: the whole is counted too.
+        if len(entries) == len(skills) and (left := budget - counter(_wrap(entries, 0, loadable=True))) >= 0:
             return _listing(skills, _add_bodies(skills, entries, costs, left, counter, read), counter)
     return _names_that_fit(skills, budget, counter)
 

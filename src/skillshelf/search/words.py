@@ -12,7 +12,7 @@ _WORD = re.compile(r"[^\W_]+")
 # Scripts that write without spaces: each character counts as a word.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _STOP = frozenset(
-    "a an and are as at be by can do for from how i in into is it my of on or that the this to use with you your".split()
+    "a an and are as at be by can do for from how i in into is it my of on or that the this to use with you".split()
 )
 _WEIGHTS = (("name", 4.0), ("description", 2.0), ("references", 1.0))
 

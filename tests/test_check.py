@@ -1,0 +1,210 @@
+"""check_skill and check_path: what an author is told."""
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from skillshelf.lint import check_path, check_skill, look
+from skillshelf.lint.names import RESERVED, check_name, suggest
+
+CASES = Path(__file__).parent / "skills" / "checking"
+Note = tuple[str, str, str, int]
+FIELD = ("info", "field-extension", "SKILL.md", 4)
+EXPECTED: dict[str, list[Note]] = {
+    "broken-python": [("error", "python-invalid", "scripts/count.py", 1)],
+    "comment-cuts-description": [("warning", "comment-cuts-value", "SKILL.md", 3)],
+    "complete": [],
+    "dead-link-in-instructions": [("warning", "markdown-invalid", "SKILL.md", 8)],
+    "dead-link-in-reference": [("warning", "markdown-invalid", "references/a.md", 3)],
+    "duplicate-key": [("error", "yaml-duplicate-key", "SKILL.md", 5)],
+    "field-extension": [FIELD],
+    "hidden-in-instructions": [
+        ("warning", "hidden-in-instructions", "SKILL.md", 8),
+        ("warning", "hidden-in-instructions", "SKILL.md", 10),
+    ],
+    "nested-skill": [("info", "nested-skill", "inner/SKILL.md", 0)],
+    "no-instructions": [("warning", "instructions-missing", "SKILL.md", 6)],
+    "open-fence": [("warning", "markdown-invalid", "references/a.md", 3)],
+    "reference-missing": [FIELD, ("error", "reference-missing", "SKILL.md", 5)],
+    "reference-outside": [("error", "reference-refused", "SKILL.md", 0), FIELD],
+    "reference-unlisted": [FIELD, ("error", "reference-unlisted", "references/b.md", 0)],
+    "reference-unnamed": [("warning", "reference-unnamed", "references/a.md", 0)],
+    "unexpected-fields": [("error", "unexpected-fields", "SKILL.md", 4)],
+}
+
+
+def notes(folder: Path) -> list[Note]:
+    found = check_skill(folder)
+    return [(note.severity, note.code, os.path.relpath(note.path, folder), note.line) for note in found]
+
+
+def codes(path: Path) -> list[str]:
+    return [note.code for note in check_path(path)]
+
+
+@pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
+def test_cases(case: str) -> None:
+    """Each folder under tests/skills/checking shows one fault, and nothing else is said of it."""
+    assert notes(CASES / case) == EXPECTED[case]
+
+
+def test_every_diagnostic_says_where_and_what_to_do() -> None:
+    """A path, a message, and a fix for all but what is merely told."""
+    for note in check_path(CASES):
+        assert note.path.startswith(str(CASES))
+        assert note.message
+        assert note.fix
+
+
+def test_a_skill_md_is_a_path_too() -> None:
+    """A SKILL.md stands for its folder."""
+    assert look(CASES / "reference-unnamed" / "SKILL.md") == look(CASES / "reference-unnamed")
+
+
+def test_all_skills_below_a_folder() -> None:
+    """Each is checked as it would be alone."""
+    checked = look(CASES)
+    assert checked.skills == len(EXPECTED)
+    assert sorted(note.code for note in checked.diagnostics) == sorted(
+        code for expected in EXPECTED.values() for _, code, _, _ in expected
+    )
+
+
+def test_names_that_collide_below_a_folder(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Two skills of one name, and two whose names look alike, are told of."""
+    write("a/pdf"), write("b/pdf", "Does something else."), write("b/p-d"), write("a/p_d")
+    found = [(note.code, os.path.relpath(note.path, tmp_path)) for note in check_path(tmp_path)]
+    assert ("shadowed", "b/pdf/SKILL.md") in found
+    assert ("name-twin", "a/p_d/SKILL.md") in found
+
+
+def test_a_folder_without_skills(tmp_path: Path) -> None:
+    """A check that looks at nothing does not pass."""
+    assert [(note.severity, note.code) for note in check_path(tmp_path)] == [("error", "no-skill")]
+    (tmp_path / "link").symlink_to("/nowhere")
+    assert codes(tmp_path) == ["no-skill", "link-broken"]
+
+
+def test_a_broad_folder(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Skills whose descriptions take more than a listing has room for are too many."""
+    for number in range(40):
+        write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
+    (note,) = check_path(tmp_path)
+    assert (note.severity, note.code, note.path) == ("warning", "crowded", str(tmp_path))
+    assert "40 skills" in note.message
+
+
+@pytest.mark.parametrize("body", ["Do it.\n" * 501, "All of these words count as tokens somewhere. " * 700])
+def test_instructions_that_are_too_long(write: Callable[..., Path], body: str) -> None:
+    """More than 500 lines or 5,000 tokens belong into references."""
+    (note,) = check_skill(write("long", body=body).parent)
+    assert (note.severity, note.code) == ("warning", "instructions-too-long")
+    assert "references/" in note.fix
+
+
+def test_many_faults_of_one_kind_are_counted(write: Callable[..., Path]) -> None:
+    """Twenty are listed, and how many there are beyond."""
+    files = {f"references__{number}_md": "# It\n" for number in range(50)}
+    found = check_skill(write("many", **files).parent)
+    assert [note.code for note in found].count("reference-unnamed") == 20
+    assert [note.message for note in found if note.code == "more-faults"] == [
+        "30 more of reference-unnamed in this skill are not listed"
+    ]
+
+
+def test_frontmatter_that_is_missing_is_said_once(tmp_path: Path) -> None:
+    """That there is no name and no description then goes without saying."""
+    (tmp_path / "SKILL.md").write_text("# It\n\nDoes it.\n")
+    assert codes(tmp_path) == ["frontmatter-missing"]
+
+
+@pytest.mark.parametrize("name", ["help", "con", "com1", "list"])
+def test_reserved_names(name: str) -> None:
+    """A word that commands or systems use themselves is no good name, and another is suggested."""
+    assert [note.code for note in check_name(name)] == ["name-reserved"]
+    assert suggest(name) not in RESERVED
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("рdf", "name-lookalike"), ("pdf", None), ("café", "name-not-ascii"), ("１-a", None)]
+)
+def test_names_spelt_with_other_letters(name: str, code: str | None) -> None:
+    """A name that looks like a plain one but is not is told of; NFKC forms of plain letters are plain."""
+    assert [note.code for note in check_name(name)] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("My Skill", "my-skill"), ("--", "my-skill"), ("技能", "my-skill"), ("../../etc", "etc"), ("a" * 99, "a" * 64)],
+)
+def test_a_right_name_is_suggested(name: str, near: str) -> None:
+    """Whatever is typed, what is suggested has no fault."""
+    assert suggest(name) == near
+    assert check_name(near) == []
+
+
+def test_files_that_are_no_files(write: Callable[..., Path], tmp_path: Path) -> None:
+    """Links, FIFOs, sockets and files of 4 GB neither hang a check nor bring in what lies elsewhere."""
+    folder = write("hostile", body="Load secret.md, pipe.md, sock.md, huge.md and huge.py.\n").parent
+    references = folder / "references"
+    references.mkdir()
+    secret = tmp_path / "secret.md"
+    secret.write_text("[dead](sesame.md)\n")
+    (references / "secret.md").symlink_to(secret)
+    os.mkfifo(references / "pipe.md")
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(os.path.relpath(references / "sock.md"))
+    for name in ("huge.md", "huge.py"):
+        with open(references / name, "wb") as file:
+            file.truncate(4 * 1024**3)
+    start = time.monotonic()
+    found = check_skill(folder)
+    assert time.monotonic() - start < 5
+    assert sorted((note.code, Path(note.path).name) for note in found) == [
+        ("reference-refused", "pipe.md"),
+        ("reference-refused", "secret.md"),
+        ("reference-refused", "sock.md"),
+        ("reference-too-large", "huge.md"),
+        ("reference-too-large", "huge.py"),
+    ]
+    assert not [note for note in found if "sesame" in str(note)]
+
+
+def test_a_listed_reference_that_is_a_link(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """It cannot be loaded, so it is missing; the link itself is told of too."""
+    path = write("linked", body="Load a.md.\n")
+    path.write_text(path.read_text().replace("description:", "references: [references/a.md]\ndescription:"))
+    (path.parent / "references").mkdir()
+    (path.parent / "references" / "a.md").symlink_to("/etc/hostname")
+    assert sorted(codes(path.parent)) == ["field-extension", "reference-missing", "reference-refused"]
+
+
+def test_a_skill_file_that_is_a_folder(tmp_path: Path) -> None:
+    """One error, and no exception."""
+    (tmp_path / "odd" / "SKILL.md").mkdir(parents=True)
+    assert codes(tmp_path / "odd") == ["skill-file-unreadable"]
+
+
+def test_hostile_yaml_is_one_fault(tmp_path: Path) -> None:
+    """A bomb of aliases or brackets is reported within seconds."""
+    for number, block in enumerate(
+        ("x: " + "[" * 20_000, "a: &a [x]\n" + "b: [*a, *a]\n" * 3, "x: !!python/object:os.x {}")
+    ):
+        folder = tmp_path / f"bomb-{number}"
+        folder.mkdir()
+        (folder / "SKILL.md").write_text(f"---\nname: bomb-{number}\ndescription: It.\n{block}\n---\nDo it.\n")
+        start = time.monotonic()
+        assert "error" in {note.severity for note in check_skill(folder)}
+        assert time.monotonic() - start < 3
+
+
+def test_real_skills_are_checked() -> None:
+    """Every skill of the corpus gets through a check, where the corpus is at hand."""
+    corpus = Path("/work/shared/corpus/skills")
+    if not corpus.is_dir():
+        pytest.skip("the corpus is not here")
+    assert look(corpus).skills > 300

@@ -1,0 +1,332 @@
+"""The commands, run as a person runs them, with their output in a pipe."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+import skillshelf
+from skillshelf.tokens import estimate
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def shelf(write: Callable[..., Path], tmp_path: Path) -> Path:
+    """A workspace with an ordinary skill, a repaired one, one for the person only, and one that is shadowed."""
+    write(
+        "skills/pdf", "Fill in PDF forms.", "Load `forms.md`.\n", references__forms_md="# Forms\r\n\r\nAll of them.\r\n"
+    )
+    write("skills/deploy", "Ship it: carefully")
+    secret = write("skills/secret", "For people.")
+    secret.write_text(secret.read_text().replace("description", "disable-model-invocation: true\ndescription"))
+    write("old/skills/pdf", "The old one.")
+    return tmp_path
+
+
+def own(output: str) -> list[str]:
+    """The lines that are not about bundled skills, whose names set the columns."""
+    return [re.sub(" {2,}", "  ", line) for line in output.splitlines() if "bundled" not in line]
+
+
+# -- use --------------------------------------------------------------------------------------------------------------
+
+
+def test_help(run: Run) -> None:
+    """It names every command, shows how to begin, and says what the exit codes mean."""
+    code, out, err = run("--help")
+    assert (code, err) == (0, "")
+    # Not a snapshot: Python 3.13 writes options in another way.
+    assert [line.split(None, 1) for line in out.splitlines() if re.match("    [a-z]", line)] == snapshot(
+        [
+            ["list", "name every skill on the shelf"],
+            ["show", "show a skill, or one of its references"],
+            ["search", "find the skills that fit a task"],
+            ["check", "check skills against the format, and their references"],
+            ["listing", "print the section that goes into the system prompt"],
+            ["cost", "weigh the skills in tokens"],
+            ["why", "say why a skill is on the shelf, or is not"],
+            ["new", "start a skill"],
+        ]
+    )
+    assert "examples:\n  skillshelf new pdf-forms " in out
+    assert out.endswith("Exit codes: 0 fine, 1 found faults, 2 wrong use.\n")
+
+
+@pytest.mark.parametrize("command", ["list", "show", "search", "check", "listing", "cost", "why", "new"])
+def test_help_of_a_command(run: Run, command: str) -> None:
+    """Each has a sentence, its options, and examples that begin with its name."""
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert out.startswith(f"usage: skillshelf {command} ")
+    assert f"examples:\n  skillshelf {command} " in out
+
+
+def test_version(run: Run) -> None:
+    """The version of the package."""
+    assert run("--version") == (0, f"skillshelf {skillshelf.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("nonsense",),
+        ("list", "--nonsense"),
+        ("show",),
+        ("check", "--format", "pdf"),
+        ("check", "--ignore", "no-such-code"),
+        ("new", "a", "--in", "b", "--code", "c"),
+        ("list", "-C", "nowhere"),
+        ("listing", "--budget", "many"),
+    ],
+)
+def test_wrong_use(run: Run, words: tuple[str, ...]) -> None:
+    """Exit code 2, nothing on stdout, and a word on stderr about what is wrong."""
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err
+
+
+def test_a_wrong_code_is_told_with_the_right_one(run: Run) -> None:
+    """A misspelt code would otherwise ignore nothing, silently."""
+    assert "did you mean reference-unnamed" in run("check", "--ignore", "reference-unamed")[2]
+
+
+def test_the_workspace_is_given_before_or_after_the_command(run: Run, shelf: Path, tmp_path: Path) -> None:
+    """Both ways of writing it are common."""
+    before = run("-C", "skills", "list")
+    assert before == run("list", "--workspace", "skills")
+    assert "The old one." not in before[1]
+
+
+# -- list -------------------------------------------------------------------------------------------------------------
+
+
+def test_list(run: Run, shelf: Path) -> None:
+    """Name, source, tokens, references and description of each skill, with marks for what is special."""
+    code, out, err = run("list")
+    assert (code, err) == (0, "")
+    assert own(out) == snapshot(
+        [
+            "name  source  tokens  refs  description",
+            "deploy  project  2  [repaired] Ship it: carefully",
+            "pdf  project  5  1  Fill in PDF forms.",
+            "pdf  project  2  [shadowed] The old one.",
+            "secret  project  2  [manual] For people.",
+            "",
+            "2 warnings: run `skillshelf check`",
+        ]
+    )
+
+
+def test_list_says_nothing_of_faults_where_there_are_none(run: Run, write: Callable[..., Path]) -> None:
+    """The hint to run check comes with something to check."""
+    write("pdf")
+    assert "skillshelf check" not in run("list")[1]
+
+
+def test_list_for_a_program(run: Run, shelf: Path) -> None:
+    """Every skill with its marks, and every diagnostic."""
+    code, out, _ = run("list", "--json")
+    read = json.loads(out)
+    skills = {(skill["name"], skill["reach"]): skill for skill in read["skills"]}
+    assert code == 0
+    assert skills["pdf", "pdf@project:old/skills/pdf"]["marks"] == ["shadowed"]
+    assert skills["deploy", "deploy"]["marks"] == ["repaired"]
+    assert skills["secret", "secret"]["marks"] == ["manual"]
+    assert skills["pdf", "pdf"]["references"] == ["references/forms.md"]
+    assert skills["pdf", "pdf"]["tokens"] == estimate("Load `forms.md`.\n")
+    assert {note["code"] for note in read["diagnostics"]} == {"shadowed", "yaml-repaired"}
+
+
+# -- show -------------------------------------------------------------------------------------------------------------
+
+
+def test_show(run: Run, shelf: Path) -> None:
+    """The facts, the instructions as they are written, and the references."""
+    assert run("show", "pdf") == snapshot(
+        (
+            0,
+            """\
+pdf
+Fill in PDF forms.
+
+source         project
+location       skills/pdf/SKILL.md
+instructions   5 tokens, 17 bytes
+
+Load `forms.md`.
+
+References (skillshelf show pdf REFERENCE)
+- references/forms.md
+""",
+            "",
+        )
+    )
+
+
+def test_show_a_shadowed_skill(run: Run, shelf: Path) -> None:
+    """It is reached by its qualified name."""
+    assert "The old one." in run("show", "pdf@project:old/skills/pdf")[1]
+
+
+def test_show_a_reference(run: Run, shelf: Path) -> None:
+    """Its text, with the line ends of a terminal."""
+    assert run("show", "pdf", "forms.md") == (0, "# Forms\n\nAll of them.\n", "")
+
+
+def test_show_a_reference_of_several_pages(run: Run, shelf: Path) -> None:
+    """The pages are joined as if there were none, also where one ends between CR and LF."""
+    text = "x" * (512 * 1024 - 1) + "\r\n" + "é" * (300 * 1024) + " end"
+    (shelf / "skills/pdf/references/forms.md").write_bytes(text.encode())
+    assert run("show", "pdf", "forms.md")[1] == text.replace("\r\n", "\n") + "\n"
+    assert json.loads(run("show", "--json", "pdf", "forms.md")[1])["text"] == text
+
+
+def test_show_a_binary_reference(run: Run, shelf: Path) -> None:
+    """What it is and how large, never its bytes."""
+    (shelf / "skills/pdf/references/a.png").write_bytes(b"\x89PNG\0\x1b[2J")
+    code, out, _ = run("show", "pdf", "a.png")
+    assert (code, out) == (
+        0,
+        "references/a.png is binary (image/png, 9 bytes) and cannot be shown as text.\n",
+    )
+    assert json.loads(run("show", "--json", "pdf", "a.png")[1])["binary"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("show", "pfd"), "There is no skill named 'pfd'. Did you mean 'pdf'?"),
+        (("show", "pdf", "../../secret"), "Listed references: 'references/forms.md'."),
+        (("show", "pdf", "/etc/passwd"), "it is not on the skill's list"),
+    ],
+)
+def test_show_what_is_not_there(run: Run, shelf: Path, words: tuple[str, ...], said: str) -> None:
+    """What was asked, why not, and what would be right, on stderr."""
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert said in err
+
+
+def test_show_for_a_program(run: Run, shelf: Path) -> None:
+    """The descriptor and the instructions."""
+    read = json.loads(run("show", "--json", "pdf")[1])
+    assert (read["name"], read["instructions"], read["references"]) == (
+        "pdf",
+        "Load `forms.md`.\n",
+        ["references/forms.md"],
+    )
+
+
+# -- search -----------------------------------------------------------------------------------------------------------
+
+
+def test_search(run: Run, shelf: Path) -> None:
+    """The best first, each with the words that fit."""
+    code, out, _ = run("search", "fill", "pdf")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[:2] == ["1. pdf  (project)", "   Fill in PDF forms."]
+    assert "pdf in name" in lines[2]
+
+
+def test_search_without_a_hit(run: Run, shelf: Path) -> None:
+    """Exit code 1 and a word on stderr; nothing in the pipe."""
+    code, out, err = run("search", "xylophone")
+    assert (code, out) == (1, "")
+    assert "No skill fits 'xylophone'" in err
+    assert run("search", "--json", "xylophone")[0] == 1
+
+
+def test_search_for_a_program(run: Run, shelf: Path) -> None:
+    """Score, reasons and descriptor of each match, as many as asked for."""
+    read = json.loads(run("search", "--json", "--limit", "1", "pdf", "skill")[1])
+    assert (read["query"], len(read["matches"])) == ("pdf skill", 1)
+    assert {"score", "why", "name", "description", "location"} <= set(read["matches"][0])
+
+
+# -- listing and cost -------------------------------------------------------------------------------------------------
+
+
+def test_listing(run: Run, shelf: Path) -> None:
+    """Exactly what the model sees, and nothing else in the pipe."""
+    expected = skillshelf.Shelf.open(shelf)
+    assert run("listing") == (0, expected.listing().text, "")
+    assert run("listing", "--disclosure", "catalog") == (0, expected.listing("catalog").text, "")
+    assert run("listing", "--budget", "150") == (0, expected.listing(budget=150).text, "")
+
+
+def test_listing_as_the_format_has_it(run: Run, shelf: Path) -> None:
+    """The reference library's rendering, without what is not for the model."""
+    out = run("listing", "--format", "xml")[1]
+    assert out.startswith("<available_skills>\n<skill>\n<name>\n")
+    assert "<name>\npdf\n</name>" in out
+    assert "secret" not in out
+
+
+def test_listing_for_a_program(run: Run, shelf: Path) -> None:
+    """The text, its tokens and what was shortened."""
+    read = json.loads(run("listing", "--json", "--budget", "150")[1])
+    assert read["tokens"] <= 150
+    assert read["shortened"]
+
+
+def test_cost(run: Run, shelf: Path) -> None:
+    """What each skill takes in every call, when loaded, and with all its references."""
+    out = run("cost")[1]
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
+    read = json.loads(run("cost", "--json")[1])
+    costs = {skill["name"]: skill for skill in read["skills"]}
+    assert costs["pdf"]["instructions"] == estimate("Load `forms.md`.\n")
+    assert costs["pdf"]["references"] == estimate("# Forms\r\n\r\nAll of them.\r\n")
+    assert costs["secret"]["every_call"] == 0
+    assert rows["pdf"] == [str(costs["pdf"][field]) for field in ("every_call", "instructions", "references")]
+    assert rows["total"][0] == str(read["listing"]) == str(skillshelf.Shelf.open(shelf).listing().tokens)
+
+
+def test_cost_warns_of_what_crowds_the_window(run: Run, write: Callable[..., Path]) -> None:
+    """Instructions over 5,000 tokens, and a listing that does not fit its budget."""
+    write("long", body="All of these words count as tokens somewhere. " * 700)
+    for number in range(40):
+        write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
+    out = run("cost")[1]
+    assert "warning: 1 skill with instructions over 5,000 tokens: long; move parts into references/" in out
+    assert "tokens and the listing has a budget of 4,000: " in out
+
+
+def test_cost_of_what_cannot_be_read(run: Run, shelf: Path) -> None:
+    """A reference that is gone or binary brings nothing into a window."""
+    (shelf / "skills/deploy/references").mkdir()
+    (shelf / "skills/deploy/references/a.bin").write_bytes(b"\0" * 1000)
+    costs = {skill["name"]: skill for skill in json.loads(run("cost", "--json")[1])["skills"]}
+    assert costs["deploy"]["references"] == 0
+
+
+def test_cost_exactly(run: Run, shelf: Path) -> None:
+    """Counted where the extra is installed; elsewhere the answer says what to install."""
+    code, out, err = run("cost", "--exact", "--json")
+    if code:
+        assert "pip install 'skillshelf[tokens]'" in err
+    else:
+        assert json.loads(out)["exact"] is True
+
+
+# -- paths ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_current_folder_that_is_gone(run: Run, tmp_path: Path) -> None:
+    """One sentence, no traceback."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    code, out, err = run("check")
+    assert (code, out) == (1, "")
+    assert "Traceback" not in err
+    os.chdir(tmp_path)

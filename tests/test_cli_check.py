@@ -1,0 +1,153 @@
+"""`skillshelf check`: for a person, for CI, for editors and for code scanning."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from skillshelf.lint.codes import CODES
+
+CASES = Path(__file__).parent / "skills" / "checking"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    """A workspace with an error, a warning and a note."""
+    for case in ("broken-python", "reference-unnamed", "field-extension"):
+        shutil.copytree(CASES / case, tmp_path / "skills" / case)
+    return tmp_path
+
+
+def test_as_text(run: Run, faulty: Path) -> None:
+    """`path:line: severity: code message`, the fix below, and a summary; exit code 1 for an error."""
+    assert run("check") == snapshot(
+        (
+            1,
+            """\
+skills/broken-python/scripts/count.py:1: error: python-invalid it does not compile: invalid syntax
+    fix: make it compile, or give a fragment another ending, such as .txt
+skills/field-extension/SKILL.md:4: info: field-extension skillshelf reads these fields, but the format does not know them: 'disclosure'
+    fix: write `disclosure` under `metadata:`
+skills/reference-unnamed/references/a.md: warning: reference-unnamed the instructions do not name it, so a model has no reason to load it
+    fix: say in the instructions when to load 'a.md'
+3 skills checked: 1 error, 1 warning, 1 note
+""",  # noqa: E501
+            "",
+        )
+    )
+
+
+def test_nothing_to_mend(run: Run, tmp_path: Path) -> None:
+    """Exit code 0 and one line."""
+    shutil.copytree(CASES / "complete", tmp_path / "complete")
+    assert run("check") == (0, "1 skill checked: nothing to mend\n", "")
+
+
+def test_warnings_alone_do_not_fail(run: Run, faulty: Path) -> None:
+    """Exit code 0 where the errors are left out."""
+    code, out, _ = run("check", "--ignore", "python-invalid", "--ignore", "field-extension")
+    assert code == 0
+    assert out.splitlines()[-1] == "3 skills checked: 1 warning"
+
+
+def test_several_paths(run: Run, faulty: Path) -> None:
+    """Each is looked at, and what two of them share is said once."""
+    out = run("check", "skills/broken-python/SKILL.md", "skills/reference-unnamed", "skills/broken-python")[1]
+    assert out.count("python-invalid") == 1
+    assert out.count("reference-unnamed the") == 1
+    assert "field-extension" not in out
+
+
+def test_a_path_that_does_not_exist(run: Run) -> None:
+    """A fault, not a traceback."""
+    code, out, _ = run("check", "nowhere")
+    assert code == 1
+    assert "nowhere: error: path-missing the path does not exist" in out
+
+
+def test_for_a_program(run: Run, faulty: Path) -> None:
+    """--json and --format json are the same: every field of every diagnostic."""
+    code, out, _ = run("check", "--json")
+    read = json.loads(out)
+    assert (code, out) == run("check", "--format", "json")[:2]
+    assert read["skills"] == 3
+    assert [(note["severity"], note["code"]) for note in read["diagnostics"]] == [
+        ("error", "python-invalid"),
+        ("info", "field-extension"),
+        ("warning", "reference-unnamed"),
+    ]
+    assert set(read["diagnostics"][0]) == {"severity", "code", "message", "path", "line", "fix"}
+
+
+def test_as_sarif(run: Run, faulty: Path) -> None:
+    """SARIF 2.1.0: all codes are rules, each result names its rule, a relative path and a line."""
+    code, out, _ = run("check", "--format", "sarif")
+    log = json.loads(out)
+    (sarif_run,) = log["runs"]
+    rules = sarif_run["tool"]["driver"]["rules"]
+    assert (code, log["version"], sarif_run["tool"]["driver"]["name"]) == (1, "2.1.0", "skillshelf")
+    assert {rule["id"]: rule["shortDescription"]["text"] for rule in rules} == CODES
+    for result in sarif_run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["message"]["text"]
+    assert [(result["level"], result["ruleId"]) for result in sarif_run["results"]] == [
+        ("error", "python-invalid"),
+        ("note", "field-extension"),
+        ("warning", "reference-unnamed"),
+    ]
+    assert sarif_run["results"][0]["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "skills/broken-python/scripts/count.py"},
+                "region": {"startLine": 1},
+            }
+        }
+    ]
+    assert "region" not in sarif_run["results"][2]["locations"][0]["physicalLocation"]
+
+
+def test_sarif_of_odd_names(run: Run, tmp_path: Path) -> None:
+    """A URI escapes what it must, also bytes that are no UTF-8, and stays relative."""
+    folder = tmp_path / os.fsdecode(b"a b%\xff")
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("")
+    (result,) = json.loads(run("check", "--format", "sarif")[1])["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b%25%FF/SKILL.md"
+
+
+def test_sarif_of_a_path_elsewhere(run: Run) -> None:
+    """What does not lie below the current folder has a file: URI."""
+    (result,) = json.loads(run("check", "--format", "sarif", str(CASES / "open-fence"))[1])["runs"][0]["results"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == (CASES / "open-fence/references/a.md").as_uri()
+
+
+def test_as_github_annotations(run: Run, faulty: Path) -> None:
+    """Workflow commands, one a line."""
+    assert run("check", "--format", "github") == snapshot(
+        (
+            1,
+            """\
+::error file=skills/broken-python/scripts/count.py,line=1,title=python-invalid::it does not compile: invalid syntax%0Afix: make it compile, or give a fragment another ending, such as .txt
+::notice file=skills/field-extension/SKILL.md,line=4,title=field-extension::skillshelf reads these fields, but the format does not know them: 'disclosure'%0Afix: write `disclosure` under `metadata:`
+::warning file=skills/reference-unnamed/references/a.md,title=reference-unnamed::the instructions do not name it, so a model has no reason to load it%0Afix: say in the instructions when to load 'a.md'
+""",  # noqa: E501
+            "",
+        )
+    )
+
+
+def test_github_annotations_are_escaped(run: Run, tmp_path: Path) -> None:
+    """A name cannot end a property, and a newline cannot begin a command of its own."""
+    folder = tmp_path / "a,b:c%\n::error::x"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("")
+    (line,) = run("check", "--format", "github")[1].splitlines()
+    assert line.startswith(
+        "::error file=a%2Cb%3Ac%25 %3A%3Aerror%3A%3Ax/SKILL.md,line=1,title=empty::the file is empty%0A"
+    )

@@ -1,0 +1,122 @@
+"""`skillshelf new`: what it makes passes every check, and nothing is ever overwritten."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from importable import importable
+from inline_snapshot import snapshot
+
+from skillshelf.lint import check_path
+from skillshelf.testing import check_package
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_new_skill(run: Run, tmp_path: Path) -> None:
+    """It is on the shelf at once, and a check has nothing to say of it."""
+    assert run("new", "pdf-forms") == snapshot(
+        (
+            0,
+            """\
+.skillshelf/skills/pdf-forms/SKILL.md
+.skillshelf/skills/pdf-forms/references/details.md
+
+Write the description first: it is all a model sees before it loads the skill. Then run
+  skillshelf check .skillshelf/skills/pdf-forms
+""",
+            "",
+        )
+    )
+    assert files(tmp_path) == [
+        ".skillshelf/skills/pdf-forms/SKILL.md",
+        ".skillshelf/skills/pdf-forms/references/details.md",
+    ]
+    assert check_path(tmp_path) == []
+    assert run("check")[0] == 0
+    assert run("why", "pdf-forms")[0] == 0
+
+
+def test_a_new_skill_elsewhere(run: Run, tmp_path: Path) -> None:
+    """In the folder named, or in another workspace."""
+    assert run("new", "pdf", "--in", ".claude/skills")[0] == 0
+    assert run("new", "pdf", "-C", "app")[0] == 0
+    assert (tmp_path / ".claude/skills/pdf/SKILL.md").exists()
+    assert (tmp_path / "app/.skillshelf/skills/pdf/SKILL.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("My Skill", "my-skill"),
+        ("my_skill", "my-skill"),
+        ("../escape", "escape"),
+        ("/etc/x", "etc-x"),
+        ("reload", "reload-skill"),
+        ("", "my-skill"),
+        ("  ", "my-skill"),
+        ("рdf", "pdf"),
+        ("a" * 65, "a" * 64),
+    ],
+)
+def test_names_that_are_refused(run: Run, tmp_path: Path, name: str, right: str) -> None:
+    """Nothing is made; the answer says which name would be right, and that one works."""
+    code, out, err = run("new", name)
+    assert (code, out, files(tmp_path)) == (2, "", [])
+    assert f"Try: skillshelf new {right}\n" in err
+    assert run("new", right)[0] == 0
+
+
+@pytest.mark.parametrize("existing", ["folder", "file", "link"])
+def test_nothing_is_overwritten(run: Run, tmp_path: Path, existing: str) -> None:
+    """Whatever lies there stays as it is."""
+    place = tmp_path / ".skillshelf/skills/pdf"
+    place.parent.mkdir(parents=True)
+    if existing == "folder":
+        place.mkdir()
+    elif existing == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to("/nowhere")
+    code, _, err = run("new", "pdf")
+    assert code == 1
+    assert ".skillshelf/skills/pdf is there already" in err
+    assert files(tmp_path) == ([".skillshelf/skills/pdf"] if existing == "file" else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("graph-rag", "graph_rag"), ("3d", "skill_3d"), ("import", "skill_import")]
+)
+def test_a_new_code_skill(run: Run, tmp_path: Path, name: str, module: str) -> None:
+    """A subpackage that a project's own test finds complete."""
+    assert run("new", name, "--code", "fresh_skills")[0] == 0
+    assert files(tmp_path) == [
+        "fresh_skills/__init__.py",
+        f"fresh_skills/{module}/__init__.py",
+        f"fresh_skills/{module}/references/guide.md",
+        f"fresh_skills/{module}/skill.py",
+    ]
+    with importable(tmp_path):
+        check_package("fresh_skills")
+
+
+def test_a_code_skill_in_a_package_that_exists(run: Run, tmp_path: Path) -> None:
+    """The package's own files stay as they are, and two skills live side by side."""
+    (tmp_path / "more_skills").mkdir()
+    (tmp_path / "more_skills/__init__.py").write_text('"""Ours."""\n')
+    assert [run("new", name, "--code", "more_skills")[0] for name in ("one", "two", "two")] == [0, 0, 1]
+    assert (tmp_path / "more_skills/__init__.py").read_text() == '"""Ours."""\n'
+    with importable(tmp_path):
+        check_package("more_skills")
+
+
+def test_a_place_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
+    """One sentence, no traceback."""
+    (tmp_path / "file").write_text("")
+    code, _, err = run("new", "pdf", "--in", "file/below")
+    assert code == 1
+    assert "cannot be written" in err

@@ -1,0 +1,237 @@
+"""The command as a process: on a terminal, in a pipe, with hostile text."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SKILLSHELF = [sys.executable, "-m", "skillshelf"]
+# Colours, bold and dim: all that rich writes for these commands.
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b]8;;http://evil\x1b\\x\x9b31m\rover\x08\x7f\u2028"
+
+
+def on_terminal(*words: str, cwd: Path, columns: int = 100, **environment: str) -> str:
+    """What a terminal of that width receives, with its line ends undone."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
+        # After a moment, so that the width is set before the child asks for it.
+        time.sleep(0.05)
+        os.execve(sys.executable, [*SKILLSHELF, *words], {**inherited, "TERM": "xterm-256color", **environment})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    received = b""
+    while True:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # how Linux says that the other end was closed
+            break
+        if not data:
+            break
+        received += data
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return received.decode().replace("\r\n", "\n")
+
+
+def in_pipe(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SKILLSHELF, *words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def controls(text: str) -> set[str]:
+    return set(re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e]", text))
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, write: Callable[..., Path]) -> Path:
+    """A workspace whose every text would like to take over the terminal."""
+    body = (
+        f"# Steps {HOSTILE}\n\n&#27;[2J &#8238;evil &#13;over <!-- unseen -->\n\n[//]: # (unseen too)\n\n![a](b.png)\n"
+    )
+    path = write("tame", f"Does {HOSTILE} it", body)
+    path.write_text(path.read_text().replace("---\n\n", f"license: MIT {HOSTILE}\nmetadata:\n  a{HOSTILE}: b\n---\n\n"))
+    (path.parent / "references").mkdir()
+    (path.parent / "references" / f"x{HOSTILE.replace('/', '')}.md").write_text("x")
+    (path.parent / "references" / "text.md").write_text(f"# Text {HOSTILE}\n\n&#8238;evil\n")
+    (path.parent / "references" / "text.txt").write_text(f"Text {HOSTILE}\n")
+    odd = tmp_path / f"odd{HOSTILE.replace('/', '')}"
+    odd.mkdir()
+    (odd / "SKILL.md").write_text(f"---\nname: n{HOSTILE}\ndescription: d\n---\nDo it.\n")
+    return tmp_path
+
+
+COMMANDS = [
+    ("list",),
+    ("show", "tame"),
+    ("show", "tame", "text.md"),
+    ("show", "tame", "text.txt"),
+    ("show", HOSTILE),
+    ("show", "tame", HOSTILE),
+    ("search", "does", "over"),
+    ("search", HOSTILE),
+    ("check",),
+    ("check", "--format", "github"),
+    ("check", "--json"),
+    ("check", HOSTILE),
+    ("check", "--ignore", HOSTILE),
+    ("listing",),
+    ("listing", "--format", "xml"),
+    ("cost",),
+    ("why", "tame"),
+    ("why", HOSTILE),
+    ("why", f"odd{HOSTILE.replace('/', '')}"),
+    ("new", HOSTILE),
+    ("nonsense", HOSTILE),
+    ("list", HOSTILE),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words)[:24].encode("unicode_escape").decode())
+def test_no_control_character_reaches_a_terminal(hostile: Path, words: tuple[str, ...]) -> None:
+    """Whatever a skill, a path or an argument holds, a terminal sees printable text and rich's own colours."""
+    assert controls(STYLE.sub("", on_terminal(*words, cwd=hostile))) == set()
+
+
+@pytest.mark.parametrize(
+    "words", COMMANDS[:10], ids=lambda words: " ".join(words)[:24].encode("unicode_escape").decode()
+)
+def test_no_control_character_reaches_a_pipe(hostile: Path, words: tuple[str, ...]) -> None:
+    """A pipe often ends in a terminal."""
+    done = in_pipe(*words, cwd=hostile)
+    assert controls(done.stdout + done.stderr) == set()
+
+
+def test_json_holds_what_is_there(hostile: Path) -> None:
+    """A program gets the text itself, escaped."""
+    done = in_pipe("show", "--json", "tame", "text.txt", cwd=hostile)
+    assert "\\u001b[2J" in done.stdout
+    assert "\\u007f" in done.stdout
+
+
+def test_a_terminal_shows_all_that_a_model_reads(hostile: Path) -> None:
+    """Comments, link definitions and image targets are not rendered away."""
+    shown = STYLE.sub("", on_terminal("show", "tame", cwd=hostile))
+    for text in ("<!-- unseen -->", "unseen too", "b.png", "<U+202E>evil"):
+        assert text in shown
+
+
+def test_a_description_cannot_add_lines(write: Callable[..., Path], tmp_path: Path) -> None:
+    """A fact that a skill writes itself must not look like one that skillshelf states."""
+    path = write("pdf")
+    path.write_text(path.read_text().replace("Does it.", '"Does it.\\nsource         bundled"'))
+    assert "Does it. source bundled" in in_pipe("show", "pdf", cwd=tmp_path).stdout
+    assert in_pipe("list", cwd=tmp_path).stdout.count("\npdf ") == 1
+
+
+def test_colour_on_a_terminal_only(write: Callable[..., Path], tmp_path: Path) -> None:
+    """A pipe, NO_COLOR, --no-color and a dumb terminal have none."""
+    write("pdf")
+    assert "\x1b[36m" in on_terminal("list", cwd=tmp_path)
+    assert "\x1b[36m" not in on_terminal("list", cwd=tmp_path, NO_COLOR="1")
+    assert "\x1b[36m" not in on_terminal("list", "--no-color", cwd=tmp_path)
+    assert "\x1b[" not in on_terminal("list", cwd=tmp_path, TERM="dumb")
+    assert "\x1b[" not in in_pipe("list", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_wide_text_stays_on_the_screen(write: Callable[..., Path], tmp_path: Path, columns: int) -> None:
+    """Characters two cells wide count double, and a list takes one line a skill."""
+    from rich.cells import cell_len
+
+    write("wide", "技能" * 200)
+    write("rtl", "שלום " * 200)
+    write("long-" + "x" * 59)
+    for command in ("list", "cost"):
+        lines = STYLE.sub("", on_terminal(command, cwd=tmp_path, columns=columns)).splitlines()
+        assert max(map(cell_len, lines)) <= columns
+    assert "…" in "".join(lines)
+
+
+def test_bars(write: Callable[..., Path], tmp_path: Path) -> None:
+    """The longest instructions have the longest bar; what is over the limit is yellow."""
+    write("long", body="All of these words count as tokens somewhere. " * 700)
+    write("half", body="All of these words count as tokens somewhere. " * 350)
+    shown = on_terminal("cost", cwd=tmp_path)
+    bars = {line.split()[0]: line.count("█") for line in STYLE.sub("", shown).splitlines() if "█" in line}
+    assert bars["long"] == 2 * bars["half"] == 24
+    assert "\x1b[33m█" in shown
+    assert "\x1b[32m█" in shown
+
+
+def test_the_listing_on_a_terminal_is_followed_by_its_price(write: Callable[..., Path], tmp_path: Path) -> None:
+    """On stderr, so that a pipe carries the section alone."""
+    write("pdf")
+    assert re.search(r"\n[\d,]+ tokens in every call; \d+ skills in full\n$", on_terminal("listing", cwd=tmp_path))
+
+
+def test_exit_codes(write: Callable[..., Path], tmp_path: Path) -> None:
+    """The process ends with what the command found."""
+    write("pdf")
+    codes = [in_pipe(*words, cwd=tmp_path).returncode for words in (("list",), ("why", "x"), ("x",), ("--help",))]
+    assert codes == [0, 1, 2, 0]
+
+
+def test_a_reader_that_leaves_early(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """`| head -1` ends the command without a word."""
+    for number in range(300):
+        write(f"skill-{number}", "x" * 1000)
+    with subprocess.Popen(
+        [*SKILLSHELF, "list"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline().startswith(b"name")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 141
+
+
+def test_ctrl_c(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """An interrupt ends the command without a traceback."""
+    write("pdf", references__long_md="x" * 10_000_000)
+    command = [*SKILLSHELF, "show", "pdf", "long.md"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.read(1)  # it writes, and waits for somebody to read on
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 130
+
+
+def test_output_that_is_not_unicode(write: Callable[..., Path], tmp_path: Path) -> None:
+    """A terminal of another encoding gets escapes, not a traceback."""
+    write("pdf", "技能 …")
+    done = subprocess.run(
+        [*SKILLSHELF, "list"],
+        cwd=tmp_path,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u6280" in done.stdout
+
+
+def test_a_pipe_needs_no_rich(write: Callable[..., Path], tmp_path: Path) -> None:
+    """Start-up is quick because only a terminal's commands import what draws on one."""
+    write("pdf")
+    script = (
+        "import sys; from skillshelf.cli import main; code = main(sys.argv[1:]);"
+        "sys.exit(code or any(name in sys.modules for name in ('rich', 'markdown_it', 'difflib')))"
+    )
+    for words in (("list",), ("show", "pdf"), ("listing",)):
+        done = subprocess.run([sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
