@@ -29,11 +29,11 @@ def test_as_text(run: Run, faulty: Path) -> None:
         (
             1,
             """\
-skills/broken-python/scripts/count.py:1: error: python-invalid it does not compile: invalid syntax
+skills/broken-python/scripts/count.py:1: python-invalid (error) it does not compile: invalid syntax
     fix: make it compile, or give a fragment another ending, such as .txt
-skills/field-extension/SKILL.md:4: info: field-extension skillshelf reads these fields, but the format does not know them: 'disclosure'
+skills/field-extension/SKILL.md:4: field-extension (info) skillshelf reads these fields, but the format does not know them: 'disclosure'
     fix: write `disclosure` under `metadata:`
-skills/reference-unnamed/references/a.md: warning: reference-unnamed the instructions do not name it, so a model has no reason to load it
+skills/reference-unnamed/references/a.md:1: reference-unnamed (warning) the instructions do not name it, so a model has no reason to load it
     fix: say in the instructions when to load 'a.md'
 3 skills checked: 1 error, 1 warning, 1 note
 """,  # noqa: E501
@@ -67,7 +67,7 @@ def test_a_path_that_does_not_exist(run: Run) -> None:
     """A fault, not a traceback."""
     code, out, _ = run("check", "nowhere")
     assert code == 1
-    assert "nowhere: error: path-missing the path does not exist" in out
+    assert "nowhere:1: path-missing (error) the path does not exist" in out
 
 
 def test_for_a_program(run: Run, faulty: Path) -> None:

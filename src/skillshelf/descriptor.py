@@ -128,7 +128,7 @@ class Diagnostic:
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: " if self.path else ""
-        return f"{where}{self.severity}: {self.code} {self.message}"
+        return f"{where}{self.code} ({self.severity}) {self.message}"
 
 
 @dataclass(frozen=True, slots=True)

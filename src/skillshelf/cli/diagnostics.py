@@ -22,15 +22,15 @@ def as_json(note: Diagnostic) -> dict[str, Any]:
 
 
 def print_diagnostic(note: Diagnostic, out: Output) -> None:
-    """`path:line: severity: code message`, as compilers write it and editors read it, and the fix below."""
-    where = shown_path(note.path) + (f":{note.line}" if note.line else "")
+    """`path:line: code (severity) message`, as linters write it and editors read it, and the fix below."""
+    where = f"{shown_path(note.path)}:{note.line or 1}"
     message = clean_line(note.message)
     if out.terminal:
         from rich.text import Text
 
-        kind = (f"{note.severity}: {note.code} ", _STYLES[note.severity])
+        kind = (f"{note.code} ({note.severity}) ", _STYLES[note.severity])
         out.show(Text.assemble((f"{where}: ", "bold"), kind, message))
     else:
-        out.text(f"{where}: {note.severity}: {note.code} {message}")
+        out.text(f"{where}: {note.code} ({note.severity}) {message}")
     if note.fix:
         out.styled(f"fix: {clean_line(note.fix)}", "dim", indent=4)
