@@ -59,7 +59,7 @@ def test_several_paths(run: Run, faulty: Path) -> None:
     """Each is looked at, and what two of them share is said once."""
     out = run("check", "skills/broken-python/SKILL.md", "skills/reference-unnamed", "skills/broken-python")[1]
     assert out.count("python-invalid") == 1
-    assert out.count("reference-unnamed the") == 1
+    assert out.count("reference-unnamed (warning) the") == 1
     assert "field-extension" not in out
 
 

@@ -1,0 +1,379 @@
+"""The examples of README.md and docs/: run, and written anew where they show what ran.
+
+    python tests/docs_examples.py            names the pages that are out of date
+    python tests/docs_examples.py --write    brings them up to date
+
+A page is run from top to bottom in a copy of examples/workspace, with a home folder of its own:
+
+- ```python blocks share one namespace. What a block prints stands below it, in a ```text block after `<!-- output -->`.
+- ```console blocks hold `$ command` lines, each followed by what a terminal of 100 columns shows, without its colours.
+- `<!-- generated: KIND ARGUMENT -->` … `<!-- end -->` holds what the function KIND below makes of the code.
+
+Other blocks (```sh, ```yaml, ```text …) are not run.
+"""
+
+import ast
+import contextlib
+import fcntl
+import importlib
+import io
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import textwrap
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TypeGuard
+from unittest import mock
+
+REPO = Path(__file__).parents[1]
+WORKSPACE = REPO / "examples" / "workspace"
+COLUMNS = 100
+_FENCE = re.compile(r"(`{3,})(\w*)\s*")
+_GENERATED = re.compile(r"<!-- generated: (\w+) ?(.*?) -->")
+_OUTPUT, _END = "<!-- output -->", "<!-- end -->"
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def pages() -> list[Path]:
+    """Every page whose examples are held to what they show."""
+    return [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
+
+
+def refreshed(page: Path) -> str:
+    """The page's text with every output as it is now."""
+    with workspace() as session:
+        return "\n".join(_refresh(page.read_text(encoding="utf-8").split("\n"), session, page))
+
+
+@contextlib.contextmanager
+def workspace() -> "Iterator[Session]":
+    """A copy of the example workspace to work in, and a home with nothing in it."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        copy, home = Path(folder, "workspace"), Path(folder, "home")
+        shutil.copytree(WORKSPACE, copy)
+        home.mkdir()
+        variables = {
+            "HOME": str(home),
+            "COLUMNS": str(COLUMNS),
+            "TERM": "xterm-256color",
+            "PYTHONPATH": str(REPO / "examples"),
+        }
+        left_out = ("NO_COLOR", "FORCE_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+        kept = {key: value for key, value in os.environ.items() if key not in left_out}
+        with (
+            mock.patch.dict(os.environ, kept | variables, clear=True),
+            mock.patch.object(sys, "path", [str(REPO / "examples"), *sys.path]),
+        ):
+            os.chdir(copy)
+            try:
+                yield Session()
+            finally:
+                os.chdir(before)
+
+
+class Session:
+    """What the blocks of one page share."""
+
+    def __init__(self) -> None:
+        self.main = ModuleType("__main__")
+
+    def python(self, code: str, place: str, line: int) -> str:
+        """What the block prints. An error it raises is an error of the page."""
+        printed = io.StringIO()
+        # Classes defined in the block find their module, as they would in a script.
+        ours, sys.modules["__main__"] = sys.modules["__main__"], self.main
+        try:
+            with contextlib.redirect_stdout(printed):
+                exec(compile("\n" * line + code, place, "exec"), vars(self.main))
+        finally:
+            sys.modules["__main__"] = ours
+        return printed.getvalue()
+
+    def console(self, command: str) -> str:
+        """What a terminal shows when a person types this, without its colours."""
+        return plain(terminal(command))
+
+
+def terminal(command: str) -> str:
+    """What a command writes to a terminal of 100 columns, with its colours."""
+    # The command that is tested is the one of this interpreter, whatever PATH says.
+    script = f'skillshelf() {{ "{sys.executable}" -m skillshelf "$@"; }}\n{command}'
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+    shell = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    written = b""
+    # Linux ends a terminal's output with an error, others with nothing more to read.
+    with contextlib.suppress(OSError):
+        while chunk := os.read(ours, 65536):
+            written += chunk
+    os.close(ours)
+    shell.wait()
+    return written.decode().replace("\r\n", "\n")
+
+
+def plain(text: str) -> str:
+    return "\n".join(line.rstrip() for line in _STYLE.sub("", text).split("\n"))
+
+
+# -- a page, line by line ---------------------------------------------------------------------------------------------
+
+
+def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
+    at = 0
+    while at < len(lines):
+        fence, generated = _FENCE.fullmatch(lines[at]), _GENERATED.fullmatch(lines[at])
+        if generated:
+            end = lines.index(_END, at)
+            yield from (lines[at], "", *_generate(generated[1], generated[2], lines[at + 2 : end - 1]), "")
+            at = end
+        elif fence:
+            end = lines.index(fence[1], at + 1)
+            inside = lines[at + 1 : end]
+            if fence[2] == "console":
+                inside = list(_run_console(inside, session))
+            yield from (lines[at], *inside, lines[end])
+            at = end + 1
+            if fence[2] == "python":
+                printed = session.python("\n".join(inside), page.relative_to(REPO).as_posix(), end - len(inside))
+                after = _after_output(lines, at)
+                yield from _output(printed, shown=after > at)
+                at = after
+            continue
+        if at < len(lines):
+            yield lines[at]
+        at += 1
+
+
+def _after_output(lines: list[str], at: int) -> int:
+    """Past the output that the page shows from here on; `at` where it shows none."""
+    start = at
+    while start < len(lines) and not lines[start]:
+        start += 1
+    if lines[start : start + 1] != [_OUTPUT]:
+        return at
+    return lines.index("```", start + 2) + 1
+
+
+def _output(printed: str, shown: bool) -> Iterator[str]:
+    if printed or shown:
+        yield from ("", _OUTPUT, "```text", *printed.removesuffix("\n").split("\n"), "```")
+
+
+def _run_console(lines: list[str], session: Session) -> Iterator[str]:
+    first = True
+    for line in lines:
+        if line.startswith("$ "):
+            if not first:
+                yield ""
+            first = False
+            yield line
+            shown = session.console(line[2:]).strip("\n")
+            yield from shown.split("\n") if shown else ()
+
+
+# -- what is made from the code ---------------------------------------------------------------------------------------
+
+
+def _generate(kind: str, argument: str, before: list[str]) -> list[str]:
+    made = _KINDS[kind](argument)
+    # Versions of Python lay out --help a little differently; that alone is no reason to change the page.
+    return before if kind == "help" and _squeezed(made) == _squeezed(before) else made
+
+
+def _squeezed(lines: list[str]) -> str:
+    return " ".join(re.sub(r"-(\w) [A-Z]+, --", r"-\1, --", " ".join(lines)).split())
+
+
+def _help(command: str) -> list[str]:
+    asked = [sys.executable, "-m", "skillshelf", *command.split(), "--help"]
+    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment)
+    return ["```text", *done.stdout.rstrip("\n").split("\n"), "```"]
+
+
+def _codes(family: str) -> list[str]:
+    from skillshelf.lint import codes
+
+    table: dict[str, str] = getattr(codes, family)
+    rows = [f"| `{code}` | {meaning.replace('<', '&lt;')} |" for code, meaning in sorted(table.items())]
+    return ["| code | what it means |", "|---|---|", *rows]
+
+
+def _signature(name: str) -> list[str]:
+    import inspect
+
+    import skillshelf
+
+    thing = getattr(skillshelf, name)
+    source = Path(inspect.getsourcefile(thing) or "").read_text(encoding="utf-8")
+    # Of overloads, the last definition is the one with the docstring; its own signature is the widest.
+    [*_, node] = [node for node in ast.parse(source).body if isinstance(node, _DEFINED) and node.name == name]
+    return ["```pyi", *_stub(node, source), "```"]
+
+
+_DEFINED = (ast.ClassDef, ast.FunctionDef)
+# What the parts of skillshelf need of each other and nobody else.
+_INTERNAL = {"ClassSource", "Catalog.__init__", "Catalog.apply", "Tool.method", "Tool.shape"}
+
+
+def _stub(node: ast.ClassDef | ast.FunctionDef, source: str, indent: str = "") -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef):
+        yield from (f"{indent}@{ast.unparse(one)}" for one in node.decorator_list)
+        yield from _signature_lines(node, source, indent)
+        return
+    bases = ", ".join(base for base in map(ast.unparse, node.bases) if base not in _INTERNAL)
+    members = [inner for inner in node.body if _is_public(inner, node.name)]
+    yield (f"class {node.name}({bases}):" if bases else f"class {node.name}:") + (" ..." if not members else "")
+    for inner in members:
+        if isinstance(inner, ast.AnnAssign):
+            written = ast.get_source_segment(source, inner) or ""
+            yield f"    {written.partition(' = field(')[0]}"
+        else:
+            yield from _stub(inner, source, "    ")
+
+
+def _is_public(node: ast.stmt, cls: str) -> TypeGuard[ast.AnnAssign | ast.FunctionDef]:
+    if isinstance(node, ast.AnnAssign):
+        name = ast.unparse(node.target)
+    elif isinstance(node, ast.FunctionDef):
+        name = node.name
+    else:
+        return False
+    return (name == "__init__" or not name.startswith("_")) and f"{cls}.{name}" not in _INTERNAL
+
+
+def _signature_lines(node: ast.FunctionDef, source: str, indent: str) -> Iterator[str]:
+    """As it is written, on one line where it fits."""
+    lines = source.split("\n")[node.lineno - 1 : node.body[0].lineno - 1]
+    if node.body[0].lineno == node.lineno:
+        lines = [source.split("\n")[node.lineno - 1]]
+    written = re.sub(r"\(\s+|,?\s+(?=\))", lambda one: one[0].strip().rstrip(","), " ".join(" ".join(lines).split()))
+    head = re.sub(r"(->|: )\s*\"([^\"]+)\"", r"\1 \2", written.rpartition(":")[0]).replace(":  ", ": ")
+    if len(indent + head) + 5 <= COLUMNS:
+        yield f"{indent}{head}: ..."
+        return
+    name, _, rest = head.partition("(")
+    parameters, _, result = rest.rpartition(")")
+    yield f"{indent}{name}("
+    yield from (f"{indent}    {one}," for one in _split(parameters))
+    yield f"{indent}){result}: ..."
+
+
+def _split(parameters: str) -> Iterator[str]:
+    """At the commas that are in no bracket."""
+    depth, start = 0, 0
+    for at, char in enumerate(parameters):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and not depth:
+            yield parameters[start:at].strip()
+            start = at + 1
+    yield parameters[start:].strip()
+
+
+def _excerpt(count: str) -> list[str]:
+    """The beginning of the listing of the example workspace, wrapped to be read."""
+    from skillshelf import Shelf
+
+    listing = Shelf.open(".").listing("catalog")
+    head, _, rest = listing.text.partition("<skill ")
+    entries = ["<skill " + one for one in rest.partition("</available_skills>")[0].split("<skill ")]
+    shown = head + "".join(entries[: int(count)]) + f"… {len(entries) - int(count)} more skills …\n</available_skills>"
+    lines = [part for line in shown.split("\n") for part in _wrapped(line, COLUMNS) or [""]]
+    return ["```xml", *lines, "```", "", f"This form, for all six skills, takes {listing.tokens} tokens."]
+
+
+def _limits(_: str) -> list[str]:
+    rows = []
+    for module, name, what in _LIMITS:
+        value = getattr(importlib.import_module(f"skillshelf.{module}"), name)
+        shown = f"{value:,}"
+        if what.endswith(", in bytes"):
+            shown = f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
+        rows.append(f"| {what.removesuffix(', in bytes')} | {shown} |")
+    return ["| what | limit |", "|---|--:|", *rows]
+
+
+def _measured(_: str) -> list[str]:
+    """The ratios of docs/benchmarks.md that matter to somebody who decides."""
+    page = (REPO / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("### Ratios")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.partition("###")[0].split("\n")]
+    ratio = {row[0]: row[3] for row in rows if row}
+    [skills] = re.findall(r"^skillshelf .*?, ([\d,]+ skills)", page, re.M)
+    return _wrapped(
+        f"Measured with {skills}: the first look at a folder takes {ratio['cold scan']} the bare system calls that "
+        "list its folders and read the beginning of each file, the look at the start of each turn "
+        f"{ratio['sweep: reload()']} the bare `stat` calls, and a reload of one file "
+        f"{ratio['reload(changed=[path]), wall time']} what it takes among 100 skills.",
+        120,
+    )
+
+
+def _skipped(_: str) -> list[str]:
+    from skillshelf.sources.names import SKIPPED_FOLDERS
+
+    return _wrapped(", ".join(f"`{name}`" for name in sorted(SKIPPED_FOLDERS)) + ".", 120)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, break_on_hyphens=False)
+
+
+_LIMITS = (
+    ("skillmd", "MAX_FILE", "a `SKILL.md`, in bytes"),
+    ("skillmd.values", "MAX_BLOCK", "its frontmatter, in bytes"),
+    ("skillmd.truth", "MAX_DEPTH", "levels of nesting in the frontmatter"),
+    ("skillmd.truth", "MAX_NODES", "values in the frontmatter, counting what aliases repeat"),
+    ("skillmd.repair", "_MAX_FIELDS", "fields that are read one by one where the block is not YAML"),
+    ("skillmd.fields", "MAX_USABLE_NAME", "characters of a name that loads (the format allows 64)"),
+    ("listing.choose", "MAX_DESCRIPTION", "characters of a description that are shown"),
+    ("listing.choose", "MAX_REFERENCES", "references of a skill that the listing names"),
+    ("tokens", "DEFAULT_BUDGET", "tokens of a listing, by default"),
+    ("turn", "PAGE_BYTES", "a page of a reference, in bytes"),
+    ("discovery", "_PAGE", "skills in one answer of `list_skills`"),
+    ("sources.folder", "MAX_DEPTH", "folders within folders"),
+    ("sources.directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
+    ("lint.format", "MAX_TOKENS", "tokens of instructions before `check` warns"),
+    ("lint.format", "MAX_LINES", "lines of instructions before `check` warns"),
+)
+_KINDS = {
+    "codes": _codes,
+    "excerpt": _excerpt,
+    "help": _help,
+    "limits": _limits,
+    "measured": _measured,
+    "signature": _signature,
+    "skipped": _skipped,
+}
+
+
+def main(write: bool) -> int:
+    stale = 0
+    for page in pages():
+        try:
+            text = refreshed(page)
+        except Exception:
+            print(f"{page.relative_to(REPO)}: failed\n{traceback.format_exc()}")
+            stale += 1
+            continue
+        if text != page.read_text(encoding="utf-8"):
+            stale += not write
+            print(f"{page.relative_to(REPO)}: {'written' if write else 'out of date'}")
+            if write:
+                page.write_text(text, encoding="utf-8")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--write" in sys.argv[1:]))

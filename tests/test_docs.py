@@ -1,0 +1,196 @@
+"""The documentation is true: examples run and show what happens, links lead somewhere, nothing is missing."""
+
+import html
+import importlib.util
+import itertools
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from docs_examples import COLUMNS, REPO, pages, plain, refreshed, terminal, workspace
+from markdown_it import MarkdownIt
+
+import skillshelf
+from skillshelf.cli.commands import _COMMANDS as COMMANDS
+from skillshelf.lint.codes import CODES
+
+REFRESH = "run `python tests/docs_examples.py --write` and read the diff"
+# The words that the design and its two records use for things, and that people and models meet.
+WORDS = [
+    *("skill", "descriptor", "instructions", "reference", "source", "catalog", "shelf", "listing", "load", "turn"),
+    *("activation", "diagnostic", "face", "case", "check", "find-skills", "raw", "frontmatter", "Available Skills"),
+    *("SkillDescriptor", "BaseSkill", "SkillDiscoverySkill", "load_skill_instructions", "ReferenceNotFoundError"),
+    *("loadSkills", "reloadSkills", "hot reload", "registry"),
+]
+
+
+def text(path: str) -> str:
+    return (REPO / path).read_text(encoding="utf-8")
+
+
+def named(paths: list[Path]) -> list[str]:
+    return [path.relative_to(REPO).as_posix() for path in paths]
+
+
+def markdown_files() -> list[Path]:
+    """All that people read here; skills are for models, and have checks of their own."""
+    return [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", named(pages()))
+def test_the_examples_of_a_page_run_and_show_what_happens(page: str) -> None:
+    """Python and console blocks, --help texts, signatures and tables are what the code gives today."""
+    assert text(page) == refreshed(REPO / page), REFRESH
+
+
+@pytest.mark.parametrize("page", named(markdown_files()))
+def test_the_links_of_a_page_lead_somewhere(page: str) -> None:
+    """Relative links and images name files of the repository, and headings that are there."""
+    assert [target for target in targets(REPO / page) if not leads_somewhere(REPO / page, target)] == []
+
+
+def targets(page: Path) -> Iterator[str]:
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+        for inner in token.children or ():
+            target = inner.attrGet("href") or inner.attrGet("src")
+            if target and not re.match(r"[a-z]+:", str(target)):
+                yield str(target)
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    path, _, anchor = target.partition("#")
+    file = (page.parent / path).resolve() if path else page
+    if not file.exists() or not file.is_relative_to(REPO):
+        return False
+    return not anchor or anchor in anchors(file)
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings; the second of two that are alike gets a number."""
+    found: list[str] = []
+    tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
+    for before, token in itertools.pairwise(tokens):
+        if before.type == "heading_open":
+            slug = re.sub(r"[^\w\- ]", "", token.content.lower()).replace(" ", "-")
+            found.append(f"{slug}-{found.count(slug)}" if slug in found else slug)
+    return set(found)
+
+
+def test_every_page_can_be_reached() -> None:
+    """From docs/index.md, link by link, one comes to each page."""
+    reached: set[Path] = set()
+    open_pages = [REPO / "docs" / "index.md"]
+    while open_pages:
+        page = open_pages.pop()
+        reached.add(page)
+        linked = {(page.parent / target.partition("#")[0]).resolve() for target in targets(page)}
+        open_pages += [one for one in linked if one.suffix == ".md" and one not in reached]
+    assert sorted(set((REPO / "docs").rglob("*.md")) - reached) == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    """A name that is promised has a heading, a signature and an example."""
+    page = text("docs/reference/api.md")
+    sections = {section.partition("\n")[0]: section for section in page.split("\n## ")}
+    missing = [name for name in skillshelf.__all__ if f"generated: signature {name} " not in sections.get(name, "")]
+    without_example = [name for name in skillshelf.__all__ if "```python" not in sections.get(name, "")]
+    assert (missing, without_example) == ([], [])
+
+
+def test_every_command_is_in_the_reference() -> None:
+    """A command that can be typed has its --help on the page."""
+    page = text("docs/reference/cli.md")
+    assert [name for name in COMMANDS if f"\n## {name}\n\n<!-- generated: help {name} -->" not in page] == []
+
+
+def test_every_code_is_in_the_reference() -> None:
+    """A code that a diagnostic can have says on the page what it means."""
+    page = text("docs/reference/diagnostics.md")
+    assert [code for code in CODES if f"\n| `{code}` | " not in page] == []
+
+
+def test_the_words_are_in_the_glossary() -> None:
+    """One word for each thing, and each word explained."""
+    page = text("docs/glossary.md")
+    assert [word for word in WORDS if not re.search(rf"[`* (]{re.escape(word)}[`* ,(.]", page)] == []
+
+
+def test_the_error_tree_is_the_one_of_the_code() -> None:
+    """The tree in the reference is that of errors.py, line by line."""
+    tree = (skillshelf.errors.__doc__ or "").split("\n\n")[1]
+    drawn = "\n".join(line.removeprefix("    ") for line in tree.splitlines())
+    assert drawn in text("docs/reference/api.md")
+
+
+def test_every_decision_is_in_the_index() -> None:
+    """Each record has the short form, a number of its own, and a line in the index."""
+    records = sorted((REPO / "docs" / "adr").glob("0*.md"))
+    index = text("docs/adr/README.md")
+    assert [int(path.name[:4]) for path in records] == list(range(1, len(records) + 1))
+    for path in records:
+        record = path.read_text(encoding="utf-8")
+        title = re.match(r"# (\d{4}): (.+)\n", record)
+        assert title
+        assert f"| [{title[1]}]({path.name}) | {title[2]} |" in index
+        assert re.findall(r"^## (.+)$", record, re.M) == ["Context", "Decision", "Consequences"]
+
+
+def test_the_tour_shows_its_stops_in_seconds() -> None:
+    """What `make run` shows: every stop, no colour codes in a pipe, no failure, well under five seconds."""
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "examples/tour.py"], cwd=REPO, capture_output=True, text=True, check=True, timeout=60
+    )
+    stops = re.findall(r"^(\d)\. .+ ─+$", done.stdout, re.M)
+    assert (stops, done.stderr, "\x1b" in done.stdout) == (list("123456"), "", False)
+    assert max(map(len, done.stdout.splitlines())) <= COLUMNS
+    assert "ReferenceNotAllowedError" in done.stdout
+    assert "from the turn's cache" in done.stdout
+    assert "Delta(added=('triage',), changed=('release-notes',), removed=('weekly-report',)" in done.stdout
+    assert time.monotonic() - start < 5
+
+
+def test_the_code_skills_of_the_examples_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples keep the rules they teach."""
+    from skillshelf.testing import check_package
+
+    monkeypatch.syspath_prepend(REPO / "examples")
+    check_package("code_skills")
+
+
+def test_the_pictures_show_what_a_terminal_shows() -> None:
+    """Each line of a picture is a line of what the commands write today."""
+    make = picture_maker()
+    for name, commands in make.PICTURES.items():
+        svg = (REPO / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        with workspace():
+            written = "".join(f"$ {command}\n{plain(terminal(command))}" for command in commands)
+        shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)[1:]  # less the title
+        assert without_spaces("".join(map(html.unescape, shown))) == without_spaces(written), (
+            f"run `python docs/images/make.py`: {name}.svg"
+        )
+
+
+def picture_maker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_pictures", REPO / "docs" / "images" / "make.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def without_spaces(shown: str) -> str:
+    return "".join(shown.split())
+
+
+def test_nothing_of_the_machine_is_in_the_documents() -> None:
+    """No path of whoever wrote them, in text or pictures."""
+    files = [*markdown_files(), *(REPO / "docs" / "images").glob("*.svg")]
+    homes = re.compile(r"/(?:tmp|home|root|work|Users|private|var/folders)/")
+    assert [str(path) for path in files if homes.search(path.read_text(encoding="utf-8"))] == []

@@ -1,0 +1,883 @@
+"""PATH: whatever lies at a path, only plain files of the skill's own folder are read."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from skillshelf import (
+    DirectorySource,
+    ReferenceNotAllowedError,
+    ReferenceNotFoundError,
+    ReferenceUnreadableError,
+    Shelf,
+    SkillError,
+    SkillNotFoundError,
+    SourceError,
+    Turn,
+)
+from skillshelf.skillmd import render
+from threats.workspace import CANARY, GOOD, Workspace, assert_neighbour, assert_standard, load, said
+
+GUIDE = "references/guide.md"
+
+# -- what is asked for ------------------------------------------------------------------------------------------------
+
+NEVER_LISTED = [
+    "../secret.md",
+    "../../secret.md",
+    "references/../../../secret.md",
+    "references/../references/guide.md",
+    "../good/references/guide.md",
+    "/etc/passwd",
+    "//etc/passwd",
+    "/references/guide.md",
+    "/guide.md",
+    "~/secret.md",
+    "~root/.profile",
+    "~",
+    "file:///etc/passwd",
+    "file://references/guide.md",
+    "https://example.org/guide.md",
+    "references\\guide.md",
+    "..\\..\\secret.md",
+    "C:\\secret.md",
+    "c:/secret.md",
+    "C:guide.md",
+    "\\\\server\\share\\secret.md",
+    "references/guide.md\0",
+    "references/guide.md\0.txt",
+    "\0",
+    "%2e%2e/secret.md",
+    "%2e%2e%2fsecret.md",
+    "..%2fsecret.md",
+    "references%2Fguide.md",
+    "references/guide%2Emd",
+    "%252e%252e/secret.md",
+    "./references/guide.md",
+    "./guide.md",
+    "references/./guide.md",
+    "references//guide.md",
+    "references/guide.md/",
+    "references/guide.md/.",
+    "References/guide.md",
+    "references/GUIDE.MD",
+    "Guide.md",
+    "guide.md ",
+    " guide.md",
+    "guide.md.",
+    "guide.md\n",
+    "\tguide.md",
+    "guide．md",
+    "references∕guide.md",
+    "references／guide.md",
+    "ｇuide.md",
+    "guіde.md",
+    "gui\u200bde.md",
+    "guide\u202emd.",
+    "\udcff",
+    "SKILL.md",
+    "references",
+    "references/",
+    ".",
+    "..",
+    "/",
+    "...",
+    "guide.md:stream",
+    "guide.md::$DATA",
+    "CON",
+    "nul.md",
+    "$HOME/secret.md",
+    "${HOME}",
+    "$(cat /etc/passwd)",
+    "*",
+    "*.md",
+    "guid?.md",
+    "[g]uide.md",
+    "guide.md?x=1",
+    "guide.md#part",
+    "uide.md",
+    "nces/guide.md",
+    "a" * 100_000,
+    "references/" + "a/" * 50_000 + "guide.md",
+    "../" * 50_000 + "etc/passwd",
+]
+
+
+@pytest.mark.parametrize("asked", NEVER_LISTED, ids=lambda asked: ascii(asked)[:30])
+def test_a_reference_that_is_not_listed_is_refused_before_any_file_is_touched(asked: str, workspace: Workspace) -> None:
+    """P01: traversal, absolute, encoded, look-alike and over-long requests fail by comparison with the list alone."""
+    workspace.skill("victim", files={GUIDE: "Inside."})
+    turn = workspace.shelf().turn()
+    with watching_files() as touched, pytest.raises(ReferenceNotAllowedError) as refused:
+        turn.load("victim", asked)
+    assert touched == []
+    assert refused.value.allowed == (GUIDE,)
+    assert len(str(refused.value)) < 1000
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("asked", ["../outside", "/etc", "good/../good", "GOOD", "good\0", "", "a" * 100_000, "~"])
+def test_a_name_is_never_a_path(asked: str, workspace: Workspace) -> None:
+    """P17: a skill is found by comparing names; what looks like a path opens nothing."""
+    turn = workspace.shelf().turn()
+    with watching_files() as touched, pytest.raises(SkillNotFoundError) as refused:
+        turn.load(asked)
+    assert touched == []
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "..", ".hidden", "a/b", "a\\b", "C:\\x", "~/x@y"])
+def test_a_name_with_a_path_in_it_is_replaced_by_the_folders(name: str, workspace: Workspace) -> None:
+    """P17: a name that could leave its folder anywhere is refused, with the folder's name in its place."""
+    workspace.raw("honest", f"---\nname: '{name}'\ndescription: d\n---\nDo it.\n")
+    shelf = workspace.shelf()
+    assert list(shelf.catalog) == [GOOD, "honest"]
+    assert_standard(workspace, shelf, [("name-refused", "honest/SKILL.md")])
+
+
+PARTS = st.sampled_from(
+    ["..", ".", "", "~", "references", "guide.md", "link", "linked", "secret.md", "SKILL.md", "good", "%2e%2e", "a\\b"]
+)
+PATHS = st.lists(PARTS, max_size=6).map("/".join)
+REQUESTS = st.text(max_size=40) | PATHS | PATHS.map(lambda path: "/" + path) | st.sampled_from(NEVER_LISTED[:-3])
+
+
+@pytest.fixture(scope="module")
+def trap(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace whose skill has a link to every kind of thing outside."""
+    workspace = Workspace(tmp_path_factory.mktemp("trap"))
+    folder = workspace.skill("victim", files={GUIDE: "Inside.", "linked.txt": "Inside too."})
+    (folder / "references/link").symlink_to(workspace.secret)
+    (folder / "references/linked").symlink_to(workspace.outside)
+    (folder / "link").symlink_to(workspace.secret)
+    (folder / "linked").symlink_to(workspace.outside)
+    return workspace
+
+
+INSIDE = {"Inside.", "Inside too.", "Do it.\n", "Good guide."}
+
+
+@given(REQUESTS)
+@settings(max_examples=400, deadline=None)
+def test_no_request_brings_a_byte_from_outside(trap: Workspace, asked: str) -> None:
+    """P01, P02, P03: for any string as a reference, a load is a text of the skill or a typed error."""
+    came = load(Turn(_shelf_of(trap)), "victim", asked)
+    assert came in INSIDE or is_silent(came, asked)
+
+
+@given(REQUESTS)
+@example(f"../../outside-{CANARY}/secret.md")
+@example("references/linked/secret.md")
+@example("linked/secret.md")
+@settings(max_examples=200, deadline=None)
+def test_no_listed_path_brings_a_byte_from_outside(trap: Workspace, listed: str) -> None:
+    """P01-P04: whatever path the author lists, a load is a text of the skill or a typed error."""
+    folder = trap.root / "victim"
+    (folder / "SKILL.md").write_text(
+        render({"name": "victim", "description": "d", "references": [listed]}, "Do it.\n"), errors="replace"
+    )
+    shelf = trap.shelf()
+    for path in shelf.catalog["victim"].references:
+        came = load(Turn(shelf), "victim", path)
+        assert came in INSIDE or path == "SKILL.md" or is_silent(came, path)
+
+
+def is_silent(came: str | SkillError, asked: str) -> bool:
+    """Whether this is an error that tells no more than it was told."""
+    return isinstance(came, SkillError) and CANARY not in str(came).replace(repr(asked), "")
+
+
+def _shelf_of(workspace: Workspace) -> Shelf:
+    """One shelf for all examples: the files do not change."""
+    if not hasattr(workspace, "kept"):
+        workspace.kept = workspace.shelf()  # type: ignore[attr-defined]
+    return workspace.kept  # type: ignore[attr-defined,no-any-return]
+
+
+# -- what lies there --------------------------------------------------------------------------------------------------
+
+
+def _link_outside(path: Path, workspace: Workspace) -> None:
+    path.symlink_to(workspace.secret)
+
+
+def _link_inside(path: Path, workspace: Workspace) -> None:
+    path.symlink_to(workspace.root / GOOD / "SKILL.md")
+
+
+def _link_to_itself(path: Path, workspace: Workspace) -> None:
+    path.symlink_to(path.name)
+
+
+def _link_in_a_ring(path: Path, workspace: Workspace) -> None:
+    other = workspace.outside / "ring"
+    other.symlink_to(path)
+    path.symlink_to(other)
+
+
+def _dangling(path: Path, workspace: Workspace) -> None:
+    path.symlink_to(workspace.outside / "gone")
+
+
+def _fifo(path: Path, workspace: Workspace) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path, workspace: Workspace) -> None:
+    os.mknod(path, stat.S_IFSOCK | 0o666)
+
+
+def _device(path: Path, workspace: Workspace) -> None:
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    except PermissionError:
+        path.symlink_to("/dev/zero")
+
+
+def _device_link(path: Path, workspace: Workspace) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _environ_link(path: Path, workspace: Workspace) -> None:
+    path.symlink_to("/proc/self/environ")
+
+
+def _link_to_a_folder_outside(path: Path, workspace: Workspace) -> None:
+    path.symlink_to(workspace.outside / "stolen")
+
+
+Place = Callable[[Path, Workspace], None]
+NOT_FILES: dict[str, Place] = {
+    "P02-link-to-an-outside-file": _link_outside,
+    "P02-link-to-an-inside-file": _link_inside,
+    "P03-link-to-an-outside-folder": _link_to_a_folder_outside,
+    "P07-link-to-itself": _link_to_itself,
+    "P07-ring-of-links": _link_in_a_ring,
+    "P08-dangling-link": _dangling,
+    "P10-fifo": _fifo,
+    "P14-socket": _socket,
+    "P15-device": _device,
+    "P15-link-to-dev-zero": _device_link,
+    "P16-link-to-environ": _environ_link,
+}
+KINDS = pytest.mark.parametrize("place", NOT_FILES.values(), ids=NOT_FILES.keys())
+
+
+@KINDS
+def test_a_skill_file_that_is_no_plain_file_is_refused(place: Place, workspace: Workspace) -> None:
+    """P05, P07, P08, P10, P14-P16: a SKILL.md that is a link, FIFO, socket or device is one diagnostic, no hang."""
+    folder = workspace.root / "bad"
+    folder.mkdir()
+    place(folder / "SKILL.md", workspace)
+    shelf = workspace.shelf()
+    assert list(shelf.catalog) == [GOOD]
+    assert_standard(workspace, shelf, [("skill-file-unreadable", "bad/SKILL.md")])
+
+
+@KINDS
+def test_a_reference_that_is_no_plain_file_is_not_offered(place: Place, workspace: Workspace) -> None:
+    """P02, P03, P07, P08, P11, P14-P16: what is no plain file below references/ is reported and not on the list."""
+    folder = workspace.skill("bad", files={GUIDE: "Inside."})
+    place(folder / "references/odd.md", workspace)
+    shelf = workspace.shelf()
+    assert shelf.catalog["bad"].references == (GUIDE,)
+    assert_standard(workspace, shelf, [("reference-refused", "bad/references/odd.md")])
+    with pytest.raises(ReferenceNotAllowedError):
+        shelf.turn().load("bad", "odd.md")
+
+
+@KINDS
+def test_a_listed_reference_that_is_no_plain_file_is_refused_when_it_is_loaded(
+    place: Place, workspace: Workspace
+) -> None:
+    """P02, P03, P07, P08, P11, P14-P16: the author's list does not make a link, FIFO, socket or device a file."""
+    folder = workspace.raw("bad", "---\nname: bad\ndescription: d\nreferences: [odd.md]\n---\nDo it.\n")
+    place(folder / "odd.md", workspace)
+    shelf = workspace.shelf()
+    with pytest.raises(ReferenceNotAllowedError, match=r"it is a (symlink|FIFO|socket|device)"):
+        shelf.turn().load("bad", "odd.md")
+    assert_standard(workspace, shelf, [("reference-refused", "bad/odd.md")])
+
+
+@KINDS
+def test_a_reference_that_becomes_no_plain_file_is_refused_when_it_is_loaded(
+    place: Place, workspace: Workspace
+) -> None:
+    """P02, P03, P07, P08, P11, P14-P16: the verdict falls on what lies there at the time of the load."""
+    folder = workspace.skill("bad", files={GUIDE: "Inside."})
+    shelf = workspace.shelf()
+    (folder / GUIDE).unlink()
+    place(folder / GUIDE, workspace)
+    with pytest.raises(ReferenceNotAllowedError, match=r"it is a (symlink|FIFO|socket|device)"):
+        Turn(shelf).load("bad", GUIDE)
+    assert CANARY not in said(shelf)
+
+
+@KINDS
+def test_a_skill_file_that_becomes_no_plain_file_keeps_its_last_good_text(place: Place, workspace: Workspace) -> None:
+    """P05, P10, P14-P16, K08: a SKILL.md swapped for a link or a FIFO between two turns serves what it last said."""
+    folder = workspace.skill("bad", body="The good text.\n")
+    shelf = workspace.shelf()
+    (folder / "SKILL.md").unlink()
+    place(folder / "SKILL.md", workspace)
+    assert shelf.turn().load("bad").text == "The good text.\n"
+    assert_standard(workspace, shelf, [("kept-last-good", "bad/SKILL.md"), ("skill-file-unreadable", "bad/SKILL.md")])
+
+
+@pytest.mark.parametrize("place", [_fifo, _link_outside, _environ_link, _dangling], ids=lambda place: place.__name__)
+@pytest.mark.xfail(strict=True, reason="sources/tree.py: look() forgets the note that _ignore_changed made just before")
+def test_an_ignore_file_that_is_no_plain_file_is_reported(place: Place, workspace: Workspace) -> None:
+    """P02, P10, P16: an ignore file that cannot be read is one diagnostic and ignores nothing."""
+    place(workspace.root / ".skillshelfignore", workspace)
+    assert_standard(workspace, workspace.shelf(), [("ignore-unreadable", ".skillshelfignore")])
+
+
+def test_a_folder_in_place_of_a_file_is_refused(workspace: Workspace) -> None:
+    """P12, P13: a folder called SKILL.md is one diagnostic; a listed reference that is a folder is not loaded."""
+    (workspace.root / "bad/SKILL.md").mkdir(parents=True)
+    folder = workspace.raw("lister", "---\nname: lister\ndescription: d\nreferences: [odd.md]\n---\nDo it.\n")
+    (folder / "odd.md").mkdir()
+    shelf = workspace.shelf()
+    with pytest.raises(ReferenceNotAllowedError, match="it is a folder"):
+        shelf.turn().load("lister", "odd.md")
+    assert_standard(workspace, shelf, [("skill-file-unreadable", "bad/SKILL.md")])
+
+
+def test_a_references_folder_that_is_a_link_offers_nothing(workspace: Workspace) -> None:
+    """P04: references/ as a link is reported as a whole; a listed path through it is refused."""
+    folder = workspace.skill("bad")
+    (folder / "references").symlink_to(workspace.outside / "stolen/references")
+    lister = workspace.raw("lister", f"---\nname: lister\ndescription: d\nreferences: [{GUIDE}]\n---\nDo it.\n")
+    (lister / "references").symlink_to(workspace.outside / "stolen/references")
+    shelf = workspace.shelf()
+    assert shelf.catalog["bad"].references == ()
+    with pytest.raises(ReferenceNotAllowedError, match="symlink or no folder"):
+        shelf.turn().load("lister", GUIDE)
+    assert_standard(
+        workspace, shelf, [("reference-refused", "bad/references"), ("reference-refused", "lister/references")]
+    )
+
+
+def test_a_skill_folder_that_is_a_link_is_followed_only_inside(workspace: Workspace) -> None:
+    """P06: as installers make them, a link to a folder inside the root is one skill; one that leaves is reported."""
+    workspace.skill(".agents/skills/shared", body="Shared.\n")
+    claude = workspace.root / ".claude/skills"
+    claude.mkdir(parents=True)
+    (claude / "shared").symlink_to("../../.agents/skills/shared")
+    (claude / "stolen").symlink_to(workspace.outside / "stolen")
+    shelf = workspace.shelf()
+    assert list(shelf.catalog) == [GOOD, "shared"]
+    assert shelf.turn().load("shared").text == "Shared.\n"
+    assert_standard(workspace, shelf, [("link-outside", ".claude/skills/stolen")])
+
+
+def test_a_link_whose_target_nobody_else_finds_brings_its_skill(workspace: Workspace) -> None:
+    """P06: the target of an inside link is found where the walk does not go by itself."""
+    workspace.skill("node_modules/pkg/skills/shipped", body="Shipped.\n")
+    (workspace.root / "shipped").symlink_to("node_modules/pkg/skills/shipped")
+    shelf = workspace.shelf()
+    assert shelf.turn().load("shipped").text == "Shipped.\n"
+    assert_standard(workspace, shelf, [])
+
+
+@pytest.mark.xfail(strict=True, reason="sources/tree.py: _drop_link leaves the skill that only the link led to")
+def test_a_link_that_is_removed_takes_its_skill_with_it(workspace: Workspace) -> None:
+    """P06: what only a link led to is gone at the next turn after the link is."""
+    workspace.skill("node_modules/pkg/skills/shipped")
+    (workspace.root / "shipped").symlink_to("node_modules/pkg/skills/shipped")
+    shelf = workspace.shelf()
+    (workspace.root / "shipped").unlink()
+    shelf.turn()
+    assert list(shelf.catalog) == [GOOD]
+
+
+def test_loops_of_folders_are_walked_once(workspace: Workspace) -> None:
+    """P07: links to the root, to their own folder and to each other add nothing and are no endless walk."""
+    skills = workspace.root / "skills"
+    workspace.skill("skills/inner")
+    (skills / "up").symlink_to("..")
+    (skills / "here").symlink_to(".")
+    (skills / "ping").symlink_to("pong")
+    (skills / "pong").symlink_to("ping")
+    shelf = workspace.shelf()
+    assert list(shelf.catalog) == [GOOD, "inner"]
+    assert_standard(workspace, shelf, [("link-broken", "skills/ping"), ("link-broken", "skills/pong")])
+
+
+def test_a_dangling_link_is_reported_until_it_is_mended(workspace: Workspace) -> None:
+    """P08: a link that leads nowhere is one diagnostic, and none once its target is there."""
+    (workspace.root / "later").symlink_to("node_modules/later")
+    shelf = workspace.shelf()
+    assert_standard(workspace, shelf, [("link-broken", "later")])
+    workspace.skill("node_modules/later")
+    shelf.turn()
+    assert_standard(workspace, shelf, [])
+    assert list(shelf.catalog) == [GOOD, "later"]
+
+
+def test_a_hard_link_is_read_with_a_note(workspace: Workspace) -> None:
+    """P09: in a workspace a SKILL.md with other hard links loads, and the author is told that it has them."""
+    folder = workspace.skill("bad", body="Linked.\n")
+    os.link(folder / "SKILL.md", workspace.outside / "other-name")
+    shelf = workspace.shelf()
+    assert shelf.turn().load("bad").text == "Linked.\n"
+    assert [(note.severity, note.code) for note in shelf.catalog.diagnostics] == [("info", "hard-link")]
+    assert_neighbour(shelf)
+
+
+# -- permissions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_an_unreadable_file_is_a_fault_of_its_own_skill(workspace: Workspace) -> None:
+    """P18: a SKILL.md without read permission is one diagnostic, a reference without it a typed error."""
+    bad = workspace.skill("bad")
+    (bad / "SKILL.md").chmod(0)
+    half = workspace.skill("half", files={GUIDE: "Inside."})
+    (half / GUIDE).chmod(0)
+    shelf = workspace.shelf()
+    with pytest.raises(ReferenceUnreadableError, match="Permission denied"):
+        shelf.turn().load("half", "guide.md")
+    assert_standard(workspace, shelf, [("skill-file-unreadable", "bad/SKILL.md")])
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_an_unreadable_file_is_read_once_it_can_be(workspace: Workspace) -> None:
+    """P18: permission given back is seen at the next turn; permission taken away keeps the last good text."""
+    skill = workspace.skill("bad", body="The good text.\n") / "SKILL.md"
+    skill.chmod(0)
+    shelf = workspace.shelf()
+    skill.chmod(0o644)
+    assert shelf.turn().load("bad").text == "The good text.\n"
+    skill.chmod(0)
+    assert shelf.turn().load("bad").text == "The good text.\n"
+    assert_standard(workspace, shelf, [("kept-last-good", "bad/SKILL.md"), ("skill-file-unreadable", "bad/SKILL.md")])
+
+
+@pytest.mark.usefixtures("ordinary_user")
+@pytest.mark.parametrize("mode", [0, 0o111, 0o222], ids=oct)
+def test_an_unreadable_folder_is_reported(mode: int, workspace: Workspace) -> None:
+    """P19: a skill's folder, a folder of skills and a references folder without permission are each one diagnostic."""
+    folders = [workspace.skill("bad"), workspace.skill("many/inner").parent]
+    folders.append(workspace.skill("half", files={GUIDE: "Inside."}) / "references")
+    for folder in folders:
+        folder.chmod(mode)
+    try:
+        shelf = workspace.shelf()
+        assert list(shelf.catalog) == [GOOD, "half"]
+        assert shelf.catalog["half"].references == ()
+        assert_standard(
+            workspace,
+            shelf,
+            [("folder-unreadable", "bad"), ("folder-unreadable", "half/references"), ("folder-unreadable", "many")],
+        )
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_listed_but_unsearchable_folder_hides_its_files(workspace: Workspace) -> None:
+    """P19: where names can be seen but nothing opened (mode 444), each file is a typed error of its own."""
+    references = workspace.skill("half", files={GUIDE: "Inside."}) / "references"
+    references.chmod(0o444)
+    try:
+        shelf = workspace.shelf()
+        assert shelf.catalog["half"].references == (GUIDE,)
+        with pytest.raises(ReferenceUnreadableError, match="Permission denied"):
+            shelf.turn().load("half", "guide.md")
+        assert_standard(workspace, shelf, [])
+    finally:
+        references.chmod(0o755)
+
+
+@pytest.mark.usefixtures("ordinary_user")
+@pytest.mark.xfail(
+    strict=True, reason="sources/tree.py: _visit_folder and _look_again forget without a note, and never look again"
+)
+@pytest.mark.parametrize("key", ["many/bad", "many"])
+def test_a_folder_that_loses_its_permission_is_reported_and_comes_back(key: str, workspace: Workspace) -> None:
+    """P19: a folder that was readable is never silently gone, and is there again when it is readable again."""
+    workspace.skill("many/bad")
+    shelf = workspace.shelf()
+    (workspace.root / key).chmod(0)
+    try:
+        shelf.turn()
+        faults = workspace.faults(shelf)
+    finally:
+        (workspace.root / key).chmod(0o755)
+    shelf.turn()
+    assert list(shelf.catalog) == ["bad", GOOD]
+    assert [path for _, path in faults] == [key]
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_an_unreadable_root_is_one_fault(workspace: Workspace) -> None:
+    """P19, K13: a root without permission is one diagnostic, and all is there again when it has it back."""
+    shelf = workspace.shelf()
+    workspace.root.chmod(0)
+    try:
+        shelf.turn()
+        assert workspace.faults(shelf) == [("root-unreadable", ".")]
+        assert list(shelf.catalog) == []
+    finally:
+        workspace.root.chmod(0o755)
+    shelf.turn()
+    assert_standard(workspace, shelf, [])
+
+
+# -- names and shapes of trees ----------------------------------------------------------------------------------------
+
+
+def test_a_tree_400_folders_deep_is_cut_with_a_diagnostic(workspace: Workspace) -> None:
+    """P20: neither the walk for skills nor that for references follows a tree into its 400th level."""
+    deep = "/".join("d" * 400)
+    workspace.skill(f"tower/{deep}/lost")
+    workspace.skill("bad", files={f"references/{deep}/lost.md": "Too deep."})
+    shelf = workspace.shelf()
+    assert list(shelf.catalog) == ["bad", GOOD]
+    assert shelf.catalog["bad"].references == ()
+    assert [code for code, _ in faults_without_fix(workspace, shelf)] == ["too-deep", "too-deep"]
+    assert_neighbour(shelf)
+
+
+@pytest.mark.xfail(strict=True, reason="sources/tree.py and folder.py: too-deep names no remedy")
+def test_a_limit_that_was_hit_says_what_to_do(workspace: Workspace) -> None:
+    """P20: the diagnostic of a limit has a remedy like every other."""
+    workspace.skill("tower/" + "/".join("d" * 40))
+    assert workspace.faults(workspace.shelf())
+
+
+def faults_without_fix(workspace: Workspace, shelf: Shelf) -> list[tuple[str, str]]:
+    return [(note.code, os.path.relpath(note.path, workspace.root)) for note in shelf.catalog.diagnostics]
+
+
+ODD_NAMES: dict[str, bytes] = {
+    "P21-not-utf8": b"caf\xe9.md",
+    "P22-newline": b"a\nb.md",
+    "P22-escape": b"a\x1b[2Jb.md",
+    "P22-carriage-return": b"a\rb.md",
+    "P22-bidi": "a\u202eb.md".encode(),
+    "P25-stream": b"a.md:x",
+    "P25-device": b"CON",
+    "P25-device-with-suffix": b"nul.md",
+    "P25-com1": b"Com1.txt",
+    "P25-backslash": b"a\\b.md",
+    "P25-trailing-dot": b"a.md.",
+    "P25-trailing-space": b"a.md ",
+    "P25-bar": b"a | b.md",
+    "P25-angle": b"<a>.md",
+    "P25-quote": b'a".md',
+    "P25-star": b"*.md",
+}
+
+
+@pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES.keys())
+def test_a_file_name_that_means_something_elsewhere_is_not_offered(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: undecodable names, control characters and what another system obeys are one diagnostic each."""
+    folder = workspace.skill("bad", files={GUIDE: "Inside."})
+    Path(os.fsdecode(os.fsencode(folder) + b"/references/" + name)).write_text("Odd.")
+    shelf = workspace.shelf()
+    assert shelf.catalog["bad"].references == (GUIDE,)
+    assert_standard(workspace, shelf, [("filename-refused", f"bad/references/{os.fsdecode(name)}")])
+    with pytest.raises(ReferenceNotAllowedError):
+        shelf.turn().load("bad", os.fsdecode(name))
+    assert shelf.listing().text.encode()
+
+
+@pytest.mark.parametrize(
+    "name", [*ODD_NAMES.values(), "a\u3164b".encode()], ids=[*ODD_NAMES.keys(), "U03-hangul-filler"]
+)
+@pytest.mark.xfail(strict=True, reason="sources/folder.py: enter() does not ask refusal() about a folder's name")
+def test_a_folder_name_that_means_something_elsewhere_offers_nothing(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: a path is as untrusted in its folders as in its file."""
+    folder = workspace.skill("bad", files={GUIDE: "Inside."})
+    inner = Path(os.fsdecode(os.fsencode(folder) + b"/references/" + name))
+    inner.mkdir()
+    (inner / "y.md").write_text("Odd.")
+    shelf = workspace.shelf()
+    assert shelf.catalog["bad"].references == (GUIDE,)
+    assert_standard(workspace, shelf, [("filename-refused", f"bad/references/{os.fsdecode(name)}")])
+
+
+@pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES.keys())
+def test_a_skill_folder_with_an_odd_name_keeps_to_itself(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: a skill in such a folder goes by the name it gives, and the listing and a reload still work."""
+    folder = Path(os.fsdecode(os.fsencode(workspace.root) + b"/" + name))
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: bad\ndescription: d\n---\nDo it.\n")
+    shelf = workspace.shelf()
+    assert shelf.turn().load("bad").text == "Do it.\n"
+    assert shelf.listing("full").text.encode()
+    assert_standard(workspace, shelf, [])
+
+
+@pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES.keys())
+def test_a_folder_with_an_odd_name_lends_a_usable_one(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: where the file gives no name, what the folder lends is printable and no path."""
+    folder = Path(os.fsdecode(os.fsencode(workspace.root) + b"/" + name))
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\ndescription: d\n---\nDo it.\n")
+    shelf = workspace.shelf()
+    (lent,) = set(shelf.catalog) - {GOOD}
+    assert lent.isprintable()
+    assert not set(lent) & set('/\\@<>"`|*?$')
+    assert shelf.turn().load(lent).text == "Do it.\n"
+    assert [code for code, _ in workspace.faults(shelf)] == ["name-missing"]
+
+
+@pytest.mark.parametrize("listed", ["a.md:x", "CON", "aux.md", "refs\\a.md", "a%2e.md", "~/a.md", "a/../b.md", "/a.md"])
+def test_a_listed_path_that_no_system_agrees_on_is_refused(listed: str, workspace: Workspace) -> None:
+    """P01, P25: the author's list is held to the same rules on every system, one diagnostic for each path."""
+    workspace.raw("bad", render({"name": "bad", "description": "d", "references": [listed, GUIDE]}, "Do it.\n"))
+    shelf = workspace.shelf()
+    assert shelf.catalog["bad"].references == (GUIDE,)
+    assert_standard(workspace, shelf, [("reference-refused", "bad/SKILL.md")])
+
+
+# -- the root ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_root_replaced_by_a_link_is_not_followed(workspace: Workspace) -> None:
+    """P23: a link in the root's place between two turns serves nothing of its target, and the root can come back."""
+    shelf = workspace.shelf()
+    parked = workspace.root.with_name("parked")
+    workspace.root.rename(parked)
+    workspace.root.symlink_to(workspace.outside)
+    turn = shelf.turn()
+    assert list(shelf.catalog) == []
+    assert workspace.faults(shelf) == [("root-unreadable", ".")]
+    assert CANARY not in said(shelf) + str(load(turn, "stolen"))
+    workspace.root.unlink()
+    parked.rename(workspace.root)
+    shelf.turn()
+    assert_standard(workspace, shelf, [])
+
+
+def test_a_root_replaced_by_a_link_within_a_turn_serves_nothing(workspace: Workspace) -> None:
+    """P23: a load after the swap, without a sweep in between, is a typed error or the kept text."""
+    workspace.skill("stolen", body="The good text.\n", files={GUIDE: "Inside."})
+    shelf = workspace.shelf()
+    workspace.root.rename(workspace.root.with_name("parked"))
+    workspace.root.symlink_to(workspace.outside)
+    turn = Turn(shelf)
+    assert turn.load("stolen").text == "The good text.\n"
+    with pytest.raises((ReferenceNotAllowedError, ReferenceNotFoundError)):
+        turn.load("stolen", GUIDE)
+    assert CANARY not in said(shelf)
+
+
+def test_a_root_given_as_a_link_is_the_folder_it_leads_to(workspace: Workspace) -> None:
+    """P23: what the program passes is trusted as it stands when it is passed."""
+    link = workspace.root.with_name("link")
+    link.symlink_to(workspace.root)
+    shelf = Shelf([DirectorySource(link, cache=False)])
+    link.unlink()
+    link.symlink_to(workspace.outside)
+    shelf.turn()
+    assert_standard(workspace, shelf, [])
+
+
+def test_a_file_is_no_root(workspace: Workspace) -> None:
+    """P12: a root that is no folder is a typed error at once."""
+    with pytest.raises(SourceError, match="Not a directory"):
+        DirectorySource(workspace.root / GOOD / "SKILL.md")
+
+
+MOUNTS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+uid, gid = os.getuid(), os.getgid()
+# A mount namespace of our own; an ordinary user gets one inside a user namespace of their own.
+if libc.unshare(0x20000 if uid == 0 else 0x10020000):
+    sys.exit(99)
+if uid:
+    open("/proc/self/setgroups", "w").write("deny")
+    open("/proc/self/uid_map", "w").write(f"0 {uid} 1")
+    open("/proc/self/gid_map", "w").write(f"0 {gid} 1")
+def mount(source, target, kind, flags):
+    os.makedirs(target, exist_ok=True)
+    if libc.mount(source.encode(), os.fsencode(target), kind, flags, None):
+        sys.exit(99)
+libc.mount(b"none", b"/", None, 0x44000, None)  # nothing of this is seen outside
+root, outside, kind = sys.argv[1:]
+if kind == "bind":
+    mount(outside, f"{root}/mounted", None, 0x1000)
+    mount(outside, f"{root}/lister/mounted", None, 0x1000)
+else:
+    for target in (f"{root}/mounted", f"{root}/lister/mounted"):
+        mount("tmpfs", target, b"tmpfs", 0)
+        os.makedirs(f"{target}/stolen")
+        open(f"{target}/secret.md", "w").write(open(f"{outside}/secret.md").read())
+        open(f"{target}/stolen/SKILL.md", "w").write(open(f"{outside}/stolen/SKILL.md").read())
+from skillshelf import DirectorySource, Shelf, SkillError
+shelf = Shelf([DirectorySource(root, cache=False)])
+print(sorted(shelf.catalog))
+print([note.code for note in shelf.catalog.diagnostics])
+try:
+    print(shelf.turn().load("lister", "mounted/secret.md"))
+except SkillError as error:
+    print(error.reason)
+"""
+
+
+def _look_with_mounts(workspace: Workspace, kind: str) -> list[str]:
+    workspace.raw("lister", "---\nname: lister\ndescription: d\nreferences: [mounted/secret.md]\n---\nDo it.\n")
+    done = subprocess.run(
+        [sys.executable, "-c", MOUNTS, str(workspace.root), str(workspace.outside), kind],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if done.returncode == 99:
+        pytest.skip("this user may not mount, not even in a namespace of their own")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_another_mount_is_not_entered(workspace: Workspace) -> None:
+    """P24: a file system mounted inside the root is reported, and no listed path leads into it."""
+    assert _look_with_mounts(workspace, "tmpfs") == [
+        "['good', 'lister']",
+        "['other-mount', 'other-mount']",
+        "it lies on another mount",
+    ]
+
+
+@pytest.mark.xfail(strict=True, reason="reference.py: a bind mount of the same file system has the same st_dev")
+def test_a_bind_mount_is_not_entered(workspace: Workspace) -> None:
+    """P24: a folder of the same file system mounted inside the root is treated like any other mount."""
+    assert CANARY not in "".join(_look_with_mounts(workspace, "bind"))
+
+
+# -- races ------------------------------------------------------------------------------------------------------------
+
+FLIP = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+one, other = map(os.fsencode, sys.argv[1:])
+exchange = lambda: libc.renameat2(-100, one, -100, other, 2)
+if not hasattr(libc, "renameat2") or exchange():
+    spare = one + b".spare"
+    def exchange():
+        os.rename(one, spare); os.rename(other, one); os.rename(spare, other)
+print("flipping", flush=True)
+while os.getppid() == int(os.environ["FLIP_PARENT"]):
+    exchange()
+"""
+
+
+@contextmanager
+def flipping(real: Path, target: Path) -> Iterator[None]:
+    """While inside, another process swaps `real` with a symlink to `target` as fast as it can."""
+    link = real.with_name(".flip")
+    link.symlink_to(target)
+    environment = {**os.environ, "FLIP_PARENT": str(os.getpid())}
+    process = subprocess.Popen(
+        [sys.executable, "-c", FLIP, str(real), str(link)], stdout=subprocess.PIPE, env=environment
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == b"flipping\n"
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("flipped", "target"),
+    [(f"victim/{GUIDE}", "secret.md"), ("victim/references", "stolen/references"), ("victim", "stolen")],
+    ids=["the-file", "the-references-folder", "the-skills-folder"],
+)
+def test_swapping_a_component_for_a_link_never_brings_an_outside_byte(
+    flipped: str, target: str, workspace: Workspace
+) -> None:
+    """P02-P06: in 34,000 reads each while a link comes and goes, the gate gives the file or a typed error."""
+    workspace.skill("victim", files={GUIDE: "Inside."})
+    shelf = workspace.shelf()
+    place, descriptor = shelf.catalog.find("victim")
+    (source,) = shelf.sources
+    texts = errors = 0
+    deadline = time.monotonic() + 60
+    with flipping(workspace.root / flipped, workspace.outside / target):
+        while texts + errors < 34_000 or not (texts and errors):
+            assert time.monotonic() < deadline, f"{texts} texts, {errors} errors: the race was not run"
+            try:
+                assert source.reference(place.key, descriptor, GUIDE, 0, 4096).data == b"Inside."
+                texts += 1
+            except (ReferenceNotAllowedError, ReferenceNotFoundError):
+                errors += 1
+
+
+@pytest.mark.parametrize(
+    ("flipped", "target"),
+    [("victim/SKILL.md", "stolen/SKILL.md"), ("victim", "stolen"), ("many", "")],
+    ids=["the-file", "the-skills-folder", "the-folder-of-skills"],
+)
+def test_swapping_a_skill_for_a_link_never_brings_an_outside_skill(
+    flipped: str, target: str, workspace: Workspace
+) -> None:
+    """P05, P06: in 700 sweeps each while a link comes and goes, no outside skill, description or text is served."""
+    workspace.skill("victim", files={GUIDE: "Inside."})
+    workspace.skill("many/stolen", files={GUIDE: "Inside."})
+    shelf = workspace.shelf()
+    seen: set[bool] = set()
+    rounds, deadline = 0, time.monotonic() + 60
+    with flipping(workspace.root / flipped, workspace.outside / target):
+        while rounds < 700 or len(seen) < 2:
+            assert time.monotonic() < deadline, "the race was not run"
+            with suppress(OSError):  # the next test is about that
+                shelf.reload()
+            turn = Turn(shelf)
+            rounds += 1
+            seen.add(bool(shelf.catalog.diagnostics))
+            texts = [str(load(turn, name, reference)) for name in ("victim", "stolen") for reference in ("", GUIDE)]
+            assert CANARY not in "".join(texts)
+            assert CANARY not in repr([*shelf.catalog.values(), *shelf.catalog.diagnostics])
+    assert_neighbour(shelf)
+
+
+@pytest.mark.xfail(strict=True, reason="sources/tree.py: _follow lets realpath's OSError out when the link is swapped")
+def test_swapping_a_folder_for_a_link_never_stops_a_reload(workspace: Workspace) -> None:
+    """P06: in three seconds of sweeps while a link comes and goes, nothing is raised."""
+    workspace.skill("many/victim")
+    shelf = workspace.shelf()
+    deadline = time.monotonic() + 3
+    with flipping(workspace.root / "many", workspace.outside):
+        while time.monotonic() < deadline:
+            shelf.reload()
+
+
+# -- watching what is opened ------------------------------------------------------------------------------------------
+
+_touched: list[str] | None = None
+
+
+def _record(event: str, arguments: tuple[object, ...]) -> None:
+    if _touched is not None and (event == "open" or re.match(r"os\.(scandir|listdir|chdir)", event)):
+        _touched.append(f"{event} {arguments[0]!r}")
+
+
+sys.addaudithook(_record)  # cannot be taken back, so it is switched on and off
+
+
+@contextmanager
+def watching_files() -> Iterator[list[str]]:
+    """What was opened or listed inside."""
+    global _touched
+    _touched = touched = []
+    try:
+        yield touched
+    finally:
+        _touched = None

@@ -1,0 +1,117 @@
+"""A workspace with a hostile neighbour: what the threat tests build on."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from skillshelf import Diagnostic, DirectorySource, Shelf, SkillError, Turn
+
+CANARY = "CANARY-7f3a9c"
+"""Is in the path and in the bytes of everything that lies outside the workspace, and may come out nowhere."""
+
+PLAIN = "---\nname: {name}\ndescription: {description}\n---\n\n{body}"
+GOOD = "good"
+"""The neighbour that must not suffer."""
+
+SECONDS, MEGABYTES = 20, 200
+"""What one hostile file may cost: killed after the first (two seconds are the aim), measured against the second."""
+
+
+class Workspace:
+    """A folder of skills beside a folder of things that are none of its business."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "workspace"
+        self.outside = folder / f"outside-{CANARY}"
+        self.secret = self.outside / "secret.md"
+        self.root.mkdir(parents=True)
+        write_skill(self.outside / "stolen", CANARY, CANARY, {"references/guide.md": CANARY})
+        self.secret.write_text(CANARY)
+        self.skill(GOOD, files={"references/guide.md": "Good guide."})
+
+    def skill(
+        self, key: str, description: str = "Does it.", body: str = "Do it.\n", files: Mapping[str, str] | None = None
+    ) -> Path:
+        """Writes an ordinary skill and returns its folder."""
+        return write_skill(self.root / key, description, body, files or {})
+
+    def raw(self, key: str, content: str | bytes) -> Path:
+        """Writes a SKILL.md with exactly this content and returns its folder."""
+        folder = self.root / key
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "SKILL.md").write_bytes(content if isinstance(content, bytes) else content.encode())
+        return folder
+
+    def shelf(self, **options: Any) -> Shelf:
+        return Shelf([DirectorySource(self.root, "project", **{"cache": False, **options})])
+
+    def faults(self, shelf: Shelf) -> list[tuple[str, str]]:
+        """Code and path below the root of every diagnostic, each of which must name its file, reason and remedy."""
+        for note in shelf.catalog.diagnostics:
+            assert_complete(note)
+        return [(note.code, os.path.relpath(note.path, self.root)) for note in shelf.catalog.diagnostics]
+
+
+def write_skill(folder: Path, description: str, body: str, files: Mapping[str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(PLAIN.format(name=folder.name, description=description, body=body))
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def assert_complete(note: Diagnostic) -> None:
+    assert note.path, note
+    assert note.message, note
+    assert note.fix, note
+    assert len(note.message) + len(note.fix) < 1000, note
+
+
+def said(shelf: Shelf) -> str:
+    """Everything that a caller, a model or an author can be told by this shelf, in one text."""
+    parts = [f"{note} ({note.fix})" for note in shelf.catalog.diagnostics]
+    parts += [shelf.listing(disclosure).text for disclosure in ("auto", "catalog", "full")]
+    turn = Turn(shelf)
+    for name, skill in shelf.catalog.items():
+        parts += [repr(skill)] + [str(load(turn, name, reference)) for reference in ("", *skill.references)]
+    return "\n".join(parts)
+
+
+def load(turn: Turn, name: str, reference: str = "") -> str | SkillError:
+    """The text that a load brings, or the error that it raises."""
+    try:
+        return turn.load(name, reference).text
+    except SkillError as error:
+        return error
+
+
+def assert_neighbour(shelf: Shelf) -> None:
+    """The good skill is there, unharmed, and nothing is said about it."""
+    turn = Turn(shelf)
+    assert turn.load(GOOD).text == "Do it.\n"
+    assert turn.load(GOOD, "guide.md").text == "Good guide."
+    assert not [note for note in shelf.catalog.diagnostics if f"/{GOOD}/" in note.path]
+
+
+def assert_standard(workspace: Workspace, shelf: Shelf, faults: Collection[tuple[str, str]]) -> None:
+    """The outcome every hostile file must have: exactly these faults, a neighbour unharmed, nothing from outside."""
+    assert sorted(workspace.faults(shelf)) == sorted(faults)
+    assert_neighbour(shelf)
+    assert CANARY not in said(shelf)
+
+
+def look_in_process(root: Path, *arguments: str) -> dict[str, Any]:
+    """Scan, list and load `root` in a process of its own that is killed when it takes too long, and weigh it."""
+    script = Path(__file__).with_name("look.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(root), *arguments], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.returncode == 0, done.stderr
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    assert outcome.pop("megabytes") <= MEGABYTES
+    return outcome
