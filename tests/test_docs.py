@@ -93,6 +93,12 @@ def test_every_page_can_be_reached() -> None:
     assert sorted(set((REPO / "docs").rglob("*.md")) - reached) == []
 
 
+def test_every_picture_is_shown() -> None:
+    """No picture lies about that no page uses."""
+    shown = {(page.parent / target).resolve() for page in markdown_files() for target in targets(page)}
+    assert sorted(set((REPO / "docs" / "images").glob("*.svg")) - shown) == []
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     """A name that is promised has a heading, a signature and an example."""
     page = text("docs/reference/api.md")

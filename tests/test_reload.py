@@ -112,7 +112,7 @@ def test_a_broken_file_keeps_its_last_good_version(tmp_path: Path, write: Write)
     shelf = shelf_of(tmp_path)
     for broken in (b"", b"---\nname: a\ndescr", b"\xff\xfe\x00", b"---\nname: a\ndescription: x\xe2\x80\x8b\n---\n"):
         path.write_bytes(broken)
-        shelf.reload()
+        assert not shelf.reload()
         assert shelf.catalog["a"].description == "Good."
         assert "kept-last-good" in {note.code for note in shelf.catalog.diagnostics}
         with shelf.turn() as turn:

@@ -39,7 +39,7 @@ def test_words_find_skills_best_first(shelf: Shelf, query: str, names: list[str]
 def test_a_match_says_why(shelf: Shelf) -> None:
     """Each word that was found, and where."""
     assert shelf.search("site rollback")[0].why == ("site in name", "rollback in description")
-    assert shelf.search("pdf forms")[0].why == ("pdf in name", "form in name")
+    assert shelf.search("pdf forms")[0].why == ("pdf in name", "forms in name")
 
 
 def test_the_limit_holds(shelf: Shelf) -> None:

@@ -163,14 +163,12 @@ class Catalog(Mapping[str, SkillDescriptor]):
         """The next snapshot, from what was and what is now at the places that changed."""
         settled: dict[str, tuple[Candidate, ...] | None] = {}
         notes: dict[Place, tuple[Diagnostic, ...] | None] = {}
-        touched: set[Place] = set()
         for place, before, now in changes:
             if now and now.diagnostics:
                 notes[place] = now.diagnostics
             elif before and before.diagnostics:
                 notes[place] = None
             if before and before.name:
-                touched.add(place)
                 others = settled[before.name] if before.name in settled else self._names.get(before.name)
                 settled[before.name] = tuple([one for one in others or () if one.place != place]) or None
             if now and now.name:
@@ -178,22 +176,22 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 added = Candidate(place, now)
                 settled[now.name] = tuple(sorted((*others, added), key=_precedence)) if others else (added,)
         said = tuple(note for found in notes.values() for note in found or ())
-        delta = self._delta(settled, touched, said)
+        delta = self._delta(settled, said)
         if not settled and not notes:
             return self, delta
         return Catalog(self._names.changed(settled), self._notes.changed(notes), self.generation + 1), delta
 
-    def _delta(
-        self, settled: Mapping[str, tuple[Candidate, ...] | None], touched: set[Place], said: tuple[Diagnostic, ...]
-    ) -> Delta:
+    def _delta(self, settled: Mapping[str, tuple[Candidate, ...] | None], said: tuple[Diagnostic, ...]) -> Delta:
         added, changed, removed = [], [], []
+        if not self.generation:
+            return Delta(tuple(sorted(settled)), (), (), said)
         for name, now in settled.items():
             before = self._names.get(name)
             if now and not before:
                 added.append(name)
             elif before and not now:
                 removed.append(name)
-            elif now and before and (now[0] != before[0] or now[0].place in touched):
+            elif now and before and now[0] != before[0] and not now[0].found.kept:
                 changed.append(name)
         return Delta(tuple(sorted(added)), tuple(sorted(changed)), tuple(sorted(removed)), said)
 

@@ -103,4 +103,4 @@ class SourceError(SkillError):
 class MissingExtraError(SkillError, ImportError):
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
-        super().__init__(f"{what} needs an optional library. Install it with: pip install 'skillshelf[{extra}]'")
+        super().__init__(f"{what}: a library for this is not installed. Run: pip install 'skillshelf[{extra}]'")

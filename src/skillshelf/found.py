@@ -12,36 +12,34 @@ class Found:
     is first wanted.
     """
 
-    __slots__ = ("_descriptor", "_values", "diagnostics", "digest", "name")
+    __slots__ = ("_skill", "diagnostics", "digest", "kept", "name")
 
     def __init__(
-        self, descriptor: SkillDescriptor | None, diagnostics: tuple[Diagnostic, ...] = (), digest: bytes = b""
+        self,
+        skill: SkillDescriptor | tuple[Any, ...] | None,
+        diagnostics: tuple[Diagnostic, ...] = (),
+        digest: bytes = b"",
     ) -> None:
-        self._descriptor: SkillDescriptor | None = descriptor
-        self._values: tuple[Any, ...] | None = None
-        self.name = descriptor.name if descriptor else ""
+        """`skill`: its descriptor, or all values of one in order, checked already; None where there is no skill."""
+        self._skill = skill
+        self.name: str = "" if skill is None else skill[0] if type(skill) is tuple else skill.name  # type: ignore[union-attr]
         """The skill's name; empty where there is no skill."""
         self.diagnostics = diagnostics
         self.digest = digest
         """Of the file's bytes; empty where its times alone tell a change."""
-
-    @classmethod
-    def of(cls, values: tuple[Any, ...], diagnostics: tuple[Diagnostic, ...] = (), digest: bytes = b"") -> "Found":
-        """From all values of a descriptor, in order, checked already."""
-        found = cls(None, diagnostics, digest)
-        found.name, found._values = values[0], values
-        return found
+        self.kept = False
+        """Whether this is an earlier version, in use while the file is broken."""
 
     @property
     def descriptor(self) -> SkillDescriptor | None:
-        values = self._values
-        if values is not None:
-            self._descriptor = descriptor_of(*values)
-            self._values = None
-        return self._descriptor
+        if type(self._skill) is tuple:
+            self._skill = descriptor_of(*self._skill)
+        return self._skill  # type: ignore[return-value]
 
-    def with_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> "Found":
-        return Found(self.descriptor, diagnostics, self.digest)
+    def kept_with(self, diagnostics: tuple[Diagnostic, ...]) -> "Found":
+        found = Found(self.descriptor, diagnostics, self.digest)
+        found.kept = True
+        return found
 
     def says_the_same(self, other: "Found") -> bool:
         return self.diagnostics == other.diagnostics and self.descriptor == other.descriptor

@@ -41,7 +41,7 @@ def load(root: str, source: str) -> State | None:
             return None
         if int(version) == VERSION and int(checksum) == zlib.crc32(payload):
             return _state(json.loads(payload), root, source)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         pass
     # Set aside, not lost: somebody may want to know what happened to it.
     with suppress(OSError):
@@ -127,7 +127,7 @@ def _plain(state: State) -> dict[str, Any]:
 def _skill_row(key: str, skill: Skill, names: _Table, rests: _Table) -> list[Any]:
     found, card = skill.found, skill.found.descriptor
     # A fresh or broken file is read again at the next start: a stamp of 0 never fits.
-    stamp = 0 if skill.fresh or any(note.code == "kept-last-good" for note in found.diagnostics) else skill.stamp
+    stamp = 0 if skill.fresh or found.kept else skill.stamp
     row: list[Any] = [key, skill.file, stamp, names.index(skill.folders), _note_rows(found.diagnostics)]
     if card:
         rest = (
@@ -154,14 +154,12 @@ def _state(plain: dict[str, Any], root: str, source: str) -> State:
     rests = [_rest(row) for row in plain["rests"]]
     skills: dict[str, Skill] = {}
     for key, file, stamp, folders, notes, *card in plain["skills"]:
-        said = _notes(notes) if notes else ()
-        found = Found(None, said)
+        values = None
         if card:
             name, description, references, size, rest = card
             location = f"{root}/{key}/{file}" if key else f"{root}/{file}"
             values = (name, description, "standard", (), names[references], source, location, size, *rests[rest])
-            found = Found.of(values, said)
-        skills[key] = Skill(found, file, names[folders], stamp, False)
+        skills[key] = Skill(Found(values, _notes(notes) if notes else ()), file, names[folders], stamp, False)
     folders_known = {key: Folder(stamp, False, set()) for key, stamp in plain["folders"]}
     for key in (*skills, *folders_known):
         parent, _, child = key.rpartition("/")

@@ -39,7 +39,7 @@ class Shelf:
         self.sources = tuple(sources)
         self.counter = counter
         self._catalog = Catalog()
-        self._known: dict[Place, Found] = {}
+        self._known: list[dict[str, Found]] = [{} for _ in self.sources]
         self._lock = threading.RLock()
         self._listing: dict[tuple[str, int], tuple[int, Listing]] = {}
         _SHELVES.add(self)
@@ -72,12 +72,11 @@ class Shelf:
         paths = None if changed is None else [os.path.abspath(path) for path in changed]
         with self._lock:
             changes = []
-            for rank, source in enumerate(self.sources):
+            for rank, (source, known) in enumerate(zip(self.sources, self._known, strict=True)):
                 for key, now in source.refresh(paths).items():
-                    place = Place(rank, key.count("/") + bool(key), key)
-                    changes.append((place, self._known.pop(place, None), now))
+                    changes.append((Place(rank, key.count("/"), key), known.pop(key, None), now))
                     if now:
-                        self._known[place] = now
+                        known[key] = now
             catalog, delta = self._catalog.apply(changes)
             self._catalog = catalog
             return delta

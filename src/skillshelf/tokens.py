@@ -6,9 +6,9 @@ from zlib import adler32
 from skillshelf.errors import MissingExtraError
 
 Counter = Callable[[str], int]
+"""Either of the two functions below, or a host's own."""
 DEFAULT_BUDGET = 4000
 """Tokens that a listing takes at most, unless the caller says otherwise."""
-"""Either of the two functions below, or a host's own."""
 
 UNIT = 16
 """Prices are in sixteenths of a token: fine enough for the lowercase letter, the cheapest byte."""

@@ -48,7 +48,9 @@ class Loaded:
             return f"{self.text}\n\n[{left} of {self.size} bytes are left: load again with offset={self.next_offset}]"
         if self.references:
             names = "\n".join(f"- {path}" for path in self.references)
-            return f"{self.text}\n\nReferences of this skill (load_skill_instructions with `reference`):\n{names}"
+            return (
+                f"{self.text.rstrip()}\n\nReferences of this skill (load_skill_instructions with `reference`):\n{names}"
+            )
         return self.text
 
 

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ class Watch:
             raise MissingExtraError("shelf.watch()", "watch") from None
         self._shelf, self._on_change = shelf, on_change
         self._stop = threading.Event()
-        self.failure: OSError | None = None
+        self.failure: OSError | RuntimeError | None = None
         """Why watching stopped by itself (no inotify watches left, say); the sweep of each turn goes on."""
         self._watch = watchfiles.watch
         self._thread = threading.Thread(target=self._run, name="skillshelf-watch", daemon=True)
@@ -39,18 +39,21 @@ class Watch:
             for source in self._shelf.sources
             if isinstance(source, DirectorySource) and os.path.isdir(source.root)
         ]
-        if not roots:
-            return
+        for paths in self._changes(roots) if roots else ():
+            delta = self._shelf.reload(None if len(paths) > _MANY else paths)
+            if delta and self._on_change:
+                self._on_change(delta)
+
+    def _changes(self, roots: list[str]) -> Iterator[list[str]]:
         try:
-            changes = self._watch(
+            for batch in self._watch(
                 *roots, stop_event=self._stop, watch_filter=None, debounce=100, step=20, raise_interrupt=False
-            )
-            for batch in changes:
-                paths = sorted(path for _, path in batch)
-                delta = self._shelf.reload(None if len(paths) > _MANY else paths)
-                if delta and self._on_change:
-                    self._on_change(delta)
-        except OSError as error:
+            ):
+                yield sorted(path for _, path in batch)
+        except (
+            OSError,
+            RuntimeError,
+        ) as error:  # the latter where the system has no watches left
             self.failure = error
 
     def close(self) -> None:

@@ -806,7 +806,7 @@ def test_swapping_a_component_for_a_link_never_brings_an_outside_byte(
     """P02-P06: in 34,000 reads each while a link comes and goes, the gate gives the file or a typed error."""
     workspace.skill("victim", files={GUIDE: "Inside."})
     shelf = workspace.shelf()
-    place, descriptor = shelf.catalog.find("victim")
+    place, descriptor = shelf.catalog.find("victim").place, shelf.catalog["victim"]
     (source,) = shelf.sources
     texts = errors = 0
     deadline = time.monotonic() + 60

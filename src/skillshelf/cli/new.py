@@ -34,16 +34,17 @@ def run(args: argparse.Namespace, out: Output) -> int:
         parent = args.parent or os.path.join(args.workspace, ".skillshelf", "skills")
         folder, files = os.path.join(parent, args.name), _skill_files(args.name)
     try:
+        made = []
         if args.code and not os.path.lexists(args.code):
-            _write(args.code, {"__init__.py": ""})
-        _write(folder, files)
+            made += _write(args.code, {"__init__.py": ""})
+        made += _write(folder, files)
     except FileExistsError:
         complain(f"skillshelf new: {relative(os.path.abspath(folder))} is there already; nothing was changed.")
         return 1
     except OSError as error:
         complain(f"skillshelf new: {relative(os.path.abspath(folder))} cannot be written: {error.strerror}.")
         return 1
-    _say_what_next(args, folder, files, out)
+    _say_what_next(args, folder, made, out)
     return 0
 
 
@@ -64,8 +65,8 @@ def _module(name: str) -> str:
     return module if module.isidentifier() and not keyword.iskeyword(module) else f"skill_{module}"
 
 
-def _write(folder: str, files: dict[str, str]) -> None:
-    """Into a folder that is new. Raises FileExistsError where it is not."""
+def _write(folder: str, files: dict[str, str]) -> list[str]:
+    """The paths written, into a folder that is new. Raises FileExistsError where it is not."""
     os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
     os.mkdir(folder)
     for path, text in files.items():
@@ -73,12 +74,13 @@ def _write(folder: str, files: dict[str, str]) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "x", encoding="utf-8") as file:
             file.write(text)
+    return [os.path.join(folder, path) for path in files]
 
 
-def _say_what_next(args: argparse.Namespace, folder: str, files: dict[str, str], out: Output) -> None:
+def _say_what_next(args: argparse.Namespace, folder: str, made: list[str], out: Output) -> None:
     shown = relative(os.path.abspath(folder))
-    for path in files:
-        out.text(f"{shown}/{path}")
+    for path in made:
+        out.text(relative(os.path.abspath(path)))
     out.text()
     if args.code:
         package = os.path.basename(os.path.abspath(args.code))

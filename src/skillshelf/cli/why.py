@@ -58,7 +58,8 @@ def _explain(shelf: Shelf, candidate: Candidate) -> Finding:
         reasons.append(f"reach it as {shelf.catalog.reach(candidate)!r}")
     folder = skill.location.rpartition("/")[0]
     for note in shelf.catalog.diagnostics:
-        if note.code != "shadowed" and (note.path == skill.location or note.path.startswith(f"{folder}/")):
+        inside = folder and note.path.startswith(f"{folder}/")
+        if note.code != "shadowed" and (note.path == skill.location or inside):
             line = f"line {note.line}, " if note.line else ""
             place = "" if note.path == skill.location else f"{relative(note.path)}, "
             reasons.append(f"{place}{line}{note.code}: {note.message}")

@@ -82,9 +82,7 @@ def _sorted(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _catalog(found: Mapping[str, Found]) -> Catalog:
     """The skills alone: its diagnostics are the names that collide."""
-    changes = [
-        (Place(0, key.count("/") + bool(key), key), None, one.with_diagnostics(())) for key, one in found.items()
-    ]
+    changes = [(Place(0, key.count("/"), key), None, Found(one.descriptor)) for key, one in found.items()]
     return Catalog().apply(changes)[0]
 
 

@@ -144,13 +144,16 @@ def _names_that_fit(skills: Sequence[SkillDescriptor], budget: int, counter: Cou
     """As many names as fit, those of `always` skills first."""
     ordered = sorted(skills, key=lambda skill: (skill.disclosure != "always", skill.name))
     entries = [Entry(skill.name, "") for skill in ordered]
-    low, high = 0, len(entries)
+    # One less than none: not even the section's own words fit.
+    low, high = -1, len(entries)
     while low < high:
         middle = (low + high + 1) // 2
         if counter(_wrap(entries[:middle], len(entries) - middle, loadable=True)) <= budget:
             low = middle
         else:
             high = middle - 1
+    if low < 0:
+        return Listing("", 0, tuple(Shortened(skill.name, "omitted") for skill in skills))
     return _listing(skills, entries[:low], counter)
 
 

@@ -3,7 +3,7 @@
 import heapq
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from skillshelf.descriptor import SkillDescriptor
@@ -12,7 +12,9 @@ _WORD = re.compile(r"[^\W_]+")
 # Scripts that write without spaces: each character counts as a word.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _STOP = frozenset(
-    "a an and are as at be by can do for from how i in into is it my of on or that the this to use with you".split()
+    "a an and are as at be but by can could did do does for from had has have how i if in into is it its me my need "
+    "not of on or our please should so some that the their them then there they this to use want was we what when "
+    "where which who will with would you your".split()
 )
 _WEIGHTS = (("name", 4.0), ("description", 2.0), ("references", 1.0))
 
@@ -27,15 +29,16 @@ class Match:
     """The words of the query that were found, each with where: `pdf in name`."""
 
 
-def search(catalog: Iterable[str] | dict[str, SkillDescriptor], query: str, limit: int = 5) -> list[Match]:
+def search(catalog: Mapping[str, SkillDescriptor], query: str, limit: int = 5) -> list[Match]:
     """The skills that share words with the query, best first. Skills that are not for the model are left out."""
-    wanted = _words(query)
+    typed = _words(query)
+    wanted = list(typed)
     if not wanted:
         return []
     found: list[tuple[SkillDescriptor, dict[str, str]]] = []
     spread: dict[str, int] = dict.fromkeys(wanted, 0)
     total = 0
-    for skill in catalog.values():  # type: ignore[union-attr]
+    for skill in catalog.values():
         if skill.disclosure == "manual":
             continue
         total += 1
@@ -50,7 +53,7 @@ def search(catalog: Iterable[str] | dict[str, SkillDescriptor], query: str, limi
         Match(
             skill,
             round(sum(rarity[word] * weights[field] for word, field in where.items()), 4),
-            tuple(f"{word} in {field}" for word, field in where.items()),
+            tuple(f"{typed[word]} in {field}" for word, field in where.items()),
         )
         for skill, where in found
     ]
@@ -83,14 +86,15 @@ def _begins_word(word: str, text: str) -> bool:
     return False
 
 
-def _words(query: str) -> list[str]:
-    words: dict[str, None] = {}
+def _words(query: str) -> dict[str, str]:
+    """What to look for, and the word of the query that it comes from."""
+    words: dict[str, str] = {}
     for word in _WORD.findall(query.lower()[:2000]):
         if _UNSPACED.search(word):
-            words.update(dict.fromkeys(word))
+            words.update(zip(word, word, strict=True))
         elif word not in _STOP:
-            words[_stem(word)] = None
-    return list(words)[:50]
+            words.setdefault(_stem(word), word)
+    return dict(list(words.items())[:50])
 
 
 def _stem(word: str) -> str:

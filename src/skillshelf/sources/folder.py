@@ -96,16 +96,17 @@ class FolderReader:
         digest = _digest(data) if self.fresh else b""
         notes = [note if note.path else replace(note, path=location) for note in self.notes] if self.notes else ()
         folders = _shared(tuple(self.folders))
-        found = Found.of(values, tuple(notes), digest) if values else Found(None, tuple(notes), digest)
-        return Skill(found, file, folders, hash(self.stamps), self.fresh), text
+        return Skill(Found(values, tuple(notes), digest), file, folders, hash(self.stamps), self.fresh), text
 
     def read_file(self, file: str) -> tuple[bytes, SkillText | None]:
         """The file's bytes and what they say; no text where they say nothing."""
         data = b""
         try:
             fd, info = open_plain(file, self.fd, self.device)
-            data = os.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
-            os.close(fd)
+            try:
+                data = os.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
+            finally:
+                os.close(fd)
             self.add_times(info)
             if info.st_nlink > 1:
                 self.note("info", "hard-link", "the file has other hard links: it can change from elsewhere", file)

@@ -17,7 +17,7 @@ class IgnoreFile:
         self._root = root
         self.rules = IgnoreRules.parse("")
         self.fault = ""
-        """Why the file could not be read; empty where it could, or is not there."""
+        """Why the file could not be read whole; empty where it could, or is not there."""
 
     def update(self, fd: int, known: int) -> int:
         """The file's stamp now. It is read where that is not the `known` one, or where no rules were read yet."""
@@ -34,7 +34,10 @@ class IgnoreFile:
         text, self.fault = "", ""
         if stamp != MISSING:
             try:
-                text = read_file(self._root, [IGNORE_FILE], 0, _MAX_BYTES).data.decode(errors="replace")
+                page = read_file(self._root, [IGNORE_FILE], 0, _MAX_BYTES)
+                text = page.data.decode(errors="replace")
+                if page.size > _MAX_BYTES:
+                    self.fault = f"it has {page.size} bytes; rules past the first {_MAX_BYTES} do not count"
             except (OSError, NotPlainFile) as error:
                 self.fault = (error.strerror or "unknown fault") if isinstance(error, OSError) else str(error)
         self.rules = IgnoreRules.parse(text)

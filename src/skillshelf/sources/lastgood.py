@@ -18,15 +18,14 @@ class LastGood:
 
     def settle(self, before: Skill | None, skill: Skill, text: SkillText | None) -> bool:
         """Make a broken reading stand on the good one before it. True where the skill now says something new."""
-        if before and before.found.name and is_broken(skill.found):
-            skill.found, skill.kept = _kept(before.found, skill.found), before.kept
-        elif text:
-            room = _MOST_CHARACTERS - self._held + len((before and before.kept) or "")
-            if len(text.text) <= room:
-                skill.kept = text.instructions
         if before:
             self.drop(before)
-        self._held += len(skill.kept or "")
+        if before and before.found.name and is_broken(skill.found):
+            skill.found, skill.kept = _kept(before.found, skill.found), before.kept
+            self._held += len(skill.kept or "")
+        elif text and self._held + len(text.text) <= _MOST_CHARACTERS:
+            skill.kept = text.instructions
+            self._held += len(skill.kept)
         return not before or _differs(before, skill)
 
     def drop(self, skill: Skill) -> None:
@@ -50,7 +49,7 @@ def _kept(good: Found, broken: Found) -> Found:
         notes[0].path if notes else "",
         fix="mend the file; it is read again by itself",
     )
-    return good.with_diagnostics((*notes, kept))
+    return good.kept_with((*notes, kept))
 
 
 def _differs(before: Skill, now: Skill) -> bool:

@@ -1,6 +1,7 @@
 """Skills in memory: for tests, demos and programs that make skills themselves."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
@@ -40,10 +41,11 @@ class MemorySource:
         return changes
 
     def _found(self, key: str) -> Found:
+        location = f"memory:{key}/SKILL.md"
         try:
             text = self._read(key)
         except Unreadable as fault:
-            return Found(None, (fault.diagnostic,))
+            return Found(None, (replace(fault.diagnostic, path=location),))
         optional = text.optional
         files = tuple(sorted(path for path in self._skills[key] if path != "SKILL.md"))
         descriptor = SkillDescriptor(
@@ -51,7 +53,7 @@ class MemorySource:
             text.description,
             references=files if optional.listed is None else optional.listed,
             source=self.name,
-            location=f"memory:{key}/SKILL.md",
+            location=location,
             size=len(text.instructions.encode()),
             license=optional.license,
             compatibility=optional.compatibility,
@@ -63,7 +65,7 @@ class MemorySource:
             argument_hint=optional.argument_hint,
             fields=optional.fields,
         )
-        return Found(descriptor, tuple(text.diagnostics))
+        return Found(descriptor, tuple(replace(note, path=location) for note in text.diagnostics))
 
     def _read(self, key: str) -> SkillText:
         return read(decode(self._skills[key].get("SKILL.md", b"")), key)

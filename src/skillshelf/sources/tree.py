@@ -282,8 +282,8 @@ class Tree:
         known = self.state.ignore_stamp
         self.state.ignore_stamp = self._ignore.update(root, known)
         if self._ignore.fault:
-            message = f"the ignore file cannot be read: {self._ignore.fault}"
-            self._note(IGNORE_FILE, "warning", "ignore-unreadable", message, "make it a plain text file")
+            message = f"the ignore file cannot be read whole: {self._ignore.fault}"
+            self._note(IGNORE_FILE, "warning", "ignore-unreadable", message, "make it a short, plain text file")
         return self.state.ignore_stamp != known
 
     # -- forgetting ---------------------------------------------------------------------------------------------------
