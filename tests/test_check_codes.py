@@ -11,7 +11,7 @@ from skillshelf.lint.codes import CODES
 PACKAGE = Path(skillshelf.__file__).parent
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Calls that make a diagnostic, with the place of the code among their arguments.
-MAKERS = {"Diagnostic": 1, "Unreadable": 0, "add": 1, "_note": 2, "note": 1, "_wrong": 1, "_fault": 1}
+MAKERS = {"Diagnostic": 1, "Unreadable": 0, "add": 1, "say": 2, "note": 1, "_wrong": 1, "_fault": 1}
 
 
 def test_every_code_is_explained() -> None:

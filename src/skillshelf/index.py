@@ -18,7 +18,7 @@ from typing import Any
 from skillshelf import places
 from skillshelf.descriptor import Diagnostic, FrozenMap, freeze, thaw
 from skillshelf.found import Found
-from skillshelf.sources.state import Folder, Skill, State
+from skillshelf.sources.state import Folder, Link, Skill, State
 
 VERSION = 1
 # Below this many folders a walk takes a few milliseconds, and a file to keep is not worth it.
@@ -118,7 +118,7 @@ def _plain(state: State) -> dict[str, Any]:
         "names": names.rows,
         "rests": rests.rows,
         "folders": [[key, 0 if folder.fresh else folder.stamp] for key, folder in state.folders.items()],
-        "links": list(state.links),
+        "links": [[key, link.brought] for key, link in state.links.items()],
         "notes": [[key, _note_rows(found.diagnostics)] for key, found in state.notes.items()],
         "ignore": state.ignore_stamp,
     }
@@ -166,7 +166,9 @@ def _state(plain: dict[str, Any], root: str, source: str) -> State:
         if key and parent in folders_known:
             folders_known[parent].children.add(child)
     known = {key: Found(None, _notes(notes)) for key, notes in plain["notes"]}
-    return State(skills, folders_known, dict.fromkeys(plain["links"]), known, plain["ignore"])
+    return State(
+        skills, folders_known, {key: Link(None, brought) for key, brought in plain["links"]}, known, plain["ignore"]
+    )
 
 
 def _rest(row: list[Any]) -> tuple[Any, ...]:

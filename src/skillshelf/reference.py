@@ -68,7 +68,7 @@ def read_file(root: str, parts: Sequence[str], offset: int, limit: int) -> Page:
     """
     folder = open_folder(root)
     try:
-        device = os.fstat(folder).st_dev
+        device, mount = os.fstat(folder).st_dev, _mount_id(folder)
         for part in parts[:-1]:
             inner = open_folder(part, folder)
             os.close(folder)
@@ -77,9 +77,23 @@ def read_file(root: str, parts: Sequence[str], offset: int, limit: int) -> Page:
     finally:
         os.close(folder)
     try:
+        if _mount_id(fd) != mount:
+            raise NotPlainFile("it lies on another mount")
         return _read_steady(fd, info, offset, limit)
     finally:
         os.close(fd)
+
+
+def _mount_id(fd: int) -> bytes:
+    """Tells a bind mount, which has the device number of its file system. Empty where the system does not say."""
+    try:
+        info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.read(info, 512).partition(b"mnt_id:")[2].split(b"\n", 1)[0]
+    finally:
+        os.close(info)
 
 
 def _read_steady(fd: int, before: os.stat_result, offset: int, limit: int) -> Page:

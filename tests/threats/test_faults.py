@@ -731,9 +731,6 @@ print(seen or "", sorted(shelf.catalog) == before, [note.code for note in shelf.
 """
 
 
-@pytest.mark.xfail(
-    strict=True, reason="sources/tree.py: an OSError in look() gets out and loses the changes made before it"
-)
 def test_running_out_of_descriptors_is_survived(workspace: Workspace) -> None:
     """K03, K13: with no descriptor to be had a reload raises nothing, and all is there again once there is one."""
     for number in range(5):

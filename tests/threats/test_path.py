@@ -335,7 +335,6 @@ def test_a_skill_file_that_becomes_no_plain_file_keeps_its_last_good_text(place:
 
 
 @pytest.mark.parametrize("place", [_fifo, _link_outside, _environ_link, _dangling], ids=lambda place: place.__name__)
-@pytest.mark.xfail(strict=True, reason="sources/tree.py: look() forgets the note that _ignore_changed made just before")
 def test_an_ignore_file_that_is_no_plain_file_is_reported(place: Place, workspace: Workspace) -> None:
     """P02, P10, P16: an ignore file that cannot be read is one diagnostic and ignores nothing."""
     place(workspace.root / ".skillshelfignore", workspace)
@@ -390,7 +389,6 @@ def test_a_link_whose_target_nobody_else_finds_brings_its_skill(workspace: Works
     assert_standard(workspace, shelf, [])
 
 
-@pytest.mark.xfail(strict=True, reason="sources/tree.py: _drop_link leaves the skill that only the link led to")
 def test_a_link_that_is_removed_takes_its_skill_with_it(workspace: Workspace) -> None:
     """P06: what only a link led to is gone at the next turn after the link is."""
     workspace.skill("node_modules/pkg/skills/shipped")
@@ -502,9 +500,6 @@ def test_a_listed_but_unsearchable_folder_hides_its_files(workspace: Workspace) 
 
 
 @pytest.mark.usefixtures("ordinary_user")
-@pytest.mark.xfail(
-    strict=True, reason="sources/tree.py: _visit_folder and _look_again forget without a note, and never look again"
-)
 @pytest.mark.parametrize("key", ["many/bad", "many"])
 def test_a_folder_that_loses_its_permission_is_reported_and_comes_back(key: str, workspace: Workspace) -> None:
     """P19: a folder that was readable is never silently gone, and is there again when it is readable again."""
@@ -551,7 +546,6 @@ def test_a_tree_400_folders_deep_is_cut_with_a_diagnostic(workspace: Workspace) 
     assert_neighbour(shelf)
 
 
-@pytest.mark.xfail(strict=True, reason="sources/tree.py and folder.py: too-deep names no remedy")
 def test_a_limit_that_was_hit_says_what_to_do(workspace: Workspace) -> None:
     """P20: the diagnostic of a limit has a remedy like every other."""
     workspace.skill("tower/" + "/".join("d" * 40))
@@ -598,7 +592,6 @@ def test_a_file_name_that_means_something_elsewhere_is_not_offered(name: bytes, 
 @pytest.mark.parametrize(
     "name", [*ODD_NAMES.values(), "a\u3164b".encode()], ids=[*ODD_NAMES.keys(), "U03-hangul-filler"]
 )
-@pytest.mark.xfail(strict=True, reason="sources/folder.py: enter() does not ask refusal() about a folder's name")
 def test_a_folder_name_that_means_something_elsewhere_offers_nothing(name: bytes, workspace: Workspace) -> None:
     """P21, P22, P25: a path is as untrusted in its folders as in its file."""
     folder = workspace.skill("bad", files={GUIDE: "Inside."})
@@ -754,7 +747,6 @@ def test_another_mount_is_not_entered(workspace: Workspace) -> None:
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="reference.py: a bind mount of the same file system has the same st_dev")
 def test_a_bind_mount_is_not_entered(workspace: Workspace) -> None:
     """P24: a folder of the same file system mounted inside the root is treated like any other mount."""
     assert CANARY not in "".join(_look_with_mounts(workspace, "bind"))
@@ -848,7 +840,6 @@ def test_swapping_a_skill_for_a_link_never_brings_an_outside_skill(
     assert_neighbour(shelf)
 
 
-@pytest.mark.xfail(strict=True, reason="sources/tree.py: _follow lets realpath's OSError out when the link is swapped")
 def test_swapping_a_folder_for_a_link_never_stops_a_reload(workspace: Workspace) -> None:
     """P06: in three seconds of sweeps while a link comes and goes, nothing is raised."""
     workspace.skill("many/victim")

@@ -49,9 +49,9 @@ class DirectorySource:
 
         known = index.load(self.root, self.name)
         if known:
-            self._tree.state = known
+            self._tree.ledger.state = known
         changes = self._tree.look(None)
-        state = self._tree.state
+        state = self._tree.ledger.state
         # Not for every edit: what the file does not know yet is read again at the next start, no more.
         if self._tree.reads > len(state.skills) // 100 or not known:
             note = index.save(self.root, state)
@@ -64,7 +64,7 @@ class DirectorySource:
         )
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
-        skill = self._tree.state.skills.get(key)
+        skill = self._tree.ledger.state.skills.get(key)
         file = skill.file if skill else "SKILL.md"
         kept = skill.kept if skill else None
         try:

@@ -16,6 +16,11 @@ from skillshelf.sources.state import MISSING, Skill
 
 SKILL_FILES = ("SKILL.md", "skill.md")
 MAX_DEPTH = 32
+TOO_DEEP = (
+    "too-deep",
+    f"folders nested deeper than {MAX_DEPTH} are not looked at",
+    "move what is wanted further up",
+)
 # A file changed twice within a clock tick keeps its stamp: what is this fresh is read again at the next sweep.
 FRESH_NS = 2_000_000_000
 _NAMED_FILE = re.compile(r"(?<![^\s`'\"()<>\[\]{}|*])[^\s`'\"()<>\[\]{}|*]+\.\w+")
@@ -68,6 +73,7 @@ class FolderReader:
         "folders",
         "fresh",
         "horizon",
+        "mounts",
         "notes",
         "others",
         "path",
@@ -76,8 +82,8 @@ class FolderReader:
         "stamps",
     )
 
-    def __init__(self, fd: int, path: str, source: str, device: int, now: int) -> None:
-        self.fd, self.path, self.source, self.device = fd, path, source, device
+    def __init__(self, fd: int, path: str, source: str, device: int, mounts: frozenset[str], now: int) -> None:
+        self.fd, self.path, self.source, self.device, self.mounts = fd, path, source, device, mounts
         self.horizon, self.fresh = now - FRESH_NS, False
         self.stamps: tuple[int, ...] = ()
         self.notes: list[Diagnostic] = []
@@ -93,7 +99,7 @@ class FolderReader:
         if len(entries.files) > 1:
             self.twins(entries.files)
         values = self.describe(text, len(data), location) if text else None
-        digest = _digest(data) if self.fresh else b""
+        digest = _digest(data) if self.fresh and data else b""
         notes = [note if note.path else replace(note, path=location) for note in self.notes] if self.notes else ()
         folders = _shared(tuple(self.folders))
         return Skill(Found(values, tuple(notes), digest), file, folders, hash(self.stamps), self.fresh), text
@@ -119,6 +125,7 @@ class FolderReader:
         except NotPlainFile as fault:
             reason, fix = fault.reason, "put a plain file there"
         except OSError as error:
+            self.fresh = True  # to be tried again: the fault may pass without a trace in the file's times
             reason, fix = error.strerror or "it cannot be opened", "check its permissions"
         self.note("error", "skill-file-unreadable", f"{file} is not read: {reason}", file, fix)
         with suppress(OSError):
@@ -162,37 +169,37 @@ class FolderReader:
                     "put a copy of the file there",
                 )
         for name in entries.folders:
-            if name[0] != "." and name not in SKIPPED_FOLDERS:
+            reason = None if name in SKIPPED_FOLDERS else verdict(name)
+            if reason == "":
                 offered = name in REFERENCE_FOLDERS and not below
-                self.enter(fd, below, name, depth, self.references if offered else target)
+                self.enter(fd, below + name, name, depth, self.references if offered else target)
+            elif reason:
+                self.note(
+                    "warning", "filename-refused", f"the folder is not offered: {reason}", below + name, "rename it"
+                )
 
-    def enter(self, fd: int, below: str, name: str, depth: int, target: list[str]) -> None:
+    def enter(self, fd: int, key: str, name: str, depth: int, target: list[str]) -> None:
         if depth >= MAX_DEPTH:
-            self.note("warning", "too-deep", f"folders nested deeper than {MAX_DEPTH} are not looked at", below + name)
+            code, message, fix = TOO_DEEP
+            self.note("warning", code, message, key, fix)
             return
         try:
             inner = open_folder(name, fd)
             try:
                 info = os.fstat(inner)
-                if info.st_dev == self.device:
+                if info.st_dev == self.device and not (self.mounts and f"{self.path}/{key}" in self.mounts):
                     self.add_times(info)
-                    self.folders.append(below + name)
-                    self.walk(inner, f"{below}{name}/", Entries(inner), depth + 1, target)
+                    self.folders.append(key)
+                    self.walk(inner, f"{key}/", Entries(inner), depth + 1, target)
                 else:
-                    self.note(
-                        "warning", "other-mount", "the folder lies on another mount and is not entered", below + name
-                    )
+                    message = "the folder lies on another mount and is not entered"
+                    self.note("warning", "other-mount", message, key, "put a copy of the files there")
             finally:
                 os.close(inner)
         except (OSError, NotPlainFile) as error:
+            self.fresh = True  # to be tried again: nothing else may tell that it can be opened
             reason = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else str(error)
-            self.note(
-                "warning",
-                "folder-unreadable",
-                f"the folder is left out: {reason}",
-                below + name,
-                "check its permissions",
-            )
+            self.note("warning", "folder-unreadable", f"the folder is left out: {reason}", key, "check its permissions")
 
     def twins(self, files: list[str]) -> None:
         for name in files:

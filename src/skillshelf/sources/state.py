@@ -34,13 +34,22 @@ class Folder:
 
 
 @dataclass(slots=True, repr=False, eq=False)
+class Link:
+    """A symlink on the way."""
+
+    target: tuple[int, int] | None = None
+    """Device and inode it led to; None before it was followed."""
+    brought: str = ""
+    """The key of the folder that was entered only because of it."""
+
+
+@dataclass(slots=True, repr=False, eq=False)
 class State:
     """All of it. Keys are paths below the root; the root itself is the empty key."""
 
     skills: dict[str, Skill] = field(default_factory=dict)
     folders: dict[str, Folder] = field(default_factory=dict)
-    links: dict[str, tuple[int, int] | None] = field(default_factory=dict)
-    """Device and inode that each symlink led to; None before it was followed."""
+    links: dict[str, Link] = field(default_factory=dict)
     notes: dict[str, Found] = field(default_factory=dict)
     """What is to be said of places that are no skills."""
     ignore_stamp: int = MISSING
