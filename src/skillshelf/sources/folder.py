@@ -16,11 +16,8 @@ from skillshelf.sources.state import MISSING, Skill
 
 SKILL_FILES = ("SKILL.md", "skill.md")
 MAX_DEPTH = 32
-TOO_DEEP = (
-    "too-deep",
-    f"folders nested deeper than {MAX_DEPTH} are not looked at",
-    "move what is wanted further up",
-)
+TOO_DEEP = f"folders nested deeper than {MAX_DEPTH} are not looked at"
+TOO_DEEP_FIX = "move what is wanted further up"
 # A file changed twice within a clock tick keeps its stamp: what is this fresh is read again at the next sweep.
 FRESH_NS = 2_000_000_000
 _NAMED_FILE = re.compile(r"(?<![^\s`'\"()<>\[\]{}|*])[^\s`'\"()<>\[\]{}|*]+\.\w+")
@@ -180,8 +177,7 @@ class FolderReader:
 
     def enter(self, fd: int, key: str, name: str, depth: int, target: list[str]) -> None:
         if depth >= MAX_DEPTH:
-            code, message, fix = TOO_DEEP
-            self.note("warning", code, message, key, fix)
+            self.note("warning", "too-deep", TOO_DEEP, key, TOO_DEEP_FIX)
             return
         try:
             inner = open_folder(name, fd)

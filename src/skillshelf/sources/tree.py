@@ -11,7 +11,17 @@ from contextlib import contextmanager
 
 from skillshelf.found import Found
 from skillshelf.reference import NotPlainFile, open_folder
-from skillshelf.sources.folder import FRESH_NS, MAX_DEPTH, SKILL_FILES, TOO_DEEP, Entries, FolderReader, stamp_of, times
+from skillshelf.sources.folder import (
+    FRESH_NS,
+    MAX_DEPTH,
+    SKILL_FILES,
+    TOO_DEEP,
+    TOO_DEEP_FIX,
+    Entries,
+    FolderReader,
+    stamp_of,
+    times,
+)
 from skillshelf.sources.ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources.ledger import EVERYWHERE, Ledger
 from skillshelf.sources.links import add_links, drop_links, follow_links
@@ -99,7 +109,7 @@ class Tree:
         if name in SKIPPED_FOLDERS or self._ignore.covers(child):
             return
         if depth >= MAX_DEPTH:
-            self.ledger.say(child, "warning", *TOO_DEEP)
+            self.ledger.say(child, "warning", "too-deep", TOO_DEEP, TOO_DEEP_FIX)
             return
         if len(self.ledger.state.folders) + len(self.ledger.state.skills) >= self.max_folders:
             message = f"only the first {self.max_folders} folders were looked at"
