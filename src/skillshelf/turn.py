@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 PAGE_BYTES = 512 * 1024
+# A folder of ten thousand files must not fill the conversation with their names.
+_NAMED = 200
 current_turn: "ContextVar[Turn | None]" = ContextVar("skillshelf_turn", default=None)
 
 
@@ -47,10 +49,10 @@ class Loaded:
             left = self.size - self.next_offset
             return f"{self.text}\n\n[{left} of {self.size} bytes are left: load again with offset={self.next_offset}]"
         if self.references:
-            names = "\n".join(f"- {path}" for path in self.references)
-            return (
-                f"{self.text.rstrip()}\n\nReferences of this skill (load_skill_instructions with `reference`):\n{names}"
-            )
+            names = "\n".join(f"- {path}" for path in self.references[:_NAMED])
+            more = len(self.references) - _NAMED
+            rest = f"\n… and {more} more, whose names the instructions give" if more > 0 else ""
+            return f"{self.text.rstrip()}\n\nReferences of this skill (load_skill_instructions with `reference`):\n{names}{rest}"
         return self.text
 
 

@@ -56,7 +56,7 @@ class DirectorySource:
         if self._tree.reads > len(state.skills) // 100 or not known:
             note = index.save(self.root, state)
             if note:
-                state.notes[".index"] = Found(None, (note,))
+                state.notes["/index"] = Found(None, (note,))
         return (
             {**state.notes, **{key: skill.found for key, skill in state.skills.items()}}
             if known

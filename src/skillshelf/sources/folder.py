@@ -265,7 +265,7 @@ class FolderReader:
         """A folder of ten thousand faulty names says so once."""
         left = len(self.notes) - _SHOWN_FAULTS
         del self.notes[_SHOWN_FAULTS:]
-        self.note("warning", "more-faults", f"{left} more faults in this folder are not listed", "")
+        self.note("warning", "more-faults", f"{left} more faults in this folder are not listed", "", "mend these first")
 
 
 @lru_cache(4096)

@@ -6,8 +6,8 @@ from skillshelf.skillmd import SkillText
 from skillshelf.sources.lastgood import LastGood
 from skillshelf.sources.state import Skill, State
 
-EVERYWHERE = "*"
-"""The key of what is to be said of the whole, not of a folder."""
+EVERYWHERE = "/"
+"""The key of what is to be said of the whole: no folder can have it."""
 
 
 class Ledger:
