@@ -52,7 +52,8 @@ class Loaded:
             names = "\n".join(f"- {path}" for path in self.references[:_NAMED])
             more = len(self.references) - _NAMED
             rest = f"\n… and {more} more, whose names the instructions give" if more > 0 else ""
-            return f"{self.text.rstrip()}\n\nReferences of this skill (load_skill_instructions with `reference`):\n{names}{rest}"
+            heading = "References of this skill (load_skill_instructions with `reference`):"
+            return f"{self.text.rstrip()}\n\n{heading}\n{names}{rest}"
         return self.text
 
 
