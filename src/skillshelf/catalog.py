@@ -15,6 +15,8 @@ from skillshelf.found import Found
 from skillshelf.names import closest, skeleton
 
 T = TypeVar("T")
+# What a NamedTuple's own constructor does after it has sorted its arguments: ten thousand are made at once.
+_new = tuple.__new__
 _SHARDS = 256
 
 
@@ -173,7 +175,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 settled[before.name] = tuple([one for one in others or () if one.place != place]) or None
             if now and now.name:
                 others = settled[now.name] if now.name in settled else self._names.get(now.name)
-                added = Candidate(place, now)
+                added = _new(Candidate, (place, now))
                 settled[now.name] = tuple(sorted((*others, added), key=_precedence)) if others else (added,)
         said = tuple(note for found in notes.values() for note in found or ())
         delta = self._delta(settled, said)

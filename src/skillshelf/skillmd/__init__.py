@@ -120,7 +120,8 @@ def _read_usual(text: str) -> SkillText | None:
     if not description or not rest or not (description.isascii() and description.isprintable()):
         return None
     description = description.strip()
-    return SkillText(match[1], description, rest, text, _skip_blank_lines(text, end + 5)) if description else None
+    body = end + 6 if text.startswith("\n#", end + 5) else _skip_blank_lines(text, end + 5)
+    return SkillText(match[1], description, rest, text, body) if description else None
 
 
 @lru_cache(1024)

@@ -130,9 +130,10 @@ class FolderReader:
         return data, None
 
     def add_times(self, info: os.stat_result) -> None:
-        self.stamps += times(info)
+        changed = info.st_ctime_ns
+        self.stamps += (info.st_ino, info.st_size, info.st_mtime_ns, changed)
         # Nobody can set this time back, as they can the other.
-        if info.st_ctime_ns > self.horizon:
+        if changed > self.horizon:
             self.fresh = True
 
     def note(self, severity: Severity, code: str, message: str, name: str, fix: str = "") -> None:

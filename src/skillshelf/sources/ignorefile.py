@@ -16,6 +16,8 @@ class IgnoreFile:
     def __init__(self, root: str) -> None:
         self._root = root
         self.rules = IgnoreRules.parse("")
+        self.active = False
+        """Whether there is any rule at all."""
         self.fault = ""
         """Why the file could not be read whole; empty where it could, or is not there."""
 
@@ -26,7 +28,7 @@ class IgnoreFile:
             stamp = hash((info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
         except OSError:
             stamp = MISSING
-        if stamp != known or (stamp != MISSING and not self.rules):
+        if stamp != known or (stamp != MISSING and not self.active):
             self._read(stamp)
         return stamp
 
@@ -41,6 +43,7 @@ class IgnoreFile:
             except (OSError, NotPlainFile) as error:
                 self.fault = (error.strerror or "unknown fault") if isinstance(error, OSError) else str(error)
         self.rules = IgnoreRules.parse(text)
+        self.active = bool(self.rules)
 
     def covers(self, key: str) -> bool:
-        return bool(self.rules) and self.rules.match(key, True) is not None
+        return self.active and self.rules.match(key, True) is not None

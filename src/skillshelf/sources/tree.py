@@ -88,7 +88,7 @@ class Tree:
     def _enter(self, fd: int, info: os.stat_result, key: str, depth: int, told: bool = False) -> None:
         """An open folder: a skill, or a folder that may hold some. `told`: a file in it is known to have changed."""
         entries = Entries(fd)
-        told = self.ledger.unnote(key) or told
+        told = (key in self.ledger.state.notes and self.ledger.unnote(key)) or told
         if file := entries.skill_file():
             self.reads += 1
             reader = FolderReader(fd, self.ledger.path(key), self.source, self._device, self._mounts, self._now)
@@ -106,7 +106,7 @@ class Tree:
 
     def _enter_child(self, fd: int, key: str, name: str, depth: int, children: set[str]) -> None:
         child = f"{key}/{name}" if key else name
-        if name in SKIPPED_FOLDERS or self._ignore.covers(child):
+        if name in SKIPPED_FOLDERS or (self._ignore.active and self._ignore.covers(child)):
             return
         if depth >= MAX_DEPTH:
             self.ledger.say(child, "warning", "too-deep", TOO_DEEP, TOO_DEEP_FIX)
@@ -120,7 +120,7 @@ class Tree:
             inner = open_folder(name, fd)
             try:
                 info = os.fstat(inner)
-                if self._is_elsewhere(info, child):
+                if (info.st_dev != self._device or self._mounts) and self._is_elsewhere(info, child):
                     return
                 children.add(name)
                 self._enter(inner, info, child, depth + 1)
