@@ -83,6 +83,8 @@ def test_version(run: Run) -> None:
         ("new", "a", "--in", "b", "--code", "c"),
         ("list", "-C", "nowhere"),
         ("listing", "--budget", "many"),
+        ("listing", "--format", "xml", "--json"),
+        ("check", "--format", "sarif", "--json"),
     ],
 )
 def test_wrong_use(run: Run, words: tuple[str, ...]) -> None:

@@ -148,6 +148,13 @@ def test_a_skill_that_the_model_does_not_see(run: Run, write: Write) -> None:
     assert "hidden from the model: its disclosure is manual" in reasons(run, "pdf")
 
 
+def test_a_skill_too_long_to_be_always_in_full(run: Run, write: Write) -> None:
+    """It asked for it, so the answer says why it is not."""
+    path = write("skills/pdf", body="many words here " * 4000)
+    path.write_text(path.read_text().replace("description", "disclosure: always\ndescription"))
+    assert "its instructions do not fit into the budget of 4,000 tokens" in reasons(run, "pdf")
+
+
 def test_a_skill_in_a_crowd(run: Run, write: Write) -> None:
     """The budget shortens descriptions, then leaves skills out."""
     for number in range(60):

@@ -1,18 +1,22 @@
 """find-skills: the tools a model calls."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from skillshelf import (
+    Activation,
     DirectorySource,
     MemorySource,
+    PackageSource,
     ReferenceNotAllowedError,
     ReferenceUnreadableError,
     Shelf,
     SkillDiscoverySkill,
     SkillNotFoundError,
+    SkillUnreadableError,
     Turn,
 )
 from skillshelf.turn import PAGE_BYTES
@@ -153,3 +157,53 @@ def test_hidden_characters_in_instructions_are_written_out() -> None:
     shelf = Shelf([MemorySource({"a": "---\nname: a\ndescription: b\n---\nDo\u200b it \U000e0041now.\n"})])
     loaded = Turn(shelf).load("a")
     assert (loaded.text, loaded.hidden) == ("Do<U+200B> it <U+E0041>now.\n", True)
+
+
+def test_all_names_of_a_skill_lead_to_one_load(shelf: Shelf) -> None:
+    """`pdf` and `pdf@memory` are one read and one activation, with its bytes."""
+    turn = Turn(shelf)
+    assert turn.load("pdf") is turn.load("pdf@memory")
+    assert (turn.hits, turn.activations) == (1, [Activation("pdf", "", "model", 21)])
+
+
+def test_sizes_are_bytes_of_what_was_read() -> None:
+    """Of the file as it is now, not of the card, and never characters."""
+    source = MemorySource({"a": text("a", "A.")})
+    turn = Turn(Shelf([source]))
+    source.put("a", "---\nname: a\ndescription: A.\n---\näöü\u200b\n")
+    assert turn.load("a").size == len("äöü\u200b\n".encode())
+    assert turn.activations == [Activation("a", "", "model", len("äöü<U+200B>\n".encode()))]
+
+
+def test_an_offset_into_instructions_is_refused(shelf: Shelf) -> None:
+    """They come whole; a model that pages on is told so."""
+    with pytest.raises(SkillUnreadableError, match="an offset goes with a reference only"):
+        Turn(shelf).load("pdf", offset=10)
+
+
+def test_a_written_file_is_read_again_and_nothing_else(tmp_path: Path, write: Write) -> None:
+    """Of its own skill all is read again; skills in other folders and in code stay in the turn's cache."""
+    path = write("a", body="One.\n")
+    write("ab", body="Other.\n")
+    turn = Turn(Shelf([DirectorySource(tmp_path), PackageSource("skillshelf.bundled")]))
+    names = list(turn.shelf.catalog)
+    before = {name: turn.load(name) for name in names}
+    path.write_text(path.read_text().replace("One.", "Two."))
+    turn.wrote(path)
+    assert turn.load("a").text == "Two.\n"
+    assert [name for name in names if turn.load(name) is not before[name]] == ["a"]
+
+
+def test_a_sandbox_that_closes_proc_can_load(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system does not let us ask for mounts, devices alone tell them apart."""
+    write("a", references__guide_md="Text.")
+    really_open = os.open
+
+    def closed(path: str, *args: int, **options: int) -> int:
+        if path.startswith("/proc/"):
+            raise PermissionError(13, "Permission denied", path)
+        return really_open(path, *args, **options)
+
+    shelf = Shelf([DirectorySource(tmp_path)])
+    monkeypatch.setattr(os, "open", closed)
+    assert Turn(shelf).load("a", "guide.md").text == "Text."

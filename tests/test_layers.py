@@ -9,7 +9,7 @@ import skillshelf
 
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
-    {"errors", "hiding", "characters", "names", "places"},
+    {"_version", "errors", "hiding", "characters", "names", "places"},
     {"descriptor", "tokens", "schema"},
     {"found", "catalog", "skillmd", "tools", "skill", "listing", "search"},
     {"reference", "sources", "index", "watch"},

@@ -71,6 +71,21 @@ def test_a_skill_can_ask_to_be_always_in_full() -> None:
     assert shelf.listing(budget=room).full == ("big",)
 
 
+def test_instructions_that_do_not_fit_although_they_should_always_be_there_are_reported() -> None:
+    """A skill that asks to be always in full, and is too long for it, is named in the account and in the note."""
+    shelf = shelf_of(big=skill("big", body="many words here " * 4000, extra="disclosure: always\n"))
+    listing = shelf.listing()
+    assert (listing.full, listing.shortened) == ((), (Shortened("big", "instructions"),))
+    assert "instructions are shortened here or left out" in listing.text
+    assert [note.message for note in listing.diagnostics] == ["not all skills are shown whole (instructions: 1)"]
+    assert shelf.listing("catalog").shortened == ()
+
+
+def test_instructions_of_the_cheapest_letters_fit_as_far_as_the_budget_goes() -> None:
+    """Sixteen lowercase letters are a token to the estimate: 56,000 of them fit into 4,000."""
+    assert shelf_of(plain=skill("plain", body="a" * 56_000)).listing().full == ("plain",)
+
+
 @pytest.mark.parametrize("budget", [10, 300, 600, 1200, 2500, 6000])
 def test_the_budget_holds_and_what_was_shortened_is_said(budget: int) -> None:
     """Descriptions are cut before skills are left out, every skill is shown or counted, and the section says so."""

@@ -7,13 +7,26 @@ import pytest
 
 from skillshelf import DirectorySource, Shelf
 from skillshelf.descriptor import thaw
-from skillshelf.skillmd import decode, read, render
+from skillshelf.skillmd import Unreadable, decode, read, render
 
 READING = Path(__file__).parent / "skills" / "reading"
 REFUSED = Path(__file__).parent / "skills" / "reading-refused"
 
 # case: description, codes of the diagnostics with their lines
 CASES: dict[str, tuple[str, list[tuple[str, int]]]] = {
+    "capital-keys": ("In capitals.", [("field-invalid", 2), ("field-invalid", 3)]),
+    "closed-with-dots": ("Dots.", [("frontmatter-unclosed", 1)]),
+    "colon-in-flow-list": ("Fine.", []),
+    "fenced-frontmatter": ("Fenced alone.", [("frontmatter-not-first", 1)]),
+    "heading-first": (
+        "Below a heading.",
+        [("description-missing", 1), ("frontmatter-missing", 1), ("name-missing", 1)],
+    ),
+    "json-emoji": ("🚀 Ship it", []),
+    "nbsp-after-colon": ("Behind a hard space.", [("yaml-repaired", 3)]),
+    "stray-space": ("Behind a space.", [("yaml-invalid", 3)]),
+    "two-quotations": ('"Foo" and "Bar"', [("yaml-repaired", 3)]),
+    "unclosed-before-prose": ("Never closed.", [("frontmatter-unclosed", 1)]),
     "anchors": ("Shared words.", []),
     "at-sign-in-list": ("Fine.", [("yaml-repaired", 8)]),
     "bad-escape": (r"Match \d+ digits", [("yaml-repaired", 3)]),
@@ -72,6 +85,8 @@ CASES: dict[str, tuple[str, list[tuple[str, int]]]] = {
 }
 NAMES = {"name-yes": "yes", "uppercase-name": "My Skill_v2"}
 INSTRUCTIONS = {
+    "heading-first": "# Title\n\n---\nname: heading-first\ndescription: Below a heading.\n---\n\nDo it.\n",
+    "unclosed-before-prose": "This is prose: do it.\n",
     "chinese": "步骤一。\n",
     "crlf": "Do it.\r\n",
     "folded-and-empty": "# Title\n\nFirst paragraph.\nIts second line.\n\nOther.\n",
@@ -217,3 +232,37 @@ def test_the_corpus_reads_as_before() -> None:
         if known["level"] >= 0:
             assert (skill.name, len(skill.description)) == (known["name"], known["description_chars"]), path
     assert len(unread) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "disclosure", "invocable", "codes"),
+    [
+        ("True", "manual", True, []),
+        ("YES", "manual", True, []),
+        ("on", "manual", True, []),
+        ("False", "auto", False, []),
+        ("no", "auto", False, []),
+        ("Off", "auto", False, []),
+        ("", "auto", True, []),
+        ("maybe", "auto", True, ["field-invalid", "field-invalid"]),
+        ("[true, false]", "auto", True, ["field-invalid", "field-invalid"]),
+    ],
+)
+def test_truth_values_in_any_spelling(written: str, disclosure: str, invocable: bool, codes: list[str]) -> None:
+    """YAML's words for true and false count in any case; anything else is reported and left out."""
+    skill = read(
+        f"---\nname: a\ndescription: b\ndisable-model-invocation: {written}\nuser-invocable: {written}\n---\nDo it.\n"
+    )
+    assert (skill.optional.disclosure, skill.optional.user_invocable) == (disclosure, invocable)
+    assert [note.code for note in skill.diagnostics] == codes
+
+
+def test_the_limits_hold_for_plain_files_too() -> None:
+    """A frontmatter that is too long, or has too many values, is no better for being plain."""
+    start = "---\nname: a\ndescription: b\n"
+    with pytest.raises(Unreadable, match="at most"):
+        read(f"{start}license: {'x' * 1_000_000}\n---\nDo it.\n")
+    many = "".join(f"k{number}: v\n" for number in range(5000))
+    skill = read(f"{start}{many}---\nDo it.\n")
+    assert "frontmatter-cut" in {note.code for note in skill.diagnostics}
+    assert len(skill.values) <= 256

@@ -1,6 +1,7 @@
 """Reload: what changed is read again, the rest is left alone, and what is broken keeps its last good version."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import pytest
 from skillshelf import Delta, DirectorySource, MissingExtraError, Shelf
 
 Write = Callable[..., Path]
+watching: list[bool] = []
+"""An audit hook cannot be taken back, only switched off."""
 
 
 def shelf_of(path: Path) -> Shelf:
@@ -192,6 +195,23 @@ def test_a_second_start_reads_nothing_that_did_not_change(tmp_path: Path, write:
     third = shelf_of(tmp_path)
     assert third.catalog["s7"].description == "Changed."
     assert set(first.catalog) ^ set(third.catalog) == {"new", "s8"}
+
+
+def test_a_second_start_opens_no_skill_that_did_not_change(tmp_path: Path, write: Write) -> None:
+    """Bytes swapped under an unchanged stamp would be seen by a reader; a warm start is none."""
+    for number in range(600):
+        write(f"skills/s{number}", "Before.")
+    time.sleep(2.1)  # what was just written is always read again
+    shelf_of(tmp_path)
+    opened: list[str] = []
+    sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" and watching else None)
+    watching.append(True)
+    try:
+        again = shelf_of(tmp_path)
+    finally:
+        watching.clear()
+    assert len(again.catalog) == 600
+    assert [path for path in opened if "SKILL.md" in path] == []
 
 
 def test_readers_always_see_a_whole_catalog(tmp_path: Path, write: Write) -> None:

@@ -45,3 +45,10 @@ def test_a_match_says_why(shelf: Shelf) -> None:
 def test_the_limit_holds(shelf: Shelf) -> None:
     """The best, and no more."""
     assert [match.descriptor.name for match in shelf.search("pdf", limit=1)] == ["pdf-forms"]
+
+
+def test_a_description_is_searched_as_far_as_it_is_shown() -> None:
+    """Tens of thousands of almost-matches cost no more than a long sentence."""
+    text = "xab" * 15_000
+    shelf = Shelf([MemorySource({"a": f"---\nname: a\ndescription: Early {text} late\n---\n"})])
+    assert [len(shelf.search(word)) for word in ("early", "late", "ab b ba bx")] == [1, 0, 0]

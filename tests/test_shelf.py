@@ -42,11 +42,31 @@ def test_skills_are_found_at_any_depth_and_in_dot_folders(tmp_path: Path, write:
     assert list(shelf_of(tmp_path).catalog) == ["a", "b", "c", "d", "e", "f"]
 
 
+def test_a_file_named_almost_skill_md_is_reported(tmp_path: Path) -> None:
+    """It makes no skill, and is not dropped without a word; renamed, it is one."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/Skill.md").write_text("---\nname: a\ndescription: x\n---\n")
+    shelf = shelf_of(tmp_path)
+    assert [(note.code, note.path) for note in shelf.catalog.diagnostics] == [
+        ("skill-file-case", str(tmp_path / "a/Skill.md"))
+    ]
+    (tmp_path / "a/Skill.md").rename(tmp_path / "a/SKILL.md")
+    assert shelf.reload().added == ("a",)
+    assert codes(shelf) == []
+
+
 def test_dependency_folders_are_skipped(tmp_path: Path, write: Write) -> None:
     """Version control, virtual environments, caches and node_modules are nobody's own skills."""
     for folder in (".git/hooks/a", "node_modules/p/b", ".venv/lib/c", "__pycache__/d", "kept"):
         write(folder)
     assert list(shelf_of(tmp_path).catalog) == ["kept"]
+
+
+def test_a_skill_may_be_named_like_a_skipped_folder(tmp_path: Path, write: Write) -> None:
+    """A folder called env is skipped unless it holds a SKILL.md itself."""
+    write("skills/env")
+    write("venv/lib/inner")
+    assert list(shelf_of(tmp_path).catalog) == ["env"]
 
 
 def test_the_ignore_file_is_honoured_and_read_again(tmp_path: Path, write: Write) -> None:

@@ -12,6 +12,7 @@
 Code skills are subclasses of BaseSkill with methods marked @tool; SkillDiscoverySkill gives the model its tools.
 """
 
+from skillshelf._version import __version__ as __version__
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Activation, Delta, Diagnostic, SkillDescriptor
 from skillshelf.discovery import SkillDiscoverySkill
@@ -63,4 +64,3 @@ __all__ = [
     "Turn",
     "tool",
 ]
-__version__ = "0.1.0"

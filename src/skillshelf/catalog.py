@@ -5,7 +5,7 @@ half-made catalog. So the tables are split into shards that snapshots share; a n
 changes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -74,7 +74,13 @@ class Candidate(NamedTuple):
         """What it answers to, where no other comes before it: shortest first, the last its own alone."""
         skill = self.descriptor
         folder = skill.location.rpartition("/")[0] or skill.location
-        return skill.name, skill.qualified, f"{skill.qualified}:{self.place.key}", f"{skill.name}@{folder}"
+        return (
+            skill.name,
+            skill.qualified,
+            f"{skill.qualified}:{self.place.key}",
+            f"{skill.name}@{folder}",
+            f"{skill.name}@{self.place.source}:{self.place.key}",
+        )
 
 
 class Catalog(Mapping[str, SkillDescriptor]):
@@ -90,6 +96,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         self._notes: Shards[tuple[Diagnostic, ...]] = notes or Shards()
         self.generation = generation
         """Counts the changes; equal generations of one shelf are the same catalog."""
+        self._owners: dict[str, dict[str, Candidate]] = {}
 
     def find(self, name: str) -> Candidate:
         """The skill and its place. Raises SkillNotFoundError with the closest names."""
@@ -102,12 +109,25 @@ class Catalog(Mapping[str, SkillDescriptor]):
         candidates = self._names.get(name)
         if candidates:
             return candidates[0]
-        bare = name.partition("@")[0]
-        return next((one for one in self._names.get(bare) or () if name in one.names()), None)
+        return self._answering(name.partition("@")[0]).get(name)
+
+    def _answering(self, bare: str) -> Mapping[str, Candidate]:
+        """The first to answer to each name that the skills of one bare name have, worked out once for all of them."""
+        owners = self._owners.get(bare)
+        candidates = self._names.get(bare)
+        if owners is None and candidates:
+            owners = {}
+            for one in candidates:
+                for name in one.names():
+                    owners.setdefault(name, one)
+            self._owners[bare] = owners
+        return owners or {}
 
     def reach(self, candidate: Candidate) -> str:
         """The shortest name that leads to this skill and no other."""
-        return next(name for name in candidate.names() if self._lookup(name) == candidate)
+        names, owners = candidate.names(), self._answering(candidate.found.name)
+        # A source may be called by the number of another: then not even the last name is its own.
+        return next((name for name in names if owners.get(name) == candidate), names[-1])
 
     def candidates(self, name: str) -> tuple[Candidate, ...]:
         """Every skill of that name, the one that is taken first."""
@@ -163,7 +183,8 @@ class Catalog(Mapping[str, SkillDescriptor]):
 
     def apply(self, changes: Iterable[tuple[Place, Found | None, Found | None]]) -> tuple["Catalog", Delta]:
         """The next snapshot, from what was and what is now at the places that changed."""
-        settled: dict[str, tuple[Candidate, ...] | None] = {}
+        gone: dict[str, set[Place]] = {}
+        added: dict[str, list[Candidate]] = {}
         notes: dict[Place, tuple[Diagnostic, ...] | None] = {}
         for place, before, now in changes:
             if now and now.diagnostics:
@@ -171,17 +192,24 @@ class Catalog(Mapping[str, SkillDescriptor]):
             elif before and before.diagnostics:
                 notes[place] = None
             if before and before.name:
-                others = settled[before.name] if before.name in settled else self._names.get(before.name)
-                settled[before.name] = tuple([one for one in others or () if one.place != place]) or None
+                gone.setdefault(before.name, set()).add(place)
             if now and now.name:
-                others = settled[now.name] if now.name in settled else self._names.get(now.name)
-                added = _new(Candidate, (place, now))
-                settled[now.name] = tuple(sorted((*others, added), key=_precedence)) if others else (added,)
+                added.setdefault(now.name, []).append(_new(Candidate, (place, now)))
+        settled = {name: self._settle(name, gone.get(name, ()), added.get(name, [])) for name in {**gone, **added}}
         said = tuple(note for found in notes.values() for note in found or ())
         delta = self._delta(settled, said)
         if not settled and not notes:
             return self, delta
         return Catalog(self._names.changed(settled), self._notes.changed(notes), self.generation + 1), delta
+
+    def _settle(self, name: str, gone: Collection[Place], added: list[Candidate]) -> tuple[Candidate, ...] | None:
+        """The skills of a name in order, sorted once however many came."""
+        before = self._names.get(name)
+        if before:
+            added = [one for one in before if one.place not in gone] + added
+        if len(added) > 1:
+            added.sort(key=_precedence)
+        return tuple(added) or None
 
     def _delta(self, settled: Mapping[str, tuple[Candidate, ...] | None], said: tuple[Diagnostic, ...]) -> Delta:
         added, changed, removed = [], [], []

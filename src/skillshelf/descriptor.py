@@ -1,6 +1,6 @@
 """The values that pass between the parts: a skill's card, a diagnostic, a reload's changes, an activation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,6 +30,16 @@ class FrozenMap(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    # What Mapping has of these three looks each key up, which takes the square of their number.
+    def items(self) -> ItemsView[str, Any]:
+        return dict(self._items).items()
+
+    def values(self) -> ValuesView[Any]:
+        return dict(self._items).values()
+
+    def __eq__(self, other: object) -> bool:
+        return dict(self._items) == dict(other.items()) if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items))
@@ -154,3 +164,4 @@ class Activation:
     """Empty for the instructions."""
     by: Literal["model", "user"]
     size: int
+    """Bytes of the text that entered; 0 for a binary file."""

@@ -53,7 +53,7 @@ class SkillDiscoverySkill(BaseSkill):
         return {"skills": [_card(match.descriptor) for match in self.shelf.search(query)]}
 
     @tool
-    def load_skill_instructions(self, skill_name: str, reference: str = "", offset: int = 0) -> str:
+    def load_skill_instructions(self, skill_name: str, reference: str | None = "", offset: int = 0) -> str:
         """Load a skill's instructions, or one of its references.
 
         Args:
@@ -65,7 +65,7 @@ class SkillDiscoverySkill(BaseSkill):
         skill = turn.shelf.catalog.get(skill_name)
         if skill is not None and skill.disclosure == "manual":
             raise SkillNotFoundError(skill_name)
-        return str(turn.load(skill_name, reference, offset=offset))
+        return str(turn.load(skill_name, reference or "", offset=offset))
 
     def _turn(self) -> Turn:
         turn = current_turn.get()

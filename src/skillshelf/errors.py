@@ -2,7 +2,7 @@
 
     SkillError
     ├── InvalidSkillError            a skill that breaks the rules (also a ValueError)
-    ├── SkillNotFoundError           no skill of that name; carries the closest names (also a LookupError)
+    ├── SkillNotFoundError           no skill of that name; carries the closest names (also a KeyError)
     ├── SkillUnreadableError         the skill is known, but its file cannot be read as one right now
     ├── ReferenceNotAllowedError     not on the skill's list, or not a plain file inside the skill's folder
     │   └── AmbiguousReferenceError  a bare file name that several listed references share
@@ -41,7 +41,9 @@ class InvalidSkillError(SkillError, ValueError):
     """A skill that breaks the rules."""
 
 
-class SkillNotFoundError(SkillError, LookupError):
+class SkillNotFoundError(SkillError, KeyError):
+    __str__ = Exception.__str__  # a KeyError's own puts the sentence in quotes
+
     def __init__(self, name: str, closest: Sequence[str] = ()) -> None:
         self.name, self.closest = name, tuple(closest)
         hint = f" Did you mean {_some(self.closest)}?" if closest else " list_skills() names them all."

@@ -32,9 +32,10 @@ class Found:
 
     @property
     def descriptor(self) -> SkillDescriptor | None:
-        if type(self._skill) is tuple:
-            self._skill = descriptor_of(*self._skill)
-        return self._skill  # type: ignore[return-value]
+        skill = self._skill  # read once: another thread may put the descriptor there meanwhile
+        if type(skill) is tuple:
+            skill = self._skill = descriptor_of(*skill)
+        return skill  # type: ignore[return-value]
 
     def kept_with(self, diagnostics: tuple[Diagnostic, ...]) -> "Found":
         found = Found(self.descriptor, diagnostics, self.digest)

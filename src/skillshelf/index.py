@@ -16,6 +16,7 @@ from dataclasses import astuple
 from typing import Any
 
 from skillshelf import places
+from skillshelf._version import __version__
 from skillshelf.descriptor import Diagnostic, FrozenMap, freeze, thaw
 from skillshelf.found import Found
 from skillshelf.sources.state import Folder, Link, Skill, State
@@ -25,8 +26,8 @@ VERSION = 1
 LEAST_FOLDERS = 500
 
 
-def load(root: str, source: str) -> State | None:
-    """What was known of this root, or None."""
+def load(root: str, source: str, limit: int) -> State | None:
+    """What was known of this root, looked at with this limit and by this version of the library, or None."""
     path = _path(root)
     if path is None:
         return None
@@ -40,7 +41,8 @@ def load(root: str, source: str) -> State | None:
         if int(version) > VERSION:
             return None
         if int(version) == VERSION and int(checksum) == zlib.crc32(payload):
-            return _state(json.loads(payload), root, source)
+            plain = json.loads(payload)
+            return _state(plain, root, source) if plain["made_by"] == [__version__, limit] else None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         pass
     # Set aside, not lost: somebody may want to know what happened to it.
@@ -49,12 +51,12 @@ def load(root: str, source: str) -> State | None:
     return None
 
 
-def save(root: str, state: State) -> Diagnostic | None:
+def save(root: str, state: State, limit: int) -> Diagnostic | None:
     """Keep what is known; a note where that was not possible."""
     path = _path(root)
     if path is None or len(state.folders) + len(state.skills) < LEAST_FOLDERS or _is_newer(path):
         return None
-    payload = json.dumps(_plain(state), separators=(",", ":")).encode()
+    payload = json.dumps({"made_by": [__version__, limit], **_plain(state)}, separators=(",", ":")).encode()
     scratch = f"{path}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
         _make_folders(os.path.dirname(path))
@@ -118,7 +120,7 @@ def _plain(state: State) -> dict[str, Any]:
         "names": names.rows,
         "rests": rests.rows,
         "folders": [[key, 0 if folder.fresh else folder.stamp] for key, folder in state.folders.items()],
-        "links": [[key, link.brought] for key, link in state.links.items()],
+        "links": [[key, link.target, link.key, link.brought] for key, link in state.links.items()],
         "notes": [[key, _note_rows(found.diagnostics)] for key, found in state.notes.items()],
         "ignore": state.ignore_stamp,
     }
@@ -159,16 +161,20 @@ def _state(plain: dict[str, Any], root: str, source: str) -> State:
             name, description, references, size, rest = card
             location = f"{root}/{key}/{file}" if key else f"{root}/{file}"
             values = (name, description, "standard", (), names[references], source, location, size, *rests[rest])
-        skills[key] = Skill(Found(values, _notes(notes) if notes else ()), file, names[folders], stamp, False)
-    folders_known = {key: Folder(stamp, False, set()) for key, stamp in plain["folders"]}
+        skills[key] = Skill(
+            Found(values, _notes(notes) if notes else ()), file, names[folders], stamp, False, cached=True
+        )
+    folders_known = {key: Folder(stamp, False) for key, stamp in plain["folders"]}
     for key in (*skills, *folders_known):
         parent, _, child = key.rpartition("/")
         if key and parent in folders_known:
             folders_known[parent].children.add(child)
+    links = {key: Link(target and tuple(target), to, brought) for key, target, to, brought in plain["links"]}
+    for link in links:
+        parent, _, name = link.rpartition("/")
+        folders_known[parent].links.add(name)
     known = {key: Found(None, _notes(notes)) for key, notes in plain["notes"]}
-    return State(
-        skills, folders_known, {key: Link(None, brought) for key, brought in plain["links"]}, known, plain["ignore"]
-    )
+    return State(skills, folders_known, links, known, plain["ignore"])
 
 
 def _rest(row: list[Any]) -> tuple[Any, ...]:

@@ -88,7 +88,7 @@ def _mount_id(fd: int) -> bytes:
     """Tells a bind mount, which has the device number of its file system. Empty where the system does not say."""
     try:
         info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # no /proc, or a sandbox that closes it
         return b""
     try:
         return os.read(info, 512).partition(b"mnt_id:")[2].split(b"\n", 1)[0]

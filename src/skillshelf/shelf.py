@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from skillshelf.search import Match
     from skillshelf.watch import Watch
 
-Disclosed = Literal["auto", "catalog", "full"]
 _SHELVES: "weakref.WeakSet[Shelf]" = weakref.WeakSet()
 
 
@@ -54,9 +53,13 @@ class Shelf:
         project = DirectorySource(root, "project")
         sources: list[Source] = [ObjectSource(skills)] if skills else []
         sources.append(project)
+        roots: set[str] = set()
         for folder in places.user_skill_folders():
-            if os.path.isdir(folder) and not (os.path.realpath(folder) + "/").startswith(project.root + "/"):
-                sources.append(DirectorySource(folder, "user"))
+            root = os.path.realpath(folder)
+            # One of them is often a link to another, or lies in the project: each skill comes once.
+            if os.path.isdir(root) and root not in roots and not (root + "/").startswith(project.root + "/"):
+                roots.add(root)
+                sources.append(DirectorySource(root, "user"))
         sources.append(PackageSource("skillshelf.bundled", name="bundled"))
         return cls(sources, counter=counter)
 
@@ -72,13 +75,14 @@ class Shelf:
         paths = None if changed is None else [os.path.abspath(path) for path in changed]
         with self._lock:
             changes = []
-            for rank, (source, known) in enumerate(zip(self.sources, self._known, strict=True)):
-                for key, now in source.refresh(paths).items():
-                    changes.append((Place(rank, key.count("/"), key), known.pop(key, None), now))
-                    if now:
-                        known[key] = now
-            catalog, delta = self._catalog.apply(changes)
-            self._catalog = catalog
+            try:
+                for rank, (source, known) in enumerate(zip(self.sources, self._known, strict=True)):
+                    for key, now in source.refresh(paths).items():
+                        changes.append((Place(rank, key.count("/"), key), known.pop(key, None), now))
+                        if now:
+                            known[key] = now
+            finally:  # a source that raises: the ones before it will not tell their changes again
+                self._catalog, delta = self._catalog.apply(changes)
             return delta
 
     def listing(

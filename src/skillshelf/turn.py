@@ -1,14 +1,21 @@
 """A turn: one user message to its final answer. It owns the cache of what was loaded, and records what came in."""
 
 import os
+import sys
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from skillshelf.catalog import Place
 from skillshelf.characters import show_hidden
 from skillshelf.descriptor import Activation, Delta, SkillDescriptor
-from skillshelf.errors import AmbiguousReferenceError, ReferenceNotAllowedError, ReferenceUnreadableError
+from skillshelf.errors import (
+    AmbiguousReferenceError,
+    ReferenceNotAllowedError,
+    ReferenceUnreadableError,
+    SkillUnreadableError,
+)
 from skillshelf.reference import Page
 
 if TYPE_CHECKING:
@@ -30,7 +37,7 @@ class Loaded:
     text: str
     """Unaltered; empty for a binary file. Hidden characters in instructions are written out as `<U+200B>`."""
     size: int
-    """Bytes of the whole file, or of the instructions."""
+    """Bytes of the whole file, or of the instructions as they were read."""
     offset: int = 0
     next_offset: int | None = None
     """Where the next page begins; None at the end."""
@@ -65,7 +72,9 @@ class Turn:
         self.hits = 0
         """Loads that were answered without reading a file."""
         self.activations: list[Activation] = []
-        self._cache: dict[tuple[str, str, int], Loaded] = {}
+        self._asked: dict[tuple[str, str, int], Loaded] = {}
+        """By the words of the request: the short way to what is in `_read`."""
+        self._read: dict[tuple[Place, str, str, int], tuple[SkillDescriptor, Loaded]] = {}
         self._token: Token[Turn | None] | None = None
 
     def __enter__(self) -> "Turn":
@@ -83,36 +92,41 @@ class Turn:
     ) -> Loaded:
         """A skill's instructions, or a page of one of its references. The same load again reads no file."""
         asked = (name, reference, offset)
-        hit = self._cache.get(asked)
+        hit = self._asked.get(asked)
         if hit is not None:
             self.hits += 1
             return hit
         candidate = self.shelf.catalog.find(name)
         place, descriptor = candidate.place, candidate.descriptor
         path = resolve(descriptor, reference) if reference else ""
-        canonical = (name, path, offset)
-        loaded = self._cache.get(canonical)
-        if loaded:
+        # With the name: a reload may have put another skill at the place.
+        canonical = (place, descriptor.name, path, offset)
+        if canonical in self._read:
             self.hits += 1
         else:
-            source = self.shelf.sources[place.source]
-            if offset < 0:
-                raise _wrong_offset(descriptor, path, offset)
-            if path:
-                loaded = _page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
-            else:
-                loaded = _instructions(descriptor, source.instructions(place.key, descriptor))
-            self.activations.append(Activation(descriptor.name, path, by, len(loaded.text)))
-        self._cache[asked] = self._cache[canonical] = loaded
-        return loaded
+            loaded = self._bring(place, descriptor, path, offset)
+            self.activations.append(Activation(descriptor.name, path, by, _bytes(loaded.text)))
+            self._read[canonical] = descriptor, loaded
+        self._asked[asked] = self._read[canonical][1]
+        return self._asked[asked]
+
+    def _bring(self, place: Place, descriptor: SkillDescriptor, path: str, offset: int) -> Loaded:
+        source = self.shelf.sources[place.source]
+        if not path:
+            if offset:
+                raise SkillUnreadableError(descriptor.name, "they come whole; an offset goes with a reference only")
+            return _instructions(descriptor, source.instructions(place.key, descriptor))
+        if offset < 0:
+            raise _wrong_offset(descriptor, path, offset)
+        return _page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
 
     def wrote(self, path: str | os.PathLike[str]) -> Delta:
         """The agent itself wrote this file: what was loaded of its skill is read again, and the shelf reloads."""
         written = os.path.realpath(path)
-        for key in list(self._cache):
-            descriptor = self.shelf.catalog.get(key[0])
-            if descriptor is None or written.startswith(os.path.dirname(descriptor.location) + "/"):
-                del self._cache[key]
+        for key, (descriptor, _) in list(self._read.items()):
+            if written.startswith(_folder(descriptor)):
+                del self._read[key]
+        self._asked.clear()
         return self.shelf.reload(changed=[path])
 
 
@@ -133,9 +147,20 @@ def resolve(descriptor: SkillDescriptor, reference: str) -> str:
     raise ReferenceNotAllowedError(descriptor.name, reference, listed)
 
 
+def _folder(descriptor: SkillDescriptor) -> str:
+    """The folder of a skill, with a slash at its end; no path begins with that of a skill which has none."""
+    module = sys.modules.get(descriptor.location.partition(":")[0])
+    file = getattr(module, "__file__", None) or descriptor.location  # a module typed in has no file
+    return os.path.dirname(os.path.realpath(file)) + "/" if os.path.isabs(file) else "\0"
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
 def _instructions(descriptor: SkillDescriptor, text: str) -> Loaded:
     shown = show_hidden(text)
-    return Loaded(descriptor.name, "", shown, descriptor.size, references=descriptor.references, hidden=shown != text)
+    return Loaded(descriptor.name, "", shown, _bytes(text), references=descriptor.references, hidden=shown != text)
 
 
 def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:

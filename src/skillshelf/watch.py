@@ -27,8 +27,9 @@ class Watch:
             raise MissingExtraError("shelf.watch()", "watch") from None
         self._shelf, self._on_change = shelf, on_change
         self._stop = threading.Event()
-        self.failure: OSError | RuntimeError | None = None
-        """Why watching stopped by itself (no inotify watches left, say); the sweep of each turn goes on."""
+        self.failure: Exception | None = None
+        """What went wrong last. After an exception in a reload or in `on_change`, watching goes on; where the system
+        cannot watch (no inotify watches left, say), it has stopped. The sweep of each turn goes on in any case."""
         self._watch = watchfiles.watch
         self._thread = threading.Thread(target=self._run, name="skillshelf-watch", daemon=True)
         self._thread.start()
@@ -40,9 +41,15 @@ class Watch:
             if isinstance(source, DirectorySource) and os.path.isdir(source.root)
         ]
         for paths in self._changes(roots) if roots else ():
-            delta = self._shelf.reload(None if len(paths) > _MANY else paths)
-            if delta and self._on_change:
-                self._on_change(delta)
+            try:
+                self._reload(paths)
+            except Exception as error:  # nobody is above a thread to catch it
+                self.failure = error
+
+    def _reload(self, paths: list[str]) -> None:
+        delta = self._shelf.reload(None if len(paths) > _MANY else paths)
+        if delta and self._on_change:
+            self._on_change(delta)
 
     def _changes(self, roots: list[str]) -> Iterator[list[str]]:
         try:
@@ -57,8 +64,10 @@ class Watch:
             self.failure = error
 
     def close(self) -> None:
+        """Stop, and wait until it has; from inside `on_change`, where waiting would never end, only stop."""
         self._stop.set()
-        self._thread.join()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
     def __enter__(self) -> "Watch":
         return self

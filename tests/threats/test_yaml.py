@@ -34,7 +34,7 @@ def _merges() -> str:
 
 
 ALIASES = ["yaml-repaired"] * 9
-MERGES = ["yaml-merge-key", "yaml-repaired"] * 8
+MERGES = ["yaml-repaired"] * 8
 
 # Scenario: the block, then what is made of it: name, description, codes of the diagnostics.
 BLOCKS: dict[str, tuple[str, str, str, list[str]]] = {

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from skillshelf.cli.diagnostics import as_json, counted, print_diagnostic
-from skillshelf.cli.output import Output, plural
+from skillshelf.cli.output import Output, complain, plural
 from skillshelf.descriptor import Diagnostic
 
 EXAMPLES = """
@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     from skillshelf.lint import look
 
+    if args.json and args.format not in ("text", "json"):
+        complain(f"skillshelf check: --json and --format {args.format} exclude each other; give one of them")
+        return 2
     checked = [look(path) for path in args.paths or [args.workspace]]
     # Paths that overlap say the same twice.
     notes = list(dict.fromkeys(note for one in checked for note in one.diagnostics if note.code not in args.ignore))

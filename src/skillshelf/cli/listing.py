@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
+    if args.json and args.format != "text":
+        complain(f"skillshelf listing: --json and --format {args.format} exclude each other; give one of them")
+        return 2
     shelf = open_shelf(args)
     if args.format == "xml":
         out.text(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))
@@ -50,6 +53,7 @@ def _account(listing: Listing) -> str:
     words = {
         "description": "with a shortened description",
         "references": "without all references",
+        "instructions": "without the instructions it asks to show",
         "omitted": "left out",
     }
     said = [f"{plural(len(names), 'skill')} {words[what]}" for what, names in kinds.items()]

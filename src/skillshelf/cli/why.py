@@ -87,6 +87,8 @@ def _in_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
         )
     if "references" in what:
         yield "its references are not all named there; loading the skill names them"
+    if "instructions" in what:
+        yield f"its disclosure is always, but its instructions do not fit into {budget}"
 
 
 def _elsewhere(shelf: Shelf, name: str) -> tuple[list[Finding], list[str]]:

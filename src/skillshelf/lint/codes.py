@@ -87,6 +87,7 @@ FINDING = {
     "root-unreadable": "the folder of a source cannot be opened",
     "shadowed": "another skill of the same name comes first",
     "skill-file-missing": "the folder has no SKILL.md",
+    "skill-file-case": "a file is named like SKILL.md but for its case, and makes no skill",
     "skill-file-twin": "the folder has a SKILL.md and a file whose name differs only in case",
     "skill-file-unreadable": "the SKILL.md is a link, a folder or a special file, or cannot be opened",
     "too-deep": "folders are nested too deep to be looked at",

@@ -20,6 +20,10 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FILE = re.compile(r"[^${}<>]*[^/${}<>]\.\w{1,10}")
 
 
+# A Markdown parser takes a time that grows with the square of the brackets that open nothing.
+_MOST_BRACKETS = 20_000
+
+
 def check_markdown(path: str, data: bytes, existing: Collection[str]) -> Iterator[Diagnostic]:
     """`existing` are the files of the skill's folder: links that leave it cannot be judged and pass."""
     try:
@@ -32,6 +36,10 @@ def check_markdown(path: str, data: bytes, existing: Collection[str]) -> Iterato
         yield _fault(path, line, "it holds a NUL character", "save it as plain text", "error")
         return
     if not _WORTH_PARSING.search(text):
+        return
+    if text.count("[") > _MOST_BRACKETS:
+        message = f"it has more than {_MOST_BRACKETS} opening brackets, too many to follow its links"
+        yield _fault(path, 1, message, "split it into several files")
         return
     from markdown_it import MarkdownIt  # 30 ms that only a check pays
 

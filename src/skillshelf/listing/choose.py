@@ -15,8 +15,8 @@ MAX_DESCRIPTION = 1024
 MAX_REFERENCES = 50
 # Lengths a description is cut to, one after the other, until the section fits.
 _STEPS = (400, 200, 120, 60, 30)
-# No text has fewer tokens than a twelfth of its bytes: what is larger is not even read.
-_LEAST_BYTES_PER_TOKEN = 12
+# By the estimate the cheapest byte costs a sixteenth of a token: what cannot fit at that price is not even read.
+_MOST_BYTES_PER_TOKEN = 16
 
 _HEADING = "# Available Skills\n\n"
 _HOW = (
@@ -26,7 +26,8 @@ _HOW = (
 )
 _FULL = "Each skill holds instructions for one kind of task. When a task fits a skill, follow its instructions.\n\n"
 
-What = Literal["description", "references", "omitted"]
+What = Literal["description", "references", "instructions", "omitted"]
+"""`instructions`: those of a skill that asks to be always in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def _fit(
         entries, costs = _take_within(some, room, counter)
         # Each cost is rounded, which over hundreds of them adds up: the whole is counted too.
         if len(entries) == len(skills) and (left := budget - counter(_wrap(entries, 0, loadable=True))) >= 0:
-            return _listing(skills, _add_bodies(skills, entries, costs, left, counter, read), counter)
+            return _listing(skills, _add_bodies(skills, entries, costs, left, counter, read), counter, fitted=True)
     return _names_that_fit(skills, budget, counter)
 
 
@@ -122,7 +123,7 @@ def _add_bodies(
     order = sorted(range(len(skills)), key=lambda at: (skills[at].disclosure != "always", skills[at].size, at))
     for at in order:
         skill = skills[at]
-        if skill.size <= room * _LEAST_BYTES_PER_TOKEN:
+        if skill.size <= room * _MOST_BYTES_PER_TOKEN:
             whole = _with_body(entries[at], skill, read)
             cost = counter(whole.render()) - costs[at] + 1
             if cost <= room:
@@ -154,7 +155,7 @@ def _names_that_fit(skills: Sequence[SkillDescriptor], budget: int, counter: Cou
             high = middle - 1
     if low < 0:
         return Listing("", 0, tuple(Shortened(skill.name, "omitted") for skill in skills))
-    return _listing(skills, entries[:low], counter)
+    return _listing(skills, entries[:low], counter, fitted=True)
 
 
 def _entry(skill: SkillDescriptor, length: int = MAX_DESCRIPTION, references: int = MAX_REFERENCES) -> Entry:
@@ -172,7 +173,10 @@ def _with_body(entry: Entry, skill: SkillDescriptor, read: Callable[[SkillDescri
         return entry  # it stays in the section, to be loaded when it is mended
 
 
-def _listing(skills: Sequence[SkillDescriptor], entries: Sequence[Entry], counter: Counter) -> Listing:
+def _listing(
+    skills: Sequence[SkillDescriptor], entries: Sequence[Entry], counter: Counter, fitted: bool = False
+) -> Listing:
+    """`fitted`: to a budget, where an `always` skill should have its instructions."""
     shown = {entry.name: entry for entry in entries}
     shortened: list[Shortened] = []
     for skill in skills:
@@ -184,6 +188,8 @@ def _listing(skills: Sequence[SkillDescriptor], entries: Sequence[Entry], counte
             shortened.append(Shortened(skill.name, "description"))
         if entry.more:
             shortened.append(Shortened(skill.name, "references"))
+        if fitted and skill.disclosure == "always" and entry.instructions is None:
+            shortened.append(Shortened(skill.name, "instructions"))
     loadable = any(entry.instructions is None or entry.references or entry.more for entry in entries) or len(
         entries
     ) < len(skills)
@@ -195,7 +201,10 @@ def _listing(skills: Sequence[SkillDescriptor], entries: Sequence[Entry], counte
 def _wrap(entries: Sequence[Entry], omitted: int, loadable: bool, cut: bool = True) -> str:
     notes = []
     if cut:
-        notes.append("Some descriptions or reference names are shortened here; loading a skill shows them whole.")
+        notes.append(
+            "Some descriptions, reference names or instructions are shortened here or left out; "
+            "loading a skill shows them whole."
+        )
     if omitted:
         notes.append(f"{omitted} more skills are not named here: search_skills finds them.")
     note = "\n" + " ".join(notes) + "\n" if notes else ""

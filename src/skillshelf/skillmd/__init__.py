@@ -16,6 +16,7 @@ __all__ = ["FORMAT_KEYS", "MAX_DESCRIPTION", "MAX_FILE", "SkillText", "Unreadabl
 
 MAX_FILE = 1024 * 1024
 _LINK_TEXT = re.compile(r"(?=[^./]*[./])[^\s:*?\"<>|]++\s*")
+_LONG_REST = 4096
 _USUAL = re.compile(r"---\nname: ([a-z0-9][a-z0-9-]{0,63})\ndescription: ([^\n]{1,1024})\n")
 _CUT_BY_COMMENT = re.compile(r"^(name|description)[ \t]*+:[ \t]*+(?![\"'|>])([^\n]*?)(?<![^ \t])#[ \t]*([^\n]*)$", re.M)
 
@@ -113,7 +114,8 @@ def _read_usual(text: str) -> SkillText | None:
         return None
     after = match.end() - 1
     end = text.find("\n---\n", after)
-    if end < 0 or text.find("\n---", after) != end:
+    # A long rest is not worth keeping below, and its limits are the business of the other way.
+    if end < 0 or end - after > _LONG_REST or text.find("\n---", after) != end:
         return None
     description = scan_scalar(match[2].strip(" "))
     rest = _scan_rest(text[after + 1 : end + 1])
@@ -144,6 +146,7 @@ def _read_unusual(text: str, folder: str) -> SkillText:
     if values is None:
         values = _parse(layout.block, layout.line, notes)
         _restore_comments(layout.block, values, notes, line)
+    _lower_keys(values, notes, line)
     # Two rules around prose are no frontmatter: what stands between them belongs to the instructions.
     start = layout.body if values or not layout.block.strip() else 0
     name = read_name(values.get("name", ""), folder.rpartition("/")[2], notes, line)
@@ -192,6 +195,14 @@ def _line_finder(layout: Layout) -> LineOf:
         return lines.get(key, max(1, layout.line - 1))
 
     return line_of
+
+
+def _lower_keys(values: dict[str, Any], notes: Notes, line: LineOf) -> None:
+    """`Description:` is meant as `description:`."""
+    for key in [key for key in values if key.lower() in FORMAT_KEYS and key.lower() not in values]:
+        values[key.lower()] = values.pop(key)
+        message = f"{key!r} is read as {key.lower()!r}: the fields are written in lower case"
+        notes.add("warning", "field-invalid", message, line(key), f"write `{key.lower()}:`")
 
 
 def _restore_comments(block: str, values: dict[str, Any], notes: Notes, line: LineOf) -> None:

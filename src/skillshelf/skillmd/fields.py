@@ -15,8 +15,12 @@ LineOf = Callable[[str], int]
 """The line of a field in the file, worked out only when a diagnostic needs it."""
 # No separators of paths, no `@` (it qualifies a name), nothing that quotes, opens a tag or a pattern.
 _UNUSABLE = frozenset('/\\@<>"`|*?$')
+# What YAML 1.1 takes for a truth value, in any case; the values here are texts as written.
+_FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _WORD = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
+# A field that no frontmatter holds is still what its author meant.
+_BY_PATTERN = re.compile(r"^description[ \t]*[:=][ \t]*(\S[^\n]{0,1023})$", re.M | re.I)
 _NOT_PROSE = re.compile(r"(?:```|~~~|<|\||!\[|\[!|---|===|\*\*\*)")
 
 
@@ -47,7 +51,7 @@ class Optional:
         """The references the author lists, or None where the folder decides."""
         self.metadata = _metadata(seen, notes, line)
         self.disclosure = _disclosure(seen, self.metadata, notes, line)
-        self.user_invocable = seen.pop("user-invocable", "true") != "false"
+        self.user_invocable = _flag("user-invocable", True, seen, notes, line)
         self.fields = freeze(seen) if seen else EMPTY_MAP
 
 
@@ -132,9 +136,10 @@ def read_description(value: Any, notes: Notes, line: LineOf) -> str:
 
 def describe_from(body: str, notes: Notes, line: LineOf) -> str:
     """A description from the first paragraph, or the first heading, of the instructions."""
+    meant = _BY_PATTERN.search(body[:4000])
     heading = ""
-    prose: list[str] = []
-    for text in body[:20_000].splitlines():
+    prose: list[str] = [meant[1].strip("\"' ")] if meant else []
+    for text in body[:20_000].splitlines() if not prose else ():
         text = text.strip()
         match = _HEADING.match(text)
         if match:
@@ -254,9 +259,26 @@ def _metadata(seen: dict[str, Any], notes: Notes, line: LineOf) -> FrozenMap:
     return EMPTY_MAP
 
 
+def _flag(key: str, default: bool, seen: dict[str, Any], notes: Notes, line: LineOf) -> bool:
+    value = seen.pop(key, "")
+    if not value:
+        return default
+    known = _FLAGS.get(_flat(value).casefold())
+    if known is not None:
+        return known
+    notes.add(
+        "warning",
+        "field-invalid",
+        f"{key!r} must be true or false, not {_flat(value)[:80]!r}; it is left out",
+        line(key),
+        f"write `{key}: true` or `{key}: false`",
+    )
+    return default
+
+
 def _disclosure(seen: dict[str, Any], metadata: FrozenMap, notes: Notes, line: LineOf) -> Disclosure:
     asked = seen.pop("disclosure", "") or metadata.get("disclosure", "auto")
-    if seen.pop("disable-model-invocation", "") == "true":
+    if _flag("disable-model-invocation", False, seen, notes, line):
         return "manual"
     if asked == "auto" or asked == "always" or asked == "manual":
         return asked  # type: ignore[no-any-return]

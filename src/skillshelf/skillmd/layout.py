@@ -9,7 +9,9 @@ _DELIMITER = re.compile(r"^---([ \t]*)\r?$", re.M)
 _BEFORE = re.compile(r"(?:[ \t]*+\r?\n|<!--[\s\S]*?-->[ \t]*+\r?\n)*+")
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*+\w*+[ \t]*+\r?\n(?=---[ \t]*\r?\n)")
 _NEXT_FIELD = re.compile(r"[ \t\r\n]*\n(?=[A-Za-z_][\w-]*[ \t]*:[ \t\r\n])")
-_YAML_LINE = re.compile(r"[A-Za-z_\"'][^\n]*:(?:[ \t\r]|$)|[ \t]+\S|- |#[^# ]|\r?$")
+# A key is one word: `This is the body: …` is prose.
+_YAML_LINE = re.compile(r"(?:[A-Za-z_][\w.-]*|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?:[ \t\r]|$)|[ \t]+\S|- |#[^# ]|\r?$")
+_OTHER_CLOSING = re.compile(r"(?:\.\.\.|-{4,})[ \t]*+\r?(?:\n|\Z)")
 _START_FIX = "begin the file with a line `---`, then `name:` and `description:`, then `---`"
 
 
@@ -56,7 +58,10 @@ def _find_odd_block(text: str, notes: Notes) -> Layout:
     if opening[1] or closing_line[1]:
         notes.add("info", "delimiter-spaces", "a `---` line has spaces after it", fix="remove them")
     block = text[block_start : closing_line.start()]
-    return Layout(block, text.count("\n", 0, block_start) + 1, min(closing_line.end() + 1, end), end)
+    body = min(closing_line.end() + 1, end)
+    if fence and text.startswith(fence[1], body):  # the fence was around the frontmatter alone
+        body = text.find("\n", body) + 1 or end
+    return Layout(block, text.count("\n", 0, block_start) + 1, body, end)
 
 
 def _without_opening(text: str, start: int, notes: Notes) -> Layout:
@@ -110,4 +115,5 @@ def _leading_yaml(text: str, start: int, end: int) -> Layout:
         elif not _YAML_LINE.match(line):
             break
         at = stop
-    return Layout(text[start:at], text.count("\n", 0, start) + 1, at)
+    closing = _OTHER_CLOSING.match(text, at, end)
+    return Layout(text[start:at], text.count("\n", 0, start) + 1, closing.end() if closing else at)

@@ -14,7 +14,12 @@ from skillshelf.skillmd.values import Notes, YamlFault
 _MAX_FIELDS = 256
 _MAX_LEVELS = 4
 _FIELD = re.compile(
-    r"(?P<key>[A-Za-z_][\w .-]{0,99}?|\"[^\"\n]{1,99}\"|'[^'\n]{1,99}')[ \t]*:(?=[ \t]|$)[ \t]*(?P<value>.*)"
+    r"(?P<key>[A-Za-z_][\w .-]{0,99}?|\"[^\"\n]{1,99}\"|'[^'\n]{1,99}')[ \t]*:"
+    r"(?=[ \t\u00a0]|$)[ \t\u00a0]*(?P<value>.*)"
+)
+# One of the format's own fields behind a stray space, after a field that has its value already.
+_STRAY = re.compile(
+    r"[ \u00a0]+(?P<key>name|description|license|compatibility|allowed-tools|metadata)[ \t]*:[ \u00a0]+(?P<value>\S.*)"
 )
 _GLUED = re.compile(r"(?P<key>name|description|license):(?P<value>\S.*)")
 _BLOCK_MARK = re.compile(r"[>|][+-]?[1-9]?[+-]?[ \t]+(?=\S)")
@@ -23,7 +28,7 @@ _BLOCK_MARK = re.compile(r"[>|][+-]?[1-9]?[+-]?[ \t]+(?=\S)")
 def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> dict[str, Any]:
     """Every field of the block that can be read, alone or as text."""
     values: dict[str, Any] = {}
-    for count, (key, line, value, raw) in enumerate(_fields(block)):
+    for count, (key, line, value, raw) in enumerate(_fields(block, level)):
         if count == _MAX_FIELDS:
             notes.add(
                 "warning",
@@ -46,11 +51,13 @@ def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> 
     return values
 
 
-def _fields(block: str) -> Iterator[tuple[str, int, str, str]]:
+def _fields(block: str, level: int) -> Iterator[tuple[str, int, str, str]]:
     """Key, line, value on the key's line, and the whole raw text of each field."""
     current: tuple[str, int, str, list[str]] | None = None
     for number, line in enumerate(block.splitlines(), 1):
         match = _FIELD.match(line) or _GLUED.match(line)
+        if not match and level == 1 and (not current or current[2][:1] not in ("", "|", ">")):
+            match = _STRAY.match(line)
         if match:
             if current:
                 yield (*current[:3], "\n".join(current[3]))
@@ -107,9 +114,13 @@ def _as_text(value: str, below: list[str]) -> str:
 
 
 def _unquote(text: str) -> str:
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        return text[1:-1]
-    return text
+    """Without the quotes around it, unless the first one is closed before: `"Foo" and "Bar"` is not one quotation."""
+    if len(text) < 2 or text[0] != text[-1] or text[0] not in "\"'":
+        return text
+    second = text.find(text[0], 1)
+    if second < len(text) - 1 and not text[second - 1].isspace() and not text[second + 1].isalnum():
+        return text
+    return text[1:-1]
 
 
 def _quoted(text: str) -> str:

@@ -7,6 +7,8 @@ answers only where its answer is exactly PyYAML's (a differential test holds it 
 import re
 from typing import Any
 
+from skillshelf.skillmd.truth import MAX_NODES
+
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}").fullmatch
 _ITEM = re.compile(r"( +)(?:(- )|([A-Za-z][A-Za-z0-9_-]{0,99}):(?= |$))(.*)").fullmatch
 # What a plain value cannot begin with.
@@ -16,6 +18,9 @@ _BLOCK_STYLES = frozenset((">", "|", ">-", "|-"))
 
 def scan_lines(block: str) -> dict[str, Any] | None:
     """The block's mapping, or None where only a YAML parser can tell."""
+    # A line has two values at most, a key and what it gives; counting those is the parser's business.
+    if 2 * block.count("\n") >= MAX_NODES:
+        return None
     # Tabs, line breaks that only YAML knows, what YAML refuses, and a last line without its end (a block scalar's last
     # line has one less then) are all left to the real parser.
     if not block.replace("\n", "").isprintable() or (block and block[-1] != "\n"):

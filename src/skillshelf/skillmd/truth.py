@@ -11,25 +11,45 @@ from skillshelf.skillmd.values import Notes, YamlFault
 
 MAX_DEPTH = 64
 MAX_NODES = 10_000
+# The parser in Python takes a second for a quarter of a megabyte.
+_MAX_EXACT = 16 * 1024
 
 
 def parse_yaml(block: str, notes: Notes, first_line: int) -> dict[str, Any]:
     """The block's mapping as PyYAML's BaseLoader gives it. Raises YamlFault. `first_line` is for the notes."""
     import yaml  # 15 ms that a shelf of plain files never pays
 
-    parser = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    # The two parsers of PyYAML differ in corners: on tabs in folded text, and in what they refuse.
+    loaders = [getattr(yaml, "CBaseLoader", yaml.BaseLoader)]
+    if len(block) <= _MAX_EXACT:
+        loaders.insert(0 if "\t" in block else 1, yaml.BaseLoader)
+    fault = YamlFault("", 1)
+    for loader in loaders:
+        try:
+            return _parse(yaml, loader, block, notes, first_line)
+        except YamlFault as error:
+            fault = error if loader is loaders[0] else fault
+    raise fault
+
+
+def _parse(yaml: Any, loader: Any, block: str, notes: Notes, first_line: int) -> dict[str, Any]:
+    said = len(notes.items)
     try:
-        return _Reader(parser(block).get_event, yaml.events, notes, first_line).document()
+        return _Reader(loader(block).get_event, yaml.events, notes, first_line).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlFault(str(error.problem or error.context), mark.line + 1 if mark else 1) from None
+        fault = YamlFault(str(error.problem or error.context), mark.line + 1 if mark else 1)
     except yaml.YAMLError as error:
-        raise YamlFault(str(error).splitlines()[0], 1) from None
+        fault = YamlFault(str(error).splitlines()[0], 1)
     except RecursionError:
-        raise YamlFault(f"nested deeper than {MAX_DEPTH} levels", 1) from None
+        fault = YamlFault(f"nested deeper than {MAX_DEPTH} levels", 1)
     except (ValueError, OverflowError):
         # Half a surrogate pair to the parser in C, an escape beyond the last one to the parser in Python.
-        raise YamlFault("it has what is no Unicode character", 1) from None
+        fault = YamlFault("it has what is no Unicode character", 1)
+    except YamlFault as error:
+        fault = error
+    del notes.items[said:]
+    raise fault
 
 
 class _Reader:
@@ -76,7 +96,7 @@ class _Reader:
             )
         before = self.nodes
         if type(event) is self.kinds.ScalarEvent:
-            result: Any = event.value
+            result: Any = _joined(event.value)
         elif type(event) is self.kinds.SequenceStartEvent:
             result = self.sequence(depth)
         else:
@@ -118,3 +138,10 @@ class _Reader:
                 self.note("yaml-merge-key", "a merge key (<<) is not merged", line, "write the fields out")
             values[key] = self.value(self.next(), depth + 1)
         return values
+
+
+def _joined(text: str) -> str:
+    """JSON writes an emoji as the two halves of a surrogate pair."""
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")  # raises for half a pair
+    return text

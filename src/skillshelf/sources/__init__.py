@@ -5,6 +5,15 @@ from skillshelf.reference import Page
 from skillshelf.sources.base import Source
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.memory import MemorySource
-from skillshelf.sources.package import PackageSource
+from skillshelf.sources.package import EntryPointSource, ObjectSource, PackageSource
 
-__all__ = ["DirectorySource", "Found", "MemorySource", "PackageSource", "Page", "Source"]
+__all__ = [
+    "DirectorySource",
+    "EntryPointSource",
+    "Found",
+    "MemorySource",
+    "ObjectSource",
+    "PackageSource",
+    "Page",
+    "Source",
+]

@@ -39,33 +39,29 @@ class DirectorySource:
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
         if self._looked:
             return self._tree.look(changed)
+        changes = self._first_look() if self._cache else self._tree.look(None)
         self._looked = True
-        return self._first_look()
+        return changes
 
     def _first_look(self) -> Mapping[str, Found | None]:
-        if not self._cache:
-            return self._tree.look(None)
         from skillshelf import index
 
-        known = index.load(self.root, self.name)
+        tree = self._tree
+        known = index.load(self.root, self.name, tree.max_folders)
         if known:
-            self._tree.ledger.state = known
-        changes = self._tree.look(None)
-        state = self._tree.ledger.state
+            tree.ledger.state = known
+        tree.look(None)
+        state = tree.ledger.state
         # Not for every edit: what the file does not know yet is read again at the next start, no more.
-        if self._tree.reads > len(state.skills) // 100 or not known:
-            note = index.save(self.root, state)
+        if tree.reads > len(state.skills) // 100 or not known:
+            note = index.save(self.root, state, tree.max_folders)
             if note:
-                state.notes["/index"] = Found(None, (note,))
-        return (
-            {**state.notes, **{key: skill.found for key, skill in state.skills.items()}}
-            if known
-            else {**changes, **state.notes}
-        )
+                state.notes["//index"] = Found(None, (note,))
+        return {**state.notes, **{key: skill.found for key, skill in state.skills.items()}}
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
         skill = self._tree.ledger.state.skills.get(key)
-        file = skill.file if skill else "SKILL.md"
+        file = descriptor.location.rpartition("/")[2]
         kept = skill.kept if skill else None
         try:
             text = read(decode(read_file(self.root, f"{key}/{file}".lstrip("/").split("/"), 0, MAX_FILE + 1).data))

@@ -95,7 +95,9 @@ class FolderReader:
         self.walk(self.fd, "", entries, 1, self.others)
         if len(entries.files) > 1:
             self.twins(entries.files)
-        values = self.describe(text, len(data), location) if text else None
+        values = self.describe(text, location) if text else None
+        if len(self.notes) > _SHOWN_FAULTS:
+            self.shorten_notes()
         digest = _digest(data) if self.fresh and data else b""
         notes = [note if note.path else replace(note, path=location) for note in self.notes] if self.notes else ()
         folders = _shared(tuple(self.folders))
@@ -203,7 +205,7 @@ class FolderReader:
             if name != "SKILL.md" and name.lower() == "skill.md" and ("SKILL.md" in files or name != "skill.md"):
                 self.note("info", "skill-file-twin", "only SKILL.md is read here", name, "remove one of the two")
 
-    def describe(self, text: SkillText, size: int, location: str) -> tuple[Any, ...]:
+    def describe(self, text: SkillText, location: str) -> tuple[Any, ...]:
         """The values of a SkillDescriptor, in order."""
         optional = text.optional
         if optional.listed is not None:
@@ -213,8 +215,6 @@ class FolderReader:
                 self.references += self.named(text.instructions)
             self.references.sort()
             references = _shared(tuple(self.references))
-        if len(self.notes) > _SHOWN_FAULTS:
-            self.shorten_notes()
         return (
             text.name,
             text.description,
@@ -223,7 +223,7 @@ class FolderReader:
             references,
             self.source,
             location,
-            size - text.body if text.text.isascii() else len(text.instructions.encode()),
+            len(text.text) - text.body if text.text.isascii() else len(text.instructions.encode()),
             optional.license,
             optional.compatibility,
             optional.allowed_tools,
@@ -265,6 +265,7 @@ class FolderReader:
     def shorten_notes(self) -> None:
         """A folder of ten thousand faulty names says so once."""
         left = len(self.notes) - _SHOWN_FAULTS
+        self.notes.sort(key=lambda note: ("error", "warning", "info").index(note.severity))
         del self.notes[_SHOWN_FAULTS:]
         self.note("warning", "more-faults", f"{left} more faults in this folder are not listed", "", "mend these first")
 

@@ -2,12 +2,14 @@
 
 import os
 
-from skillshelf.reference import NotPlainFile, read_file
+from skillshelf.reference import NotPlainFile, Page, read_file
 from skillshelf.sources.ignore import IgnoreRules
 from skillshelf.sources.state import MISSING
 
 IGNORE_FILE = ".skillshelfignore"
 _MAX_BYTES = 64 * 1024
+_MAX_LINES = 1000
+_NEVER = 0
 
 
 class IgnoreFile:
@@ -15,35 +17,43 @@ class IgnoreFile:
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self._read_at: int | None = None
         self.rules = IgnoreRules.parse("")
         self.active = False
         """Whether there is any rule at all."""
         self.fault = ""
         """Why the file could not be read whole; empty where it could, or is not there."""
 
-    def update(self, fd: int, known: int) -> int:
-        """The file's stamp now. It is read where that is not the `known` one, or where no rules were read yet."""
+    def update(self, fd: int) -> int:
+        """The file's stamp now; it is read where that is not the one it was read at."""
         try:
             info = os.stat(IGNORE_FILE, dir_fd=fd, follow_symlinks=False)
             stamp = hash((info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
         except OSError:
             stamp = MISSING
-        if stamp != known or (stamp != MISSING and not self.active):
-            self._read(stamp)
-        return stamp
+        if stamp != self._read_at:
+            self._read_at = self._read(stamp)
+        return self._read_at
 
-    def _read(self, stamp: int) -> None:
+    def _read(self, stamp: int) -> int:
+        """The stamp it was read at: one that never fits where the fault may pass, so that it is tried again."""
         text, self.fault = "", ""
         if stamp != MISSING:
             try:
-                page = read_file(self._root, [IGNORE_FILE], 0, _MAX_BYTES)
-                text = page.data.decode(errors="replace")
-                if page.size > _MAX_BYTES:
-                    self.fault = f"it has {page.size} bytes; rules past the first {_MAX_BYTES} do not count"
-            except (OSError, NotPlainFile) as error:
-                self.fault = (error.strerror or "unknown fault") if isinstance(error, OSError) else str(error)
+                text = self._text(read_file(self._root, [IGNORE_FILE], 0, _MAX_BYTES))
+            except NotPlainFile as error:
+                self.fault = error.reason
+            except OSError as error:
+                self.fault, stamp = error.strerror or "unknown fault", _NEVER
         self.rules = IgnoreRules.parse(text)
         self.active = bool(self.rules)
+        return stamp
+
+    def _text(self, page: Page) -> str:
+        lines = page.data.decode(errors="replace").split("\n")
+        if page.size > _MAX_BYTES or len(lines) > _MAX_LINES:
+            self.fault = f"only {_MAX_LINES} lines and {_MAX_BYTES} bytes of it count"
+        return "\n".join(lines[:_MAX_LINES])
 
     def covers(self, key: str) -> bool:
         return self.active and self.rules.match(key, True) is not None

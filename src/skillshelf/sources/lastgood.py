@@ -20,7 +20,8 @@ class LastGood:
         """Make a broken reading stand on the good one before it. True where the skill now says something new."""
         if before:
             self.drop(before)
-        if before and before.found.name and is_broken(skill.found):
+        # What broke while nobody looked has no last good version: only its card was kept, not its text.
+        if before and not before.cached and before.found.name and is_broken(skill.found):
             skill.found, skill.kept = _kept(before.found, skill.found), before.kept
             self._held += len(skill.kept or "")
         elif text and self._held + len(text.text) <= _MOST_CHARACTERS:

@@ -11,7 +11,10 @@ EVERYWHERE = "/"
 
 
 class Ledger:
-    """Every entry that is made or struck out is a change that the shelf will hear of."""
+    """Every entry that is made or struck out is a change that the shelf will hear of.
+
+    What is said of a place is entered under "/" and its key, which is no folder's: a place can be a skill as well.
+    """
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -30,33 +33,39 @@ class Ledger:
             self.changes[key] = skill.found
 
     def say(self, key: str, severity: Severity, code: str, message: str, fix: str) -> None:
-        """Something to say of a place that is no skill."""
+        """Something about a place that is not a skill's own affair."""
         found = Found(None, (Diagnostic(severity, code, message, self.path(key), fix=fix),))
-        known = self.state.notes.get(key)
+        known = self.state.notes.get("/" + key)
         if known is None or not known.says_the_same(found):
-            self.state.notes[key] = self.changes[key] = found
+            self.state.notes["/" + key] = self.changes["/" + key] = found
 
-    def unnote(self, key: str) -> bool:
-        """Strike out what was said of a place; True where there was something."""
-        if self.state.notes.pop(key, None) is None:
-            return False
-        self.changes[key] = None
-        return True
+    def unsay(self, key: str) -> None:
+        if self.state.notes.pop("/" + key, None):
+            self.changes["/" + key] = None
 
-    def noted(self, code: str) -> list[str]:
-        """The places of which this was said."""
-        return [key for key, found in self.state.notes.items() if found.diagnostics[0].code == code]
+    def said(self, *codes: str) -> list[str]:
+        """The places of which one of these was said."""
+        return [key[1:] for key, found in self.state.notes.items() if found.diagnostics[0].code in codes]
 
     def forget(self, key: str) -> None:
-        """A folder that is gone, with all that was known below it."""
+        """A folder that is gone, with all that was known and said at and below it."""
+        if key in self.state.folders:
+            below = f"{key}/" if key else ""
+            for link in [link for link in self.state.links if link.startswith(below)]:
+                del self.state.links[link]
+            for note in [note[1:] for note in self.state.notes if note.startswith("/" + below)]:
+                self.unsay(note)
+        self._strike(key)
+
+    def _strike(self, key: str) -> None:
         skill = self.state.skills.pop(key, None)
         if skill:
             self._last_good.drop(skill)
             self.changes[key] = None
-        self.unnote(key)
+        self.unsay(key)
         folder = self.state.folders.pop(key, None)
         for name in folder.children if folder else ():
-            self.forget(f"{key}/{name}" if key else name)
+            self._strike(f"{key}/{name}" if key else name)
 
     def forget_all(self) -> None:
         self.changes.update(dict.fromkeys((*self.state.skills, *self.state.notes)))

@@ -3,43 +3,49 @@ never passes a link; one that leaves the root is reported.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from skillshelf.sources.ledger import Ledger
-from skillshelf.sources.state import Link
+from skillshelf.sources.state import Folder, Link
 
 _NOWHERE = (0, 0)
+# A link can lead to a folder with more links in it; links that change all the while must not keep us here.
+_ROUNDS = 8
 
 
-def add_links(ledger: Ledger, links: Iterable[str]) -> None:
-    for link in links:
-        ledger.state.links.setdefault(link, Link())
-
-
-def drop_links(ledger: Ledger, folder: str, kept: Iterable[str]) -> None:
-    """Strike out the links of a folder that are gone, and what only they led to."""
-    gone = {link for link in ledger.state.links if link.rpartition("/")[0] == folder}.difference(kept)
-    for link in gone:
-        _let_go(ledger, link)
-        del ledger.state.links[link]
+def set_links(ledger: Ledger, key: str, folder: Folder, names: Collection[str]) -> None:
+    """The links that a folder has now. What only a link led to goes with it."""
+    prefix = f"{key}/" if key else ""
+    for name in folder.links.difference(names):
+        _let_go(ledger, prefix + name)
+        del ledger.state.links[prefix + name]
+    folder.links = set(names)
+    for name in names:
+        ledger.state.links.setdefault(prefix + name, Link())
 
 
 def follow_links(ledger: Ledger, enter: Callable[[str], None]) -> None:
     """Look where each link leads now; `enter` reads the folder at a key."""
-    for link, known in list(ledger.state.links.items()):
-        target = _target(ledger.path(link))
-        if target == known.target:
-            continue
-        _let_go(ledger, link)
-        known.target = target
-        if target == _NOWHERE:
-            ledger.say(link, "warning", "link-broken", "the symlink leads nowhere", "remove it or mend its target")
-        elif os.path.isdir(ledger.path(link)):
-            _follow(ledger, link, known, enter)
+    for _ in range(_ROUNDS):
+        moved = False
+        for link, known in list(ledger.state.links.items()):
+            target = _target(ledger.path(link))
+            if target != known.target and link in ledger.state.links:
+                moved = True
+                _let_go(ledger, link)
+                _lead(ledger, link, known, target, enter)
+        if not moved:
+            return
 
 
-def _follow(ledger: Ledger, link: str, known: Link, enter: Callable[[str], None]) -> None:
+def _lead(ledger: Ledger, link: str, known: Link, target: tuple[int, int], enter: Callable[[str], None]) -> None:
+    known.target, known.key = target, None
+    if target == _NOWHERE:
+        ledger.say(link, "warning", "link-broken", "the symlink leads nowhere", "remove it or mend its target")
+        return
     try:
+        if not os.path.isdir(ledger.path(link)):
+            return
         real = os.path.realpath(ledger.path(link))
     except OSError:  # it was swapped meanwhile; the next look settles it
         known.target = None
@@ -49,21 +55,22 @@ def _follow(ledger: Ledger, link: str, known: Link, enter: Callable[[str], None]
         fix = "copy the skill here, or open its folder as a source of its own"
         ledger.say(link, "warning", "link-outside", message, fix)
         return
-    key = real[len(ledger.root) + 1 :]
-    if not _is_known(ledger, key):
-        enter(key)
-        known.brought = key
+    known.key = real[len(ledger.root) + 1 :]
+    if not _is_known(ledger, known.key):
+        enter(known.key)
+        known.brought = True
 
 
 def _let_go(ledger: Ledger, link: str) -> None:
     """What only this link led to is forgotten; another link to the same place brings it back."""
-    ledger.unnote(link)
-    brought = ledger.state.links[link].brought
-    if brought:
-        ledger.forget(brought)
-        ledger.state.links[link].brought = ""
+    ledger.unsay(link)
+    known = ledger.state.links[link]
+    if known.brought and known.key is not None:
+        known.brought = False
+        ledger.forget(known.key)
         for other in ledger.state.links.values():
-            other.target = None
+            if other.key is not None and f"{other.key}/".startswith(f"{known.key}/"):
+                other.target = None
 
 
 def _target(path: str) -> tuple[int, int]:

@@ -36,22 +36,25 @@ class MemorySource:
         self._changed.add(key)
 
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
-        changes = {key: self._found(key) if key in self._skills else None for key in sorted(self._changed)}
-        self._changed.clear()
-        return changes
+        keys = sorted(self._changed)
+        # Before the texts are read: what another thread puts from here on is told the next time.
+        self._changed.difference_update(keys)
+        return {key: self._found(key, self._skills.get(key)) for key in keys}
 
-    def _found(self, key: str) -> Found:
+    def _found(self, key: str, files: Mapping[str, bytes] | None) -> Found | None:
+        if files is None:
+            return None
         location = f"memory:{key}/SKILL.md"
         try:
-            text = self._read(key)
+            text = _read(key, files)
         except Unreadable as fault:
             return Found(None, (replace(fault.diagnostic, path=location),))
         optional = text.optional
-        files = tuple(sorted(path for path in self._skills[key] if path != "SKILL.md"))
+        others = tuple(sorted(path for path in files if path != "SKILL.md"))
         descriptor = SkillDescriptor(
             text.name,
             text.description,
-            references=files if optional.listed is None else optional.listed,
+            references=others if optional.listed is None else optional.listed,
             source=self.name,
             location=location,
             size=len(text.instructions.encode()),
@@ -67,13 +70,13 @@ class MemorySource:
         )
         return Found(descriptor, tuple(replace(note, path=location) for note in text.diagnostics))
 
-    def _read(self, key: str) -> SkillText:
-        return read(decode(self._skills[key].get("SKILL.md", b"")), key)
-
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
+        files = self._skills.get(key)
+        if files is None:
+            raise SkillUnreadableError(descriptor.name, "it was removed from its source")
         try:
-            return self._read(key).instructions
-        except (Unreadable, KeyError) as fault:
+            return _read(key, files).instructions
+        except Unreadable as fault:
             raise SkillUnreadableError(descriptor.name, str(fault)) from None
 
     def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
@@ -81,3 +84,7 @@ class MemorySource:
         if data is None:
             raise ReferenceNotFoundError(descriptor.name, path, descriptor.references)
         return Page(data[offset : offset + limit], offset, len(data))
+
+
+def _read(key: str, files: Mapping[str, bytes]) -> SkillText:
+    return read(decode(files.get("SKILL.md", b"")), key)

@@ -40,6 +40,9 @@ SKIPPED_FOLDERS = frozenset(
     }
 )
 
+# Those of them that are proper names for a skill: skipped only where no skill is in them.
+SKIPPED_UNLESS_SKILL = frozenset({"env", "venv", "virtualenv", "site-packages"})
+
 REFERENCE_FOLDERS = ("references", "scripts", "assets")
 
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.I).match

@@ -19,6 +19,8 @@ class Skill:
     stamp: int
     fresh: bool
     """Changed so lately that the times cannot tell a further change."""
+    cached: bool = False
+    """Whether the scan cache told of it, and no look has read it since."""
     kept: str | None = None
     """The last good instructions, while there is room for them."""
 
@@ -29,8 +31,10 @@ class Folder:
 
     stamp: int
     fresh: bool
-    children: set[str]
+    children: set[str] = field(default_factory=set)
     """Names of the folders below it that were entered."""
+    links: set[str] = field(default_factory=set)
+    """Names of the symlinks in it that count."""
 
 
 @dataclass(slots=True, repr=False, eq=False)
@@ -39,8 +43,10 @@ class Link:
 
     target: tuple[int, int] | None = None
     """Device and inode it led to; None before it was followed."""
-    brought: str = ""
-    """The key of the folder that was entered only because of it."""
+    key: str | None = None
+    """Of the folder inside the root that it leads to; None where it leads to none."""
+    brought: bool = False
+    """Whether that folder was entered only because of it."""
 
 
 @dataclass(slots=True, repr=False, eq=False)

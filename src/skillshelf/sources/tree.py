@@ -24,9 +24,9 @@ from skillshelf.sources.folder import (
 )
 from skillshelf.sources.ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources.ledger import EVERYWHERE, Ledger
-from skillshelf.sources.links import add_links, drop_links, follow_links
+from skillshelf.sources.links import follow_links, set_links
 from skillshelf.sources.mounts import mounts_below
-from skillshelf.sources.names import SKIPPED_FOLDERS
+from skillshelf.sources.names import SKIPPED_FOLDERS, SKIPPED_UNLESS_SKILL
 from skillshelf.sources.state import MISSING, Folder
 
 Shut = (OSError, NotPlainFile)
@@ -56,7 +56,7 @@ class Tree:
             self._lose_root(error)
             return self.ledger.changes
         try:
-            self.ledger.unnote("")
+            self.ledger.unsay("")
             self._device = os.fstat(root).st_dev
             self._look(root, changed)
         except OSError as error:  # no descriptor to be had, say: what is known stays in use
@@ -67,7 +67,7 @@ class Tree:
 
     def _look(self, root: int, changed: Collection[str] | None) -> None:
         state = self.ledger.state
-        known, state.ignore_stamp = state.ignore_stamp, self._ignore.update(root, state.ignore_stamp)
+        known, state.ignore_stamp = state.ignore_stamp, self._ignore.update(root)
         if changed is None or not state.folders:
             self._mounts = mounts_below(self.root)
         if state.ignore_stamp != known or not (state.folders or state.skills):
@@ -75,6 +75,9 @@ class Tree:
             self._enter(root, os.fstat(root), "", 0)
         elif changed is None:
             self._sweep(root)
+            if self.ledger.said("too-many-folders") and not self._is_full():
+                self.ledger.forget_all()
+                self._enter(root, os.fstat(root), "", 0)
         else:
             for path in changed:
                 self._visit(root, path)
@@ -88,7 +91,8 @@ class Tree:
     def _enter(self, fd: int, info: os.stat_result, key: str, depth: int, told: bool = False) -> None:
         """An open folder: a skill, or a folder that may hold some. `told`: a file in it is known to have changed."""
         entries = Entries(fd)
-        told = (key in self.ledger.state.notes and self.ledger.unnote(key)) or told
+        if self.ledger.state.notes:
+            self.ledger.unsay(key)
         if file := entries.skill_file():
             self.reads += 1
             reader = FolderReader(fd, self.ledger.path(key), self.source, self._device, self._mounts, self._now)
@@ -99,19 +103,34 @@ class Tree:
             entries.folders = [name for name in entries.folders if name[0] == "."]
         elif key in self.ledger.state.skills:
             self.ledger.forget(key)
-        folder = self.ledger.state.folders[key] = Folder(hash(times(info)), self._is_fresh(info), set())
-        self._add_links(key, entries)
+        if not file:
+            self._warn_of_case(key, entries.files)
+        folder = self.ledger.state.folders.setdefault(key, Folder(MISSING, True))
+        folder.stamp, folder.fresh = hash(times(info)), self._is_fresh(info)
+        self._set_links(key, folder, entries)
         for name in entries.folders:
             self._enter_child(fd, key, name, depth, folder.children)
 
+    def _warn_of_case(self, key: str, files: list[str]) -> None:
+        """`Skill.md` makes no skill here, which its author should hear."""
+        odd = {f"{key}/{name}" if key else name for name in files if len(name) == 8 and name.lower() == "skill.md"}
+        for place in self.ledger.said("skill-file-case") if self.ledger.state.notes else ():
+            if place.rpartition("/")[0] == key and place not in odd:
+                self.ledger.unsay(place)
+        for place in odd:
+            message = "only SKILL.md and skill.md make a folder a skill"
+            self.ledger.say(place, "warning", "skill-file-case", message, "rename the file SKILL.md")
+
     def _enter_child(self, fd: int, key: str, name: str, depth: int, children: set[str]) -> None:
         child = f"{key}/{name}" if key else name
-        if name in SKIPPED_FOLDERS or (self._ignore.active and self._ignore.covers(child)):
+        if name in SKIPPED_FOLDERS and not (name in SKIPPED_UNLESS_SKILL and _holds_skill(fd, f"{name}/")):
+            return
+        if self._ignore.active and self._ignore.covers(child):
             return
         if depth >= MAX_DEPTH:
             self.ledger.say(child, "warning", "too-deep", TOO_DEEP, TOO_DEEP_FIX)
             return
-        if len(self.ledger.state.folders) + len(self.ledger.state.skills) >= self.max_folders:
+        if self._is_full():
             message = f"only the first {self.max_folders} folders were looked at"
             fix = f"name the folders to leave out in {IGNORE_FILE}"
             self.ledger.say(EVERYWHERE, "warning", "too-many-folders", message, fix)
@@ -129,9 +148,13 @@ class Tree:
         except Shut as error:
             self._leave_out(child, error)
 
+    def _is_full(self) -> bool:
+        return len(self.ledger.state.folders) + len(self.ledger.state.skills) >= self.max_folders
+
     def _is_elsewhere(self, info: os.stat_result, key: str) -> bool:
         if info.st_dev == self._device and not (self._mounts and self.ledger.path(key) in self._mounts):
             return False
+        self.ledger.forget(key)
         message = "the folder lies on another mount and is not entered"
         self.ledger.say(key, "warning", "other-mount", message, "open it as a source of its own")
         return True
@@ -146,9 +169,11 @@ class Tree:
         for key in stale_folders:
             if key in folders:
                 self._look_again(root, key)
-        for key in (*stale_skills, *self.ledger.noted("folder-unreadable")):
-            if key in skills or key in self.ledger.state.notes:
+        for key in stale_skills:
+            if key in skills:  # and not taken in by a skill above it just now
                 self._visit_folder(root, key)
+        for key in self.ledger.said("folder-unreadable", "other-mount"):
+            self._visit_folder(root, key)
 
     def _visit(self, root: int, path: str) -> None:
         """Look at the one place that a changed path belongs to."""
@@ -188,7 +213,7 @@ class Tree:
         state = self.ledger.state
         try:
             with _opened(root, key) as fd:
-                if key not in state.skills and not linked and (name in SKIPPED_FOLDERS or self._ignore.covers(key)):
+                if key not in state.skills and not linked and self._is_left_out(fd, key, name):
                     return
                 info = os.fstat(fd)
                 if self._is_elsewhere(info, key):
@@ -201,6 +226,10 @@ class Tree:
             if key not in state.skills and parent in state.folders:
                 state.folders[parent].children.discard(name)
 
+    def _is_left_out(self, fd: int, key: str, name: str) -> bool:
+        skipped = name in SKIPPED_FOLDERS and not (name in SKIPPED_UNLESS_SKILL and _holds_skill(fd, ""))
+        return skipped or self._ignore.covers(key)
+
     def _look_again(self, root: int, key: str) -> None:
         """A folder whose entries changed: enter what is new in it, forget what is gone, leave the rest alone."""
         try:
@@ -211,6 +240,8 @@ class Tree:
 
     def _compare(self, fd: int, key: str) -> None:
         info, entries = os.fstat(fd), Entries(fd)
+        if self._is_elsewhere(info, key):
+            return
         state, depth = self.ledger.state, key.count("/") + bool(key)
         if entries.skill_file() and key not in state.skills:
             self.ledger.forget(key)
@@ -221,16 +252,17 @@ class Tree:
         for name in folder.children.difference(entries.folders):
             self.ledger.forget(f"{key}/{name}" if key else name)
             folder.children.discard(name)
-        self._add_links(key, entries)
+        self._set_links(key, folder, entries)
+        if key not in state.skills:
+            self._warn_of_case(key, entries.files)
         for name in entries.folders:
             if name not in folder.children and (key not in state.skills or name[0] == "."):
                 self._enter_child(fd, key, name, depth, folder.children)
 
-    def _add_links(self, key: str, entries: Entries) -> None:
-        links = [f"{key}/{name}" if key else name for name in entries.links]
-        links = [link for link in links if not self._ignore.covers(link)]
-        drop_links(self.ledger, key, links)
-        add_links(self.ledger, links)
+    def _set_links(self, key: str, folder: Folder, entries: Entries) -> None:
+        if entries.links or folder.links:
+            prefix = f"{key}/" if key else ""
+            set_links(self.ledger, key, folder, {one for one in entries.links if not self._ignore.covers(prefix + one)})
 
     # -- what cannot be opened ----------------------------------------------------------------------------------------
 
@@ -276,6 +308,14 @@ def _opened(root: int, key: str) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def _holds_skill(fd: int, prefix: str) -> bool:
+    try:
+        os.stat(f"{prefix}SKILL.md", dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _stamp(root: int, key: str) -> int:
