@@ -1,5 +1,6 @@
 """The shelf and its catalog: namesakes, sources that fail, threads, and the contract of a mapping."""
 
+import pickle
 import sys
 import threading
 import time
@@ -9,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf import MemorySource, Shelf, SkillDescriptor, SkillNotFoundError, SkillUnreadableError
+from skillshelf import (
+    MemorySource,
+    ReferenceNotAllowedError,
+    ReferenceUnreadableError,
+    Shelf,
+    SkillDescriptor,
+    SkillNotFoundError,
+    SkillUnreadableError,
+)
 from skillshelf.descriptor import FrozenMap
 from skillshelf.sources import Found, Page
 
@@ -159,3 +168,14 @@ def test_frontmatter_of_ten_thousand_fields_is_compared_at_once() -> None:
     assert one != FrozenMap()
     assert one != "key-1"
     assert time.monotonic() - start < 1
+
+
+def test_errors_survive_pickling() -> None:
+    """What another process raised arrives with its facts and its message."""
+    for error in (
+        SkillNotFoundError("pfd", ["pdf"]),
+        ReferenceNotAllowedError("pdf", "../x", ("a.md",)),
+        ReferenceUnreadableError("pdf", "a.md", "it is gone"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

@@ -143,6 +143,9 @@ class Catalog(Mapping[str, SkillDescriptor]):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._lookup(name) is not None
 
+    def __repr__(self) -> str:
+        return f"<Catalog {self.generation}: {len(self)} skills>"
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._sorted)
 

@@ -18,6 +18,7 @@ would be right. They never hold a path outside the skill.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 _SHOWN = 20
 
@@ -35,6 +36,17 @@ def _clip(asked: str) -> str:
 
 class SkillError(Exception):
     """The root of the tree: catch this to catch all of them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by calling the constructor with the message, which takes other arguments.
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(cls: type[SkillError], args: tuple[Any, ...], attributes: dict[str, Any]) -> SkillError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class InvalidSkillError(SkillError, ValueError):

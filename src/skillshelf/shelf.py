@@ -63,15 +63,20 @@ class Shelf:
         sources.append(PackageSource("skillshelf.bundled", name="bundled"))
         return cls(sources, counter=counter)
 
+    def __repr__(self) -> str:
+        return f"<Shelf: {len(self._catalog)} skills from {', '.join(source.name for source in self.sources)}>"
+
     @property
     def catalog(self) -> Catalog:
         return self._catalog
 
-    def reload(self, changed: Iterable[str | os.PathLike[str]] | None = None) -> Delta:
+    def reload(self, changed: Iterable[str | os.PathLike[str]] | str | os.PathLike[str] | None = None) -> Delta:
         """Bring the catalog up to date. `changed`: paths the caller knows to have changed; without it, all is checked.
 
         Only what changed is read. A file that is broken now keeps its last good version.
         """
+        if isinstance(changed, str | os.PathLike):
+            changed = [changed]
         paths = None if changed is None else [os.path.abspath(path) for path in changed]
         with self._lock:
             changes = []

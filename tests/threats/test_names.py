@@ -81,7 +81,7 @@ def test_an_empty_name_is_the_folders(line: str, workspace: Workspace) -> None:
 
 
 def test_the_file_in_capitals_is_the_one_that_is_read(workspace: Workspace) -> None:
-    """N06: beside SKILL.md its twins are reported; skill.md alone is read; SKILL.MD alone is no skill."""
+    """N06: beside SKILL.md its twins are reported; skill.md alone is read; SKILL.MD alone is reported, no skill."""
     both = workspace.skill("both", body="Capitals.\n")
     for twin in ("skill.md", "SKILL.MD", "Skill.md"):
         (both / twin).write_text(PLAIN.format(name="evil", description="d", body="Evil.\n"))
@@ -96,7 +96,7 @@ def test_the_file_in_capitals_is_the_one_that_is_read(workspace: Workspace) -> N
     turn = shelf.turn()
     assert (turn.load("both").text, turn.load("small").text) == ("Capitals.\n", "Small.\n")
     twins = [("skill-file-twin", f"both/{twin}") for twin in ("SKILL.MD", "Skill.md", "skill.md")]
-    assert_standard(workspace, shelf, twins)
+    assert_standard(workspace, shelf, [*twins, ("skill-file-case", "shouted/SKILL.MD")])
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from skillshelf.cli.output import Output, complain, plural
+from skillshelf.cli.output import Output, complain, plural, positive
 from skillshelf.cli.workspace import open_shelf
 from skillshelf.listing import DEFAULT_BUDGET, Listing, to_xml
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--disclosure", choices=("auto", "catalog", "full"), default="auto", help="how much is shown (auto)"
     )
     parser.add_argument(
-        "--budget", metavar="N", type=int, default=DEFAULT_BUDGET, help=f"tokens for `auto` ({DEFAULT_BUDGET})"
+        "--budget", metavar="N", type=positive, default=DEFAULT_BUDGET, help=f"tokens for `auto` ({DEFAULT_BUDGET})"
     )
     parser.add_argument(
         "--format", choices=("text", "xml"), default="text", help="skillshelf's section (text), or the format's own"

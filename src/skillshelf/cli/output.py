@@ -5,7 +5,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.characters import clean, clean_line
+from skillshelf.characters import clean
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -80,8 +80,16 @@ def relative(path: str) -> str:
 
 
 def shown_path(path: str) -> str:
-    """`relative`, on one line and clean."""
-    return clean_line(relative(path))
+    """`relative`, on one line and clean: a line break in a name is written out, so that the path can be found."""
+    return clean(relative(path)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+
+
+def positive(text: str) -> int:
+    """An argument that must be a number above 0; argparse makes wrong use of what raises."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def plural(count: int, word: str) -> str:

@@ -3,7 +3,7 @@
 import argparse
 
 from skillshelf.characters import clean_line
-from skillshelf.cli.output import Output, complain
+from skillshelf.cli.output import Output, complain, positive
 from skillshelf.cli.workspace import as_json, open_shelf
 
 EXAMPLES = """
@@ -14,7 +14,7 @@ EXAMPLES = """
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="+", help="what the task is about, in a few words")
-    parser.add_argument("--limit", metavar="N", type=int, default=5, help="at most so many skills (5)")
+    parser.add_argument("--limit", metavar="N", type=positive, default=5, help="at most so many skills (5)")
 
 
 def run(args: argparse.Namespace, out: Output) -> int:

@@ -154,7 +154,9 @@ def _names_that_fit(skills: Sequence[SkillDescriptor], budget: int, counter: Cou
         else:
             high = middle - 1
     if low < 0:
-        return Listing("", 0, tuple(Shortened(skill.name, "omitted") for skill in skills))
+        text = f"{_HEADING}{len(skills)} skills: `search_skills(query)` finds them.\n"
+        text = text if counter(text) <= budget else ""
+        return Listing(text, counter(text), tuple(Shortened(skill.name, "omitted") for skill in skills))
     return _listing(skills, entries[:low], counter, fitted=True)
 
 
