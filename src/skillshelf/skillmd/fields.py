@@ -37,6 +37,7 @@ class Optional:
         "license",
         "listed",
         "metadata",
+        "tail",
         "user_invocable",
     )
 
@@ -53,6 +54,18 @@ class Optional:
         self.disclosure = _disclosure(seen, self.metadata, notes, line)
         self.user_invocable = _flag("user-invocable", True, seen, notes, line)
         self.fields = freeze(seen) if seen else EMPTY_MAP
+        self.tail = (
+            self.license,
+            self.compatibility,
+            self.allowed_tools,
+            self.metadata,
+            self.disclosure,
+            self.user_invocable,
+            self.arguments,
+            self.argument_hint,
+            self.fields,
+        )
+        """The last values of a SkillDescriptor, in order."""
 
 
 def usable_name(text: str) -> bool:

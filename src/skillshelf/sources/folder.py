@@ -169,10 +169,12 @@ class FolderReader:
                     "put a copy of the file there",
                 )
         for name in entries.folders:
+            if name in REFERENCE_FOLDERS and not below:
+                self.enter(fd, name, name, depth, self.references)
+                continue
             reason = None if name in SKIPPED_FOLDERS else verdict(name)
             if reason == "":
-                offered = name in REFERENCE_FOLDERS and not below
-                self.enter(fd, below + name, name, depth, self.references if offered else target)
+                self.enter(fd, below + name, name, depth, target)
             elif reason:
                 self.note(
                     "warning", "filename-refused", f"the folder is not offered: {reason}", below + name, "rename it"
@@ -224,15 +226,7 @@ class FolderReader:
             self.source,
             location,
             len(text.text) - text.body if text.text.isascii() else len(text.instructions.encode()),
-            optional.license,
-            optional.compatibility,
-            optional.allowed_tools,
-            optional.metadata,
-            optional.disclosure,
-            optional.user_invocable,
-            optional.arguments,
-            optional.argument_hint,
-            optional.fields,
+            *optional.tail,
         )
 
     def listed(self, paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -51,22 +51,10 @@ class MemorySource:
             return Found(None, (replace(fault.diagnostic, path=location),))
         optional = text.optional
         others = tuple(sorted(path for path in files if path != "SKILL.md"))
+        references = others if optional.listed is None else optional.listed
+        size = len(text.instructions.encode())
         descriptor = SkillDescriptor(
-            text.name,
-            text.description,
-            references=others if optional.listed is None else optional.listed,
-            source=self.name,
-            location=location,
-            size=len(text.instructions.encode()),
-            license=optional.license,
-            compatibility=optional.compatibility,
-            allowed_tools=optional.allowed_tools,
-            metadata=optional.metadata,
-            disclosure=optional.disclosure,
-            user_invocable=optional.user_invocable,
-            arguments=optional.arguments,
-            argument_hint=optional.argument_hint,
-            fields=optional.fields,
+            text.name, text.description, "standard", (), references, self.name, location, size, *optional.tail
         )
         return Found(descriptor, tuple(replace(note, path=location) for note in text.diagnostics))
 

@@ -75,7 +75,8 @@ class Tree:
             self._enter(root, os.fstat(root), "", 0)
         elif changed is None:
             self._sweep(root)
-            if self.ledger.said("too-many-folders") and not self._is_full():
+            few = len(state.folders) + len(state.skills) < self.max_folders
+            if few and self.ledger.said("too-many-folders"):
                 self.ledger.forget_all()
                 self._enter(root, os.fstat(root), "", 0)
         else:
@@ -130,7 +131,7 @@ class Tree:
         if depth >= MAX_DEPTH:
             self.ledger.say(child, "warning", "too-deep", TOO_DEEP, TOO_DEEP_FIX)
             return
-        if self._is_full():
+        if len(self.ledger.state.folders) + len(self.ledger.state.skills) >= self.max_folders:
             message = f"only the first {self.max_folders} folders were looked at"
             fix = f"name the folders to leave out in {IGNORE_FILE}"
             self.ledger.say(EVERYWHERE, "warning", "too-many-folders", message, fix)
@@ -147,9 +148,6 @@ class Tree:
                 os.close(inner)
         except Shut as error:
             self._leave_out(child, error)
-
-    def _is_full(self) -> bool:
-        return len(self.ledger.state.folders) + len(self.ledger.state.skills) >= self.max_folders
 
     def _is_elsewhere(self, info: os.stat_result, key: str) -> bool:
         if info.st_dev == self._device and not (self._mounts and self.ledger.path(key) in self._mounts):
