@@ -10,8 +10,7 @@ from skillshelf.names import skeleton
 from skillshelf.reference import NotPlainFile, open_folder, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources.folder import Entries
-from skillshelf.sources.ignore import IgnoreRules
-from skillshelf.sources.ignorefile import IGNORE_FILE
+from skillshelf.sources.ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources.names import SKIPPED_FOLDERS
 
 _MAX_FOLDERS = 100_000
@@ -38,7 +37,7 @@ class Search:
         self.look = skeleton(name)
         self.notes = notes
         self.folders = 0
-        self.ignore_lines, self.ignore = _ignore_rules(root)
+        self.ignore = IgnoreFile(root)
 
     @property
     def cut_short(self) -> bool:
@@ -49,6 +48,7 @@ class Search:
             fd = open_folder(self.root)
         except (OSError, NotPlainFile):
             return
+        self.ignore.update(fd)
         yield from self._walk(fd, "", "", 0)
 
     def _walk(self, fd: int, key: str, owner: str, depth: int) -> Iterator[Finding]:
@@ -113,9 +113,9 @@ class Search:
             above = "/".join(parts[:depth])
             if name in SKIPPED_FOLDERS:
                 return "skipped", (f"the shelf never looks into folders named {name!r}",)
-            line = self.ignore.match(above, True)
+            line = self.ignore.rules.match(above, True)
             if line is not None:
-                rule = self.ignore_lines[line - 1].strip()
+                rule = self.ignore.lines[line - 1].strip()
                 return "ignored", (f"line {line} of {relative(self._path(IGNORE_FILE))} ignores it: {rule}",)
             if depth < len(parts) and (said := list(self._said(above))):
                 return "out of reach", tuple(said)
@@ -146,11 +146,3 @@ def _lacks_file(entries: Entries) -> str:
     if near:
         return f"the folder has {near[0]!r}, but the file must be called SKILL.md"
     return "the folder has no SKILL.md"
-
-
-def _ignore_rules(root: str) -> tuple[list[str], IgnoreRules]:
-    try:
-        text = read_file(root, [IGNORE_FILE], 0, MAX_FILE).data.decode(errors="replace")
-    except (OSError, NotPlainFile):
-        text = ""
-    return text.split("\n"), IgnoreRules.parse(text)

@@ -19,6 +19,8 @@ class IgnoreFile:
         self._root = root
         self._read_at: int | None = None
         self.rules = IgnoreRules.parse("")
+        self.lines: list[str] = []
+        """The file's lines that count."""
         self.active = False
         """Whether there is any rule at all."""
         self.fault = ""
@@ -37,23 +39,23 @@ class IgnoreFile:
 
     def _read(self, stamp: int) -> int:
         """The stamp it was read at: one that never fits where the fault may pass, so that it is tried again."""
-        text, self.fault = "", ""
+        self.lines, self.fault = [], ""
         if stamp != MISSING:
             try:
-                text = self._text(read_file(self._root, [IGNORE_FILE], 0, _MAX_BYTES))
+                self._take(read_file(self._root, [IGNORE_FILE], 0, _MAX_BYTES))
             except NotPlainFile as error:
                 self.fault = error.reason
             except OSError as error:
                 self.fault, stamp = error.strerror or "unknown fault", _NEVER
-        self.rules = IgnoreRules.parse(text)
+        self.rules = IgnoreRules.parse("\n".join(self.lines))
         self.active = bool(self.rules)
         return stamp
 
-    def _text(self, page: Page) -> str:
+    def _take(self, page: Page) -> None:
         lines = page.data.decode(errors="replace").split("\n")
         if page.size > _MAX_BYTES or len(lines) > _MAX_LINES:
             self.fault = f"only {_MAX_LINES} lines and {_MAX_BYTES} bytes of it count"
-        return "\n".join(lines[:_MAX_LINES])
+        self.lines = lines[:_MAX_LINES]
 
     def covers(self, key: str) -> bool:
         return self.active and self.rules.match(key, True) is not None
