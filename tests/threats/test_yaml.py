@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +257,17 @@ def test_the_event_reader_answers_as_pyyaml_does(block: str) -> None:
         assert expected is None or not all(isinstance(key, str) for key in expected)
     else:
         # The one thing we read and BaseLoader refuses: a second document, which is left out with a note.
-        assert read_values == expected or (expected is None and next(yaml.compose_all(block, Loader=yaml.CBaseLoader)))
+        readings = [reading or {} for reading in _readings(block)]
+        assert read_values in readings or (not readings and next(yaml.compose_all(block, Loader=yaml.BaseLoader)))
+
+
+def _readings(block: str) -> list[Any]:
+    """What PyYAML's two parsers make of a block, as far as they take it; they differ in corners."""
+    readings = []
+    for loader in (yaml.BaseLoader, yaml.CBaseLoader):
+        with suppress(yaml.YAMLError, ValueError, TypeError):
+            readings.append(yaml.load(block, Loader=loader))
+    return readings
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -279,7 +290,7 @@ def test_whatever_pyyaml_writes_is_read_back(
     """Y06, Y07, Y10, Y11, Y18: any mapping in any style is read as BaseLoader reads it, shared parts included."""
     values = {**values, "again": values}
     block = yaml.safe_dump(values, default_style=style, default_flow_style=flow, allow_unicode=unicode, width=width)
-    assert parse_yaml(block, Notes(), 1) == yaml.load(block, Loader=yaml.CBaseLoader)
+    assert parse_yaml(block, Notes(), 1) in _readings(block)
 
 
 FIELD_VALUES = st.text(st.characters(categories=["Lu", "Ll", "Nd", "P", "S", "Zs"]), min_size=1)
