@@ -14,7 +14,11 @@ LAYERS = [
     {"found", "catalog", "skillmd", "tools", "skill", "listing", "search"},
     {"reference", "sources", "index", "watch"},
     {"turn", "discovery", "shelf"},
-    {"lint", "bundled", "testing"},
+    {"lint", "bundled", "slash"},
+    {"adapters"},
+    {"agent"},
+    {"testing"},
+    {"repl"},
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -11,6 +11,10 @@
     ├── PolicyError                  a raw skill without a policy, or a tool the policy does not let through
     ├── ToolArgumentError            a call whose arguments the tool does not take (also a TypeError)
     ├── SourceError                  a place to look for skills that is none
+    ├── SettingsError                a configuration file or a setting that cannot be used
+    ├── ModelUnavailableError        a model that cannot be used: unknown, without a key, or not installed
+    ├── SessionError                 a session that cannot be found, read or written
+    ├── TrustError                   the record of what the person agreed to cannot be used
     └── MissingExtraError            an optional library is not installed (also an ImportError)
 
 Messages are written for whoever must act on them, which is often a model: they say what was asked, why not, and what
@@ -112,6 +116,22 @@ class ToolArgumentError(SkillError, TypeError):
 
 class SourceError(SkillError):
     """A place to look for skills that is none."""
+
+
+class SettingsError(SkillError):
+    """A configuration file or a setting that cannot be used."""
+
+
+class ModelUnavailableError(SkillError):
+    """A model that cannot be used: unknown, without a key, or not installed."""
+
+
+class SessionError(SkillError):
+    """A session that cannot be found, read or written."""
+
+
+class TrustError(SkillError):
+    """The record of what the person agreed to cannot be used."""
 
 
 class MissingExtraError(SkillError, ImportError):

@@ -9,9 +9,19 @@ def cache_home() -> str | None:
     return _home("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches")
 
 
+def state_home() -> str | None:
+    """The folder for what must last: sessions, and what the person agreed to."""
+    return _home("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
+
+
+def config_home() -> str | None:
+    """The folder of the user's settings."""
+    return _home("XDG_CONFIG_HOME", "~/.config", "~/Library/Application Support")
+
+
 def user_skill_folders() -> list[str]:
     """Where a user keeps skills for every workspace, first come first."""
-    config = _home("XDG_CONFIG_HOME", "~/.config", "~/Library/Application Support")
+    config = config_home()
     folders = [os.path.join(config, "skills")] if config else []
     return folders + [
         path for path in map(os.path.expanduser, ("~/.agents/skills", "~/.claude/skills")) if os.path.isabs(path)

@@ -1,0 +1,1 @@
+"""The terminal in which a person talks with the agent."""
