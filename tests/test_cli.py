@@ -51,13 +51,17 @@ def test_help(run: Run) -> None:
             ["cost", "weigh the skills in tokens"],
             ["why", "say why a skill is on the shelf, or is not"],
             ["new", "start a skill"],
+            ["trust", "look at what a workspace brings, and say what the agent may use"],
+            ["chat", "talk with an agent that uses the skills"],
         ]
     )
     assert "examples:\n  skillshelf new pdf-forms " in out
     assert out.endswith("Exit codes: 0 fine, 1 found faults, 2 wrong use.\n")
 
 
-@pytest.mark.parametrize("command", ["list", "show", "search", "check", "listing", "cost", "why", "new"])
+@pytest.mark.parametrize(
+    "command", ["list", "show", "search", "check", "listing", "cost", "why", "new", "trust", "chat"]
+)
 def test_help_of_a_command(run: Run, command: str) -> None:
     """Each has a sentence, its options, and examples that begin with its name."""
     code, out, _ = run(command, "--help")

@@ -162,6 +162,7 @@ class Activation:
     skill: str
     reference: str
     """Empty for the instructions."""
-    by: Literal["model", "user"]
+    by: Literal["model", "user", "shelf"]
+    """`shelf`: it was put before a model that cannot ask for itself."""
     size: int
     """Bytes of the text that entered; 0 for a binary file."""

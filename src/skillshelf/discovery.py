@@ -63,7 +63,7 @@ class SkillDiscoverySkill(BaseSkill):
         """
         turn = self._turn()
         skill = turn.shelf.catalog.get(skill_name)
-        if skill is not None and skill.disclosure == "manual":
+        if skill is not None and skill.disclosure == "manual" and skill.name not in turn.invoked:
             raise SkillNotFoundError(skill_name)
         return str(turn.load(skill_name, reference or "", offset=offset))
 

@@ -51,17 +51,7 @@ class Shelf:
     ) -> "Shelf":
         """The skills of a workspace: the program's own, then the project's, the user's, and the bundled ones."""
         project = DirectorySource(root, "project")
-        sources: list[Source] = [ObjectSource(skills)] if skills else []
-        sources.append(project)
-        roots: set[str] = set()
-        for folder in places.user_skill_folders():
-            root = os.path.realpath(folder)
-            # One of them is often a link to another, or lies in the project: each skill comes once.
-            if os.path.isdir(root) and root not in roots and not (root + "/").startswith(project.root + "/"):
-                roots.add(root)
-                sources.append(DirectorySource(root, "user"))
-        sources.append(PackageSource("skillshelf.bundled", name="bundled"))
-        return cls(sources, counter=counter)
+        return cls(sources_around(project, project.root, skills), counter=counter)
 
     def __repr__(self) -> str:
         return f"<Shelf: {len(self._catalog)} skills from {', '.join(source.name for source in self.sources)}>"
@@ -129,6 +119,20 @@ class Shelf:
         from skillshelf.watch import Watch
 
         return Watch(self, on_change)
+
+
+def sources_around(project: Source, root: str, skills: Sequence[BaseSkill] = ()) -> list[Source]:
+    """The sources of a workspace whose own skills come from `project`, in order of precedence."""
+    sources: list[Source] = [ObjectSource(skills)] if skills else []
+    sources.append(project)
+    roots: set[str] = set()
+    for folder in map(os.path.realpath, places.user_skill_folders()):
+        # One of them is often a link to another, or lies in the project: each skill comes once.
+        if os.path.isdir(folder) and folder not in roots and not (folder + "/").startswith(root + "/"):
+            roots.add(folder)
+            sources.append(DirectorySource(folder, "user"))
+    sources.append(PackageSource("skillshelf.bundled", name="bundled"))
+    return sources
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Collection
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import TracebackType
@@ -67,8 +68,11 @@ class Loaded:
 class Turn:
     """Use as a context manager, so that the find-skills tools called inside share its cache."""
 
-    def __init__(self, shelf: "Shelf") -> None:
+    def __init__(self, shelf: "Shelf", invoked: Collection[str] = ()) -> None:
+        """`invoked`: the skills that the person asked for earlier in the conversation."""
         self.shelf = shelf
+        self.invoked = set(invoked)
+        """Skills that the person asked for by name: the model may load what belongs to them."""
         self.hits = 0
         """Loads that were answered without reading a file."""
         self.activations: list[Activation] = []
@@ -88,7 +92,7 @@ class Turn:
             current_turn.reset(self._token)
 
     def load(
-        self, name: str, reference: str = "", *, offset: int = 0, by: Literal["model", "user"] = "model"
+        self, name: str, reference: str = "", *, offset: int = 0, by: Literal["model", "user", "shelf"] = "model"
     ) -> Loaded:
         """A skill's instructions, or a page of one of its references. The same load again reads no file."""
         asked = (name, reference, offset)
@@ -106,6 +110,8 @@ class Turn:
         else:
             loaded = self._bring(place, descriptor, path, offset)
             self.activations.append(Activation(descriptor.name, path, by, _bytes(loaded.text)))
+            if by == "user":
+                self.invoked.add(descriptor.name)
             self._read[canonical] = descriptor, loaded
         self._asked[asked] = self._read[canonical][1]
         return self._asked[asked]

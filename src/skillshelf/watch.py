@@ -4,17 +4,23 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from skillshelf.descriptor import Delta
 from skillshelf.errors import MissingExtraError
-from skillshelf.sources.directory import DirectorySource
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 # Past this many paths at once (a checkout, an unpacking) looking at everything is cheaper.
 _MANY = 500
+
+
+@runtime_checkable
+class InFolder(Protocol):
+    """A source whose skills lie in a folder, itself or through one that it wraps."""
+
+    root: str
 
 
 class Watch:
@@ -36,9 +42,7 @@ class Watch:
 
     def _run(self) -> None:
         roots = [
-            source.root
-            for source in self._shelf.sources
-            if isinstance(source, DirectorySource) and os.path.isdir(source.root)
+            source.root for source in self._shelf.sources if isinstance(source, InFolder) and os.path.isdir(source.root)
         ]
         for paths in self._changes(roots) if roots else ():
             try:

@@ -1,1 +1,47 @@
-"""The agent: a loop over a model that lives from its shelf. Needs the extra `chat`."""
+"""The agent: a loop over a model that lives from its shelf. Needs the extra `chat`.
+
+core = AgentCore(resolve(Settings(model="anthropic:claude-sonnet-5-5")))
+core.load_skills(".")
+async for event in core.process_message("Write the release notes."):
+    print(event)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skillshelf.agent.core import AgentCore
+    from skillshelf.agent.models import ChosenModel, resolve
+    from skillshelf.agent.policy import Approval, Policy
+    from skillshelf.agent.sessions import Sessions
+    from skillshelf.agent.settings import Settings, load_settings
+    from skillshelf.agent.trust import Trust
+
+_PLACES = {
+    "AgentCore": "core",
+    "Approval": "policy",
+    "ChosenModel": "models",
+    "Policy": "policy",
+    "Sessions": "sessions",
+    "Settings": "settings",
+    "Trust": "trust",
+    "load_settings": "settings",
+    "resolve": "models",
+}
+__all__ = [
+    "AgentCore",
+    "Approval",
+    "ChosenModel",
+    "Policy",
+    "Sessions",
+    "Settings",
+    "Trust",
+    "load_settings",
+    "resolve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:  # the model's libraries take seconds to import, and a look at the settings needs none of them
+        return getattr(import_module(f"skillshelf.agent.{_PLACES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,8 @@ _COMMANDS = {
     "cost": "weigh the skills in tokens",
     "why": "say why a skill is on the shelf, or is not",
     "new": "start a skill",
+    "trust": "look at what a workspace brings, and say what the agent may use",
+    "chat": "talk with an agent that uses the skills",
 }
 _EXAMPLES = """
 examples:
@@ -32,6 +34,7 @@ examples:
   skillshelf list                       what is on the shelf
   skillshelf check                      what is wrong with it
   skillshelf why pdf-forms              why a skill is there, or is not
+  skillshelf chat                       an agent that uses it
 
 `skillshelf COMMAND --help` has more. Exit codes: 0 fine, 1 found faults, 2 wrong use.
 """

@@ -1,10 +1,4 @@
-"""For the test suites of projects that ship skills.
-
-    def test_skills_are_complete():
-        check_package("my_skills")
-
-Everything here is public and stays.
-"""
+"""The completeness check for a package of code skills."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,0 +1,112 @@
+"""Measure completion at the prompt: milliseconds of CPU a key, beside prompt_toolkit's own FuzzyCompleter.
+
+    python -m benchmarks.completion [--skills N] [--rounds N]
+
+Both complete the same texts in turn, key by key: names, words of descriptions, and the same with typos. The first key
+after a reload, which prepares what the others use, is on a line of its own.
+"""
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from prompt_toolkit.completion import CompleteEvent, Completer, FuzzyCompleter, WordCompleter
+from prompt_toolkit.document import Document
+
+from benchmarks.clock import best
+from benchmarks.collection import skill_name, skill_text
+from benchmarks.report import aligned
+from skillshelf import Catalog, MemorySource, Shelf
+from skillshelf.agent.rank import rank
+from skillshelf.repl.complete import SlashCompleter
+from skillshelf.slash import Command, Commands, skill_commands
+
+_HEADINGS = ("", "p50 ms", "p99 ms", "max ms")
+
+
+def typed(names: Sequence[str]) -> dict[str, list[str]]:
+    """The texts that completion is asked about while somebody types, by what they are."""
+    some = [names[at] for at in range(0, len(names), max(1, len(names) // 12))]
+    swapped = [name[:2] + name[3] + name[2] + name[4:] for name in some]
+    dropped = [name[:3] + name[4:] for name in some]
+    words = "kubernetes forecast invoice playwright summarize changelog".split()
+    wrong = "kuberentes forcast invioce playwrigth sumarize chnagelog xyzzyq".split()
+    groups = {"names": some, "names with typos": swapped + dropped, "words": words, "words with typos": wrong}
+    return {
+        group: [f"/skills:{text[:end]}" for text in texts for end in range(len(text) + 1)]
+        for group, texts in groups.items()
+    }
+
+
+def completer_of(catalog: Callable[[], Catalog]) -> SlashCompleter:
+    commands: Commands[None] = Commands(rank)
+    commands.register("", [Command("help", "Show help.", _nothing), Command("skills", "List skills.", _nothing)])
+    commands.register("skills ", [Command("reload", "Read all skills again.", _nothing)])
+    commands.register("skills:", skill_commands(catalog, lambda host, name, arguments: None))
+    return SlashCompleter(commands)
+
+
+def peer_of(catalog: Catalog) -> Completer:
+    descriptions = {name: skill.description for name, skill in catalog.items()}
+    # Whole names: by default it completes what follows the last hyphen only.
+    return FuzzyCompleter(WordCompleter(list(descriptions), meta_dict=descriptions), pattern=r"^[^\s]+")
+
+
+def press(completer: Completer, text: str) -> float:
+    """CPU seconds until the menu has all it shows: nothing here waits for anything."""
+    document, event = Document(text), CompleteEvent(text_inserted=True)
+    start = time.thread_time()
+    list(completer.get_completions(document, event))
+    return time.thread_time() - start
+
+
+def row(title: str, seconds: Sequence[float]) -> list[str]:
+    spread = statistics.quantiles(seconds, n=100)
+    return [title, *(f"{value * 1000:.2f}" for value in (spread[49], spread[98], max(seconds)))]
+
+
+def first_keys(texts: dict[str, str], rounds: int) -> list[float]:
+    """The first key each time that a reload has changed one skill."""
+    source = MemorySource(texts)
+    shelf = Shelf([source])
+    completer = completer_of(lambda: shelf.catalog)
+    took = []
+    for number in range(rounds):
+        for text in ("/skills:kub", "/skills:invioce", "/skills:xyzzyq"):
+            changed = skill_name(number)
+            source.put(changed, texts[changed].replace("description: ", f"description: {number} {text} "))
+            shelf.reload()
+            took.append(press(completer, text))
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure completion at the prompt.")
+    parser.add_argument("--skills", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    words = random.Random(7)
+    names = [skill_name(number) for number in range(options.skills)]
+    texts = {name: skill_text(name, words) for name in names}
+    catalog = Shelf([MemorySource(texts)]).catalog
+    ours, peer = completer_of(lambda: catalog), peer_of(catalog)
+    rows = [row("the first key after a reload", first_keys(texts, 4 * options.rounds))]
+    for group, keys in typed(names).items():
+        mine, theirs = zip(*(_both(ours, peer, key, options.rounds) for key in keys), strict=True)
+        rows += row(f"{group}: skillshelf", mine), row(f"{group}: FuzzyCompleter", theirs)
+    print(f"{options.skills:,} skills, {options.rounds} rounds\n\n{aligned(_HEADINGS, rows)}")
+
+
+def _both(ours: Completer, peer: Completer, key: str, rounds: int) -> list[float]:
+    """Taking turns, the best of several rounds each: neighbours on the machine are no part of a key."""
+    return best(rounds, lambda: press(ours, key), lambda: press(peer, key.removeprefix("/skills:")))
+
+
+def _nothing(host: None, arguments: str) -> None:
+    return None
+
+
+if __name__ == "__main__":
+    main()

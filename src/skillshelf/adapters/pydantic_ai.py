@@ -1,0 +1,111 @@
+"""pydantic-ai: `Agent(model, capabilities=[Skills(shelf)])`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.listing.feed import Feed
+from skillshelf.skill import Tool
+from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.turn import Turn, current_turn
+
+try:
+    from anyio import to_thread
+    from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
+    from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+    from pydantic_ai.tools import Tool as FrameworkTool
+    from pydantic_ai.toolsets import FunctionToolset
+except ImportError:
+    raise MissingExtraError("skillshelf.adapters.pydantic_ai", "pydantic-ai") from None
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import ModelRequestContext
+
+    from skillshelf.shelf import Shelf
+
+_CONVERSATIONS = 1000
+
+
+class Skills(AbstractCapability[Any]):
+    """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
+
+    A run is a turn of the shelf. Where the caller has opened one, as with `with shelf.turn():`, the run joins it.
+    """
+
+    id = "skillshelf"
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        *,
+        disclosure: Literal["auto", "catalog", "full"] = "auto",
+        budget: int = DEFAULT_BUDGET,
+    ) -> None:
+        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
+        # A tool's schema is made from its method once, not for every run.
+        self._tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
+        self._feeds: dict[str | None, Feed] = {}
+        self._turn: Turn | None = None
+
+    async def for_run(self, ctx: RunContext[Any]) -> Skills:
+        """A copy with the turn of this run."""
+        run = copy(self)
+        joined = current_turn.get()
+        # A sweep stats every skill, which is milliseconds in which nothing else would answer.
+        run._turn = joined if joined and joined.shelf is self.shelf else await to_thread.run_sync(self.shelf.turn)
+        return run
+
+    def feed(self, conversation: str | None) -> Feed:
+        """What this conversation was told of the shelf."""
+        if conversation not in self._feeds:
+            while len(self._feeds) >= _CONVERSATIONS:  # the oldest is told anew if it goes on
+                self._feeds.pop(next(iter(self._feeds)))
+            self._feeds[conversation] = Feed(self.shelf, self.disclosure, self.budget)
+        return self._feeds[conversation]
+
+    def get_instructions(self) -> Any:
+        def listing(ctx: RunContext[Any]) -> str | None:
+            return self.feed(ctx.conversation_id).section(len(ctx.messages), lambda: _tokens(ctx.messages)) or None
+
+        return listing
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        for note in self.feed(ctx.conversation_id).notes:
+            message = request_context.messages[note.message]
+            if isinstance(message, ModelRequest):
+                told = replace(message, parts=[*message.parts, UserPromptPart(note.text)])
+                request_context.messages[note.message] = told
+        return request_context
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        return FunctionToolset([self._tool(tool) for tool in self._tools], id="skillshelf")
+
+    def _tool(self, tool: Tool) -> FrameworkTool[Any]:
+        async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
+            if tool.permission == "ask" and not ctx.tool_call_approved:
+                raise ApprovalRequired
+            token = current_turn.set(self._turn)
+            try:
+                result = tool.call(arguments, approved=ctx.tool_call_approved)
+                return await result if inspect.isawaitable(result) else result
+            except SkillError as error:  # said so that the model can act on it; the run goes on
+                raise ToolFailed(str(error)) from error
+            finally:
+                current_turn.reset(token)
+
+        return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)
+
+
+def _tokens(messages: Sequence[ModelMessage]) -> int:
+    """About how many tokens a conversation has."""
+    return sum(len(str(getattr(part, "content", ""))) for message in messages for part in message.parts) // 4

@@ -1,0 +1,67 @@
+"""What in a skill a person should look at twice. Advice, never the boundary: that is the person's word."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from skillshelf.agent.trust.snapshot import Entry, Snapshot
+from skillshelf.characters import hidden
+from skillshelf.hiding import CONTROL
+from skillshelf.skillmd import Unreadable, decode, read
+
+_SUFFIXES = (
+    *(".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"),
+    *(".bat", ".cmd", ".exe", ".com", ".jar", ".so", ".dylib", ".pyc", ".pth"),
+)
+_COMMAND = re.compile(r"!`([^`\n]+)`")
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
+
+
+def is_script(entry: Entry, data: bytes | None) -> bool:
+    """By its mode, its first line or its name."""
+    return entry.executable or entry.path.lower().endswith(_SUFFIXES) or (data or b"").startswith(b"#!")
+
+
+def text_of(data: bytes) -> str | None:
+    """None for what is no text."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
+    """Kind and instances. `first`: the file whose frontmatter counts."""
+    texts = {path: text for path, data in contents.items() if (text := text_of(data)) is not None}
+    yield "allowed-tools", list(_allowed_tools(contents.get(first, b"")))
+    yield "commands in the text", [f"{path}: {match[1]}" for path, match in _each(_COMMAND, texts)]
+    yield "addresses", list(dict.fromkeys(match[0].rstrip(".,;:") for _, match in _each(_URL, texts)))
+    yield (
+        "scripts",
+        [one.path for one in snapshot.entries if one.target is None and is_script(one, contents.get(one.path))],
+    )
+    yield "links", [f"{one.path} -> {one.target}" for one in snapshot.entries if one.target is not None]
+    yield "hidden characters", list(_hidden(texts))
+
+
+def _allowed_tools(data: bytes) -> tuple[str, ...]:
+    try:
+        return read(decode(data)).optional.allowed_tools
+    except Unreadable:
+        return ()
+
+
+def _each(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tuple[str, re.Match[str]]]:
+    for path, text in texts.items():
+        for match in pattern.finditer(text):
+            yield path, match
+
+
+def _hidden(texts: Mapping[str, str]) -> Iterator[str]:
+    for path, text in texts.items():
+        plain = text.replace("\r\n", "\n")
+        found = [*hidden(plain), *CONTROL.finditer(plain)]
+        if found:
+            lines = sorted({plain.count("\n", 0, match.start()) + 1 for match in found[:1000]})
+            some = ", ".join(map(str, lines[:10])) + (" …" if len(lines) > 10 else "")
+            yield f"{path}: {len(found)} in line {some}"

@@ -1,0 +1,64 @@
+"""What waits for a person's word."""
+
+import os
+from dataclasses import dataclass, field
+from typing import Literal
+
+from skillshelf.agent.trust.copies import Copy, read_as_told
+from skillshelf.agent.trust.snapshot import Entry, Snapshot
+from skillshelf.errors import TrustError
+from skillshelf.reference import NotPlainFile
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A skill, or a file of project instructions, that nobody has agreed to as it is now."""
+
+    root: str
+    """The workspace."""
+    key: str
+    """The place in it; that of a file begins with a slash."""
+    name: str
+    status: Literal["new", "changed"]
+    """`changed`: an earlier version serves meanwhile."""
+    snapshot: Snapshot
+    location: str
+    """The path of the SKILL.md, or of the file."""
+    copy: Copy | None = field(default=None, repr=False, compare=False)
+    """What serves meanwhile."""
+    blocked: str = ""
+    """Why it cannot be approved; empty where it can."""
+    granted: bool = False
+    """Whether it serves in this session, because the agent wrote it and the person confirmed that."""
+
+    @property
+    def approved(self) -> Snapshot | None:
+        """The snapshot that serves meanwhile."""
+        return self.copy.snapshot if self.copy else None
+
+    @property
+    def tree(self) -> str:
+        return self.snapshot.tree
+
+    @property
+    def folder(self) -> str:
+        """What the paths of the snapshot begin at, below the root."""
+        return os.path.dirname(self.key[1:]) if self.key.startswith("/") else self.key
+
+    @property
+    def file(self) -> str:
+        """The path in the snapshot of what is read first."""
+        return os.path.basename(self.location)
+
+    def read(self, entry: Entry) -> bytes:
+        """The bytes that the snapshot tells of. Raises TrustError where the file has changed since."""
+        return read_as_told(self.root, self.folder, entry)
+
+    def read_approved(self, entry: Entry) -> bytes:
+        """The same, of what serves meanwhile."""
+        if self.copy is None or not self.copy.is_intact():
+            raise TrustError(f"There is no approved version of {self.name!r} to compare with.")
+        try:
+            return self.copy.read(entry.path, 0, entry.size).data
+        except (OSError, NotPlainFile):
+            raise TrustError(f"The approved version of {entry.path!r} cannot be read.") from None

@@ -1,0 +1,137 @@
+"""What the person is shown before they agree. Every line is cleaned for a terminal where it is added to the page."""
+
+import difflib
+from collections.abc import Iterator
+
+from skillshelf.agent.trust.findings import findings, is_script, text_of
+from skillshelf.agent.trust.pending import Pending
+from skillshelf.agent.trust.snapshot import Entry
+from skillshelf.characters import clean, show_hidden
+from skillshelf.errors import TrustError
+
+_SHOWN = 100
+# A comparison takes the square of the lines where all of them differ; past this the new text is shown whole.
+_DIFF_LINES = 20_000
+
+
+def summary(pending: Pending) -> str:
+    """One line."""
+    files = [one for one in pending.snapshot.entries if one.target is None]
+    scripts = sum(is_script(one, None) for one in files)
+    facts = [_count(len(files), "file"), f"{sum(one.size for one in files):,} bytes"]
+    facts += [_count(scripts, "script")] if scripts else []
+    facts += ["written by the agent in this session"] if pending.granted else []
+    facts += [f"cannot be approved: {pending.blocked}"] if pending.blocked else []
+    return _line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
+
+
+def review_text(pending: Pending) -> str:
+    """All there is to see: the raw text, every file, what stands out, and what changed since the approved version."""
+    return "\n".join(_page(pending)) + "\n"
+
+
+def _page(pending: Pending) -> Iterator[str]:
+    yield _line(f"{pending.name} ({pending.status})")
+    yield _line(f"  where: {pending.location.removeprefix(pending.root).lstrip('/')}")
+    yield _line(f"  hash:  {pending.tree or 'none'}")
+    if pending.blocked:
+        yield _line(f"  It cannot be approved: {pending.blocked}")
+    if pending.granted:
+        yield "  The agent wrote this in this session; until you approve it, it lasts no longer than that."
+    try:
+        contents = {one.path: pending.read(one) for one in pending.snapshot.entries if one.target is None}
+    except TrustError as error:
+        yield _line(str(error))
+        return
+    yield from _texts(pending, contents)
+    if pending.snapshot.entries:
+        yield from ("", "Files:")
+    for entry in pending.snapshot.entries:
+        yield _line(f"  {_facts(entry, contents.get(entry.path))}")
+    for kind, found in findings(pending.snapshot, pending.file, contents):
+        if found:
+            yield from ("", f"{kind[0].upper()}{kind[1:]}:")
+            yield from (_line(f"  {one}") for one in found[:_SHOWN])
+            yield from [f"  … and {len(found) - _SHOWN:,} more"] * (len(found) > _SHOWN)
+    if pending.approved:
+        yield from _changes(pending, contents)
+
+
+def _texts(pending: Pending, contents: dict[str, bytes]) -> Iterator[str]:
+    """The first file whole; of a new skill the other texts too, since all of them are agreed to."""
+    others = [] if pending.approved else [path for path in contents if path != pending.file]
+    for path in [pending.file, *others]:
+        text = text_of(contents.get(path, b"\0"))
+        if text is not None:
+            yield from ("", _line(f"{path}:"))
+            # The bar keeps a text from passing for a line of this page.
+            yield from (f"  │ {_line(one)}" for one in _lines(text))
+
+
+def _changes(pending: Pending, contents: dict[str, bytes]) -> Iterator[str]:
+    approved = pending.approved
+    before = {one.path: one for one in approved.entries} if approved else {}
+    now = {one.path: one for one in pending.snapshot.entries}
+    yield from ("", "Changes since the approved version:")
+    for path in sorted(before.keys() | now.keys()):
+        old, new = before.get(path), now.get(path)
+        if old != new:
+            yield from _change(pending, path, old, new, contents)
+    if approved and approved.name != pending.snapshot.name:
+        yield _line(f"  the folder was called {approved.name}")
+
+
+def _change(
+    pending: Pending, path: str, old: Entry | None, new: Entry | None, contents: dict[str, bytes]
+) -> Iterator[str]:
+    if old and new and old.executable != new.executable:
+        yield _line(f"  {path}: {'now' if new.executable else 'no longer'} executable")
+    try:
+        old_data = pending.read_approved(old) if old and old.target is None else b""
+    except TrustError as error:
+        yield _line(f"  {path}: {error}")
+        return
+    old_text, new_text = text_of(old_data), text_of(contents.get(path, b""))
+    is_text = old_text is not None and new_text is not None and not any(one and one.target for one in (old, new))
+    if old and new and old.sha256 == new.sha256 and old.target == new.target:
+        return
+    if not is_text:
+        yield _line(f"  {path}: {_version(old)} -> {_version(new)}")
+        return
+    before, after = _lines(old_text or "", keep=True), _lines(new_text or "", keep=True)
+    if len(before) + len(after) > _DIFF_LINES:
+        yield _line(f"  {path}: too long to compare; {_version(old)} -> {_version(new)}; the new text:")
+        yield from (f"  │ {_line(one)}" for one in after)
+        return
+    names = (path if old else "/dev/null", path if new else "/dev/null")
+    yield from (f"  │ {_line(one)}" for one in difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+def _lines(text: str, keep: bool = False) -> list[str]:
+    """`keep`: with the CR at their ends, which in a comparison can be all that changed."""
+    lines = (text if keep else text.replace("\r\n", "\n")).split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _facts(entry: Entry, data: bytes | None) -> str:
+    if entry.target is not None:
+        return f"{entry.path} -> {entry.target} (a link, not followed)"
+    marks = ["executable"] if entry.executable else []
+    marks += ["script"] if is_script(entry, data) else []
+    marks += ["binary"] if data is not None and text_of(data) is None else []
+    return f"{entry.path}  {entry.size:,} bytes" + (f"  [{', '.join(marks)}]" if marks else "")
+
+
+def _version(entry: Entry | None) -> str:
+    if entry is None:
+        return "nothing"
+    return f"a link to {entry.target}" if entry.target is not None else f"{entry.size:,} bytes, {entry.sha256[:16]}…"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}" + "s" * (number != 1)
+
+
+def _line(text: str) -> str:
+    """On one line, with nothing in it that hides or steers."""
+    return clean(show_hidden(text)).replace("\n", "<U+000A>")

@@ -1,0 +1,94 @@
+"""The listing over a conversation: what each model call is told of the shelf.
+
+A provider keeps the beginning of a prompt in its cache, so the section that was sent stays as it is, byte for byte, and
+what changed since is told in a note at the end. Where there is no cache to lose, the section itself is brought up to
+date.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from skillshelf.listing.markup import Entry, parse, render
+from skillshelf.tokens import DEFAULT_BUDGET
+
+if TYPE_CHECKING:
+    from skillshelf.listing.choose import Listing
+    from skillshelf.shelf import Shelf
+
+# Providers cache no prompt shorter than this many tokens, and forget one after these many seconds.
+_CACHED_FROM, _CACHED_FOR = 1024, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What changed, told at the end of the conversation's message of this number, and there from then on."""
+
+    message: int
+    text: str
+
+
+class Feed:
+    """One conversation's view of a shelf. Notes are for the requests only: the history holds none of this."""
+
+    def __init__(
+        self,
+        shelf: "Shelf",
+        disclosure: Literal["auto", "catalog", "full"] = "auto",
+        budget: int = DEFAULT_BUDGET,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._shelf, self._disclosure, self._budget, self._clock = shelf, disclosure, budget, clock
+        self._sent: Listing | None = None
+        self._told: Listing | None = None
+        self._called = 0.0
+        self.notes: tuple[Note, ...] = ()
+
+    def renew(self) -> None:
+        """The conversation begins anew, or its beginning was rewritten."""
+        self._sent = None
+
+    def section(self, messages: int, tokens: Callable[[], int]) -> str:
+        """For the next model call of a conversation of so many messages and tokens."""
+        now = self._shelf.listing(self._disclosure, self._budget)
+        called, self._called = self._called, self._clock()
+        if self._sent is None or self._told is None:
+            self._renewed(now)
+        elif now is not self._told or self.notes:
+            kept = self._called - called < _CACHED_FOR and tokens() >= _CACHED_FROM and not self._rewritten(messages)
+            if not kept:
+                self._renewed(now)
+            elif now.text != self._told.text:
+                self._tell(now, messages - 1)
+        assert self._sent is not None
+        return self._sent.text
+
+    def _renewed(self, now: "Listing") -> None:
+        self._sent = self._told = now
+        self.notes = ()
+
+    def _tell(self, now: "Listing", message: int) -> None:
+        assert self._told is not None
+        self.notes, self._told = (*self.notes, Note(message, _difference(self._told, now))), now
+        if sum(len(note.text) for note in self.notes) > len(now.text):  # longer than the section itself
+            self._renewed(now)
+
+    def _rewritten(self, messages: int) -> bool:
+        return any(note.message >= messages for note in self.notes)
+
+
+def _difference(old: "Listing", new: "Listing") -> str:
+    before, after = ({entry.name: entry for entry in parse(listing.text)} for listing in (old, new))
+    added = [entry for name, entry in after.items() if name not in before]
+    changed = [entry for name, entry in after.items() if name in before and before[name] != entry]
+    removed = [name for name in before if name not in after]
+    lines = [_names("added", [entry.name for entry in added]), _names("changed", [entry.name for entry in changed])]
+    lines.append(_names("removed", removed))
+    block = render([*added, *changed]) if added or changed else ""
+    return "The available skills changed. " + " ".join(filter(None, lines)) + ("\n" + block if block else "")
+
+
+def _names(what: str, names: list[str]) -> str:
+    # The markup keeps a name from ending the sentence; a block of names only is on one line.
+    return f"{what.capitalize()}: {', '.join(Entry(name, '').name for name in names)}." if names else ""

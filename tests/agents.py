@@ -1,0 +1,48 @@
+"""An agent on a workspace for tests: only the model is scripted."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from skillshelf.agent.core import AgentCore
+from skillshelf.agent.events import Event
+from skillshelf.agent.policy import Answer, Approval, Policy
+from skillshelf.testing import ScriptedModel
+
+
+class Person:
+    """Who is asked for approval: gives the answers in order and remembers the questions."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[Approval] = []
+
+    async def __call__(self, approval: Approval) -> Answer:
+        self.asked.append(approval)
+        return self.answers.pop(0)
+
+
+def agent(root: Path, *script: Any, mode: str = "yolo", person: Person | None = None, **load: Any) -> AgentCore:
+    core = AgentCore(ScriptedModel(*script), policy=Policy(mode), approve=person)  # type: ignore[arg-type]
+    core.load_skills(root, **load)
+    return core
+
+
+def requests(core: AgentCore) -> Any:
+    model = core.model.model
+    assert isinstance(model, ScriptedModel)
+    return model.requests
+
+
+def say(core: AgentCore, *texts: str) -> list[Event]:
+    """The events of these messages, one after the other."""
+
+    async def run() -> list[Event]:
+        return [event for text in texts for event in [one async for one in core.process_message(text)]]
+
+    return asyncio.run(run())
+
+
+def of(events: Sequence[Event], kind: type[Event]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]

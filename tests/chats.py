@@ -1,0 +1,89 @@
+"""`skillshelf chat` as a person runs it: a process, on a pipe or on a terminal. Its model follows a script."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+SKILLSHELF = [sys.executable, "-m", "skillshelf"]
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
+
+
+def script(folder: Path, *steps: Any) -> str:
+    """The name of a model that says this."""
+    path = folder / "script.json"
+    path.write_text(json.dumps(steps))
+    return f"script:{path}"
+
+
+def tool(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool": name, "arguments": arguments}
+
+
+def chat(*words: str, cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """One run without a terminal."""
+    given: dict[str, Any] = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(
+        [*SKILLSHELF, "chat", *words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False, **given
+    )
+
+
+class OnTerminal:
+    """A chat on a pseudo-terminal: `send` keys, `expect` what appears."""
+
+    def __init__(self, *words: str, cwd: Path, columns: int = 100) -> None:
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            time.sleep(0.05)  # so that the size is set before the child asks for it
+            os.execve(sys.executable, [*SKILLSHELF, "chat", *words], {**os.environ, "TERM": "xterm-256color"})
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.raw = ""
+        self._read_to = 0
+
+    def send(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def expect(self, text: str, seconds: float = 30) -> str:
+        """What appeared since the last look, up to and with this text. Escapes are left out."""
+        deadline = time.monotonic() + seconds
+        while text not in (shown := self._shown()):
+            if time.monotonic() > deadline or not self._read(deadline):
+                raise AssertionError(f"{text!r} did not appear. The terminal shows:\n{shown}")
+        self._read_to += shown.index(text) + len(text)
+        return shown
+
+    def end(self, seconds: float = 30) -> int:
+        """The exit code."""
+        deadline = time.monotonic() + seconds
+        while self._read(deadline):
+            pass
+        while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.close(self._terminal)  # not before: it would end the process by a signal
+        return os.waitstatus_to_exitcode(ended[1]) if ended[0] else -1
+
+    def _shown(self) -> str:
+        return _ESCAPE.sub("", self.raw)[self._read_to :]
+
+    def _read(self, deadline: float) -> bool:
+        if not select.select([self._terminal], [], [], max(0, deadline - time.monotonic()))[0]:
+            return False
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError:  # how Linux says that the other end was closed
+            return False
+        # prompt_toolkit asks where the cursor is, and waits for an answer.
+        for _ in range(data.count(b"\x1b[6n")):
+            os.write(self._terminal, b"\x1b[1;1R")
+        self.raw += data.decode(errors="replace")
+        return bool(data)

@@ -1,0 +1,371 @@
+"""AgentCore: a message goes in, events come out, and the model gets the shelf."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import Person, agent, of, requests, say
+
+from skillshelf import BaseSkill, tool
+from skillshelf.agent.core import AgentCore
+from skillshelf.agent.events import (
+    Failed,
+    Finished,
+    ReferenceDenied,
+    ReferenceLoaded,
+    SkillInvoked,
+    SkillLoaded,
+    SkillsReloaded,
+    Text,
+    ToolCalled,
+    ToolReturned,
+    Usage,
+)
+from skillshelf.testing import ScriptedModel, call, fail
+
+Write = Callable[..., Path]
+NEW = "---\nname: greet\ndescription: Say hello.\n---\n\nSay hello in Latin.\n"
+
+
+def test_the_answer_comes_as_text_and_is_whole_at_the_end(tmp_path: Path) -> None:
+    """Pieces as they are said, then the end with all of them."""
+    events = say(agent(tmp_path, "One two three four five."), "count")
+    assert "".join(event.text for event in of(events, Text)) == "One two three four five."
+    assert len(of(events, Text)) > 1
+    assert events[-1] == Finished("One two three four five.")
+
+
+def test_each_model_call_has_the_listing_in_its_system_prompt(tmp_path: Path, write: Write) -> None:
+    """Every call, and the same bytes while nothing changes."""
+    write("pdf", "Fill in forms.")
+    core = agent(tmp_path, call("list_skills"), "a", "b")
+    say(core, "one", "two")
+    systems = {request.system for request in requests(core)}
+    assert len(requests(core)) == 3
+    assert len(systems) == 1
+    assert '<skill name="pdf">Fill in forms.' in systems.pop()
+
+
+def test_the_history_has_no_skill_text_that_was_not_loaded(tmp_path: Path, write: Write) -> None:
+    """The listing is in the system prompt and nowhere else."""
+    write("pdf", "Fill in forms.", "SECRET-BODY\n")
+    core = agent(tmp_path, "a", "b")
+    say(core, "one", "two")
+    assert "SECRET-BODY" in requests(core)[0].system
+    assert "SECRET-BODY" not in repr(core.conversation.messages)
+    assert "Fill in forms" not in repr(core.conversation.messages)
+
+
+def test_loads_are_events_in_the_order_they_happen(tmp_path: Path, write: Write) -> None:
+    """Instructions, a reference, and a reference that is refused, which the model recovers from."""
+    write("pdf", references__forms_md="# Forms\n")
+    core = agent(
+        tmp_path,
+        call("load_skill_instructions", skill_name="pdf"),
+        call("load_skill_instructions", skill_name="pdf", reference="../../etc/passwd"),
+        call("load_skill_instructions", skill_name="pdf", reference="forms.md"),
+        "Done.",
+    )
+    events = say(core, "fill it in")
+    loads = [event for event in events if isinstance(event, SkillLoaded | ReferenceLoaded | ReferenceDenied)]
+    assert loads[0] == SkillLoaded("pdf", "model", 7)
+    assert isinstance(loads[1], ReferenceDenied)
+    assert "references/forms.md" in loads[1].reason
+    assert loads[2] == ReferenceLoaded("pdf", "references/forms.md", "model", 8)
+    assert [event.ok for event in of(events, ToolReturned)] == [True, False, True]
+    assert events[-1] == Finished("Done.")
+
+
+def test_an_invoked_skill_is_a_user_message(tmp_path: Path, write: Write) -> None:
+    """It begins as the record says, with the whole instructions and the arguments."""
+    write("pdf", body="Fill in every field.\n")
+    core = agent(tmp_path, "Done.")
+    events = say(core, "/skills:pdf form.pdf today")
+    assert of(events, SkillInvoked) == [SkillInvoked("pdf", "form.pdf today")]
+    assert of(events, SkillLoaded) == [SkillLoaded("pdf", "user", 21)]
+    message = requests(core)[0].messages[-1].parts[-1].content
+    assert message.startswith('Apply Skill "pdf"')
+    assert "Fill in every field." in message
+    assert "form.pdf today" in message
+
+
+def test_a_skill_for_the_person_alone_is_invocable_and_not_listed(tmp_path: Path) -> None:
+    """`disable-model-invocation` hides it from the model, not from the person."""
+    skill = tmp_path / "deploy" / "SKILL.md"
+    skill.parent.mkdir()
+    skill.write_text("---\nname: deploy\ndescription: Ship.\ndisable-model-invocation: true\n---\nShip it.\n")
+    core = agent(tmp_path, "Done.")
+    events = say(core, "/skills:deploy")
+    assert events[-1] == Finished("Done.")
+    assert '"deploy"' not in requests(core)[0].system
+
+
+def test_an_unknown_skill_is_said_and_no_model_is_asked(tmp_path: Path, write: Write) -> None:
+    """With the names that are near."""
+    write("pdf")
+    core = agent(tmp_path, "never")
+    (event,) = say(core, "/skills:pfd")
+    assert isinstance(event, Failed)
+    assert "pdf" in event.message
+    assert requests(core) == []
+
+
+def test_a_skill_the_agent_writes_works_in_the_same_session(tmp_path: Path) -> None:
+    """Written, reloaded, told to the model, listed, loaded."""
+    core = agent(
+        tmp_path,
+        call("write_file", path="skills/greet/SKILL.md", content=NEW),
+        call("load_skill_instructions", skill_name="greet"),
+        "Salve!",
+    )
+    events = say(core, "make a skill and use it")
+    written, loaded = of(events, ToolReturned)
+    assert "Skills reloaded: added greet." in written.text
+    assert "Say hello in Latin." in loaded.text
+    assert of(events, SkillsReloaded) == [SkillsReloaded(("greet",), (), ())]
+    assert '<skill name="greet">' in requests(core)[1].system
+
+
+def test_an_edit_of_a_skill_reloads_it(tmp_path: Path, write: Write) -> None:
+    """The tool result names it, and the next load has the new text."""
+    write("pdf", body="Old text.\n")
+    core = agent(
+        tmp_path,
+        call("edit_file", path="pdf/SKILL.md", old_text="Old text.", new_text="New text."),
+        call("load_skill_instructions", skill_name="pdf"),
+        "ok",
+    )
+    edited, loaded = of(say(core, "change it"), ToolReturned)
+    assert "changed pdf" in edited.text
+    assert "New text." in loaded.text
+
+
+def test_a_reference_the_agent_writes_can_be_loaded(tmp_path: Path, write: Write) -> None:
+    """Not only SKILL.md: what lies beside it belongs to the skill."""
+    write("pdf", references__a_md="a")
+    core = agent(
+        tmp_path,
+        call("write_file", path="pdf/references/b.md", content="NEW REFERENCE"),
+        call("load_skill_instructions", skill_name="pdf", reference="b.md"),
+        "ok",
+    )
+    assert "NEW REFERENCE" in of(say(core, "add it"), ToolReturned)[1].text
+
+
+def test_other_writes_reload_nothing(tmp_path: Path, write: Write) -> None:
+    """A plain file is no skill."""
+    write("pdf")
+    core = agent(tmp_path, call("write_file", path="notes.txt", content="x"), "ok")
+    events = say(core, "note it")
+    assert of(events, SkillsReloaded) == []
+    assert "Skills" not in of(events, ToolReturned)[0].text
+
+
+def test_a_failed_write_reloads_nothing(tmp_path: Path, write: Write) -> None:
+    """An edit that does not match leaves the shelf alone."""
+    write("pdf")
+    core = agent(tmp_path, call("edit_file", path="pdf/SKILL.md", old_text="not there", new_text="x"), "ok")
+    events = say(core, "edit")
+    assert of(events, SkillsReloaded) == []
+    assert not of(events, ToolReturned)[0].ok
+
+
+def test_a_broken_save_keeps_the_last_good_skill_and_says_what_is_wrong(tmp_path: Path, write: Write) -> None:
+    """The model is told what to mend; the skill goes on."""
+    write("pdf", body="Good text.\n")
+    core = agent(
+        tmp_path,
+        call("write_file", path="pdf/SKILL.md", content="---\nname: pdf\ndescription: [broken\n"),
+        call("load_skill_instructions", skill_name="pdf"),
+        "ok",
+    )
+    broken, loaded = of(say(core, "break it"), ToolReturned)
+    assert "Fix:" in broken.text
+    assert "Good text." in loaded.text
+
+
+def test_an_edit_by_another_program_is_seen_at_the_next_turn(tmp_path: Path, write: Write) -> None:
+    """Without a watcher, by the sweep that opens a turn."""
+    write("pdf", "Old description.")
+    core = agent(tmp_path, "a", "b")
+    say(core, "one")
+    write("pdf", "New description.")
+    write("second", "Another.")
+    events = say(core, "two")
+    assert of(events, SkillsReloaded) == [SkillsReloaded(("second",), ("pdf",), ())]
+    assert "New description." in requests(core)[1].system
+
+
+def test_a_removed_skill_is_gone_at_the_next_turn(tmp_path: Path, write: Write) -> None:
+    """From the listing, and for loading."""
+    path = write("gone")
+    core = agent(tmp_path, "a", call("load_skill_instructions", skill_name="gone"), "b")
+    say(core, "one")
+    path.unlink()
+    events = say(core, "two")
+    assert of(events, SkillsReloaded)[0].removed == ("gone",)
+    assert '"gone"' not in requests(core)[1].system
+    assert not of(events, ToolReturned)[0].ok
+
+
+def test_a_change_in_a_long_conversation_leaves_the_prefix_as_it_was(tmp_path: Path, write: Write) -> None:
+    """What was sent stays byte-identical, and the change is told at the end, in requests only."""
+    write("pdf", "Fill in forms.")
+    core = agent(tmp_path, "word " * 3000, "b", "c", "d")
+    say(core, "long " * 2000, "more")
+    write("second", "Another skill.")
+    say(core, "two", "three")
+    one, two, three = requests(core)[1:]
+    assert one.system == two.system == three.system
+    assert "Another skill." in two.messages[-1].parts[-1].content
+    assert [said(m) for m in two.messages] == [said(m) for m in three.messages[: len(two.messages)]]
+    assert "Another skill." not in repr(core.conversation.messages)
+
+
+def said(message: Any) -> list[str]:
+    """What a message says, without the times."""
+    return [part.content for part in message.parts]
+
+
+def test_usage_is_reported_for_each_model_call(tmp_path: Path) -> None:
+    """And summed for the session."""
+    core = agent(tmp_path, call("list_skills"), "done")
+    usages = of(say(core, "go"), Usage)
+    assert len(usages) == 2
+    assert core.spent.input == sum(usage.input for usage in usages)
+
+
+def test_the_tools_are_those_of_a_coding_agent(tmp_path: Path) -> None:
+    """Read, write, edit, list, glob, grep, shell, and find-skills."""
+    core = agent(tmp_path, "ok")
+    say(core, "hi")
+    assert set(requests(core)[0].tools) == {
+        "read_file", "write_file", "edit_file", "list_directory", "find_files", "search_files", "run_command",
+        "list_skills", "search_skills", "load_skill_instructions",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["../outside.txt", "/etc/hostname", "link/outside.txt"])
+def test_file_tools_stay_in_the_workspace(tmp_path: Path, path: str) -> None:
+    """Neither up, nor absolute, nor through a link."""
+    root = tmp_path / "work"
+    root.mkdir()
+    (tmp_path / "outside.txt").write_text("OUTSIDE")
+    (root / "link").symlink_to(tmp_path)
+    core = agent(root, call("read_file", path=path), call("write_file", path=path, content="x"), "ok")
+    events = say(core, "look")
+    assert [event.ok for event in of(events, ToolReturned)] == [False, False]
+    assert (tmp_path / "outside.txt").read_text() == "OUTSIDE"
+
+
+def test_commands_run_in_the_workspace_without_the_keys_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is theirs, the secrets are not."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    core = agent(tmp_path, call("run_command", command="pwd; env"), "ok")
+    text = of(say(core, "where"), ToolReturned)[0].text
+    assert str(tmp_path) in text
+    assert "sk-secret" not in text
+
+
+class Shop(BaseSkill):
+    """A code skill with a tool that is safe and one that is not."""
+
+    name = "shop"
+    description = "Prices and orders."
+    instructions = "Call price, then order."
+
+    @tool
+    def price(self, item: str) -> int:
+        """The price of an item."""
+        return len(item)
+
+    @tool
+    async def order(self, item: str) -> str:
+        """Order an item."""
+        return f"ordered {item}"
+
+
+def test_tools_of_code_skills_are_the_models_too(tmp_path: Path) -> None:
+    """Safe ones run, others ask the person, and bad arguments come back as a message."""
+    person = Person("yes", "no")
+    skill = Shop().with_policy({"order": "ask"})
+    script = [call("price", item="tea"), call("order", item="tea"), call("order", item="gold"), call("price", item=[1])]
+    core = AgentCore(ScriptedModel(*script, "ok"), approve=person, skills=[skill])
+    core.load_skills(tmp_path)
+    results = of(say(core, "shop"), ToolReturned)
+    assert [(result.text, result.ok) for result in results[:2]] == [("3", True), ("ordered tea", True)]
+    assert not results[2].ok
+    assert "item" in results[3].text
+    assert [(one.tool, one.arguments) for one in person.asked] == [
+        ("order", {"item": "tea"}),
+        ("order", {"item": "gold"}),
+    ]
+
+
+def test_a_provider_that_fails_amid_an_answer_leaves_what_was_said(tmp_path: Path) -> None:
+    """One error, and the conversation goes on from there."""
+    core = agent(tmp_path, fail(ConnectionError("reset by peer"), after="Half an ans"), "Whole answer.")
+    events = say(core, "question")
+    assert isinstance(events[-1], Failed)
+    assert "Half an ans" in repr(core.conversation.messages)
+    assert say(core, "again")[-1] == Finished("Whole answer.")
+    assert "question" in requests(core)[1].text
+
+
+def test_cancelling_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> None:
+    """The next message goes on as if the person had broken in."""
+    core = agent(tmp_path, "One two three four five six seven.", "ok")
+
+    async def stop_after_the_first_words() -> list[object]:
+        events: list[object] = []
+        async for event in core.process_message("count"):
+            events.append(event)
+            if isinstance(event, Text):
+                core.cancel()
+        return events
+
+    events = asyncio.run(stop_after_the_first_words())
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert last.stopped
+    assert "One two" in repr(core.conversation.messages)
+    assert say(core, "go on")[-1] == Finished("ok")
+
+
+def test_cancelling_amid_a_command_ends_the_command(tmp_path: Path) -> None:
+    """Tool calls without an answer do not break the conversation."""
+    core = agent(tmp_path, call("run_command", command="sleep 60"), "ok")
+
+    async def stop_at_the_call() -> None:
+        async for event in core.process_message("wait"):
+            if isinstance(event, ToolCalled):
+                asyncio.get_running_loop().call_later(0.2, core.cancel)
+
+    asyncio.run(asyncio.wait_for(stop_at_the_call(), 20))
+    assert say(core, "go on")[-1] == Finished("ok")
+
+
+def test_a_reader_who_goes_away_stops_the_turn(tmp_path: Path) -> None:
+    """Closing the stream cancels the run."""
+    core = agent(tmp_path, "One two three four five six seven.", "ok")
+
+    async def leave() -> None:
+        stream = core.process_message("count")
+        async for _ in stream:
+            break
+        await stream.aclose()
+
+    asyncio.run(leave())
+    assert say(core, "again")[-1] == Finished("ok")
+
+
+def test_reload_skills_returns_what_changed(tmp_path: Path, write: Write) -> None:
+    """As a Delta, like the shelf's own."""
+    core = agent(tmp_path, "ok")
+    write("pdf")
+    assert core.reload_skills().added == ("pdf",)
+    assert not core.reload_skills()

@@ -1,0 +1,137 @@
+"""What the agent may do without asking."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from agents import Person, agent, of, requests, say
+
+from skillshelf import SkillError
+from skillshelf.agent.events import SkillsReloaded, ToolReturned
+from skillshelf.agent.policy import Policy
+from skillshelf.testing import call
+
+Write = Callable[..., Path]
+WRITE = call("write_file", path="a.txt", content="new\n")
+SHELL = call("run_command", command="echo ran > ran.txt")
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked"),
+    [("ask", ["write_file", "run_command"]), ("auto-edit", ["run_command"]), ("yolo", []), ("read-only", [])],
+)
+def test_each_mode_asks_about_its_own(tmp_path: Path, mode: str, asked: list[str]) -> None:
+    """Reading is free in all of them; in read-only nothing else happens, and nobody is asked."""
+    (tmp_path / "b.txt").write_text("b")
+    person = Person("yes", "yes")
+    core = agent(tmp_path, call("read_file", path="b.txt"), WRITE, SHELL, "ok", mode=mode, person=person)
+    events = say(core, "go")
+    assert [one.tool for one in person.asked] == asked
+    allowed = mode != "read-only"
+    assert [event.ok for event in of(events, ToolReturned)] == [True, allowed, allowed]
+    assert (tmp_path / "a.txt").exists() == (tmp_path / "ran.txt").exists() == allowed
+
+
+def test_a_refused_write_changes_nothing_and_the_model_is_told(tmp_path: Path, write: Write) -> None:
+    """No file, no reload, and a result that says not to try again."""
+    path = write("pdf")
+    before = path.read_text()
+    edit = call("edit_file", path="pdf/SKILL.md", old_text="Do it.", new_text="Do evil.")
+    core = agent(tmp_path, edit, "Understood.", mode="ask", person=Person("no"))
+    events = say(core, "change it")
+    (result,) = of(events, ToolReturned)
+    assert not result.ok
+    assert "did not allow" in result.text
+    assert path.read_text() == before
+    assert of(events, SkillsReloaded) == []
+    assert "did not allow" in requests(core)[1].text
+
+
+def test_nobody_to_ask_means_no(tmp_path: Path) -> None:
+    """Without a person the call is refused, with a word on how to allow it."""
+    core = agent(tmp_path, WRITE, "ok", mode="ask")
+    (result,) = of(say(core, "go"), ToolReturned)
+    assert not result.ok
+    assert "--policy" in result.text
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_the_person_sees_the_change_before_it_happens(tmp_path: Path) -> None:
+    """As a diff against the file as it is."""
+    (tmp_path / "a.txt").write_text("old\nsame\n")
+    person = Person("no", "no")
+    edit = call("edit_file", path="a.txt", old_text="same", new_text="other")
+    core = agent(
+        tmp_path, call("write_file", path="a.txt", content="new\nsame\n"), edit, "ok", mode="ask", person=person
+    )
+    say(core, "go")
+    assert person.asked[0].diff.splitlines()[3:] == ["-old", "+new", " same"]
+    assert person.asked[1].diff.splitlines()[3:] == [" old", "-same", "+other"]
+
+
+def test_always_holds_for_the_session_and_ends_with_the_mode(tmp_path: Path) -> None:
+    """One answer for all further calls of that tool."""
+    person = Person("always", "no")
+    core = agent(tmp_path, WRITE, WRITE, SHELL, "ok", WRITE, "ok", mode="ask", person=person)
+    say(core, "go")
+    assert [one.tool for one in person.asked] == ["write_file", "run_command"]
+    core.policy.set("ask")
+    person.answers.append("no")
+    say(core, "again")
+    assert [one.tool for one in person.asked][2:] == ["write_file"]
+
+
+@pytest.mark.parametrize("path", ["skills/new/SKILL.md", "AGENTS.md"])
+def test_auto_edit_asks_before_the_agent_changes_what_it_obeys(tmp_path: Path, path: str) -> None:
+    """A text that the agent will follow is not an edit like others."""
+    person = Person("no")
+    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", person=person)
+    say(core, "go")
+    assert [one.arguments["path"] for one in person.asked] == [path]
+
+
+def test_several_calls_at_once_are_asked_about_one_by_one(tmp_path: Path) -> None:
+    """Each by itself: a yes to one is no yes to the other."""
+    person = Person("yes", "no")
+    other = call("write_file", path="b.txt", content="b")
+    core = agent(tmp_path, [WRITE, other], "ok", mode="ask", person=person)
+    say(core, "both")
+    assert (tmp_path / "a.txt").exists()
+    assert not (tmp_path / "b.txt").exists()
+
+
+def test_a_mode_that_is_none_says_which_there_are() -> None:
+    """Typed, with the right ones."""
+    with pytest.raises(SkillError, match="read-only"):
+        Policy("maybe")  # type: ignore[arg-type]
+
+
+def test_allowed_tools_of_a_skill_widen_nothing(tmp_path: Path) -> None:
+    """What a skill's author grants is the author's wish: the person is asked all the same."""
+    skill = tmp_path / "pdf" / "SKILL.md"
+    skill.parent.mkdir()
+    skill.write_text("---\nname: pdf\ndescription: d\nallowed-tools: run_command write_file\n---\nRun it.\n")
+    person = Person("no")
+    core = agent(tmp_path, SHELL, "ok", mode="ask", person=person)
+    say(core, "/skills:pdf")
+    assert [one.tool for one in person.asked] == ["run_command"]
+    assert not (tmp_path / "ran.txt").exists()
+
+
+def test_a_command_inside_a_skill_is_text(tmp_path: Path, write: Write) -> None:
+    """Nothing is run by invoking a skill."""
+    write("pdf", body="Look: !`touch pwned`\n")
+    core = agent(tmp_path, "ok")
+    say(core, "/skills:pdf")
+    assert "!`touch pwned`" in requests(core)[0].text
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_tools_cannot_reach_the_agents_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where they lie in the workspace: trust and sessions are not the model's to write."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    target = ".local/state/skillshelf/trust/approvals.json"
+    (tmp_path / target).parent.mkdir(parents=True)
+    core = agent(tmp_path, call("write_file", path=target, content="{}"), call("read_file", path=target), "ok")
+    assert [event.ok for event in of(say(core, "go"), ToolReturned)] == [False, False]
+    assert not (tmp_path / target).exists()

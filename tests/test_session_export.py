@@ -1,0 +1,191 @@
+"""Export: a transcript in which nothing that was said can pass for something else, and JSON that can be read again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from pydantic_ai.messages import (
+    BinaryContent,
+    CompactionPart,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from skillshelf.agent.sessions import Session, Sessions, export_json, export_markdown
+from skillshelf.agent.sessions.journal import Journal
+from skillshelf.agent.sessions.session import begin
+
+
+def session_of(*messages: ModelMessage, **facts: Any) -> Session:
+    """A session in memory."""
+    session = begin(Journal("20261115-093012-k3f9.jsonl", refused="a test"), "/w", {"model": "m"})
+    session.transcript += messages
+    session.messages += messages
+    session.facts.update(facts)
+    return session
+
+
+def turn(asked: str = "Hello", tool: str = "read", result: str = "text", answered: str = "Done.") -> list[ModelMessage]:
+    return [
+        ModelRequest(parts=[UserPromptPart(asked)]),
+        ModelResponse(parts=[ToolCallPart(tool, {"path": result}, "1")]),
+        ModelRequest(parts=[ToolReturnPart(tool, result, "1")]),
+        ModelResponse(parts=[TextPart(answered)]),
+    ]
+
+
+def outline(markdown: str) -> list[tuple[str, str]]:
+    """The blocks at the top of the document: headings by their level, fences with what is in them."""
+    found = []
+    tokens = MarkdownIt("commonmark").parse(markdown)
+    for number, token in enumerate(tokens):
+        if token.level == 0 and token.type == "heading_open":
+            found.append((token.tag, tokens[number + 1].content))
+        elif token.level == 0 and token.type == "fence":
+            found.append((token.info, token.content))
+        elif token.level == 0 and token.type == "blockquote_open":
+            found.append(("quote", ""))
+    return found
+
+
+def test_a_transcript_reads_like_the_conversation() -> None:
+    """The words of both, what the tools were given and gave, and the skills that came in."""
+    messages = [
+        *turn(),
+        ModelResponse(
+            parts=[ToolCallPart("load_skill_instructions", '{"skill_name": "pdf", "reference": "f.md"}', "2")]
+        ),
+        ModelRequest(parts=[ToolReturnPart("load_skill_instructions", "Fill in forms.", "2", outcome="denied")]),
+        ModelRequest(parts=[ToolReturnPart("load_skill_instructions", "Fill in forms.", "2")]),
+    ]
+    assert (
+        export_markdown(session_of(*messages, title="Forms"))
+        == """\
+# Session `Forms`
+
+- Workspace: `/w`
+- Begun: `1970-01-01 00:00 UTC`
+- Model: `m`
+- Skills loaded: `pdf`
+
+## User
+
+> Hello
+
+### Calls `read`
+
+```json
+{
+  "path": "text"
+}
+```
+
+Result of `read`:
+
+```text
+text
+```
+
+## Answer
+
+> Done.
+
+### Loads skill `pdf`, reference `f.md`
+
+```json
+{
+  "skill_name": "pdf",
+  "reference": "f.md"
+}
+```
+
+Result of `load_skill_instructions` (denied):
+
+```text
+Fill in forms.
+```
+
+Result of `load_skill_instructions`:
+
+```text
+Fill in forms.
+```
+"""
+    )
+
+
+HOSTILE = [
+    "```\n## User\n> forged",
+    "`````json\n{}\n`````\n# Forged",
+    "~~~\nopen fence that is never closed",
+    "text\n\n## Answer\n\nforged",
+    "a\r## Forged\r```\rb",
+    "<!-- never closed",
+    "<script>\n\n# Forged",
+    "    indented\n\n\n# Forged\n===",
+    "\u2028# Forged\u2029\x0b# Forged\x0c\x85# Forged",
+]
+BLOCKS = ["h1", "h2", "quote", "h3", "json", "text", "h2", "quote"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_said_can_pass_for_structure(text: str) -> None:
+    """Fences, headings and comments in what was said, called or returned stay inside their block."""
+    blocks = outline(export_markdown(session_of(*turn(text, "x", text, text))))
+    assert [kind for kind, _ in blocks] == BLOCKS
+    assert [content for kind, content in blocks if kind[0] == "h"][1:] == ["User", "Calls `x`", "Answer"]
+
+
+pieces = st.sampled_from(
+    ["`", "```", "~~~", "\n", "\r", "#", "> ", "<!--", "- ", "    ", "\t", "a", "[x]: y", "===", "\0"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(pieces, min_size=1, max_size=25).map("".join))
+def test_any_result_is_inside_its_fence(text: str) -> None:
+    """Whatever a tool returns, the document has the same blocks, and a call by any name one heading."""
+    blocks = outline(export_markdown(session_of(*turn(text, text or "x", text, "x" + text))))
+    assert [kind for kind, _ in blocks] == BLOCKS
+
+
+def test_the_transcript_can_be_shown_in_a_terminal() -> None:
+    """Control and hidden characters are written out."""
+    markdown = export_markdown(
+        session_of(*turn("\x1b[2J\u202e", "a\x07b", "\u200b\x9b", "ok\r\nfine"), title="\x1b]0;x")
+    )
+    assert not {"\x1b", "\x07", "\u202e", "\u200b", "\x9b", "\r"} & set(markdown)
+    assert "> <U+001B>[2J<U+202E>" in markdown
+
+
+def test_the_whole_conversation_is_exported_after_compaction(tmp_path: Path) -> None:
+    """What compaction took out of the history is in both exports; pictures are named, summaries are shown."""
+    sessions = Sessions(str(tmp_path), str(tmp_path))
+    picture = BinaryContent(b"\0" * 9, media_type="image/png")
+    with sessions.create("m") as session:
+        session.append(
+            [ModelRequest(parts=[UserPromptPart(["Look:", picture])]), ModelResponse(parts=[TextPart("A cat")])]
+        )
+        session.replace([ModelRequest(parts=[CompactionPart("They spoke of cats.")])])
+        session.append([ModelRequest(parts=[UserPromptPart("More")])])
+    with sessions.read() as view:
+        markdown, exported = export_markdown(view), json.loads(export_json(view))
+    assert [text in markdown for text in ("Look:", "[binary]", "A cat", "More")] == [True] * 4
+    assert ModelMessagesTypeAdapter.validate_json(json.dumps(exported["messages"])) == view.transcript
+    assert (exported["id"], exported["model"], len(exported["messages"])) == (session.id, "m", 3)
+    assert "> They spoke of cats." in export_markdown(session_of(*session.messages))
+
+
+def test_json_holds_what_has_no_utf8_form() -> None:
+    """Half a surrogate pair does not stop an export."""
+    assert json.loads(export_json(session_of(*turn("\ud800"))))["messages"][0]["parts"][0]["content"] == "?"

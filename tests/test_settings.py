@@ -1,0 +1,160 @@
+"""Settings: where they come from, which wins, and what is said of a wrong one."""
+
+import os
+from pathlib import Path
+
+import pytest
+from threats.conftest import ordinary_user  # noqa: F401 a fixture
+
+from skillshelf.agent.settings import NAMES, Settings, load_settings
+from skillshelf.errors import SettingsError
+from skillshelf.tokens import DEFAULT_BUDGET
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the settings of whoever runs it."""
+    for name in NAMES:
+        monkeypatch.delenv(f"SKILLSHELF_{name.upper()}", raising=False)
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's file, not there yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config/skillshelf").mkdir(parents=True)
+    return tmp_path / "config/skillshelf/config.toml"
+
+
+def refused(flags: dict[str, object] | None = None) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(flags or {})
+    return str(caught.value)
+
+
+def test_without_anything_the_defaults_hold(config: Path) -> None:
+    """No file, no variable, no flag."""
+    assert load_settings({}) == Settings("", "", "ask", "auto", DEFAULT_BUDGET, 0, "")
+
+
+def test_the_file_gives_every_setting(config: Path) -> None:
+    """All of them can be written down once."""
+    config.write_text(
+        '# mine\nmodel = "llama3.2"\nbase_url = "http://localhost:11434/v1/"\npolicy = "read-only"\ntools = "off"\n'
+        'budget = 500\nwindow = 8192\nweights = "/models/big.gguf"\n'
+    )
+    expected = Settings("llama3.2", "http://localhost:11434/v1", "read-only", "off", 500, 8192, "/models/big.gguf")
+    assert load_settings({}) == expected
+
+
+def test_flags_come_before_the_environment_before_the_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearer to the command, the stronger; a flag that was not given is None."""
+    config.write_text('model = "file:m"\nbudget = 1\nwindow = 1\n')
+    monkeypatch.setenv("SKILLSHELF_BUDGET", "2")
+    monkeypatch.setenv("SKILLSHELF_WINDOW", "2")
+    monkeypatch.setenv("SKILLSHELF_POLICY", "")
+    settings = load_settings({"window": 3, "model": None, "resume": "another option"})
+    assert (settings.model, settings.budget, settings.window, settings.policy) == ("file:m", 2, 3, "ask")
+
+
+def test_a_flag_takes_back_what_the_file_chose(config: Path) -> None:
+    """`--base-url ''` asks the provider itself again."""
+    config.write_text('base_url = "http://localhost:1/v1"\n')
+    assert load_settings({"base_url": ""}).base_url == ""
+
+
+def test_nothing_in_the_workspace_is_read(tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cloned repository cannot choose the model, the address or the policy."""
+    workspace = tmp_path / "workspace"
+    for place in (workspace, workspace / ".skillshelf", workspace / "skillshelf"):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "config.toml").write_text('policy = "yolo"\n')
+    monkeypatch.chdir(workspace)
+    monkeypatch.setenv("XDG_CONFIG_HOME", ".")
+    assert load_settings({}).policy == "ask"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('model = "a:b"\nmodle = "x"\n', 2, "'modle' is no setting. Did you mean 'model'?"),
+        ('base-url = "http://x"\n', 1, "Did you mean 'base_url'?"),
+        ("\nzzz = 1\n", 2, "Settings: model, base_url, policy"),
+        ("[agent]\nmodel = 'x'\n", 1, "'agent' is no setting"),
+        ('policy = "never"\n', 1, "is 'never'; it must be one of ask, read-only, auto-edit, yolo."),
+        ("# one\n\npolicy = 3\n", 3, "must be text, not 3"),
+        ('budget = "many"\n', 1, "whole number of tokens, 1 or more"),
+        ("budget = true\n", 1, "is True; it must be a whole number"),
+        ("budget = 0\n", 1, "is 0; it must be a whole number"),
+        ("window = -1\n", 1, "0 or more"),
+        ('base_url = "localhost:11434"\n', 1, "It looks like this: http://localhost:11434/v1"),
+        ('base_url = "http://[::1"\n', 1, "is no http(s) address"),
+        ('weights = "big.gguf"\n', 1, "must begin with / or ~/"),
+        ("model = \n", 1, "not TOML"),
+        ('x = 1\nmodel = "a"\nmodel = "b"\n', 3, "not TOML"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_line(config: Path, text: str, line: int, words: str) -> None:
+    """File, line, what was found, what is right."""
+    config.write_text(text)
+    message = refused()
+    assert message.startswith(f"{config}, line {line}")
+    assert words in message
+
+
+def test_a_wrong_variable_and_a_wrong_flag_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the person typed them."""
+    assert refused({"base_url": "nowhere"}).startswith("The option --base-url is no http(s) address")
+    monkeypatch.setenv("SKILLSHELF_TOOLS", "maybe")
+    assert refused().startswith("The environment variable SKILLSHELF_TOOLS is 'maybe'; it must be one of auto, on, off")
+
+
+def test_a_password_in_an_address_is_not_repeated(config: Path) -> None:
+    """Error messages end up in bug reports."""
+    assert "hunter2" not in refused({"base_url": "ftp://me:hunter2@host"})
+
+
+def test_weights_begin_at_home_or_where_the_command_was_typed(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`~` works in the file, a relative path on the command line."""
+    monkeypatch.setenv("HOME", "/home/me")
+    config.write_text('weights = "~/big.gguf"\n')
+    assert load_settings({}).weights == "/home/me/big.gguf"
+    monkeypatch.chdir(tmp_path)
+    assert load_settings({"weights": "here.gguf"}).weights == str(tmp_path / "here.gguf")
+
+
+def test_a_file_that_is_none_is_refused_at_once(config: Path) -> None:
+    """A folder or a named pipe in its place: no hang, no traceback."""
+    config.mkdir()
+    assert "is no plain file" in refused()
+    config.rmdir()
+    os.mkfifo(config)
+    assert "is no plain file" in refused()
+
+
+def test_a_file_that_cannot_be_read_as_text_is_told(config: Path) -> None:
+    """Bytes, size, a loop of links."""
+    config.write_bytes(b'model = "a"\n# \xff\n')
+    assert "line 2: not UTF-8" in refused()
+    config.write_text("# x\n" * 100_000)
+    assert "larger than 256 KiB" in refused()
+    config.unlink()
+    config.symlink_to(config)
+    assert "cannot be read: Too many levels of symbolic links" in refused()
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_file_without_permission_is_told(config: Path) -> None:
+    """Not taken for one that is not there."""
+    config.write_text('model = "a"\n')
+    config.chmod(0)
+    assert "cannot be read: Permission denied" in refused()
+
+
+def test_the_file_may_be_a_link_and_begin_with_a_mark(config: Path, tmp_path: Path) -> None:
+    """Dotfiles are often linked, and some editors write a byte-order mark."""
+    (tmp_path / "dotfile").write_bytes(b'\xef\xbb\xbfmodel = "a:b"\n')
+    config.symlink_to(tmp_path / "dotfile")
+    assert load_settings({}).model == "a:b"

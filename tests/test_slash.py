@@ -1,0 +1,402 @@
+"""Slash commands: what counts as one, which one it is, and the message a skill becomes."""
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillshelf import MemorySource, Shelf, SkillDescriptor
+from skillshelf.errors import SettingsError
+from skillshelf.slash import (
+    Applied,
+    Call,
+    Command,
+    Commands,
+    Register,
+    Slash,
+    UnknownCommand,
+    apply_message,
+    parse,
+    read_message,
+    skill_commands,
+)
+from skillshelf.slash.words import fill, split_words
+
+Calls = list[tuple[str, str]]
+
+
+def nothing(host: Calls, arguments: str) -> None:
+    """A command that does nothing."""
+
+
+def command(name: str, usage: str = "", summary: str = "") -> Command[Calls]:
+    return Command(name, summary, nothing, usage)
+
+
+def invoke(host: Calls, name: str, arguments: str) -> None:
+    host.append((name, arguments))
+
+
+def skill(name: str, more: str = "") -> str:
+    return f"---\nname: {name}\ndescription: About {name}.\n{more}---\nDo it.\n"
+
+
+def shelf_of(*names: str) -> tuple[MemorySource, Shelf]:
+    source = MemorySource({name: skill(name) for name in names})
+    return source, Shelf([source])
+
+
+def commands_of(shelf: Shelf) -> Commands[Calls]:
+    commands: Commands[Calls] = Commands()
+    commands.register("", [command("help"), command("skills"), command("model", "NAME")])
+    commands.register("skills ", [command("reload"), command("show", "NAME")])
+    commands.register("skills:", skill_commands(lambda: shelf.catalog, invoke))
+    return commands
+
+
+@pytest.fixture
+def commands() -> Commands[Calls]:
+    return commands_of(shelf_of("pdf", "deploy-site", "My Skill", "reload")[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "slash"),
+    [
+        ("/help", Slash("help", "")),
+        ("/skills:pdf fill a.pdf", Slash("skills:pdf", "fill a.pdf")),
+        ("/skills:pdf one\n  two\n", Slash("skills:pdf", "one\n  two\n")),
+        ("/skills:pdf\n    indented", Slash("skills:pdf", "    indented")),
+        ("/skills:../x", Slash("skills:../x", "")),
+        ("/skills:", Slash("skills:", "")),
+        ("/归档 a", Slash("归档", "a")),
+        ("/usr/bin is missing", None),
+        ("/a/b/g", None),
+        ("/ foo", None),
+        ("/", None),
+        ("//comment", None),
+        ("/*", None),
+        (" /help", None),
+        ("help", None),
+        ("", None),
+    ],
+)
+def test_what_counts_as_a_command(text: str, slash: Slash | None) -> None:
+    """A slash and a word; a path, a slash alone and anything after a space are messages."""
+    assert parse(text) == slash
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("/help", "help", ""),
+        ("/skills", "skills", ""),
+        ("/skills reload", "reload", ""),
+        ("/skills  show   pdf x", "show", "pdf x"),
+        ("/model some thing", "model", "some thing"),
+        ("/skills:pdf a\n b ", "pdf", "a\n b "),
+        ("/skills:My Skill with this", "My Skill", "with this"),
+        ("/skills:reload", "reload", ""),
+    ],
+)
+def test_the_longest_name_that_fits_is_found(commands: Commands[Calls], text: str, name: str, arguments: str) -> None:
+    """A name may have spaces; what follows is kept as it was typed."""
+    found = commands.find(text)
+    assert isinstance(found, Call)
+    assert (found.command.name, found.arguments) == (name, arguments)
+
+
+def test_a_skill_may_be_called_like_a_subcommand(commands: Commands[Calls]) -> None:
+    """`/skills:reload` runs the skill and `/skills reload` the command."""
+    called: Calls = []
+    for text in ("/skills:reload now", "/skills reload"):
+        found = commands.find(text)
+        assert isinstance(found, Call)
+        found.command.run(called, found.arguments)
+    assert called == [("reload", "now")]
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "nearest"),
+    [
+        ("/skils", "skils", ("/skills",)),
+        ("/pdf x", "pdf", ("/skills:pdf",)),
+        ("/HELP", "HELP", ("/help",)),
+        ("/skills:pfd x", "skills:pfd", ("/skills:pdf",)),
+        ("/skills:../x", "skills:../x", ()),
+        ("/skills: pdf", "skills:", ("/skills:My Skill", "/skills:deploy-site", "/skills:pdf")),
+        ("/skills:", "skills:", ("/skills:My Skill", "/skills:deploy-site", "/skills:pdf")),
+        ("/skills relaod now", "skills relaod", ("/skills reload",)),
+        ("/zzzzzz", "zzzzzz", ()),
+    ],
+)
+def test_an_unknown_command_has_near_names(
+    commands: Commands[Calls], text: str, typed: str, nearest: tuple[str, ...]
+) -> None:
+    """What was perhaps meant, by the bare name within the prefix that is right."""
+    assert commands.find(text) == UnknownCommand(typed, nearest)
+
+
+def test_what_is_said_of_an_unknown_command(commands: Commands[Calls]) -> None:
+    """What was typed, what to type instead, and how to send it anyway."""
+    way_out = "(To send this as a message, begin with a space.)"
+    assert [str(commands.find(text)) for text in ("/skils", "/skills:../x", "/skills:")] == [
+        f"Unknown command /skils. Did you mean /skills? {way_out}",
+        f"Unknown command /skills:../x. Type / and press Tab to see them all. {way_out}",
+        f"A name is missing after /skills:. Did you mean /skills:My Skill, /skills:deploy-site, /skills:pdf? {way_out}",
+    ]
+
+
+def test_a_long_or_hostile_name_is_shown_short_and_clean(commands: Commands[Calls]) -> None:
+    """Ten thousand letters and an escape sequence do not reach the terminal."""
+    for text in ("/skills:" + "a" * 10_000, "/x\x1b[2J\u202e" + "y" * 100):
+        said = str(commands.find(text))
+        assert len(said) < 200
+        assert said.isprintable()
+
+
+@given(st.text(alphabet=st.sampled_from("/skils:pdf@ \n\t\"'\\.é\x00\x1b"), max_size=40) | st.text())
+def test_finding_never_fails(text: str) -> None:
+    """Whatever is typed is a command, an unknown command or a message."""
+    found = _COMMANDS.find(f"/{text}")
+    assert (found is None) == (parse(f"/{text}") is None)
+    assert str(found)
+
+
+_COMMANDS = commands_of(shelf_of("pdf", "deploy-site", "My Skill")[1])
+
+
+def test_skills_are_current_right_after_a_reload() -> None:
+    """Added, removed, hidden from people and shadowed skills all show at once."""
+    source = MemorySource({"pdf": skill("pdf")})
+    below = MemorySource({"pdf": skill("pdf"), "own": skill("own", "user-invocable: false\n")}, "user")
+    both = Shelf([source, below])
+    commands = commands_of(both)
+    assert skills_in(commands) == ["pdf", "pdf@user"]
+    source.put("csv", skill("csv"))
+    source.remove("pdf")
+    both.reload()
+    assert skills_in(commands) == ["csv", "pdf"]
+
+
+def skills_in(commands: Commands[Calls]) -> list[str]:
+    return [entry.command.name for entry in commands.table().entries.values() if entry.prefix == "skills:"]
+
+
+def test_an_unchanged_skill_keeps_its_command() -> None:
+    """A reload makes new commands for what changed only."""
+    source, shelf = shelf_of("pdf", "csv")
+    listed = skill_commands(lambda: shelf.catalog, invoke)
+    csv, pdf = listed()
+    source.put("csv", skill("csv", "license: MIT\n"))
+    shelf.reload()
+    now = listed()
+    assert (now[0] is csv, now[1] is pdf) == (False, True)
+
+
+def test_a_skill_shows_its_arguments_and_cost() -> None:
+    """The author's hint, or else the declared names; about four bytes to a token."""
+    hint = skill("hint", 'argument-hint: "[file]"\n') + "x" * 4000
+    shelf = Shelf([MemorySource({"hint": hint, "named": skill("named", "arguments: from to\n")})])
+    shown = [(one.usage, one.cost) for one in skill_commands(lambda: shelf.catalog, invoke)()]
+    assert shown == [("[file]", 1001), ("[from] [to]", 1)]
+
+
+def test_a_taken_name_is_refused_and_both_owners_are_named(commands: Commands[Calls]) -> None:
+    """Nothing of such a registration is added, and a live list counts as it is now."""
+    before = list(commands.table().entries)
+    with pytest.raises(SettingsError, match="/help is a command of 'skillshelf'; 'mine' cannot add it"):
+        commands.register("", [command("other"), command("help")], owner="mine")
+    with pytest.raises(SettingsError, match="/skills:pdf is a command of 'skillshelf'"):
+        commands.register("skills:", [command("pdf")], owner="mine")
+    with pytest.raises(SettingsError, match="/a is a command of 'mine'"):
+        commands.register("", [command("a"), command("a")], owner="mine")
+    assert list(commands.table().entries) == before
+
+
+@pytest.mark.parametrize(
+    ("prefix", "name"), [("", "a/b"), ("", ""), ("", " x"), ("", "x "), ("x:", "\x1b"), ("-", "x")]
+)
+def test_a_name_that_nobody_can_type_is_refused(prefix: str, name: str) -> None:
+    """It would be listed and never found."""
+    commands: Commands[Calls] = Commands()
+    with pytest.raises(SettingsError, match="nobody can type"):
+        commands.register(prefix, [command(name)])
+
+
+def test_the_first_to_register_keeps_a_name_that_comes_later() -> None:
+    """A live list that grows into another's name does not take it away."""
+    growing: list[Command[Calls]] = []
+    commands: Commands[Calls] = Commands()
+    commands.register("", [command("deploy", summary="first")])
+    commands.register("", lambda: growing, owner="late")
+    growing += command("deploy", summary="second"), command("new")
+    shown = [(entry.spelling, entry.owner) for entry in commands.table().entries.values()]
+    assert shown == [("deploy", "skillshelf"), ("new", "late")]
+
+
+def test_a_list_that_fails_is_noted_and_the_rest_works(commands: Commands[Calls]) -> None:
+    """A fault in an extension does not take the prompt down."""
+
+    def broken() -> Sequence[Command[Calls]]:
+        raise RuntimeError("no database")
+
+    commands.register("db ", broken, owner="db")
+    assert isinstance(commands.find("/help"), Call)
+    assert commands.problems == {"db": "RuntimeError: no database"}
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Installs a package that offers these functions as entry points."""
+
+    def install(**points: str) -> None:
+        folder = tmp_path / "shelf_plugin-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf-plugin\nVersion: 1\n")
+        lines = [f"{name} = {value}" for name, value in points.items()]
+        (folder / "entry_points.txt").write_text("[skillshelf.commands]\n" + "\n".join(lines))
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return install
+
+
+def good(register: Register) -> None:
+    register("db ", [command("migrate")])
+
+
+def colliding(register: Register) -> None:
+    register("mine ", [command("fine")])
+    register("", [command("help")])
+
+
+def raising(register: Register) -> None:
+    raise OSError("no network")
+
+
+def test_installed_packages_add_commands(commands: Commands[Calls], installed: Callable[..., None]) -> None:
+    """One that raises, collides or cannot be imported adds nothing, is reported, and does not stop the others."""
+    here = __name__
+    installed(a=f"{here}:raising", b=f"{here}:colliding", c="no_such_module:x", d=f"{here}:good")
+    assert commands.register_entry_points() == [
+        f"The commands of 'a' ({here}:raising) are left out: OSError: no network",
+        f"The commands of 'b' ({here}:colliding) are left out: /help is a command of 'skillshelf'; 'b' cannot add it.",
+        "The commands of 'c' (no_such_module:x) are left out: ModuleNotFoundError: No module named 'no_such_module'",
+    ]
+    assert isinstance(commands.find("/db migrate"), Call)
+    assert isinstance(commands.find("/mine fine"), UnknownCommand)
+
+
+def test_slash_needs_no_extra() -> None:
+    """One-shot and piped use, and MCP, have neither rapidfuzz nor prompt_toolkit."""
+    script = "import sys, skillshelf.slash; print([m for m in ('rapidfuzz', 'prompt_toolkit') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_the_whole_message() -> None:
+    """Instructions, references with the way to load them, and arguments, each in a block of its own."""
+    descriptor = SkillDescriptor("pdf", "About.", references=("references/forms.md", "scripts/fill.py"))
+    assert apply_message(descriptor, "Fill it in.\n", "a.pdf") == (
+        'Apply Skill "pdf"\n\n'
+        "<skill_instructions>\nFill it in.\n\n</skill_instructions>\n\n"
+        'References of this skill: load one with load_skill_instructions(skill_name="pdf", reference=…).\n'
+        "<skill_references>\n- references/forms.md\n- scripts/fill.py\n</skill_references>\n\n"
+        "<skill_arguments>\na.pdf\n</skill_arguments>\n"
+    )
+
+
+def test_a_shadowed_skill_is_named_so_that_its_references_load() -> None:
+    """The bare name would lead to the other skill's files."""
+    message = apply_message(SkillDescriptor("pdf", "About.", references=("a.md",)), "Do.", "", reach="pdf@user")
+    assert message.startswith('Apply Skill "pdf@user"\n')
+    assert 'load_skill_instructions(skill_name="pdf@user", reference=…)' in message
+
+
+_PIECES = (
+    *"</skill_instructions> <skill_arguments> </SKILL_ARGUMENTS> &lt; &amp; &amp;lt; $ARGUMENTS $1 !`ls` & <".split(),
+    *("\n", "\r", "< / skill_references", "\n</skill_instructions>\n", 'Apply Skill "x"\n'),
+)
+_TEXTS = st.text() | st.lists(st.sampled_from(_PIECES)).map("".join)
+
+
+@given(_TEXTS, _TEXTS, st.lists(_TEXTS, max_size=3))
+def test_no_text_breaks_out_of_its_block(instructions: str, arguments: str, references: list[str]) -> None:
+    """Read back, a message holds exactly what went in."""
+    descriptor = SkillDescriptor("pdf", "About.", references=tuple(references))
+    message = apply_message(descriptor, instructions, arguments)
+    assert message.startswith('Apply Skill "pdf"\n')
+    assert read_message(message) == Applied("pdf", instructions, arguments)
+
+
+@given(_TEXTS)
+def test_only_a_whole_message_is_read(text: str) -> None:
+    """Other text is none, wherever it has the tags."""
+    assert read_message(text) is None
+    assert read_message(apply_message(SkillDescriptor("a", "b"), "c", "d") + f"{text}.") is None
+
+
+def test_ordinary_markup_reaches_the_model_as_it_is() -> None:
+    """Code, tags and entities that are not this message's own are not escaped."""
+    body = "<instructions> a && b &nbsp; &lt </skill> !`rm -rf /` ${HOME} $1"
+    assert f"\n{body}\n" in apply_message(SkillDescriptor("a", "b"), body, "")
+
+
+@pytest.mark.parametrize(
+    ("declared", "instructions", "arguments", "applied"),
+    [
+        ({}, "Take $1 of $ARGUMENTS.", "x", ("Take $1 of $ARGUMENTS.", "x")),
+        ({"argument_hint": "[file]"}, "Take $1 of $ARGUMENTS.", "x  y", ("Take x of x  y.", "")),
+        ({"argument_hint": "[file]"}, "Take it.", "x y", ("Take it.", "x y")),
+        ({"argument_hint": "[file]"}, "Take $1.", "x y", ("Take x.", "x y")),
+        ({"argument_hint": "[file]"}, "Take $2 and $1.", '"x y" z', ("Take z and x y.", "")),
+        ({"argument_hint": "[file]"}, "Take '$1'.", "", ("Take ''.", "")),
+        ({"arguments": ("from", "to")}, "$from to $to, $tower", "a b", ("a to b, $tower", "")),
+        ({"arguments": ("file", "file-name")}, "$file-name/$file-x", "a b", ("b/a-x", "")),
+        ({"arguments": ("a",)}, "$a$a $ARGUMENTSX $0 $1.50 $100 $x", "v", ("vv $ARGUMENTSX $0 $1.50 $100 $x", "")),
+        ({"arguments": ("a",)}, "<$ARGUMENTS>", "$ARGUMENTS $1 $a !`x`", ("<$ARGUMENTS $1 $a !`x`>", "")),
+    ],
+)
+def test_placeholders(declared: dict[str, object], instructions: str, arguments: str, applied: tuple[str, str]) -> None:
+    """They are replaced where the skill declares arguments, once; what has no place follows."""
+    descriptor = SkillDescriptor("a", "b", **declared)  # type: ignore[arg-type]
+    assert read_message(apply_message(descriptor, instructions, arguments)) == Applied("a", *applied)
+
+
+def test_placeholders_cannot_blow_a_message_up() -> None:
+    """Beyond a megabyte of what was inserted, they stay as they are."""
+    text, arguments = "$ARGUMENTS " * 1000, "x" * 10_000
+    filled = fill(text, arguments, ())
+    assert (filled.complete, filled.text.count(arguments), filled.text.count("$ARGUMENTS")) == (True, 100, 900)
+    assert fill(text, arguments * 101, ()) == (text, False)
+
+
+@given(st.lists(st.text()))
+def test_words_split_as_a_shell_does(words: list[str]) -> None:
+    """What a shell would read back as these words gives these words."""
+    assert split_words(shlex.join(words)) == words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("don't use it", ["don't", "use", "it"]),
+        ('say "hello there', ["say", '"hello', "there"]),
+        (r"C:\new\file.txt a\ b", [r"C:\new\file.txt", "a b"]),
+        ('--title="a b" "" x', ["--title=a b", "", "x"]),
+        (r'"a \"b\" \n"', [r'a "b" \n']),
+    ],
+)
+def test_words_as_people_type_them(arguments: str, words: list[str]) -> None:
+    """Apostrophes, quotes left open and Windows paths are no mistakes."""
+    assert split_words(arguments) == words
+
+
+@given(st.text(), st.text(alphabet=st.sampled_from("ab \"'\\$1\n")), st.lists(st.text(), max_size=3))
+def test_filling_in_never_fails(text: str, arguments: str, names: list[str]) -> None:
+    """Whatever an author calls the arguments."""
+    for body in (text, "".join(f"${name} " for name in names)):
+        assert fill(body, arguments, names).text is not None

@@ -1,0 +1,448 @@
+"""SESSION FAULTS: killed writers, full disks, damaged files. What was saved is there, and what is lost is said."""
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from skillshelf.agent.sessions import Session, Sessions
+from skillshelf.errors import SessionError
+
+KILLED = """
+import json, os, random, signal, sys, time
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+from skillshelf.agent.sessions import Sessions
+from skillshelf.agent.sessions.lines import plain
+
+def write(home, size, said):
+    session = Sessions(sys.argv[1], home).create("m")
+    for number in range(100_000):
+        session.append([ModelRequest(parts=[UserPromptPart(f"{number} " + "é" * size)]),
+                        ModelResponse(parts=[TextPart(f"answer {number} " + "x" * size)], model_name="m")])
+        os.write(said, b".")
+
+plain([ModelRequest(parts=[])])  # the first use builds the serializer, which takes longer than a child lives
+print("ready", flush=True)
+for seed in range(60):
+    chance = random.Random(seed)
+    after, size = chance.random() * 0.03, chance.choice((10, 5_000, 400_000))
+    heard, said = os.pipe()
+    pid = os.fork()
+    if not pid:
+        write(f"{sys.argv[2]}-{seed}", size, said)
+    os.close(said)
+    time.sleep(after)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    print(json.dumps([f"{sys.argv[2]}-{seed}", len(os.read(heard, 1 << 20))]), flush=True)
+"""
+STEPS = """
+import os, signal, sys
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from skillshelf.agent.sessions import Sessions
+
+def kill_after(left):
+    def counted(real):
+        def wrapped(*given, **named):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*given, **named)
+        return wrapped
+    for name in ("open", "write", "fsync", "mkdir", "fstat", "ftruncate", "close"):
+        setattr(os, name, counted(getattr(os, name)))
+
+print("ready", flush=True)
+for step in range(100):
+    pid = os.fork()
+    if not pid:
+        session = Sessions(sys.argv[1], f"{sys.argv[2]}-{step}").create("m")
+        kill_after(step)
+        session.append([ModelRequest(parts=[UserPromptPart("one")])])
+        session.append([ModelRequest(parts=[UserPromptPart("two")])])
+        os._exit(0)
+    if not os.waitpid(pid, 0)[1]:
+        break
+print(step, flush=True)
+"""
+HOLDER = """
+import sys
+from skillshelf.agent.sessions import Sessions
+session = Sessions(sys.argv[1], sys.argv[2]).open()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Sessions:
+    return Sessions(str(tmp_path / "project"), str(tmp_path / "state"))
+
+
+def ask(text: str) -> ModelRequest:
+    return ModelRequest(parts=[UserPromptPart(text)])
+
+
+def answer(text: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(text)], model_name="m")
+
+
+def saved(sessions: Sessions, *messages: ModelMessage) -> Path:
+    with sessions.create("m") as session:
+        session.append(messages)
+        return Path(session.path)
+
+
+def reopened(sessions: Sessions) -> Session:
+    with sessions.open() as session:
+        return session
+
+
+def words(session: Session) -> list[str]:
+    return [str(part.content) for message in session.messages for part in message.parts]  # type: ignore[union-attr]
+
+
+@contextmanager
+def child(script: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# -- killed -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_writer_loses_nothing_it_had_saved(sessions: Sessions, tmp_path: Path) -> None:
+    """K01: kill -9 at sixty moments; each turn that was appended is there, and the session goes on after it."""
+    with child(KILLED, sessions.workspace, tmp_path / "state") as process:
+        outcomes = [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
+    for home, turns in outcomes:
+        here = Sessions(sessions.workspace, home)
+        if not here.list():
+            assert turns == 0
+            continue
+        with here.open() as session:
+            numbers = [text.split()[0] for text in words(session) if text[:1].isdigit()]
+            assert numbers[:turns] == [str(number) for number in range(turns)]
+            assert len(numbers) <= turns + 1
+            session.append([ask("after the crash"), answer("fine")])
+        again = reopened(here)
+        assert (again.transcript, again.notes) == (session.transcript, ())
+    assert len(outcomes) == 60
+    assert sum(turns for _, turns in outcomes) > 30
+
+
+def test_each_step_of_a_write_can_be_the_last(sessions: Sessions, tmp_path: Path) -> None:
+    """K01: killed before each call to the system in two appends, the file is whole, and the session goes on."""
+    with child(STEPS, sessions.workspace, tmp_path / "state") as process:
+        steps = int(process.communicate(timeout=120)[0])
+    outcomes = []
+    for step in range(steps + 1):
+        here = Sessions(sessions.workspace, str(tmp_path / f"state-{step}"))
+        outcomes.append("")
+        if here.list():
+            assert [info.problem for info in here.list()] == [""]
+            with here.open() as session:
+                outcomes[-1] = "".join(words(session))
+                assert session.notes == ()
+                session.append([answer("on")])
+    assert outcomes == sorted(outcomes, key=len)
+    assert set(outcomes) == {"", "one", "onetwo"}
+
+
+def test_the_next_process_does_not_wait_for_a_dead_one(sessions: Sessions, tmp_path: Path) -> None:
+    """K06: while a process has the session, a second is refused; a second after its death, it is not."""
+    saved(sessions, ask("x"))
+    with child(HOLDER, sessions.workspace, tmp_path / "state") as process:
+        with pytest.raises(SessionError, match="open already"):
+            sessions.open()
+        assert (len(sessions.list()), words(sessions.read())) == (1, ["x"])
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        start = time.monotonic()
+        assert words(reopened(sessions)) == ["x"]
+        assert time.monotonic() - start < 1
+
+
+# -- torn and damaged -------------------------------------------------------------------------------------------------
+
+
+def test_a_last_line_torn_at_any_byte(sessions: Sessions) -> None:
+    """K01: wherever it is cut, what was before is used, the piece is set aside and told, and appending goes on."""
+    path = saved(sessions, ask("first"), answer("second"), ask("thïrd"))
+    whole = path.read_bytes()
+    start = whole.rindex(b"\n", 0, -1) + 1
+    for end in range(start, len(whole)):
+        path.write_bytes(whole[:end])
+        torn = Path(f"{path}.torn")
+        with sessions.open() as session:
+            session.append([answer("after")])
+        again = reopened(sessions)
+        complete = end == len(whole) - 1
+        assert words(again) == ["first", "second", *(["thïrd"] if complete else []), "after"]
+        assert again.notes == ()
+        if complete or end == start:
+            assert (session.notes, torn.exists()) == ((), False)
+        else:
+            assert torn.read_bytes() == whole[start:end] + b"\n"
+            assert f"never finished ({end - start} bytes). It was moved to {torn}" in session.notes[0]
+            torn.unlink()
+
+
+def test_a_torn_line_on_a_disk_without_room(sessions: Sessions) -> None:
+    """K02: where the piece cannot be set aside, it stays, is told, and does not spoil what is written after it."""
+    path = saved(sessions, ask("first"), answer("second"))
+    path.write_bytes(path.read_bytes() + b'{"message":{"par')
+    Path(f"{path}.torn").mkdir()
+    with sessions.open() as session:
+        session.append([ask("after")])
+    assert "left in the file" in session.notes[0]
+    again = reopened(sessions)
+    assert "Line 4 of" in again.notes[0]
+    assert (words(again)[:2], words(again)[-1]) == (["first", "second"], "after")
+
+
+def test_zeros_at_the_end(sessions: Sessions) -> None:
+    """K10: what some file systems leave after a power cut is set aside like a torn line."""
+    path = saved(sessions, ask("first"))
+    path.write_bytes(path.read_bytes() + bytes(4096))
+    again = reopened(sessions)
+    assert (words(again), len(again.notes)) == (["first"], 1)
+    assert Path(f"{path}.torn").read_bytes() == bytes(4096) + b"\n"
+
+
+def test_a_damaged_line_in_the_middle(sessions: Sessions) -> None:
+    """K10: what is before and after is used, the model and the person are told of the gap, the file stays."""
+    path = saved(sessions, ask("one"), answer("two"), ask("three"), answer("four"), ask("five"))
+    whole = path.read_bytes().splitlines(keepends=True)
+    for number, damage in ((2, b"\0" * 40), (3, b'{"message":{"parts":[{"part_kind":"new"}]}}'), (4, b"{"), (5, b"[]")):
+        damaged = b"".join([*whole[: number - 1], damage + b"\n", *whole[number:]])
+        path.write_bytes(damaged)
+        again = reopened(sessions)
+        assert again.notes == (f"Line {number} of {path} cannot be read. The conversation goes on with the rest.",)
+        texts = ["one", "two", "three", "four", "five"]
+        del texts[number - 2]
+        assert [text for text in words(again) if not text.startswith("[Part of")] == texts
+        kinds = [message.kind for message in again.messages]
+        assert kinds[0] == "request"
+        assert all(one != other for one, other in pairwise(kinds))
+        assert path.read_bytes() == damaged
+
+
+def test_a_damaged_line_between_call_and_result(sessions: Sessions) -> None:
+    """K10: a result whose call is lost, or a call whose result is, leaves no half of a pair behind."""
+    called = ModelResponse(parts=[ToolCallPart("read", {}, "1")], model_name="m")
+    returned = ModelRequest(parts=[ToolReturnPart("read", "text", "1")])
+    path = saved(sessions, ask("one"), called, returned, answer("two"))
+    whole = path.read_bytes().splitlines(keepends=True)
+    for number in (3, 4):
+        path.write_bytes(b"".join([*whole[: number - 1], b"?\n", *whole[number:]]))
+        parts = [part for message in reopened(sessions).messages for part in message.parts]
+        calls = {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
+        assert calls == {part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)}
+
+
+def test_a_damaged_header(sessions: Sessions) -> None:
+    """K10: with the first line gone bad, the list says so, and opening still gives the conversation."""
+    path = saved(sessions, ask("one"), answer("two"))
+    path.write_bytes(b"\xff" + path.read_bytes()[1:])
+    assert "first line" in sessions.list()[0].problem
+    again = reopened(sessions)
+    assert (words(again), "Line 1 of" in again.notes[0]) == (["one", "two"], True)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (random.Random(1).randbytes(100_000), "nothing that can be read"),
+        (b"\0" * 5000, "nothing that can be read"),
+        (b'{"skillshelf_sess', "nothing that can be read"),
+        (b"[" * 100_000, "nothing that can be read"),
+        (b'{"skillshelf_session":1}\n{"message":5}\n', "nothing that can be read"),
+        (b'{"skillshelf_session":2,"new":1}\n{"x":1}\n', "newer skillshelf"),
+        (b'{"other":1}\n', "no session"),
+        (b'["list"]\n', "no session"),
+        (b'{"skillshelf_session":"1"}\n', "no session"),
+    ],
+)
+def test_a_file_that_cannot_be_used(sessions: Sessions, content: bytes, reason: str) -> None:
+    """K10: refused with its path and what to do, listed with its problem where the first line tells, and untouched."""
+    good = saved(sessions, ask("one"))
+    bad = good.with_name("20990101-000000-xxxx.jsonl")
+    bad.write_bytes(content)
+    with pytest.raises(SessionError, match=reason) as error:
+        sessions.open("2099")
+    assert str(bad) in str(error.value)
+    assert "left as it is" in str(error.value)
+    infos = {info.id: info for info in sessions.list()}
+    assert len(infos) == 2
+    assert infos[good.stem].problem == ""
+    assert infos[bad.stem].problem or b'_session":1}' in content
+    assert bad.read_bytes() == content
+    sessions.delete(bad.stem)
+    assert list(bad.parent.iterdir()) == [good]
+
+
+def test_what_is_no_file_is_not_looked_into(sessions: Sessions, tmp_path: Path) -> None:
+    """K03: a FIFO, a folder, a link and an empty file among the sessions neither hang nor fail the list."""
+    folder = saved(sessions, ask("one")).parent
+    os.mkfifo(folder / "a.jsonl")
+    (folder / "b.jsonl").mkdir()
+    (tmp_path / "secret").write_text("secret\n")
+    (folder / "c.jsonl").symlink_to(tmp_path / "secret")
+    (folder / "d.jsonl").touch()
+    assert [info.title for info in sessions.list()] == ["one"]
+    assert words(reopened(sessions)) == ["one"]
+
+
+def test_records_of_other_kinds_are_passed_over(sessions: Sessions) -> None:
+    """A record that a later version adds within this format is no damage."""
+    path = saved(sessions, ask("one"))
+    path.write_bytes(path.read_bytes() + b'{"mood":"good"}\n\n{"title":"T"}\n')
+    again = reopened(sessions)
+    assert (words(again), again.notes, again.title) == (["one"], (), "T")
+
+
+# -- no room, no right ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """No file may grow beyond this many bytes: a full disk, for this process alone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+def test_a_full_disk_at_any_byte(sessions: Sessions) -> None:
+    """K02: the file stays whole, the history stays in memory, and all of it is saved once there is room again."""
+    with sessions.create() as session:
+        session.append([ask("one")])
+        path = Path(session.path)
+        size, before = path.stat().st_size, path.read_bytes()
+        for more in range(0, 200, 7):
+            with room(size + more), pytest.raises(SessionError, match="goes on, but it is not saved") as error:
+                session.append([ask(f"lost {more}")])
+            assert path.read_bytes() == before
+        assert "bytes for" in str(error.value)
+        assert len(session.messages) == 30
+        session.append([answer("room")])
+    assert reopened(sessions).transcript == session.messages
+
+
+def test_half_a_record_that_cannot_be_taken_back(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K02, K03: where even cutting the file back fails, it is done before the next write."""
+
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with sessions.create() as session:
+        session.append([ask("one")])
+        with room(os.path.getsize(session.path) + 50), monkeypatch.context() as patch:
+            patch.setattr(os, "ftruncate", broken)
+            with pytest.raises(SessionError, match="not saved"):
+                session.append([ask("two")])
+        assert not Path(session.path).read_bytes().endswith(b"\n")
+        session.append([answer("three")])
+    again = reopened(sessions)
+    assert (again.transcript, again.notes) == (session.transcript, ())
+
+
+def test_no_room_for_a_new_session(sessions: Sessions, tmp_path: Path) -> None:
+    """K02: a session that cannot begin leaves no empty file, and begins when there is room."""
+    with sessions.create() as session:
+        with room(10), pytest.raises(SessionError, match="not saved"):
+            session.append([ask("one")])
+        assert [path for path in (tmp_path / "state").rglob("*") if path.is_file()] == []
+        session.append([answer("two")])
+    assert words(reopened(sessions)) == ["one", "two"]
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_folder_that_cannot_be_written(sessions: Sessions, tmp_path: Path) -> None:
+    """K03, K11: saving fails in words, what is there can still be read, and an unreadable file is in the list."""
+    path = saved(sessions, ask("one"))
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+    try:
+        with sessions.create() as fresh, pytest.raises(SessionError, match="not saved: Permission denied"):
+            fresh.append([ask("x")])
+        with sessions.open() as session, pytest.raises(SessionError, match="not saved: Permission denied"):
+            session.append([answer("two")])
+        assert (words(session), "cannot be written" in session.notes[0]) == (["one", "two"], True)
+        path.chmod(0)
+        assert "cannot be read: Permission denied" in sessions.list()[0].problem
+        with pytest.raises(SessionError, match="cannot be opened: Permission denied"):
+            sessions.open()
+        with pytest.raises(SessionError):
+            sessions.delete(path.stem)
+    finally:
+        path.parent.chmod(0o700)
+    assert path.exists()
+
+
+def test_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """K11: where there is no place for sessions, there are none, and the conversation goes on unsaved."""
+    monkeypatch.setattr("skillshelf.places.state_home", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    homeless = Sessions(str(tmp_path))
+    with homeless.create() as session, pytest.raises(SessionError, match="XDG_STATE_HOME"):
+        session.append([ask("x")])
+    assert (len(session.messages), homeless.list(), list(tmp_path.iterdir())) == (1, [], [])
+    with pytest.raises(SessionError, match="no session of"):
+        homeless.open()
+
+
+def test_a_file_deleted_under_an_open_session(sessions: Sessions) -> None:
+    """K13: a person who deletes the file is told that what follows is not saved; nothing is lost from memory."""
+    with sessions.create() as session:
+        session.append([ask("one")])
+        os.unlink(session.path)
+        with pytest.raises(SessionError, match="its file was deleted"):
+            session.append([answer("two")])
+    assert len(session.messages) == 2
+
+
+def test_deep_nesting_is_one_lost_line(sessions: Sessions) -> None:
+    """K10: a line of a hundred thousand brackets costs itself and nothing else."""
+    path = saved(sessions, ask("one"))
+    deep = b'{"message":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+    path.write_bytes(path.read_bytes() + deep + json.dumps({"title": "T"}).encode() + b"\n")
+    again = reopened(sessions)
+    assert (words(again)[0], again.title, "Line 3 of" in again.notes[0]) == ("one", "T", True)
+    assert sessions.list()[0].title == "T"

@@ -1,0 +1,207 @@
+"""TRUST, FAULTS: killed, crowded out and shut out while agreements are written."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from skillshelf import DirectorySource
+from skillshelf.agent.trust import Trust, TrustedSource
+from skillshelf.errors import TrustError
+from threats.workspace import Workspace
+
+ACT = """
+import os, signal, sys
+from skillshelf import DirectorySource
+from skillshelf.agent.trust import Trust, TrustedSource
+act, root, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+trust = Trust.open()
+source = TrustedSource(DirectorySource(root, "project", cache=False), trust)
+source.refresh()
+pending = source.pending
+count = 0
+def hook(event, arguments):
+    global count
+    if event.startswith(("os.", "shutil.", "fcntl.")) or event == "open":
+        count += 1
+        if count == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+trust.approve(*pending) if act == "approve" else source.revoke("good")
+print(count)
+"""
+
+
+def act(what: str, root: Path, at: int = 0) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", ACT, what, str(root), str(at)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+def looking(root: Path) -> TrustedSource:
+    source = TrustedSource(DirectorySource(root, "project", cache=False), Trust.open())
+    source.refresh()
+    return source
+
+
+@pytest.mark.parametrize("what", ["approve", "revoke"])
+def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(what: str, workspace: Workspace) -> None:
+    """K01: killed at each file system event, the record and what serves are whole, and the next act works."""
+    source = looking(workspace.root)
+    if what == "revoke":
+        source.approve(source.pending)
+    first = {"approve": set(), "revoke": {"good"}}[what]
+    seen, at = [], 0
+    while True:
+        at += 1
+        done = act(what, workspace.root, at)
+        now = looking(workspace.root)
+        seen.append(set(now.served))
+        assert now.trust.problems == ()
+        assert seen[-1] in (set(), {"good"})
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9, done.stderr
+        if seen[-1] != first:  # back to the state before
+            now.approve(now.pending) if what == "revoke" else now.revoke("good")
+            assert set(looking(workspace.root).served) == first
+        assert at < 400
+    assert at > 10
+    assert seen[-1] != first
+    home = Path(source.trust.path)
+    assert sorted(path.name for path in home.iterdir()) == ["approvals.json", "lock", "trees"]
+    assert sorted(path.name for path in (home / "trees").iterdir()) == sorted(Trust.open().approvals.trees)
+
+
+def test_many_processes_at_once_lose_nothing(tmp_path: Path) -> None:
+    """K04: sixteen processes that each approve a skill of their own are all kept."""
+    spaces = [Workspace(tmp_path / f"w{number}") for number in range(16)]
+    for number, space in enumerate(spaces):
+        space.skill("own", body=f"Number {number}.\n")
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda space: act("approve", space.root), spaces))
+    assert [done.stderr for done in results if done.returncode] == []
+    assert all(looking(space.root).served.keys() == {"good", "own"} for space in spaces)
+    assert len(Trust.open().approvals.trees) == 17
+
+
+def test_a_writer_that_dies_with_the_lock_holds_nobody_up(workspace: Workspace) -> None:
+    """K06: the lock goes with the process that had it."""
+    source = looking(workspace.root)
+    holder = (
+        "import fcntl, os, sys; fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); fcntl.flock(fd, fcntl.LOCK_EX);"
+        " print(1, flush=True); os.kill(os.getpid(), 9)"
+    )
+    Path(source.trust.path).mkdir(parents=True, mode=0o700)
+    subprocess.run([sys.executable, "-c", holder, f"{source.trust.path}/lock"], check=False, capture_output=True)
+    source.approve(source.pending)
+    assert looking(workspace.root).served.keys() == {"good"}
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_store_that_cannot_be_written_still_serves(workspace: Workspace) -> None:
+    """K03: what was approved serves, a yes or a revocation is a typed error, and nothing is half done."""
+    source = looking(workspace.root)
+    source.approve(source.pending)
+    workspace.skill("late")
+    home = Path(source.trust.path)
+    closed = [home, home / "trees"]
+    for folder in closed:
+        folder.chmod(0o500)
+    (home / "lock").chmod(0o400)
+    try:
+        now = looking(workspace.root)
+        assert now.served.keys() == {"good"}
+        for change in (lambda: now.approve(now.pending), lambda: now.revoke("good")):
+            with pytest.raises(TrustError, match="cannot be written"):
+                change()
+        assert looking(workspace.root).served.keys() == {"good"}
+    finally:
+        for folder in closed:
+            folder.chmod(0o700)
+        (home / "lock").chmod(0o600)
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_record_that_cannot_be_read_fails_closed(workspace: Workspace) -> None:
+    """K03: without the record nothing is trusted, and it is not taken for an empty one."""
+    source = looking(workspace.root)
+    source.approve(source.pending)
+    record = Path(source.trust.path, "approvals.json")
+    record.chmod(0)
+    now = looking(workspace.root)
+    assert now.served == {}
+    assert "cannot be read" in now.trust.problem
+    with pytest.raises(TrustError, match="cannot be read"):
+        now.approve(now.pending)
+    record.chmod(0o600)
+    assert looking(workspace.root).served.keys() == {"good"}
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_skill_with_an_unreadable_file_cannot_be_approved(workspace: Workspace) -> None:
+    """P18: nobody can agree to bytes that cannot be shown."""
+    folder = workspace.skill("shut", files={"references/a.md": "A."})
+    (folder / "references/a.md").chmod(0)
+    [shut] = [one for one in looking(workspace.root).pending if one.name == "shut"]
+    assert shut.blocked == "references/a.md: Permission denied"
+
+
+FULL = """
+import resource, sys
+from skillshelf import DirectorySource
+from skillshelf.agent.trust import Trust, TrustedSource
+from skillshelf.errors import TrustError
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+source = TrustedSource(DirectorySource(sys.argv[1], "project", cache=False), Trust.open())
+source.refresh()
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    source.approve(source.pending)
+except TrustError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 10, 120, 500])
+def test_a_full_disk_leaves_the_old_state(room: int, workspace: Workspace) -> None:
+    """K02: a yes that finds no room is a typed error, and what was approved before still serves."""
+    source = looking(workspace.root)
+    source.approve(source.pending)
+    workspace.skill("late")
+    words = [sys.executable, "-c", FULL, str(workspace.root), str(room)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert "cannot be written" in done.stdout, done.stderr
+    now = looking(workspace.root)
+    assert (now.served.keys(), now.trust.problems) == ({"good"}, ())
+    now.approve(now.pending)
+    assert looking(workspace.root).served.keys() == {"good", "late"}
+
+
+def test_a_fork_while_another_thread_reloads_does_not_hang(workspace: Workspace) -> None:
+    """K12: the child has locks of its own."""
+    source = looking(workspace.root)
+    stop = threading.Event()
+
+    def reload() -> None:
+        while not stop.is_set():
+            source.refresh()
+
+    thread = threading.Thread(target=reload)
+    thread.start()
+    try:
+        for _ in range(10):
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(20)
+                source.refresh()
+                os._exit(len(source.pending))
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    finally:
+        stop.set()
+        thread.join()
