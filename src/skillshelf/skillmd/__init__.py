@@ -17,7 +17,11 @@ __all__ = ["FORMAT_KEYS", "MAX_DESCRIPTION", "MAX_FILE", "SkillText", "Unreadabl
 MAX_FILE = 1024 * 1024
 _LINK_TEXT = re.compile(r"(?=[^./]*[./])[^\s:*?\"<>|]++\s*")
 _LONG_REST = 4096
-_USUAL = re.compile(r"---\nname: ([a-z0-9][a-z0-9-]{0,63})\ndescription: ([^\n]{1,1024})\n")
+# In one match, because there are ten thousand. Of few lines: a megabyte of them would be gone through one by one.
+_USUAL = re.compile(
+    r"---\nname: ([a-z0-9][a-z0-9-]{0,63})\ndescription: ++([!-~][ -~]{0,1023})\n"
+    r"((?:(?!---)[^\n]*+\n){0,99}+)---\n\n?"
+).match
 _CUT_BY_COMMENT = re.compile(r"^(name|description)[ \t]*+:[ \t]*+(?![\"'|>])([^\n]*?)(?<![^ \t])#[ \t]*([^\n]*)$", re.M)
 
 
@@ -66,7 +70,7 @@ def decode(data: bytes) -> str:
             "save it as UTF-8 text",
             text.count("\n", 0, text.index("\0")) + 1,
         )
-    if "\r" in text and "\n" not in text:
+    if "\n" not in text and "\r" in text:
         raise Unreadable(
             "cr-only", "the lines end in CR alone, which nothing reads as lines", "save it with LF line endings"
         )
@@ -109,21 +113,22 @@ def _prepare(text: str, notes: Notes) -> str:
 
 def _read_usual(text: str) -> SkillText | None:
     """What most files are: plain ASCII, a name and a description first. Anything else is None."""
-    match = _USUAL.match(text)
+    match = _USUAL(text)
     if not match:
         return None
-    after = match.end() - 1
-    end = text.find("\n---\n", after)
+    name, written, block = match.groups()
     # A long rest is not worth keeping below, and its limits are the business of the other way.
-    if end < 0 or end - after > _LONG_REST or text.find("\n---", after) != end:
+    if len(block) > _LONG_REST:
         return None
-    description = scan_scalar(match[2].strip(" "))
-    rest = _scan_rest(text[after + 1 : end + 1])
-    if not description or not rest or not (description.isascii() and description.isprintable()):
+    description = scan_scalar(written.rstrip(" "))
+    rest = _scan_rest(block)
+    if not description or not rest:
         return None
     description = description.strip()
-    body = end + 6 if text.startswith("\n#", end + 5) else _skip_blank_lines(text, end + 5)
-    return SkillText(match[1], description, rest, text, body) if description else None
+    body = match.end()
+    if text[body : body + 1].isspace():
+        body = _skip_blank_lines(text, body)
+    return SkillText(name, description, rest, text, body) if description else None
 
 
 @lru_cache(1024)
