@@ -55,7 +55,7 @@ class Search:
         """`owner`: the file of the skill whose folder this one lies in."""
         try:
             self.folders += 1
-            entries = Entries(fd)
+            entries = Entries(os.scandir(fd))
             yield from self._judge(key, entries, owner)
             file = entries.skill_file()
             inner_owner = owner or (f"{self._path(key)}/{file}" if file else "")

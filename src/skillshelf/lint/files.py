@@ -19,7 +19,7 @@ def files_below(folder: str) -> frozenset[str]:
 
 def _walk(fd: int, below: str, depth: int) -> Iterator[str]:
     try:
-        entries = Entries(fd)
+        entries = Entries(os.scandir(fd))
         yield from (below + name for name in entries.files)
         for name in entries.folders:
             if name in SKIPPED_FOLDERS or depth >= MAX_DEPTH:

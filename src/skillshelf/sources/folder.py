@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -29,13 +30,14 @@ class Entries:
 
     __slots__ = ("files", "folders", "links", "others")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, entries: Iterable[os.DirEntry[str]]) -> None:
+        """`entries`: as `os.scandir` gives them, which closes itself when it is exhausted."""
         self.files: list[str] = []
         self.folders: list[str] = []
         self.links: list[str] = []
         self.others: list[str] = []
         files = self.files
-        for entry in os.scandir(fd):  # closes itself when it is exhausted
+        for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 files.append(entry.name)
             elif entry.is_dir(follow_symlinks=False):
@@ -62,7 +64,7 @@ def times(info: os.stat_result) -> tuple[int, ...]:
 
 
 class FolderReader:
-    """Reads one skill's folder. One use."""
+    """Reads skills' folders, one after the other: one reader for ten thousand of them, because making it takes time."""
 
     __slots__ = (
         "device",
@@ -79,16 +81,23 @@ class FolderReader:
         "stamps",
     )
 
-    def __init__(self, fd: int, path: str, source: str, device: int, mounts: frozenset[str], now: int) -> None:
-        self.fd, self.path, self.source, self.device, self.mounts = fd, path, source, device, mounts
-        self.horizon, self.fresh = now - FRESH_NS, False
+    def __init__(self, source: str, device: int, mounts: frozenset[str], now: int) -> None:
+        self.source, self.device, self.mounts, self.horizon = source, device, mounts, now - FRESH_NS
+        self.begin(-1, "")
+
+    def begin(self, fd: int, path: str) -> None:
+        """Nothing of the folder before is left."""
+        self.fd, self.path, self.fresh = fd, path, False
         self.stamps: tuple[int, ...] = ()
         self.notes: list[Diagnostic] = []
         self.folders: list[str] = []
         self.references: list[str] = []
         self.others: list[str] = []
 
-    def read(self, entries: Entries, info: os.stat_result, file: str) -> tuple[Skill, SkillText | None]:
+    def read(
+        self, fd: int, path: str, entries: Entries, info: os.stat_result, file: str
+    ) -> tuple[Skill, SkillText | None]:
+        self.begin(fd, path)
         self.add_times(info)
         location = f"{self.path}/{file}"
         data, text = self.read_file(file)
@@ -191,7 +200,7 @@ class FolderReader:
                 if info.st_dev == self.device and not (self.mounts and f"{self.path}/{key}" in self.mounts):
                     self.add_times(info)
                     self.folders.append(key)
-                    self.walk(inner, f"{key}/", Entries(inner), depth + 1, target)
+                    self.list_inner(inner, f"{key}/", depth + 1, target)
                 else:
                     message = "the folder lies on another mount and is not entered"
                     self.note("warning", "other-mount", message, key, "put a copy of the files there")
@@ -201,6 +210,18 @@ class FolderReader:
             self.fresh = True  # to be tried again: nothing else may tell that it can be opened
             reason = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else str(error)
             self.note("warning", "folder-unreadable", f"the folder is left out: {reason}", key, "check its permissions")
+
+    def list_inner(self, fd: int, below: str, depth: int, target: list[str]) -> None:
+        """Files that are offered, as most are, are taken at sight; `walk` sorts out the rest."""
+        rest = []
+        for entry in os.scandir(fd):
+            name = entry.name
+            if entry.is_file(follow_symlinks=False) and verdict(name) == "" and name not in SKILL_FILES:
+                target.append(below + name)
+            else:
+                rest.append(entry)
+        if rest:
+            self.walk(fd, below, Entries(rest), depth, target)
 
     def twins(self, files: list[str]) -> None:
         for name in files:

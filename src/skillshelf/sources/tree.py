@@ -46,6 +46,7 @@ class Tree:
         self._mounts: frozenset[str] = frozenset()
         self._device = 0
         self._now = 0
+        self._reader = FolderReader(source, 0, self._mounts, 0)
 
     def look(self, changed: Collection[str] | None) -> Mapping[str, Found | None]:
         """What differs from the last look. `changed`: the only paths to look at."""
@@ -70,6 +71,7 @@ class Tree:
         known, state.ignore_stamp = state.ignore_stamp, self._ignore.update(root)
         if changed is None or not state.folders:
             self._mounts = mounts_below(self.root)
+        self._reader = FolderReader(self.source, self._device, self._mounts, self._now)
         if state.ignore_stamp != known or not (state.folders or state.skills):
             self.ledger.forget_all()
             self._enter(root, os.fstat(root), "", 0)
@@ -91,13 +93,13 @@ class Tree:
 
     def _enter(self, fd: int, info: os.stat_result, key: str, depth: int, told: bool = False) -> None:
         """An open folder: a skill, or a folder that may hold some. `told`: a file in it is known to have changed."""
-        entries = Entries(fd)
+        entries = Entries(os.scandir(fd))
         if self.ledger.state.notes:
             self.ledger.unsay(key)
         if file := entries.skill_file():
             self.reads += 1
-            reader = FolderReader(fd, self.ledger.path(key), self.source, self._device, self._mounts, self._now)
-            self.ledger.take(key, *reader.read(entries, info, file), told)
+            skill, text = self._reader.read(fd, self.ledger.path(key), entries, info, file)
+            self.ledger.take(key, skill, text, told)
             if key:
                 return
             # A workspace that is itself a skill still keeps others in its dot-folders.
@@ -237,7 +239,7 @@ class Tree:
             self._lose(key, error)
 
     def _compare(self, fd: int, key: str) -> None:
-        info, entries = os.fstat(fd), Entries(fd)
+        info, entries = os.fstat(fd), Entries(os.scandir(fd))
         if self._is_elsewhere(info, key):
             return
         state, depth = self.ledger.state, key.count("/") + bool(key)
