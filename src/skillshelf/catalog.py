@@ -62,6 +62,11 @@ class Place(NamedTuple):
     key: str
 
 
+def place_of(source: int, key: str) -> Place:
+    """Where a source, by its rank, keeps what it calls `key`."""
+    return _new(Place, (source, key.count("/"), key))
+
+
 class Candidate(NamedTuple):
     place: Place
     found: Found
@@ -198,21 +203,27 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 gone.setdefault(before.name, set()).add(place)
             if now and now.name:
                 added.setdefault(now.name, []).append(_new(Candidate, (place, now)))
-        settled = {name: self._settle(name, gone.get(name, ()), added.get(name, [])) for name in {**gone, **added}}
+        settled = self._settle(gone, added)
         said = tuple(note for found in notes.values() for note in found or ())
         delta = self._delta(settled, said)
         if not settled and not notes:
             return self, delta
         return Catalog(self._names.changed(settled), self._notes.changed(notes), self.generation + 1), delta
 
-    def _settle(self, name: str, gone: Collection[Place], added: list[Candidate]) -> tuple[Candidate, ...] | None:
-        """The skills of a name in order, sorted once however many came."""
-        before = self._names.get(name)
-        if before:
-            added = [one for one in before if one.place not in gone] + added
-        if len(added) > 1:
-            added.sort(key=_precedence)
-        return tuple(added) or None
+    def _settle(
+        self, gone: Mapping[str, Collection[Place]], added: Mapping[str, list[Candidate]]
+    ) -> dict[str, tuple[Candidate, ...] | None]:
+        """The skills of each name in order, sorted once however many came."""
+        settled: dict[str, tuple[Candidate, ...] | None] = {}
+        for name in {**gone, **added} if gone else added:
+            now = added.get(name, [])
+            if before := self._names.get(name):
+                left = gone.get(name, ())
+                now = [one for one in before if one.place not in left] + now
+            if len(now) > 1:
+                now.sort(key=_precedence)
+            settled[name] = tuple(now) or None
+        return settled
 
     def _delta(self, settled: Mapping[str, tuple[Candidate, ...] | None], said: tuple[Diagnostic, ...]) -> Delta:
         added, changed, removed = [], [], []

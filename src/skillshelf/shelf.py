@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf import places
-from skillshelf.catalog import Catalog, Place
+from skillshelf.catalog import Catalog, place_of
 from skillshelf.descriptor import Delta
 from skillshelf.found import Found
 from skillshelf.skill import BaseSkill, Tool
@@ -73,7 +73,7 @@ class Shelf:
             try:
                 for rank, (source, known) in enumerate(zip(self.sources, self._known, strict=True)):
                     for key, now in source.refresh(paths).items():
-                        changes.append((Place(rank, key.count("/"), key), known.pop(key, None), now))
+                        changes.append((place_of(rank, key), known.pop(key, None), now))
                         if now:
                             known[key] = now
             finally:  # a source that raises: the ones before it will not tell their changes again

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from skillshelf.catalog import Catalog, Place
+from skillshelf.catalog import Catalog, place_of
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.found import Found
 from skillshelf.lint.files import files_below
@@ -82,7 +82,7 @@ def _sorted(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _catalog(found: Mapping[str, Found]) -> Catalog:
     """The skills alone: its diagnostics are the names that collide."""
-    changes = [(Place(0, key.count("/"), key), None, Found(one.descriptor)) for key, one in found.items()]
+    changes = [(place_of(0, key), None, Found(one.descriptor)) for key, one in found.items()]
     return Catalog().apply(changes)[0]
 
 
