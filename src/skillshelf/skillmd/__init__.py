@@ -1,6 +1,7 @@
 """SKILL.md text <-> frontmatter + instructions, with repairs for what real files get wrong. Pure text."""
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -164,7 +165,10 @@ def _read_unusual(text: str, folder: str) -> SkillText:
         text[: layout.end],
         _skip_blank_lines(text, start),
     )
-    skill.diagnostics, skill._values = notes.items, values
+    # YAML also ends a line where no editor does (U+2028, a lone CR): no note may point past the end of the file.
+    last = text.count("\n") + 1
+    skill.diagnostics = [note if note.line <= last else replace(note, line=last) for note in notes.items]
+    skill._values = values
     return skill
 
 
