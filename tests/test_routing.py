@@ -13,7 +13,6 @@ from skillshelf.errors import SkillNotFoundError
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.turn import Turn
 
-CORPUS = Path("/work/shared/corpus/skills")
 DESCRIPTIONS = {
     "pdf-forms": "Fill in, check and flatten PDF forms. Use when asked to complete a form.",
     "sql-review": "Review SQL migrations for locks and slow queries before they are merged.",
@@ -215,17 +214,3 @@ def test_code_with_angle_brackets_is_left_as_it_is() -> None:
     found = routed(shelf, "fill in the pdf form")
     assert found is not None
     assert code in found.text
-
-
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real skills is not here")
-def test_real_skills_are_found_by_the_first_sentence_of_their_description() -> None:
-    """The numbers in docs/guides/models.md, with some room."""
-    shelf = Shelf([DirectorySource(CORPUS, "corpus")])
-    right = wrong = 0
-    for name, descriptor in shelf.catalog.items():
-        sentence = re.split(r"(?<=[.!?])\s", descriptor.description)[0]
-        found = routed(shelf, f"Can you help me? {sentence}")
-        right += name_of(found) == name
-        wrong += name_of(found) not in ("", name)
-    assert right / len(shelf.catalog) > 0.9
-    assert wrong / len(shelf.catalog) < 0.04

@@ -118,9 +118,9 @@ def test_weights_begin_at_home_or_where_the_command_was_typed(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`~` works in the file, a relative path on the command line."""
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/somewhere/me")
     config.write_text('weights = "~/big.gguf"\n')
-    assert load_settings({}).weights == "/home/me/big.gguf"
+    assert load_settings({}).weights == "/somewhere/me/big.gguf"
     monkeypatch.chdir(tmp_path)
     assert load_settings({"weights": "here.gguf"}).weights == str(tmp_path / "here.gguf")
 

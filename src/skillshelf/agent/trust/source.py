@@ -215,12 +215,12 @@ class TrustedSource:
     def _read(self, key: str, copy: Copy) -> Found:
         """What the copy says, at the place where people find the skill."""
         with opened(copy.files, "") as fd:
-            info, entries = os.fstat(fd), Entries(fd)
+            info, entries = os.fstat(fd), Entries(os.scandir(fd))
             if not entries.skill_file():
                 return Found(None)
             path = f"{self.root}/{key}" if key else self.root
-            reader = FolderReader(fd, path, self.name, info.st_dev, frozenset(), time.time_ns())
-            return reader.read(entries, info, entries.skill_file())[0].found
+            reader = FolderReader(self.name, info.st_dev, frozenset(), time.time_ns())
+            return reader.read(fd, path, entries, info, entries.skill_file())[0].found
 
     def _open(self, key: str) -> Copy | None:
         """The copy to read from. What the workspace has meanwhile is compared by the times of its files."""
