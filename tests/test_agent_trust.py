@@ -1,0 +1,133 @@
+"""The agent uses of a workspace what the person agreed to, and nothing else."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agents import Person, agent, of, requests, say
+
+from skillshelf.agent.core import AgentCore
+from skillshelf.agent.events import Failed, Finished, SkillsReloaded, ToolReturned
+from skillshelf.agent.trust import Trust
+from skillshelf.testing import call
+
+Write = Callable[..., Path]
+NEW = "---\nname: greet\ndescription: Say hello.\n---\n\nSay hello in Latin.\n"
+
+
+def approve_all(core: AgentCore) -> None:
+    core.skills.approve(core.skills.pending)
+    core.reload_skills()
+
+
+def test_no_byte_of_a_fresh_clone_reaches_the_model(tmp_path: Path, write: Write) -> None:
+    """Not by the listing, the search, a load, an invocation, or AGENTS.md."""
+    write("pdf", "PROJECT-BYTES", "PROJECT-BYTES\n", references__a_md="PROJECT-BYTES")
+    (tmp_path / "AGENTS.md").write_text("PROJECT-BYTES")
+    script = [
+        call("list_skills"),
+        call("search_skills", query="pdf project bytes"),
+        call("load_skill_instructions", skill_name="pdf"),
+        call("load_skill_instructions", skill_name="pdf", reference="a.md"),
+    ]
+    core = agent(tmp_path, *script, "ok", trust=Trust.open())
+    say(core, "go")
+    assert isinstance(say(core, "/skills:pdf")[0], Failed)
+    assert "PROJECT-BYTES" not in "".join(request.text for request in requests(core))
+    assert sorted(one.name for one in core.skills.pending) == ["AGENTS.md", "pdf"]
+
+
+def test_what_was_approved_serves_and_stays_approved(tmp_path: Path, write: Write) -> None:
+    """In this session and the next."""
+    write("pdf", "Fill in forms.")
+    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+    core = agent(tmp_path, "ok", trust=Trust.open())
+    approve_all(core)
+    say(core, "go")
+    assert "Fill in forms." in requests(core)[0].system
+    assert "Use tabs." in requests(core)[0].system
+    again = agent(tmp_path, "ok", trust=Trust.open())
+    say(again, "go")
+    assert requests(again)[0].system == requests(core)[0].system
+    assert again.skills.pending == ()
+
+
+def test_a_changed_skill_waits_while_the_approved_text_serves(tmp_path: Path, write: Write) -> None:
+    """Noticed at the next turn, by the sweep."""
+    write("pdf", body="APPROVED\n")
+    core = agent(tmp_path, call("load_skill_instructions", skill_name="pdf"), "ok", trust=Trust.open())
+    approve_all(core)
+    write("pdf", body="CHANGED\n")
+    events = say(core, "go")
+    assert "APPROVED" in of(events, ToolReturned)[0].text
+    assert "CHANGED" not in requests(core)[0].text
+    assert [(one.name, one.status) for one in core.skills.pending] == [("pdf", "changed")]
+
+
+def test_a_skill_the_agent_writes_with_the_persons_yes_is_live_at_once(tmp_path: Path) -> None:
+    """And still waits for the word that makes it last."""
+    core = agent(
+        tmp_path,
+        call("write_file", path="skills/greet/SKILL.md", content=NEW),
+        call("load_skill_instructions", skill_name="greet"),
+        "Salve!",
+        mode="ask",
+        person=Person("yes"),
+        trust=Trust.open(),
+    )
+    events = say(core, "make a skill and use it")
+    assert of(events, SkillsReloaded) == [SkillsReloaded(("greet",), (), ())]
+    assert "Say hello in Latin." in of(events, ToolReturned)[1].text
+    assert core.skills.granted == {"greet"}
+    assert [one.name for one in core.skills.pending] == ["greet"]
+    later = agent(tmp_path, "ok", trust=Trust.open())
+    assert "greet" not in later.shelf.catalog
+
+
+def test_a_skill_nobody_confirmed_is_not_live(tmp_path: Path) -> None:
+    """A command that writes one is no confirmation of its text."""
+    command = f"mkdir -p skills/greet && cat > skills/greet/SKILL.md <<'E'\n{NEW}\nE"
+    core = agent(tmp_path, call("run_command", command=command), "done", "ok", trust=Trust.open())
+    say(core, "make a skill", "use it")
+    assert "Say hello" not in requests(core)[2].system
+    assert [one.name for one in core.skills.pending] == ["greet"]
+
+
+def test_revoked_elsewhere_is_gone_at_the_next_turn(tmp_path: Path, write: Write) -> None:
+    """Trust is read again when it changed."""
+    write("pdf")
+    core = agent(tmp_path, "a", "b", trust=Trust.open())
+    approve_all(core)
+    say(core, "one")
+    other = agent(tmp_path, trust=Trust.open())
+    assert other.skills.trusted
+    other.skills.trusted.revoke("pdf")
+    events = say(core, "two")
+    assert of(events, SkillsReloaded)[0].removed == ("pdf",)
+    assert '"pdf"' not in requests(core)[1].system
+
+
+def test_files_of_the_repository_cannot_approve_anything(tmp_path: Path, write: Write) -> None:
+    """Whatever it ships under our names is content like any other."""
+    write("pdf")
+    for name in (".skillshelf/trust/approvals.json", ".local/state/skillshelf/trust/approvals.json", "config.toml"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"version": 1, "policy": "yolo", "trees": {"x": {}}}')
+    core = agent(tmp_path, "ok", mode="ask", trust=Trust.open())
+    say(core, "go")
+    assert '"pdf"' not in requests(core)[0].system
+    assert core.policy.mode == "ask"
+
+
+def test_a_frozen_session_does_not_reload(tmp_path: Path, write: Write) -> None:
+    """Neither by the sweep nor by the agent's own write."""
+    write("pdf", "Before.")
+    core = agent(
+        tmp_path, call("write_file", path="skills/greet/SKILL.md", content=NEW), "a", "b", trust=None, frozen=True
+    )
+    write("pdf", "After.")
+    events = say(core, "one", "two")
+    assert of(events, SkillsReloaded) == []
+    assert "frozen" in of(events, ToolReturned)[0].text
+    assert "Before." in requests(core)[2].system
+    assert events[-1] == Finished("b")
