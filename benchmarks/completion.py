@@ -1,12 +1,9 @@
-"""Measure completion at the prompt: milliseconds of CPU a key, beside prompt_toolkit's own FuzzyCompleter.
-
-    python -m benchmarks.completion [--skills N] [--rounds N]
+"""Measure completion at the prompt: CPU seconds a key, beside prompt_toolkit's own FuzzyCompleter.
 
 Both complete the same texts in turn, key by key: names, words of descriptions, and the same with typos. The first key
-after a reload, which prepares what the others use, is on a line of its own.
+after a reload, which prepares what the others use, has a row of its own.
 """
 
-import argparse
 import random
 import statistics
 import time
@@ -17,27 +14,26 @@ from prompt_toolkit.document import Document
 
 from benchmarks.clock import best
 from benchmarks.collection import skill_name, skill_text
-from benchmarks.report import aligned
+from benchmarks.report import Row
 from skillshelf import Catalog, MemorySource, Shelf
 from skillshelf.agent.rank import rank
 from skillshelf.repl.complete import SlashCompleter
 from skillshelf.slash import Command, Commands, skill_commands
 
-_HEADINGS = ("", "p50 ms", "p99 ms", "max ms")
+_MOST = 0.005
 
 
-def typed(names: Sequence[str]) -> dict[str, list[str]]:
-    """The texts that completion is asked about while somebody types, by what they are."""
+def typed(names: Sequence[str]) -> list[list[str]]:
+    """The texts that completion is asked about while somebody types: names, words, and both with typos."""
     some = [names[at] for at in range(0, len(names), max(1, len(names) // 12))]
     swapped = [name[:2] + name[3] + name[2] + name[4:] for name in some]
     dropped = [name[:3] + name[4:] for name in some]
     words = "kubernetes forecast invoice playwright summarize changelog".split()
     wrong = "kuberentes forcast invioce playwrigth sumarize chnagelog xyzzyq".split()
-    groups = {"names": some, "names with typos": swapped + dropped, "words": words, "words with typos": wrong}
-    return {
-        group: [f"/skills:{text[:end]}" for text in texts for end in range(len(text) + 1)]
-        for group, texts in groups.items()
-    }
+    return [
+        [f"/skills:{text[:end]}" for text in texts for end in range(len(text) + 1)]
+        for texts in (some, swapped + dropped, words, wrong)
+    ]
 
 
 def completer_of(catalog: Callable[[], Catalog]) -> SlashCompleter:
@@ -62,11 +58,6 @@ def press(completer: Completer, text: str) -> float:
     return time.thread_time() - start
 
 
-def row(title: str, seconds: Sequence[float]) -> list[str]:
-    spread = statistics.quantiles(seconds, n=100)
-    return [title, *(f"{value * 1000:.2f}" for value in (spread[49], spread[98], max(seconds)))]
-
-
 def first_keys(texts: dict[str, str], rounds: int) -> list[float]:
     """The first key each time that a reload has changed one skill."""
     source = MemorySource(texts)
@@ -82,21 +73,25 @@ def first_keys(texts: dict[str, str], rounds: int) -> list[float]:
     return took
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure completion at the prompt.")
-    parser.add_argument("--skills", type=int, default=1_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+def measure(skills: int, rounds: int) -> list[Row]:
+    """The slowest key of a hundred while somebody types, and the first key after a reload."""
     words = random.Random(7)
-    names = [skill_name(number) for number in range(options.skills)]
+    names = [skill_name(number) for number in range(skills)]
     texts = {name: skill_text(name, words) for name in names}
     catalog = Shelf([MemorySource(texts)]).catalog
     ours, peer = completer_of(lambda: catalog), peer_of(catalog)
-    rows = [row("the first key after a reload", first_keys(texts, 4 * options.rounds))]
-    for group, keys in typed(names).items():
-        mine, theirs = zip(*(_both(ours, peer, key, options.rounds) for key in keys), strict=True)
-        rows += row(f"{group}: skillshelf", mine), row(f"{group}: FuzzyCompleter", theirs)
-    print(f"{options.skills:,} skills, {options.rounds} rounds\n\n{aligned(_HEADINGS, rows)}")
+    keys = [key for group in typed(names) for key in group]
+    mine, theirs = zip(*(_both(ours, peer, key, rounds) for key in keys), strict=True)
+    return [
+        Row(
+            "completion: a key, 99th percentile", _slow(mine), against="FuzzyCompleter", other=_slow(theirs), most=_MOST
+        ),
+        Row("completion: the first key after a reload", statistics.median(first_keys(texts, 4 * rounds)), most=_MOST),
+    ]
+
+
+def _slow(seconds: Sequence[float]) -> float:
+    return statistics.quantiles(seconds, n=100)[98]
 
 
 def _both(ours: Completer, peer: Completer, key: str, rounds: int) -> list[float]:
@@ -106,7 +101,3 @@ def _both(ours: Completer, peer: Completer, key: str, rounds: int) -> list[float
 
 def _nothing(host: None, arguments: str) -> None:
     return None
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import skillshelf
-from benchmarks import curve, ours, peers
+from benchmarks import agent, completion, curve, ours, peers
 from benchmarks.collection import Collections
 from benchmarks.report import HEADINGS, Row, aligned, markdown
 
@@ -77,7 +77,12 @@ def _rows(collections: Collections, count: int, rounds: int, python: str) -> tup
     others = peers.measure(folder, count, min(3, rounds), python)
     _say("measuring skillshelf")
     scan, *rest = ours.measure(collections.__getitem__, count, 100, rounds)
-    return others, [scan, *others, *rest]
+    _say("measuring the agent")
+    empty = Path(folder).parent / "empty"
+    empty.mkdir()
+    chat = agent.measure(collections[agent.SKILLS], str(empty), rounds)
+    typing = completion.measure(agent.SKILLS, rounds)
+    return others, [scan, *others, *rest, *chat, *typing]
 
 
 def _points(collections: Collections, rounds: int) -> curve.Points:

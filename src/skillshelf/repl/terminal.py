@@ -27,6 +27,7 @@ from skillshelf.repl.commands import make_commands, run_command
 from skillshelf.repl.complete import SlashCompleter, workspace_files
 from skillshelf.repl.keys import ask_key
 from skillshelf.repl.show import Screen
+from skillshelf.slash import complete
 
 _KEYS = {"y": "yes", "n": "no", "a": "always"}
 
@@ -64,6 +65,7 @@ class Terminal:
         with self._watching():
             while not self._left:
                 await self._ask_about_changes()
+                await asyncio.to_thread(self._warm)
                 try:
                     with patch_stdout():
                         text = await session.prompt_async([("bold", "› ")])
@@ -160,10 +162,14 @@ class Terminal:
         parts += [f"{waiting} to review: /skills trust"] if waiting else []
         return FormattedText([("", clean_line(" " + " · ".join(parts)))])
 
+    def _warm(self) -> None:
+        """Prepare what the first key would wait for: names and words of a shelf that changed."""
+        complete(self.commands, "/skills:qxzqxz")
+
     def _watching(self) -> AbstractContextManager[object]:
         with suppress(MissingExtraError):
             if not self.core.skills.frozen:
-                return self.core.shelf.watch()
+                return self.core.shelf.watch(lambda delta: self._warm())
         return nullcontext()  # the sweep of each turn sees what changed
 
 
