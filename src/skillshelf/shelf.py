@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from skillshelf import places
 from skillshelf.catalog import Catalog, place_of
-from skillshelf.descriptor import Delta
+from skillshelf.descriptor import Activation, Delta
 from skillshelf.found import Found
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources.base import Source
@@ -41,6 +41,7 @@ class Shelf:
         self._known: list[dict[str, Found]] = [{} for _ in self.sources]
         self._lock = threading.RLock()
         self._listing: dict[tuple[str, int], tuple[int, Listing]] = {}
+        self._observers: tuple[Callable[[Activation], None], ...] = ()
         _SHELVES.add(self)
         with _collecting_later():
             self.reload()
@@ -113,6 +114,22 @@ class Shelf:
     def tools(self) -> tuple[Tool, ...]:
         """The tools of the code skills that were given to this shelf, under their policies."""
         return tuple(tool for source in self.sources if isinstance(source, ObjectSource) for tool in source.tools())
+
+    def on_activation(self, observe: Callable[[Activation], None]) -> Callable[[], None]:
+        """Be told whenever a skill's text enters a conversation, in any turn. What is returned ends it."""
+        with self._lock:
+            self._observers = (*self._observers, observe)
+
+        def end() -> None:
+            with self._lock:
+                self._observers = tuple(one for one in self._observers if one is not observe)
+
+        return end
+
+    def activated(self, activation: Activation) -> None:
+        """A turn brought text in."""
+        for observe in self._observers:
+            observe(activation)
 
     def watch(self, on_change: Callable[[Delta], None] | None = None) -> "Watch":
         """Reload by itself when files change, until the watch is closed. Needs the extra `watch`."""

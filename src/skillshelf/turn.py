@@ -109,7 +109,9 @@ class Turn:
             self.hits += 1
         else:
             loaded = self._bring(place, descriptor, path, offset)
-            self.activations.append(Activation(descriptor.name, path, by, _bytes(loaded.text)))
+            activation = Activation(descriptor.name, path, by, _bytes(loaded.text))
+            self.activations.append(activation)
+            self.shelf.activated(activation)
             if by == "user":
                 self.invoked.add(descriptor.name)
             self._read[canonical] = descriptor, loaded
