@@ -147,18 +147,19 @@ def test_every_decision_is_in_the_index() -> None:
 
 
 def test_the_tour_shows_its_stops_in_seconds() -> None:
-    """What `make run` shows: every stop, no colour codes in a pipe, no failure, well under five seconds."""
+    """What `make run` shows: every stop, no colour codes in a pipe, no failure; a small model answers at the end."""
     start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "examples/tour.py"], cwd=REPO, capture_output=True, text=True, check=True, timeout=60
     )
     stops = re.findall(r"^(\d)\. .+ ─+$", done.stdout, re.M)
-    assert (stops, done.stderr, "\x1b" in done.stdout) == (list("123456"), "", False)
+    assert (stops, done.stderr, "\x1b" in done.stdout) == (list("1234567"), "", False)
     assert max(map(len, done.stdout.splitlines())) <= COLUMNS
     assert "ReferenceNotAllowedError" in done.stdout
     assert "from the turn's cache" in done.stdout
     assert "Delta(added=('triage',), changed=('release-notes',), removed=('weekly-report',)" in done.stdout
-    assert time.monotonic() - start < 5
+    assert "skill incident-runbook, loaded by the shelf" in done.stdout
+    assert time.monotonic() - start < 30  # six seconds on two cores that nobody else uses
 
 
 def test_the_code_skills_of_the_examples_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +181,15 @@ def test_the_pictures_show_what_a_terminal_shows() -> None:
         assert without_spaces("".join(map(html.unescape, shown))) == without_spaces(written), (
             f"run `python docs/images/make.py`: {name}.svg"
         )
+
+
+def test_the_pictures_of_the_agent_show_what_a_session_shows() -> None:
+    """Keys are pressed in a real session, and its last screen is the picture, but for the numbers of tokens."""
+    make = picture_maker()
+    for name, session in make.SESSIONS.items():
+        svg = (REPO / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        screen = "".join(line.plain for line in make.played(session))
+        assert make.shown(svg) == make.same_numbers(screen), f"run `python docs/images/make.py`: {name}.svg"
 
 
 def picture_maker() -> ModuleType:

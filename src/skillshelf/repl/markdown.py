@@ -37,27 +37,37 @@ class MarkdownStream:
         if self._live is None:
             self._live = Live(console=self._console, transient=True, auto_refresh=False, vertical_overflow="crop")
             self._live.start()
-        self._live.update(_Last(Markdown(clean(self._tail)), self._console.height - 2), refresh=True)
+        self._live.update(Block(clean(self._tail), max(1, self._console.height - 2)), refresh=True)
 
     def _print(self, text: str) -> None:
         if self._live:
             self._live.stop()
             self._live = None
         if text.strip():
-            self._console.print(Markdown(clean(text)))
-            self._console.print()
+            self._console.print(Block(clean(text)))
 
 
-class _Last:
-    """The last lines of something long, so that what is being said stays in sight."""
+class Block:
+    """Markdown with one blank line after it and none before, so that what is printed piece by piece looks like one."""
 
-    def __init__(self, content: Markdown, lines: int) -> None:
-        self._content, self._lines = content, max(1, lines)
+    def __init__(self, text: str, last: int = 0) -> None:
+        """`last`: only so many lines from the end, so that what is being said stays in sight."""
+        self._text, self._last = text, last
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in console.render_lines(self._content, options, pad=False)[-self._lines :]:
+        lines = console.render_lines(Markdown(self._text), options, pad=False)
+        while lines and _is_blank(lines[0]):
+            del lines[0]
+        while lines and _is_blank(lines[-1]):
+            del lines[-1]
+        for line in lines[-self._last :]:
             yield from line
             yield Segment.line()
+        yield Segment.line()
+
+
+def _is_blank(line: list[Segment]) -> bool:
+    return not any(segment.text.strip() for segment in line)
 
 
 def split_finished(text: str) -> tuple[str, str]:

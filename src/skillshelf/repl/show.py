@@ -34,7 +34,7 @@ class Screen:
                 self._calls[event.id] = line = call_line(event)
                 self._wait(line)
             case on.ToolReturned():
-                self._print(_result_line(self._calls.pop(event.id, Line(clean_line(event.name))), event))
+                self._fold(_result_line(self._calls.pop(event.id, Line(clean_line(event.name))), event))
             case on.SkillLoaded(skill=skill, by=by, size=size):
                 self._print(_mark("◆", "magenta", f"skill {skill}", f"loaded {_by(by)}, {_size(size)}"))
             case on.ReferenceLoaded(skill=skill, reference=reference, by=by, size=size):
@@ -57,8 +57,11 @@ class Screen:
         self._answer.end()
         self._wait(None)
 
+    def _fold(self, line: Line) -> None:
+        self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
     def _print(self, line: Line) -> None:
-        self.console.print(line, soft_wrap=False, overflow="ellipsis", no_wrap=False)
+        self.console.print(line)
 
     def _wait(self, line: Line | None) -> None:
         if self._status:

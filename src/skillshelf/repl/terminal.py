@@ -27,6 +27,7 @@ from skillshelf.repl.commands import make_commands, run_command
 from skillshelf.repl.complete import SlashCompleter, workspace_files
 from skillshelf.repl.keys import ask_key
 from skillshelf.repl.show import Screen
+from skillshelf.repl.views import Page
 from skillshelf.slash import complete
 
 _KEYS = {"y": "yes", "n": "no", "a": "always"}
@@ -115,7 +116,7 @@ class Terminal:
         if not pending:
             self.print("Every skill of this workspace is as you agreed to it.")
         for at, one in enumerate(pending, 1):
-            self.console.print(Text(clean(review_text(one))))
+            self.console.print(Page(clean(review_text(one))))
             question = f"({at}/{len(pending)}) Trust {clean_line(one.name)} as it is now? [y]es [n]o [q]uit "
             answer = await ask_key(question, {"y": "yes", "n": "no", "q": "quit"}, "no")
             self.console.print(Text(answer, "dim"))
@@ -145,22 +146,28 @@ class Terminal:
         return {(one.key, one.tree) for one in self.core.skills.pending}
 
     def _greet(self) -> None:
-        count = len(self.core.shelf.catalog)
-        line = Text.assemble(("skillshelf", "bold"), f"  {self.core.model.name}  {count} skills  ", ("/help", "dim"))
+        line = Text.assemble(
+            ("skillshelf", "bold"), f"  {clean_line(self.core.model.name)}  {self._count()}  ", ("/help", "dim")
+        )
         self.print(line, Text(self.core.model.note, "dim") if self.core.model.note else "")
 
     def _status(self) -> FormattedText:
         core = self.core
         filled = core.used / max(1, core.model.window)
+        context = "<1%" if 0 < filled < 0.01 else f"{filled:.0%}"
         cost = (
             f"${core.spent.cost:.4f}"
             if core.spent.cost is not None
             else f"{core.spent.input + core.spent.output:,} tokens"
         )
         waiting = self._pending
-        parts = [core.model.name, f"context {filled:.0%}", cost, core.policy.mode, f"{len(core.shelf.catalog)} skills"]
+        parts = [core.model.name, f"context {context}", cost, core.policy.mode, self._count()]
         parts += [f"{waiting} to review: /skills trust"] if waiting else []
         return FormattedText([("", clean_line(" " + " · ".join(parts)))])
+
+    def _count(self) -> str:
+        count = len(self.core.shelf.catalog)
+        return f"{count:,} skill{'s' * (count != 1)}"
 
     def _warm(self) -> None:
         """Prepare what the first key would wait for: names and words of a shelf that changed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +15,24 @@ from skillshelf.repl.host import Host
 from skillshelf.slash import Commands
 
 _BAR = 50
+_QUOTED = "  │ "
 _COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
+
+
+class Page:
+    """A review: a quoted line that is too long goes on behind its bar, so that no text can stand where ours does."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._lines:
+            if not line.startswith(_QUOTED):
+                yield Text(line)
+                continue
+            room = max(20, options.max_width - len(_QUOTED))
+            for part in Text(line.removeprefix(_QUOTED)).wrap(console, room, overflow="fold"):
+                yield Text.assemble((_QUOTED, "dim"), part)
 
 
 def help_view(commands: Commands[Host]) -> RenderableType:
@@ -76,7 +93,8 @@ def context_view(core: AgentCore) -> RenderableType:
     shares = _shares(context)
     bar = Text()
     for name, tokens in shares:
-        bar.append("█" * round(_BAR * tokens / max(1, context.window)), _COLORS[name])
+        cells = round(_BAR * tokens / max(1, context.window))
+        bar.append("█" * (max(1, cells) if tokens else 0), _COLORS[name])
     bar.append("░" * max(0, _BAR - len(bar)), "dim")
     percent = context.total / max(1, context.window)
     head = Text(f"{context.total:,} of {context.window:,} tokens ({percent:.0%}), by estimate", "bold")
