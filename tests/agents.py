@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic_ai.messages import UserPromptPart
+
 from skillshelf.agent.core import AgentCore
 from skillshelf.agent.events import Event
 from skillshelf.agent.policy import Answer, Approval, Policy
@@ -46,3 +48,9 @@ def say(core: AgentCore, *texts: str) -> list[Event]:
 
 def of(events: Sequence[Event], kind: type[Event]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
+
+
+def prompts(core: AgentCore) -> list[str]:
+    """What the person said, as the history has it."""
+    parts = [part for message in core.conversation.messages for part in message.parts]
+    return [str(part.content) for part in parts if isinstance(part, UserPromptPart)]

@@ -1,16 +1,18 @@
 """AgentCore: a message goes in, events come out, and the model gets the shelf."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Person, agent, of, requests, say
+from agents import Person, agent, of, prompts, requests, say
 
 from skillshelf import BaseSkill, tool
 from skillshelf.agent.core import AgentCore
 from skillshelf.agent.events import (
+    Event,
     Failed,
     Finished,
     ReferenceDenied,
@@ -337,8 +339,8 @@ def test_cancelling_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> No
 
 
 def test_cancelling_amid_a_command_ends_the_command(tmp_path: Path) -> None:
-    """Tool calls without an answer do not break the conversation."""
-    core = agent(tmp_path, call("run_command", command="sleep 60"), "ok")
+    """Tool calls without an answer do not break the conversation, and nothing said later is lost."""
+    core = agent(tmp_path, call("run_command", command="sleep 60"), "a", "b", "c")
 
     async def stop_at_the_call() -> None:
         async for event in core.process_message("wait"):
@@ -346,21 +348,82 @@ def test_cancelling_amid_a_command_ends_the_command(tmp_path: Path) -> None:
                 asyncio.get_running_loop().call_later(0.2, core.cancel)
 
     asyncio.run(asyncio.wait_for(stop_at_the_call(), 20))
-    assert say(core, "go on")[-1] == Finished("ok")
+    say(core, "one", "two", "three")
+    assert prompts(core) == ["wait", "one", "two", "three"]
+    assert [prompt in requests(core)[-1].text for prompt in ("wait", "one", "two", "three")] == [True] * 4
+
+
+def test_a_failure_before_the_first_word_loses_nothing_either(tmp_path: Path) -> None:
+    """Whatever comes after it."""
+    core = agent(tmp_path, fail(ConnectionError("no route")), fail(ConnectionError("no route")), "a", "b")
+    say(core, "one", "two", "three", "four")
+    assert prompts(core) == ["one", "two", "three", "four"]
 
 
 def test_a_reader_who_goes_away_stops_the_turn(tmp_path: Path) -> None:
-    """Closing the stream cancels the run."""
-    core = agent(tmp_path, "One two three four five six seven.", "ok")
+    """Closing the stream ends the run, and its events do not come up in the next one."""
+    core = agent(tmp_path, call("run_command", command="sleep 60"), "ok")
 
-    async def leave() -> None:
+    async def leave_and_come_back() -> list[Event]:
         stream = core.process_message("count")
-        async for _ in stream:
-            break
-        await stream.aclose()
+        async for event in stream:
+            if isinstance(event, ToolCalled):
+                break
+        await asyncio.wait_for(stream.aclose(), 20)
+        return [event async for event in core.process_message("again")]
 
-    asyncio.run(leave())
-    assert say(core, "again")[-1] == Finished("ok")
+    events = asyncio.run(leave_and_come_back())
+    assert [type(event) for event in events] == [Text, Usage, Finished]
+
+
+def test_a_second_message_at_the_same_time_is_refused(tmp_path: Path) -> None:
+    """One conversation, one turn at a time."""
+    core = agent(tmp_path, "One two three four five.", "never")
+
+    async def both() -> tuple[list[Event], list[Event]]:
+        first = core.process_message("one")
+        begun = [await anext(first)]
+        second = [event async for event in core.process_message("two")]
+        return [*begun, *[event async for event in first]], second
+
+    first, second = asyncio.run(both())
+    assert first[-1] == Finished("One two three four five.")
+    assert [type(event) for event in second] == [Failed]
+
+
+def test_a_tool_that_waits_holds_nothing_up(tmp_path: Path) -> None:
+    """A plain method runs beside the loop."""
+
+    class Slow(BaseSkill):
+        name = "slow"
+        description = "Waits."
+        instructions = "Call wait."
+
+        @tool
+        def wait(self) -> str:
+            """Wait."""
+            time.sleep(0.5)
+            return "waited"
+
+    core = AgentCore(ScriptedModel(call("wait"), "ok"), skills=[Slow()])
+    core.load_skills(tmp_path)
+
+    async def ticks_meanwhile() -> int:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.01)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        async for _ in core.process_message("go"):
+            pass
+        ticking.cancel()
+        return ticks
+
+    assert asyncio.run(ticks_meanwhile()) > 10
 
 
 def test_reload_skills_returns_what_changed(tmp_path: Path, write: Write) -> None:

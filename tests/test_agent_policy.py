@@ -1,12 +1,16 @@
 """What the agent may do without asking."""
 
-from collections.abc import Callable
+import os
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agents import Person, agent, of, requests, say
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from skillshelf import SkillError
+from skillshelf.agent.core import AgentCore
 from skillshelf.agent.events import SkillsReloaded, ToolReturned
 from skillshelf.agent.policy import Policy
 from skillshelf.testing import call
@@ -81,9 +85,14 @@ def test_always_holds_for_the_session_and_ends_with_the_mode(tmp_path: Path) -> 
     assert [one.tool for one in person.asked][2:] == ["write_file"]
 
 
-@pytest.mark.parametrize("path", ["skills/new/SKILL.md", "AGENTS.md"])
-def test_auto_edit_asks_before_the_agent_changes_what_it_obeys(tmp_path: Path, path: str) -> None:
-    """A text that the agent will follow is not an edit like others."""
+@pytest.mark.parametrize(
+    "path",
+    ["new/SKILL.md", "new/./SKILL.md", "new/SKILL.md/", "new/skill.md", "link.md", "linked/SKILL.md", "AGENTS.md"],
+)
+def test_auto_edit_asks_before_the_agent_changes_what_it_obeys(tmp_path: Path, path: str, write: Write) -> None:
+    """A text that the agent will follow is not an edit like others, however its path is spelled."""
+    (tmp_path / "link.md").symlink_to(write("old"))
+    (tmp_path / "linked").symlink_to(tmp_path / "old")
     person = Person("no")
     core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", person=person)
     say(core, "go")
@@ -135,3 +144,46 @@ def test_the_tools_cannot_reach_the_agents_own_files(tmp_path: Path, monkeypatch
     core = agent(tmp_path, call("write_file", path=target, content="{}"), call("read_file", path=target), "ok")
     assert [event.ok for event in of(say(core, "go"), ToolReturned)] == [False, False]
     assert not (tmp_path / target).exists()
+
+
+def test_always_does_not_cover_what_the_agent_obeys(tmp_path: Path) -> None:
+    """A yes to all writes is no yes to new instructions."""
+    person = Person("always", "no")
+    skill = call("write_file", path="new/SKILL.md", content="x")
+    core = agent(tmp_path, WRITE, skill, "ok", mode="ask", person=person)
+    say(core, "go")
+    assert [one.arguments["path"] for one in person.asked] == ["a.txt", "new/SKILL.md"]
+
+
+def test_what_is_asked_about_is_what_will_run(tmp_path: Path) -> None:
+    """Also where the model's JSON had to be mended."""
+
+    class Broken(FunctionModel):
+        def __init__(self) -> None:
+            super().__init__(stream_function=self._say)
+            self.calls = 0
+
+        async def _say(self, messages: object, info: object) -> AsyncIterator[Any]:
+            self.calls += 1
+            if self.calls == 1:
+                yield {0: DeltaToolCall("write_file", '{"path": "new/SKILL.md", "content": "evil"', tool_call_id="1")}
+            else:
+                yield "ok"
+
+    person = Person("no")
+    core = AgentCore(Broken(), policy=Policy("auto-edit"), approve=person)
+    core.load_skills(tmp_path)
+    say(core, "go")
+    assert [one.arguments for one in person.asked] == [{"path": "new/SKILL.md", "content": "evil"}]
+    assert "+evil" in person.asked[0].diff
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("path", ["a\0b/c.txt", "../out.txt", "/etc/hostname", "secrets/deep/x.txt", "pipe"])
+def test_a_write_that_cannot_be_is_an_answer_and_leaves_nothing(tmp_path: Path, path: str) -> None:
+    """The turn goes on, nobody hangs, and no folder is left behind."""
+    os.mkfifo(tmp_path / "pipe")
+    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="ask", person=Person("yes"))
+    events = say(core, "go")
+    assert [event.ok for event in of(events, ToolReturned)] == [False]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["pipe"]

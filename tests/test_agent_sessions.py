@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from agents import agent, of, requests, say
+from agents import agent, of, prompts, requests, say
 
 from skillshelf import SkillError
 from skillshelf.agent.events import Finished, Notice
@@ -111,6 +111,29 @@ def test_compaction_shortens_what_is_sent_and_keeps_the_loaded_skill(tmp_path: P
     assert "SUMMARY of what happened" in sent
     assert "FILL IN EVERY FIELD" in repr(requests(core)[-1].messages)
     assert len(sent) < 60_000
+
+
+def test_nothing_said_after_a_compaction_is_lost(tmp_path: Path) -> None:
+    """In memory and in the file, over several turns."""
+    core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY", "a", "b", "c", sessions=Sessions(str(tmp_path)))
+    say(core, *[f"message {at}" for at in range(6)])
+    asyncio.run(core.compact())
+    say(core, "uno", "due", "tre")
+    assert prompts(core)[-3:] == ["uno", "due", "tre"]
+    core.conversation.close()
+    again = agent(tmp_path, "ok", sessions=Sessions(str(tmp_path)))
+    again.resume()
+    assert prompts(again)[-3:] == ["uno", "due", "tre"]
+
+
+def test_compacting_twice_says_what_is_left(tmp_path: Path) -> None:
+    """The second time there is little to shorten, and the next message does not shorten again."""
+    core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY", "ok")
+    say(core, *["go on"] * 6)
+    core.model = replace(core.model, window=40_000)
+    core.used = 35_000
+    asyncio.run(core.compact())
+    assert of(say(core, "next"), Notice) == []
 
 
 def test_a_conversation_that_fills_the_window_is_shortened_by_itself(tmp_path: Path) -> None:

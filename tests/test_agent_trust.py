@@ -131,3 +131,36 @@ def test_a_frozen_session_does_not_reload(tmp_path: Path, write: Write) -> None:
     assert "frozen" in of(events, ToolReturned)[0].text
     assert "Before." in requests(core)[2].system
     assert events[-1] == Finished("b")
+
+
+def test_an_edit_of_a_skill_nobody_read_does_not_make_it_live(tmp_path: Path, write: Write) -> None:
+    """The diff showed a line; the rest of the file was never shown."""
+    write("pdf", body="Fix me.\n" + "filler\n" * 30 + "HOSTILE\n")
+    core = agent(
+        tmp_path,
+        call("edit_file", path="pdf/SKILL.md", old_text="Fix me.", new_text="Fixed."),
+        call("load_skill_instructions", skill_name="pdf"),
+        "ok",
+        mode="ask",
+        person=Person("yes"),
+        trust=Trust.open(),
+    )
+    events = say(core, "fix the typo")
+    assert "not live" in of(events, ToolReturned)[0].text
+    assert "HOSTILE" not in "".join(request.text for request in requests(core))
+
+
+def test_an_edit_of_an_approved_skill_is_live_at_once(tmp_path: Path, write: Write) -> None:
+    """The person knew the rest."""
+    write("pdf", body="Fix me.\n")
+    core = agent(
+        tmp_path,
+        call("edit_file", path="pdf/SKILL.md", old_text="Fix me.", new_text="Fixed."),
+        call("load_skill_instructions", skill_name="pdf"),
+        "ok",
+        mode="ask",
+        person=Person("yes"),
+        trust=Trust.open(),
+    )
+    approve_all(core)
+    assert "Fixed." in of(say(core, "fix the typo"), ToolReturned)[1].text

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections.abc import Collection
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -80,6 +81,7 @@ class Turn:
         """By the words of the request: the short way to what is in `_read`."""
         self._read: dict[tuple[Place, str, str, int], tuple[SkillDescriptor, Loaded]] = {}
         self._token: Token[Turn | None] | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> "Turn":
         self._token = current_turn.set(self)
@@ -100,6 +102,11 @@ class Turn:
         if hit is not None:
             self.hits += 1
             return hit
+        with self._lock:  # two calls at once read once
+            return self._load(asked, by)
+
+    def _load(self, asked: tuple[str, str, int], by: Literal["model", "user", "shelf"]) -> Loaded:
+        name, reference, offset = asked
         candidate = self.shelf.catalog.find(name)
         place, descriptor = candidate.place, candidate.descriptor
         path = resolve(descriptor, reference) if reference else ""

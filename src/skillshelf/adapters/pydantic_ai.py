@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.discovery import SkillDiscoverySkill
@@ -80,11 +80,13 @@ class Skills(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        for note in self.feed(ctx.conversation_id).notes:
-            message = request_context.messages[note.message]
+        feed, messages = self.feed(ctx.conversation_id), request_context.messages
+        for note in feed.notes:
+            message = messages[note.message] if note.message < len(messages) else None
             if isinstance(message, ModelRequest):
-                told = replace(message, parts=[*message.parts, UserPromptPart(note.text)])
-                request_context.messages[note.message] = told
+                messages[note.message] = replace(message, parts=[*message.parts, UserPromptPart(note.text)])
+            else:  # the history was rewritten: the next call begins anew
+                feed.renew()
         return request_context
 
     def get_toolset(self) -> FunctionToolset[Any]:
@@ -93,11 +95,12 @@ class Skills(AbstractCapability[Any]):
     def _tool(self, tool: Tool) -> FrameworkTool[Any]:
         async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
             if tool.permission == "ask" and not ctx.tool_call_approved:
-                raise ApprovalRequired
+                raise ApprovalRequired(metadata={"arguments": arguments})
             token = current_turn.set(self._turn)
             try:
-                result = tool.call(arguments, approved=ctx.tool_call_approved)
-                return await result if inspect.isawaitable(result) else result
+                run = partial(tool.call, arguments, approved=ctx.tool_call_approved)
+                # A tool that reads files or waits must not hold up everything else on the loop.
+                return await (run() if tool.is_async else to_thread.run_sync(run))
             except SkillError as error:  # said so that the model can act on it; the run goes on
                 raise ToolFailed(str(error)) from error
             finally:

@@ -14,6 +14,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model
+from pydantic_ai.usage import RunUsage
 from pydantic_ai_harness.compaction import (
     SlidingWindowCompaction,
     SummarizingCompaction,
@@ -64,15 +65,16 @@ async def compact(
     focus: str = "",
     keep_tokens: int = KEEP_TOKENS,
     skills_cap: int = SKILLS_CAP,
+    usage: RunUsage | None = None,
     counter: Counter = estimate,
 ) -> Compacted:
     """A shorter history that goes on with the task; the given messages stay as they are.
 
     About the last `keep_tokens` stay word for word. Skill texts from before them are put back, those used last first,
-    as far as `skills_cap` tokens go.
+    as far as `skills_cap` tokens go. What the summary takes is added to `usage`.
     """
     old = _without_notes(messages)
-    short, problem = await _shortened(old, model, focus, keep_tokens, counter)
+    short, problem = await _shortened(old, model, focus, keep_tokens, usage, counter)
     before = estimate_token_count(list(messages), counter)
     if short == old:
         return Compacted(list(messages), before, before, tuple(loaded_skills(messages)))
@@ -84,7 +86,12 @@ async def compact(
 
 
 async def _shortened(
-    messages: list[ModelMessage], model: Model, focus: str, keep_tokens: int, counter: Counter
+    messages: list[ModelMessage],
+    model: Model,
+    focus: str,
+    keep_tokens: int,
+    usage: RunUsage | None,
+    counter: Counter,
 ) -> tuple[list[ModelMessage], str]:
     """The messages with a summary for the old ones, or without them where no summary could be had, and why."""
     first = _first_prompt(messages)
@@ -95,7 +102,7 @@ async def _shortened(
         preserve_first_user_message=not first.startswith("Apply Skill ") and counter(first) <= _FIRST_TOKENS,
     )
     try:
-        return await compact_now(summarizing, messages, model=model, focus=focus or None), ""
+        return await compact_now(summarizing, messages, model=model, focus=focus or None, usage=usage), ""
     except Exception as error:  # whatever a provider's library raises: the conversation must be able to go on
         reason = clean_line(str(error))[:200] or type(error).__name__
     sliding = SlidingWindowCompaction[None](max_tokens=1, keep_tokens=keep_tokens, tokenizer=counter)

@@ -6,8 +6,10 @@ from uuid import uuid4
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from skillshelf.agent.sessions import Session
-from skillshelf.agent.sessions.history import stripped
+from skillshelf.agent.sessions.history import sendable, stripped
 from skillshelf.errors import SessionError
+
+_NO_ANSWER = "[No answer: it was interrupted.]"
 
 
 class Conversation:
@@ -20,9 +22,9 @@ class Conversation:
         self.id = session.id if session else uuid4().hex
         self._unsaved = False
 
-    def keep(self, messages: Sequence[ModelMessage]) -> str:
-        """The history is now this, of which we have the beginning. What is wrong with saving, when that begins."""
-        fresh = [stripped(message) for message in messages[len(self.messages) :]]
+    def add(self, messages: Sequence[ModelMessage]) -> str:
+        """What was said goes on with these. Returns what is wrong with saving, when that begins."""
+        fresh = [stripped(message) for message in messages]
         self.messages += fresh
         if not self.session or not fresh:
             return ""
@@ -34,12 +36,21 @@ class Conversation:
             return "" if was_unsaved else str(error)
         return ""
 
-    def end_with(self, text: str) -> str:
-        """The answer was cut short after this text, which the framework may not have put in its history."""
+    def ask(self, text: str) -> str:
+        """The person said this, and it did not reach the model."""
+        return self.add([ModelRequest(parts=[UserPromptPart(text)])])
+
+    def settle(self, text: str = "") -> str:
+        """Put in order what was cut short: each call has a result, and the last word is the model's.
+
+        `text`: what it had said. pydantic-ai merges and mends a history that is not in order when a run begins, and
+        then ours would no longer be the beginning of its own.
+        """
+        self.messages = sendable(self.messages)
         last = self.messages[-1] if self.messages else None
-        if not text or (isinstance(last, ModelResponse) and any(isinstance(part, TextPart) for part in last.parts)):
+        if last is None or (isinstance(last, ModelResponse) and (not text or _has_text(last))):
             return ""
-        return self.keep([*self.messages, ModelResponse(parts=[TextPart(text)])])
+        return self.add([ModelResponse(parts=[TextPart(text or _NO_ANSWER)])])
 
     def compacted(self, messages: Sequence[ModelMessage]) -> None:
         """The history is now this, shorter one. Raises SessionError where that is in memory only."""
@@ -53,6 +64,5 @@ class Conversation:
             self.session.close()
 
 
-def asked(text: str) -> ModelRequest:
-    """A user message as the history holds it."""
-    return ModelRequest(parts=[UserPromptPart(text)])
+def _has_text(response: ModelResponse) -> bool:
+    return any(isinstance(part, TextPart) for part in response.parts)

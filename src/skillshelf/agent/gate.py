@@ -1,27 +1,27 @@
-"""The gate in front of the tools: it asks the person, tells the shelf what was written, and counts what a call took."""
+"""The gate in front of the tools: it asks the person, and tells the shelf what was written."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
-from skillshelf.agent.policy import READING, SHELL, WRITING, Answer, Approval, Policy, preview
+from skillshelf.agent.changes import Change, change_of
+from skillshelf.agent.policy import READING, SHELL, WRITING, Approval
+
+if TYPE_CHECKING:
+    from skillshelf.agent.exchange import Exchange
 
 _OWN = READING | WRITING | {SHELL}
-Ask = Callable[[Approval], Awaitable[Answer | None]]
-"""The person's answer; None where nobody is there."""
-Wrote = Callable[[str, bool], str]
-"""Told a path that was written, and whether the person confirmed it: what to say to the model about it."""
 
 
 class Gate(AbstractCapability[Any]):
@@ -29,41 +29,58 @@ class Gate(AbstractCapability[Any]):
 
     id = "skillshelf_gate"
 
-    def __init__(
-        self, root: str, policy: Policy, ask: Ask, wrote: Wrote, answered: Callable[[ModelResponse], None]
-    ) -> None:
-        self._root, self._policy, self._ask_person = root, policy, ask
-        self._wrote, self._answered = wrote, answered
+    def __init__(self, root: str, current: Callable[[], Exchange]) -> None:
+        """`current`: the exchange that is going on."""
+        self._root, self._current = root, current
+        self._changes: dict[str, tuple[Change, bool]] = {}
+        """By call: the write that is under way, and whether what it changes was agreed to."""
+        self._folders: dict[str, list[str]] = {}
+        """By call: the folders that were made for it."""
 
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
     ) -> dict[str, Any]:
-        if call.tool_name in _OWN and not ctx.tool_call_approved:
-            decision = self._policy.decide(call.tool_name, args)
-            if decision == "ask":
-                raise ApprovalRequired
-            if decision == "refuse":
-                raise ToolFailed(self._refusal(call.tool_name))
-        if call.tool_name == "write_file":
-            await to_thread.run_sync(_make_folder, self._root, str(args.get("path", "")))
+        if call.tool_name not in _OWN:
+            return args
+        change = None
+        if call.tool_name in WRITING:
+            change = await to_thread.run_sync(change_of, self._root, call.tool_name, args)
+            if change.path and not change.path.startswith(f"{self._root}/"):
+                raise ToolFailed(f"{change.shown!r} lies outside the workspace. Use a path inside it.")
+        if not ctx.tool_call_approved:
+            self._decide(call.tool_name, args, change)
+        if change:
+            agreed = await to_thread.run_sync(self._current().is_agreed, change.path)
+            self._changes[call.tool_call_id] = change, agreed
+            self._folders[call.tool_call_id] = await to_thread.run_sync(_make_folders, change.path)
         return args
+
+    def _decide(self, tool: str, args: dict[str, Any], change: Change | None) -> None:
+        decision = self._current().policy.decide(tool, change.path if change else "")
+        if decision == "ask":
+            # With the arguments as they will be used: what the model wrote may be mended JSON.
+            raise ApprovalRequired(metadata={"arguments": args, "diff": change.diff if change else ""})
+        if decision == "refuse":
+            raise ToolFailed(self._refusal(tool))
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
     ) -> DeferredToolResults:
         # One after the other: a person answers one question at a time.
-        answers = {call.tool_call_id: await self._ask(call) for call in requests.approvals}
+        facts = requests.metadata
+        answers = {
+            one.tool_call_id: await self._ask(one, facts.get(one.tool_call_id, {})) for one in requests.approvals
+        }
         return requests.build_results(approvals=answers)
 
-    async def _ask(self, call: ToolCallPart) -> bool | ToolDenied:
-        name, arguments = call.tool_name, call.args_as_dict()
-        decision = self._policy.decide(name, arguments)
-        if decision == "refuse":
+    async def _ask(self, call: ToolCallPart, facts: dict[str, Any]) -> bool | ToolDenied:
+        name, exchange = call.tool_name, self._current()
+        policy = exchange.policy
+        if policy.mode == "read-only":
             return ToolDenied(self._refusal(name))
-        if decision == "allow":
+        if policy.mode == "yolo":
             return True
-        diff = await to_thread.run_sync(preview, self._root, name, arguments)
-        answer = await self._ask_person(Approval(name, arguments, diff))
+        answer = await exchange.ask(Approval(name, facts.get("arguments", {}), facts.get("diff", "")))
         if answer is None:
             return ToolDenied(
                 f"{name} needs the person's approval, and nobody is there to ask. Do without it, or say what you would "
@@ -74,33 +91,54 @@ class Gate(AbstractCapability[Any]):
                 f"The person did not allow this call of {name}. Do not repeat it; ask what to do instead."
             )
         if answer == "always":
-            self._policy.always.add(name)
+            policy.always.add(name)
         return True
 
     def _refusal(self, tool: str) -> str:
-        return (
-            f"{tool} is not allowed: the policy is {self._policy.mode}. Reading works; only the person can change it."
-        )
+        mode = self._current().policy.mode
+        return f"{tool} is not allowed: the policy is {mode}. Reading works; only the person can change it."
 
-    async def after_tool_execute(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any], result: Any
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
     ) -> Any:
-        if call.tool_name not in WRITING:
+        exchange = self._current()
+        try:
+            result = await handler(args)
+        except BaseException:
+            for folder in self._folders.pop(call.tool_call_id, ()):
+                with suppress(OSError):  # somebody else has put something there
+                    os.rmdir(folder)
+            raise
+        finally:
+            change, agreed = self._changes.pop(call.tool_call_id, (None, False))
+        self._folders.pop(call.tool_call_id, None)
+        if change is None:
             return result
-        confirmed = ctx.tool_call_approved or self._policy.mode == "yolo" or call.tool_name in self._policy.always
-        said = await to_thread.run_sync(self._wrote, str(args.get("path", "")), confirmed)
+        confirmed = agreed and (ctx.tool_call_approved or exchange.policy.mode == "yolo")
+        said = await to_thread.run_sync(exchange.wrote, change, confirmed)
         return f"{result}\n\n{said}" if said else result
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        self._answered(response)
+        self._current().answered(response)
         return response
 
 
-def _make_folder(root: str, path: str) -> None:
-    """The folder of a file that is about to be written: a model that writes a new skill expects no more of us."""
-    folder = os.path.realpath(os.path.join(root, os.path.dirname(path)))
-    if folder.startswith(f"{root}/") and "/.git/" not in f"{folder}/":
-        with suppress(OSError):  # the write itself will say what is wrong
-            os.makedirs(folder, exist_ok=True)
+def _make_folders(path: str) -> list[str]:
+    """The missing folders of a file that is about to be written, innermost first: a model that writes expects it."""
+    missing = []
+    folder = os.path.dirname(path)
+    while folder and not os.path.lexists(folder) and "/.git" not in folder:
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    with suppress(OSError):  # the write itself will say what is wrong
+        for one in reversed(missing):
+            os.mkdir(one)
+    return missing

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -114,7 +115,13 @@ def local_model(settings: Settings) -> LocalModel:
     weights = _checked(settings.weights) if settings.weights else bundled_weights()
     if not weights:
         raise ModelUnavailableError(f"--model local: the weights are not installed. Run: {INSTALL_WEIGHTS}")
-    return LocalModel(LocalServer(weights, settings.window or WINDOW), tools=settings.tools == "on")
+    return LocalModel(_server(weights, settings.window or WINDOW), tools=settings.tools == "on")
+
+
+@cache
+def _server(weights: str, window: int) -> LocalServer:
+    """One for all who ask: a second one would take another 200 MB for the same weights."""
+    return LocalServer(weights, window)
 
 
 def bundled_weights() -> str:

@@ -1,6 +1,5 @@
 """What the agent may do without asking. Only the person sets this: nothing in a workspace or a skill can."""
 
-import difflib
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -15,8 +14,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
 WRITING = frozenset({"write_file", "edit_file"})
 SHELL = "run_command"
-# What the agent itself obeys: changing one changes what it will do.
-_OBEYED = ("SKILL.md", "AGENTS.md")
+# What the agent itself obeys: changing one changes what it will do. In small letters, for systems that see no case.
+_OBEYED = ("skill.md", "agents.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,50 +48,17 @@ class Policy:
         self.mode = mode
         self.always.clear()
 
-    def decide(self, tool: str, arguments: dict[str, Any]) -> Literal["allow", "ask", "refuse"]:
-        """For a call of one of the agent's own tools, or of a code skill's that wants to be asked about."""
+    def decide(self, tool: str, path: str = "") -> Literal["allow", "ask", "refuse"]:
+        """For a call of one of the agent's own tools, or of a code skill's that wants to be asked about.
+
+        `path`: the real one of the file that a write means.
+        """
         if tool in READING or self.mode == "yolo":
             return "allow"
         if self.mode == "read-only":
             return "refuse"
-        if tool in self.always:
-            return "allow"
-        if self.mode == "auto-edit" and tool in WRITING and not _is_obeyed(arguments):
+        if os.path.basename(path).lower() in _OBEYED:
+            return "ask"
+        if tool in self.always or (self.mode == "auto-edit" and tool in WRITING):
             return "allow"
         return "ask"
-
-
-def _is_obeyed(arguments: dict[str, Any]) -> bool:
-    return os.path.basename(str(arguments.get("path", ""))) in _OBEYED
-
-
-def preview(root: str, tool: str, arguments: dict[str, Any]) -> str:
-    """The change that a write would make, as a diff; empty where it cannot be told."""
-    if tool not in WRITING:
-        return ""
-    path = str(arguments.get("path", ""))
-    old = _current(os.path.join(root, path))
-    new = arguments.get("content") if tool == "write_file" else _edited(old, arguments)
-    if not isinstance(new, str):
-        return ""
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm="")
-    return "\n".join(lines)
-
-
-def _current(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1_000_000)
-    except OSError:
-        return ""
-
-
-def _edited(text: str, arguments: dict[str, Any]) -> str | None:
-    pairs = arguments.get("replacements") or [arguments]
-    for pair in pairs:
-        get = pair.get if isinstance(pair, dict) else lambda key, pair=pair: getattr(pair, key, None)
-        old, new = get("old_text"), get("new_text")
-        if not isinstance(old, str) or not isinstance(new, str) or text.count(old) != 1:
-            return None
-        text = text.replace(old, new)
-    return text

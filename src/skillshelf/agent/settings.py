@@ -7,16 +7,16 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from skillshelf import places
+from skillshelf.agent.policy import MODES, Mode
 from skillshelf.errors import SettingsError
 from skillshelf.tokens import DEFAULT_BUDGET
 
-Policy = Literal["ask", "read-only", "auto-edit", "yolo"]
 Tools = Literal["auto", "on", "off"]
-_CHOICES = {"policy": ("ask", "read-only", "auto-edit", "yolo"), "tools": ("auto", "on", "off")}
+_CHOICES: dict[str, tuple[str, ...]] = {"policy": MODES, "tools": get_args(Tools)}
 _LEAST = {"budget": 1, "window": 0}
 # A person writes ten lines. What is larger is something else.
 _LARGEST = 256 * 1024
@@ -30,7 +30,7 @@ class Settings:
     """`provider:model`, the name a server at `base_url` gives its model, or `local`; empty where none was chosen."""
     base_url: str = ""
     """Where an OpenAI-shaped server answers."""
-    policy: Policy = "ask"
+    policy: Mode = "ask"
     tools: Tools = "auto"
     """`off`: the model gets no tools; the shelf finds the skill and puts it before the model."""
     budget: int = DEFAULT_BUDGET

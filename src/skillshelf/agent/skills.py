@@ -1,8 +1,9 @@
 """The agent's shelf: the skills of its workspace, as far as the person agreed to them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from skillshelf.agent.changes import Change
 from skillshelf.agent.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, trusted_text
 from skillshelf.characters import show_hidden
 from skillshelf.descriptor import Delta
@@ -10,9 +11,11 @@ from skillshelf.errors import SourceError
 from skillshelf.reference import NotPlainFile, read_file
 from skillshelf.shelf import Shelf, sources_around
 from skillshelf.skill import BaseSkill
-from skillshelf.skillmd import Unreadable, decode
+from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources.folder import SKILL_FILES
 from skillshelf.turn import Turn
+from skillshelf.watch import Watch
 
 # Every call carries it; what is longer belongs in skills.
 _MAX_GUIDANCE = 32 * 1024
@@ -37,6 +40,8 @@ class WorkspaceSkills:
         self.guidance = ""
         """The text of the project's AGENTS.md, as far as the person agreed to it."""
         self._guidance_pending: Pending | None = None
+        self._noticed = Delta()
+        """What the watcher reloaded since the last turn."""
         self._read_guidance()
 
     @property
@@ -55,9 +60,20 @@ class WorkspaceSkills:
         if self.trusted:
             self.trusted.approve(pending)
 
+    def watch(self, also: Callable[[], None]) -> Watch:
+        """Reload by itself; what that changes is told when the next turn opens. Raises MissingExtraError."""
+
+        def noticed(delta: Delta) -> None:
+            self._noticed = _then(self._noticed, delta)
+            also()
+
+        return self.shelf.watch(noticed)
+
     def open_turn(self, last: Turn | None) -> tuple[Turn, Delta]:
         """A turn after the last one, and what a sweep found changed on disk."""
-        return Turn(self.shelf, last.invoked if last else ()), self.reload()
+        noticed, self._noticed = self._noticed, Delta()
+        delta = _then(noticed, self.reload())
+        return Turn(self.shelf, last.invoked if last else ()), delta
 
     def reload(self) -> Delta:
         """What differs on disk from what was known. Nothing, where the skills are frozen."""
@@ -74,41 +90,60 @@ class WorkspaceSkills:
             text = _text_of(self.root, INSTRUCTION_FILES[0])
         self.guidance = show_hidden(text or "")[:_MAX_GUIDANCE]
 
-    def wrote(self, turn: Turn, path: str, confirmed: bool) -> tuple[Delta, str]:
+    def is_agreed(self, path: str) -> bool:
+        """Whether a file, as it is now, holds nothing that the person has not agreed to; true for one not there."""
+        return self.trusted is None or self.trusted.is_agreed(path)
+
+    def wrote(self, turn: Turn, change: Change, confirmed: bool) -> tuple[Delta, str]:
         """The agent wrote a file: what that changed on the shelf, and what to tell the model.
 
-        `confirmed`: the person agreed to this very write, so a skill it makes is live for this session.
+        `confirmed`: the person agreed to this very write, of a file they knew, so a skill it makes is live for this
+        session.
         """
-        path = os.path.join(self.root, path)
-        is_skill = os.path.basename(path) == "SKILL.md"
-        if not is_skill and not self._in_a_skill(path):
+        is_skill = os.path.basename(change.path) in SKILL_FILES
+        if not is_skill and not self._in_a_skill(change.path):
             return Delta(), ""
         if self.frozen:
             return Delta(), "The skills of this session are frozen: this change is not used."
-        granted = self.trusted.grant([path]) if self.trusted and confirmed else ()
-        delta = turn.wrote(path)
+        granted = self.trusted.grant([change.path]) if self.trusted and confirmed and self._is_as_shown(change) else ()
+        delta = turn.wrote(change.path)
         said = [say(delta)] if delta or is_skill else []
         said += [
             f"{note.code}: {note.message}." + (f" Fix: {note.fix}." if note.fix else "") for note in delta.diagnostics
         ]
-        if not granted and any(_holds(one.key, path, self.root) for one in self.pending):
+        if not granted and any(_holds(one.key, change.path, self.root) for one in self.pending):
             said.append("The skill as it is now is not live until the person has reviewed it: /skills trust.")
         return delta, "\n".join(said)
+
+    def _is_as_shown(self, change: Change) -> bool:
+        """Whether the file is what the person was shown, and not what another program made of it meanwhile."""
+        return change.new is not None and _text_of(self.root, change.path[len(self.root) + 1 :]) == change.new
 
     def _in_a_skill(self, path: str) -> bool:
         folder = os.path.dirname(path)
         while folder.startswith(self.root) and folder != self.root:
-            if os.path.lexists(os.path.join(folder, "SKILL.md")):
+            if any(os.path.lexists(os.path.join(folder, name)) for name in SKILL_FILES):
                 return True
             folder = os.path.dirname(folder)
         return False
 
 
-def _text_of(root: str, name: str) -> str:
+def _text_of(root: str, path: str) -> str:
     try:
-        return decode(read_file(root, [name], 0, _MAX_GUIDANCE).data)
+        return decode(read_file(root, path.split("/"), 0, MAX_FILE).data)
     except (OSError, NotPlainFile, Unreadable):
         return ""
+
+
+def _then(first: Delta, second: Delta) -> Delta:
+    """Two changes as one."""
+    gone, new = set(second.removed), set(first.added) | set(second.added)
+    return Delta(
+        tuple(sorted(new - gone)),
+        tuple(sorted((set(first.changed) | set(second.changed)) - new - gone)),
+        tuple(sorted((set(first.removed) - set(second.added)) | (gone - set(first.added)))),
+        first.diagnostics + second.diagnostics,
+    )
 
 
 def say(delta: Delta) -> str:

@@ -46,6 +46,15 @@ class Grants:
         """Whether a file of the skill at a key is as a confirmed write left it."""
         return entry in self._written_in(key)
 
+    def is_agreed(self, key: str, path: str, served: Copy | None) -> bool:
+        """Whether a file below the root, in the skill at a key, is as it serves or as a confirmed write left it."""
+        try:
+            entry = look_at_file(self._root, path)
+        except TrustError:
+            return False
+        inside = replace(entry, path=path.removeprefix(f"{key}/"))
+        return inside in self._written_in(key) or inside in (served.snapshot.entries if served else ())
+
     def grant(self, key: str, served: Copy | None, base: str) -> bool:
         """Let the skill at a key serve as it is now; False where something in it is nobody's word."""
         snapshot = look(self._root, key).snapshot

@@ -116,6 +116,18 @@ class TrustedSource:
         """The person agrees to these, exactly as they were shown; the next refresh serves them. Raises TrustError."""
         self.trust.approve(*pending)
 
+    def is_agreed(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a file is not there, or holds what the person agreed to: approved, or written with their word."""
+        with self._lock:
+            parts = self._parts(path)
+            if not parts or not os.path.lexists(f"{self.root}/{'/'.join(parts)}"):
+                return True
+            key = skill_holding(self.root, parts)
+            if key is None:
+                return False
+            served = self._served.get(key)
+            return self._grants.is_agreed(key, "/".join(parts), served.copy if served else None)
+
     def grant(self, paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
         """The agent wrote these files, and the person confirmed each write: their skills serve in this session.
 
