@@ -25,6 +25,7 @@ from skillshelf.agent.events import (
     ToolReturned,
     Usage,
 )
+from skillshelf.agent.sandbox import can_confine
 from skillshelf.testing import ScriptedModel, call, fail
 
 Write = Callable[..., Path]
@@ -271,6 +272,34 @@ def test_commands_run_in_the_workspace_without_the_keys_of_the_environment(
     text = of(say(core, "where"), ToolReturned)[0].text
     assert str(tmp_path) in text
     assert "sk-secret" not in text
+
+
+@pytest.mark.skipif(not can_confine(), reason="no Landlock here, or sandlock is not installed")
+def test_commands_write_in_the_workspace_and_nowhere_else(tmp_path: Path) -> None:
+    """Not beside it, not in the home, not by a child; reading works, and so do temporary files."""
+    root = tmp_path / "work"
+    root.mkdir()
+    tries = "echo x > in.txt; echo x > ../out.txt; sh -c 'echo x > ~/out.txt'; echo x > $(mktemp); cat /etc/hostname"
+    core = agent(root, call("run_command", command=tries), "ok")
+    text = of(say(core, "go"), ToolReturned)[0].text
+    tried = (root / "in.txt", tmp_path / "out.txt", Path.home() / "out.txt")
+    assert [path.name for path in tried if path.exists()] == ["in.txt"]
+    assert text.count("ermission denied") == 2
+    assert Path("/etc/hostname").read_text().strip() in text
+
+
+@pytest.mark.skipif(not can_confine(), reason="no Landlock here, or sandlock is not installed")
+def test_a_confined_command_reports_as_any_other(tmp_path: Path) -> None:
+    """Exit codes, missing programs and time limits."""
+    core = agent(
+        tmp_path,
+        call("run_command", command="exit 3"),
+        call("run_command", command="no-such-program"),
+        call("run_command", command="sleep 60", timeout_seconds=0.5),
+        "ok",
+    )
+    texts = [event.text for event in of(say(core, "go"), ToolReturned)]
+    assert ["3" in texts[0], "not found" in texts[1], "imed out" in texts[2]] == [True] * 3
 
 
 class Shop(BaseSkill):

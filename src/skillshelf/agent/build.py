@@ -17,6 +17,7 @@ from pydantic_ai_harness.shell import Shell
 
 from skillshelf import places
 from skillshelf.agent.policy import READING, SHELL, WRITING
+from skillshelf.agent.sandbox import ConfinedWorkspace
 
 if TYPE_CHECKING:
     from skillshelf.adapters.pydantic_ai import Skills
@@ -49,8 +50,8 @@ class Loop:
     tools: tuple[ToolDefinition, ...] = ()
 
 
-def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str]) -> Loop:
-    """For a model that can call tools."""
+def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str], confined: bool) -> Loop:
+    """For a model that can call tools. `confined`: commands can write in the workspace only."""
     files = FileSystem[None](
         content_hashes=False,
         tools=sorted(READING | WRITING),
@@ -60,7 +61,7 @@ def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str]
     # Nothing is denied by its name, which a shell can spell in many ways: the person decides on each command.
     shell = Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=120.0)
     capabilities: list[AbstractCapability[Any]] = [
-        LocalWorkspace(root),
+        ConfinedWorkspace(root) if confined else LocalWorkspace(root),
         files,
         shell,
         RepairToolArguments(),

@@ -19,6 +19,7 @@ from skillshelf.agent.exchange import Exchange
 from skillshelf.agent.gate import Gate
 from skillshelf.agent.models import ChosenModel
 from skillshelf.agent.policy import Approve, Policy
+from skillshelf.agent.sandbox import can_confine
 from skillshelf.agent.sessions import Sessions
 from skillshelf.agent.skills import WorkspaceSkills
 from skillshelf.catalog import Catalog
@@ -51,14 +52,18 @@ class AgentCore:
         approve: Approve | None = None,
         skills: Sequence[BaseSkill] = (),
         budget: int = DEFAULT_BUDGET,
+        sandbox: bool = True,
     ) -> None:
         """`approve` is asked before a tool that needs it runs; without it, such a call is refused.
 
-        `skills`: code skills whose tools the model gets. `budget`: tokens that the listing takes at most.
+        `skills`: code skills whose tools the model gets. `budget`: tokens that the listing takes at most. `sandbox`:
+        commands can write in the workspace only, where the system can see to that.
         """
         self.model = model if isinstance(model, ChosenModel) else _chosen(model)
         self.policy = policy or Policy()
         self.approve = approve
+        self.confined = sandbox and can_confine()
+        """Whether commands can write in the workspace only."""
         self._code_skills, self._budget = skills, budget
         self.sessions: Sessions | None = None
         self.conversation = Conversation()
@@ -91,7 +96,7 @@ class AgentCore:
         self.sessions = sessions
         self._listing = Skills(self.shelf, budget=self._budget)
         gate = Gate(self.skills.root, self._current)
-        self._with_tools = tool_loop(self.skills.root, gate, self._listing, lambda: self.skills.guidance)
+        self._with_tools = tool_loop(self.skills.root, gate, self._listing, lambda: self.skills.guidance, self.confined)
         self._routed = routed_loop(gate)
         self._begin(self._fresh())
         return self.shelf.catalog

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", metavar="TOKENS", help="tokens that the listing of skills takes at most")
     parser.add_argument("--resume", nargs="?", const="", metavar="ID", help="go on with a session, by default the last")
     parser.add_argument("--trust-workspace", action="store_true", help="use this folder's skills without review")
+    parser.add_argument("--no-sandbox", action="store_true", help="let commands write outside the folder too")
     parser.add_argument("--frozen", action="store_true", help="fail if a skill here is not exactly as approved")
 
 
@@ -79,7 +80,9 @@ def _open(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
     from skillshelf.agent.trust import Trust
 
     settings = load_settings(vars(args))
-    core = AgentCore(resolve(settings), policy=Policy(settings.policy), budget=settings.budget)
+    core = AgentCore(
+        resolve(settings), policy=Policy(settings.policy), budget=settings.budget, sandbox=not args.no_sandbox
+    )
     trust = None if args.trust_workspace else Trust.open()
     core.load_skills(
         args.workspace, trust=trust, sessions=Sessions(os.path.realpath(args.workspace)), frozen=args.frozen

@@ -33,7 +33,7 @@ def export_markdown(session: Session) -> str:
         "Model": session.model,
         "Skills loaded": ", ".join(skills),
     }
-    blocks = [f"# Session {_span(session.title or session.id)}"]
+    blocks = [f"# Session {_span(session.id)}"]
     blocks.append("\n".join(f"- {name}: {_span(value)}" for name, value in facts.items() if value))
     blocks += (block for message in session.transcript for block in _blocks(message))
     return "\n\n".join(blocks) + "\n"
@@ -46,7 +46,6 @@ def export_json(session: Session) -> str:
         "workspace": session.workspace,
         "created": session.created.isoformat(),
         "model": session.model,
-        "title": session.title,
         "messages": plain(session.transcript),
     }
     text = json.dumps(exported, ensure_ascii=False, indent=2)

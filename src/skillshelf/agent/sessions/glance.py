@@ -22,7 +22,7 @@ class SessionInfo:
     created: datetime
     changed: datetime
     title: str = ""
-    """What it was named, or else the first message of the person, on one line."""
+    """The first message of the person, on one line."""
     model: str = ""
     messages: int = 0
     """In the current history."""
@@ -48,7 +48,7 @@ def glance(path: str, stat: os.stat_result) -> SessionInfo:
         return SessionInfo(id_of(path), changed, changed, problem=str(error))
     except OSError as error:
         return SessionInfo(id_of(path), changed, changed, problem=f"{path} cannot be read: {error.strerror}.")
-    title = clean_line(" ".join((seen.name or seen.first or "")[: 4 * _TITLE].split()))
+    title = clean_line(" ".join(seen.first[: 4 * _TITLE].split()))
     short = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
     return SessionInfo(id_of(path), lines.created(header), changed, short, clean_line(seen.model), seen.count)
 
@@ -58,7 +58,6 @@ class _Seen:
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self.name = ""
         self.first = ""
         self.count = 0
 
@@ -73,8 +72,6 @@ class _Seen:
             self.first = self.first or _first_prompt(history)
         elif line.startswith(lines.MODEL):
             self.model = str(_value(line, "model") or self.model)
-        elif line.startswith(lines.TITLE):
-            self.name = str(_value(line, "title") or self.name)
 
 
 def _value(line: bytes, key: str) -> Any:

@@ -6,10 +6,10 @@ import os
 from contextlib import suppress
 from io import FileIO
 
+from skillshelf import places
 from skillshelf.errors import SessionError
 
 _OPEN = os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-READING_ONLY = "it is open for reading only"
 
 
 class Journal:
@@ -41,11 +41,6 @@ class Journal:
             journal.close()
             raise
         return journal
-
-    @classmethod
-    def view(cls, path: str) -> "Journal":
-        """To read, whoever writes to it meanwhile."""
-        return cls(path, os.open(path, os.O_RDONLY | _OPEN), READING_ONLY)
 
     @property
     def begun(self) -> bool:
@@ -90,7 +85,7 @@ class Journal:
 
     def _begin(self) -> int:
         if self._file is None:
-            make_folders(os.path.dirname(self.path))
+            places.make_folders(os.path.dirname(self.path))
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
             self._file = FileIO(fd)
             _lock(fd, self.path)
@@ -129,14 +124,6 @@ class Journal:
         again = "" if self.refused else " What waits is saved with the next message for which there is room."
         needed = f"{len(self._waiting)} bytes for {self.path}"
         return SessionError(f"The conversation goes on, but it is not saved: {reason} ({needed}).{again}")
-
-
-def make_folders(path: str) -> None:
-    """Each missing folder for this user alone: os.makedirs gives its mode to the last one only."""
-    if not os.path.isdir(path):
-        make_folders(os.path.dirname(path))
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
 
 
 def _lock(fd: int, path: str) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,10 +12,7 @@ from skillshelf.agent.sessions.history import gap
 from skillshelf.errors import SessionError
 
 VERSION = 1
-MESSAGE, COMPACTED, MODEL, TITLE = b'{"message":', b'{"compacted":', b'{"model":', b'{"title":'
-# Of a line that cannot be read, its beginning tells whether a message is lost with it.
-_NO_MESSAGE = MODEL, TITLE, b'{"usage":'
-_RESERVED = "message", "compacted", "skillshelf_session"
+MESSAGE, COMPACTED, MODEL = b'{"message":', b'{"compacted":', b'{"model":'
 
 
 @dataclass(slots=True)
@@ -27,8 +24,8 @@ class Reading:
     """The history as it now is."""
     transcript: list[ModelMessage] = field(default_factory=list)
     """Everything that was said, compacted or not."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    """The latest of each."""
+    model: str = ""
+    """The one in use last."""
     lost: list[int] = field(default_factory=list)
     """Numbers of lines that cannot be read."""
     torn: bytes = b""
@@ -48,12 +45,12 @@ class Reading:
             self.messages = _messages(record["compacted"])
             self.transcript = self.transcript or list(self.messages)
             self.spoken = True
-        else:
-            self.facts.update(record)
+        elif "model" in record:
+            self.model = str(record["model"])
 
     def miss(self, number: int, line: bytes) -> None:
         self.lost.append(number)
-        if number > 1 and not line.startswith(_NO_MESSAGE):
+        if number > 1 and not line.startswith(MODEL):  # its beginning tells that no message is lost with it
             missing = gap(created(self.header))
             self.messages.append(missing)
             self.transcript.append(missing)
@@ -61,7 +58,7 @@ class Reading:
 
 def line(record: dict[str, Any]) -> bytes:
     """One record, ready to be written."""
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace") + b"\n"  # half of a surrogate pair has no UTF-8 form
 
 
@@ -71,13 +68,6 @@ def message_lines(messages: Sequence[ModelMessage]) -> bytes:
 
 def compacted_line(messages: Sequence[ModelMessage]) -> bytes:
     return line({"compacted": plain(messages)})
-
-
-def fact_lines(facts: dict[str, Any]) -> bytes:
-    reserved = [name for name in facts if name in _RESERVED]
-    if reserved:
-        raise TypeError(f"{reserved[0]!r} is a record of its own kind, not a fact")
-    return b"".join(line({name: value}) for name, value in facts.items())
 
 
 def plain(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
@@ -91,7 +81,7 @@ def read(data: bytes, path: str) -> Reading:
     whole, newline, last = data.rpartition(b"\n")
     first, *records = whole.split(b"\n") if newline else [last]
     header = read_header(first, path)
-    reading = Reading(header or {})
+    reading = Reading(header or {}, model=str((header or {}).get("model", "")))
     if header is None:
         reading.miss(1, first)
     for number, record in enumerate(records, 2):
@@ -144,10 +134,6 @@ def _taken(reading: Reading, record: bytes) -> bool:
 def _messages(plain_messages: list[Any]) -> list[ModelMessage]:
     # By way of JSON once more: only there does the adapter read base64 as bytes.
     return ModelMessagesTypeAdapter.validate_json(json.dumps(plain_messages))
-
-
-def _plain(value: Any) -> Any:
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def _unusable(path: str, what: str) -> SessionError:

@@ -16,8 +16,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from skillshelf.slash import read_message
+
 LOAD = "load_skill_instructions"
-_INVOKED = re.compile(r'Apply Skill "([^"\n]{1,200})"')
+# What a person who invokes a skill says to a model without tools: agent/routing.py makes the block.
+_ROUTED = re.compile(r'Apply Skill "([^\n]+)"\n\n<skill name="[^"\n]*">\n.*?\n</skill>(?:\n|$)', re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,9 @@ def _loaded(part: ModelRequestPart, calls: dict[str, ToolCallPart]) -> LoadedTex
         return _of_call(call.args_as_dict(), part.model_response_str()) if call else None
     if isinstance(part, UserPromptPart):
         text = prompt_text(part)
-        invoked = _INVOKED.match(text)
-        return LoadedText(invoked[1], "", text) if invoked else None
+        applied, routed = read_message(text), _ROUTED.match(text)
+        name = applied.name if applied else routed[1] if routed else ""
+        return LoadedText(name, "", text) if name else None
     return None
 
 

@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelMessage
 
 from skillshelf.agent.sessions import lines
 from skillshelf.agent.sessions.history import sendable, stripped
-from skillshelf.agent.sessions.journal import READING_ONLY, Journal
+from skillshelf.agent.sessions.journal import Journal
 from skillshelf.agent.sessions.lines import Reading
 from skillshelf.errors import SessionError
 
@@ -25,20 +25,11 @@ class Session:
         """The current history: what the model is given."""
         self.transcript: list[ModelMessage] = reading.transcript
         """Everything that was said, also what compaction took out of the history."""
-        self.facts: dict[str, Any] = reading.facts
-        """The latest of each that was recorded."""
+        self.model = reading.model
+        """The one in use last."""
         self.notes: tuple[str, ...] = ()
         """What could not be read, in words for the person."""
         self._journal = journal
-        self._header = reading.header
-
-    @property
-    def model(self) -> str:
-        return str(self.facts.get("model") or self._header.get("model") or "")
-
-    @property
-    def title(self) -> str:
-        return str(self.facts.get("title") or "")
 
     def append(self, messages: Sequence[ModelMessage]) -> None:
         """Add to the history. On the disk when this returns; SessionError where it is only in memory."""
@@ -57,10 +48,12 @@ class Session:
         self._journal.add(lines.compacted_line(self.messages))
         self._journal.save()
 
-    def record(self, **facts: Any) -> None:
-        """Note facts beside the messages: `model`, `usage`, `title`. Before the first message they wait for it."""
-        self._journal.add(lines.fact_lines(facts))
-        self.facts.update(facts)
+    def use(self, model: str) -> None:
+        """From here on this model answers. Before the first message that waits for it."""
+        if model == self.model:
+            return
+        self.model = model
+        self._journal.add(lines.line({"model": model}))
         if self._journal.begun:
             self._journal.save()
 
@@ -78,7 +71,7 @@ class Session:
 def begin(journal: Journal, workspace: str, header: dict[str, Any]) -> Session:
     """A session whose file appears with its first message."""
     journal.add(lines.line(header))
-    return Session(journal, workspace, Reading(header))
+    return Session(journal, workspace, Reading(header, model=str(header.get("model", ""))))
 
 
 def resume(journal: Journal, workspace: str) -> Session:
@@ -111,6 +104,6 @@ def _notes(session: Session, journal: Journal, reading: Reading, aside: bool) ->
         numbers = ", ".join(map(str, reading.lost[:20])) + (" …" if len(reading.lost) > 20 else "")
         which = f"Line {numbers}" if len(reading.lost) == 1 else f"Lines {numbers}"
         notes.append(f"{which} of {session.path} cannot be read. The conversation goes on with the rest.")
-    if journal.refused not in ("", READING_ONLY):
+    if journal.refused:
         notes.append(f"{session.path} cannot be written ({journal.refused}): what is said from here on is not saved.")
     return notes

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -28,6 +28,7 @@ class Sessions:
     def __init__(self, workspace: str, home: str | None = None) -> None:
         self.workspace = os.path.realpath(workspace)
         home = home or places.state_home()
+        self._glances: dict[str, tuple[tuple[int, int, int], SessionInfo]] = {}
         self.folder = os.path.join(home, "sessions", _folder_name(self.workspace)) if home else None
 
     def create(self, model: str = "") -> Session:
@@ -47,57 +48,47 @@ class Sessions:
 
     def list(self) -> "list[SessionInfo]":
         """All of them, the one changed last first. A damaged one is there too, and says so."""
-        found = [(stat.st_mtime_ns, glance(path, stat)) for path, stat in self._files()]
+        found = [(stat.st_mtime_ns, self._glance(path, stat)) for path, stat in self._files()]
         found.sort(key=lambda pair: (pair[0], pair[1].created, pair[1].id), reverse=True)
         return [info for _, info in found]
 
+    def ids(self) -> Sequence[str]:
+        """Of all of them, the one changed last first; no file is opened."""
+        return tuple(map(id_of, self._newest()))
+
     def open(self, id_or_prefix: str = "") -> Session:
         """To go on with it: by its id, the beginning or the last four letters of it; without one, the newest."""
-        return self._opened(Journal.hold, id_or_prefix)
-
-    def read(self, id_or_prefix: str = "") -> Session:
-        """To look at it, also while another process has it open; nothing can be added."""
-        return self._opened(Journal.view, id_or_prefix)
-
-    def delete(self, id: str) -> None:
-        """Remove a session, and what was set aside of it. Takes a whole id."""
-        path = next((path for path, _ in self._files() if id_of(path) == id), None)
-        if path is None:
-            raise self._unknown(id)
-        journal = self._at(Journal.hold, path)
+        path = self._find(id_or_prefix)
         try:
-            with suppress(FileNotFoundError):
-                os.unlink(path + ".torn")
-            os.unlink(path)
-        except OSError as error:
-            raise SessionError(f"The session {path} cannot be deleted: {error.strerror}.") from error
-        finally:
-            journal.close()
-
-    def _opened(self, how: Callable[[str], Journal], asked: str) -> Session:
-        return resume(self._at(how, self._find(asked)), self.workspace)
-
-    def _at(self, how: Callable[[str], Journal], path: str) -> Journal:
-        try:
-            return how(path)
+            journal = Journal.hold(path)
         except OSError as error:
             raise SessionError(f"The session {path} cannot be opened: {error.strerror}.") from error
+        return resume(journal, self.workspace)
+
+    def _glance(self, path: str, stat: os.stat_result) -> SessionInfo:
+        """Each file is read once for as long as it stays as it is: completion asks with every key."""
+        state = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
+        known = self._glances.get(path)
+        if known is None or known[0] != state:
+            self._glances[path] = known = state, glance(path, stat)
+        return known[1]
 
     def _find(self, asked: str) -> str:
-        files = sorted(self._files(), key=lambda pair: (pair[1].st_mtime_ns, pair[0]), reverse=True)
-        if not files:
+        paths = self._newest()
+        if not paths:
             raise SessionError(f"There is no session of {self.workspace} yet.")
         if not asked:
-            # By the list, which looks into the files where the times of two are the same.
-            tied = len(files) > 1 and files[0][1].st_mtime_ns == files[1][1].st_mtime_ns
-            return self._find(self.list()[0].id) if tied else files[0][0]
-        paths = [path for path, _ in files]
+            return paths[0]
         matching = [path for path in paths if id_of(path) == asked] or [path for path in paths if _fits(path, asked)]
         if len(matching) > 1:
             raise SessionError(f"{asked!r} fits {len(matching)} sessions: {', '.join(map(id_of, matching[:5]))}.")
         if not matching:
             raise self._unknown(asked)
         return matching[0]
+
+    def _newest(self) -> Sequence[str]:
+        files = sorted(self._files(), key=lambda pair: (pair[1].st_mtime_ns, pair[0]), reverse=True)
+        return tuple(path for path, _ in files)
 
     def _unknown(self, asked: str) -> SessionError:
         ids = [id_of(path) for path, _ in self._files()]
