@@ -1,13 +1,14 @@
 """AgentCore: a message goes in, events come out, and the model gets the shelf."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Person, agent, of, prompts, requests, say
+from agent_kit import Person, agent, of, prompts, requests, say
 
 from skillshelf import BaseSkill, tool
 from skillshelf.agent.core import AgentCore
@@ -24,6 +25,7 @@ from skillshelf.agent.events import (
     ToolCalled,
     ToolReturned,
     Usage,
+    from_json,
 )
 from skillshelf.agent.sandbox import can_confine
 from skillshelf.testing import ScriptedModel, call, fail
@@ -461,3 +463,18 @@ def test_reload_skills_returns_what_changed(tmp_path: Path, write: Write) -> Non
     write("pdf")
     assert core.reload_skills().added == ("pdf",)
     assert not core.reload_skills()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Text("a"),
+        ToolCalled("1", "read_file", {"path": "a", "nested": {"list": [1, 2]}}),
+        SkillsReloaded(("a",), (), ("b",)),
+        Usage(1, 2, 3, 0.5),
+        Finished("done", stopped=True),
+    ],
+)
+def test_an_event_survives_json(event: Event) -> None:
+    """Whatever face or file it goes through."""
+    assert from_json(json.loads(json.dumps(event.as_json()))) == event

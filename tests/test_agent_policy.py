@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Person, agent, of, requests, say
+from agent_kit import Person, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from skillshelf import SkillError

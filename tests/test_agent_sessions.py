@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from agents import agent, of, prompts, requests, say
+from agent_kit import agent, of, prompts, requests, say
 
 from skillshelf import SkillError
 from skillshelf.agent.events import Finished, Notice

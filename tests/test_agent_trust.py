@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from agents import Person, agent, of, requests, say
+from agent_kit import Person, agent, of, requests, say
 
 from skillshelf.agent.core import AgentCore
 from skillshelf.agent.events import Failed, Finished, SkillsReloaded, ToolReturned

@@ -86,13 +86,14 @@ class AgentCore:
         trust: Trust | None = None,
         sessions: Sessions | None = None,
         frozen: bool = False,
+        alone: bool = False,
     ) -> Catalog:
-        """Work in this folder, with its skills, the user's and the bundled ones.
+        """Work in this folder, with its skills, the user's and the bundled ones; `alone`: with its own only.
 
         With a `trust` store, the folder's own skills are used only as far as the person agreed to them. With
         `sessions`, what is said is kept in files. `frozen`: the skills stay as they are now; nothing reloads.
         """
-        self._skills = WorkspaceSkills(root, self._code_skills, trust, frozen)
+        self._skills = WorkspaceSkills(root, self._code_skills, trust, frozen, alone)
         self.sessions = sessions
         self._listing = Skills(self.shelf, budget=self._budget)
         gate = Gate(self.skills.root, self._current)

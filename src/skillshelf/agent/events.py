@@ -133,3 +133,12 @@ class Finished(Event):
     text: str
     stopped: bool = False
     """Whether the person stopped it."""
+
+
+_KINDS = {cls.kind: cls for cls in Event.__subclasses__()}
+
+
+def from_json(plain: dict[str, Any]) -> Event:
+    """An event from what `as_json` made of it, also after a way through JSON."""
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    return _KINDS[str(values.pop("event"))](**values)

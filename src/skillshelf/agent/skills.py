@@ -14,6 +14,7 @@ from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES
+from skillshelf.sources.package import ObjectSource
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
 
@@ -30,13 +31,15 @@ class WorkspaceSkills:
         skills: Sequence[BaseSkill] = (),
         trust: Trust | None = None,
         frozen: bool = False,
+        alone: bool = False,
     ) -> None:
         if not os.path.isdir(root):
             raise SourceError(f"There is no folder {os.fspath(root)!r} to take as the workspace.")
         project = DirectorySource(root, "project")
         self.root, self.frozen = project.root, frozen
         self.trusted = TrustedSource(project, trust) if trust else None
-        self.shelf = Shelf(sources_around(self.trusted or project, self.root, skills))
+        own = self.trusted or project
+        self.shelf = Shelf([ObjectSource(skills), own] if alone else sources_around(own, self.root, skills))
         self.guidance = ""
         """The text of the project's AGENTS.md, as far as the person agreed to it."""
         self._guidance_pending: Pending | None = None

@@ -8,6 +8,9 @@ from skillshelf.testing.conformance.face import Face
 
 _MODULES = {
     "pydantic-ai": "pydantic_ai",
+    "langchain": "langchain",
+    "openai-agents": "openai_agents",
+    "claude-agent": "claude_agent",
 }
 
 

@@ -1,0 +1,82 @@
+"""Microsoft Agent Framework, with a chat client that is scripted, under the framework's own loop of function calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skillshelf.adapters.agent_framework import Skills
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance.face import Call, Result, Said
+
+from agent_framework import (  # isort: skip  # after the adapter, which says what to install
+    Agent,
+    AgentSession,
+    BaseChatClient,
+    ChatMiddlewareLayer,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+)
+
+
+class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
+    """Makes the calls of its script one by one, then gives the answer."""
+
+    def __init__(self, *script: Call | str) -> None:
+        super().__init__()
+        self.script = list(script)
+        self.requests: list[tuple[list[Message], dict[str, Any]]] = []
+        """The messages and the options of each model call."""
+
+    async def _inner_get_response(
+        self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **keywords: Any
+    ) -> ChatResponse[Any]:
+        self.requests.append((list(messages), dict(options)))
+        step = self.script.pop(0)
+        if isinstance(step, Call):
+            number = f"call-{len(self.requests)}"
+            return ChatResponse(
+                messages=Message("assistant", [Content.from_function_call(number, step.tool, arguments=step.arguments)])
+            )
+        return ChatResponse(messages=Message("assistant", [step]))
+
+
+@dataclass
+class _Conversation:
+    agent: Agent[Any]
+    client: ScriptedClient
+    session: AgentSession
+
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+        self.client.script, self.client.requests = [*calls, answer], []
+        response = await self.agent.run(text, session=self.session)
+        contents = [content for message in response.messages for content in message.contents]
+        return Said(
+            tuple(str(options.get("instructions", "")) for _, options in self.client.requests),
+            tuple(tool.name for tool in self.client.requests[0][1]["tools"]),
+            tuple(_result(content) for content in contents if content.type == "function_result"),
+            response.messages[-1].text,
+        )
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _result(content: Content) -> Result:
+    # The adapter's refusals are plain answers, which the framework does not mark: after three it would stop the model.
+    return Result(str(content.result), True if content.exception else None)
+
+
+class AgentFramework:
+    name = "agent-framework"
+
+    async def open(self, shelf: Shelf) -> _Conversation:
+        client = ScriptedClient()
+        return _Conversation(Agent(client, context_providers=[Skills(shelf)]), client, AgentSession())
+
+
+def make() -> AgentFramework:
+    return AgentFramework()

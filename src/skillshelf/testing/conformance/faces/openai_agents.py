@@ -1,0 +1,56 @@
+"""OpenAI Agents SDK, with the scripted Model of its own tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from skillshelf.adapters.openai_agents import Skills
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance.face import Call, Result, Said
+
+from agents import Agent, RunConfig, Runner, ToolCallOutputItem  # isort: skip  # after the adapter, which says what to install
+from agents.testing import ScriptedModel, assistant_message, function_call  # isort: skip
+
+
+class _Conversation:
+    def __init__(self, shelf: Shelf) -> None:
+        skills = Skills(shelf)
+        self.agent = Agent[None]("face", instructions=skills.instructions(), tools=[*skills.tools()])
+        self.history: list[Any] = []
+        self.said = 0
+
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+        self.said += 1
+        steps = [
+            function_call(one.tool, json.dumps(one.arguments), call_id=f"call-{self.said}-{at}")
+            for at, one in enumerate(calls)
+        ]
+        model = ScriptedModel([*([step] for step in steps), [assistant_message(answer)]])
+        asked = [*self.history, {"role": "user", "content": text}]
+        run = await Runner.run(
+            self.agent, asked, max_turns=len(calls) + 1, run_config=RunConfig(model=model, tracing_disabled=True)
+        )
+        self.history = run.to_input_list()
+        returned = [item for item in run.new_items if isinstance(item, ToolCallOutputItem)]
+        return Said(
+            tuple(call.system_instructions or "" for call in model.calls),
+            tuple(tool.name for tool in model.calls[0].tools),
+            tuple(Result(str(item.output)) for item in returned),
+            str(run.final_output),
+        )
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class OpenAIAgents:
+    name = "openai-agents"
+
+    async def open(self, shelf: Shelf) -> _Conversation:
+        return _Conversation(shelf)
+
+
+def make() -> OpenAIAgents:
+    return OpenAIAgents()
