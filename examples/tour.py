@@ -1,15 +1,19 @@
-"""A tour in six stops: what skillshelf finds, what a model sees of it, and what happens when a file changes.
+"""A tour in seven stops: what skillshelf finds, what a model sees of it, what happens when a file changes, the agent.
 
     make run                  or: python examples/tour.py
 
-No key and no network are needed. The "model" is a list of calls written down below; what answers them is real.
+No key and no network are needed. In stop 4 the "model" is a list of calls written down below; what answers them is
+real. In stop 7 a real but very small model answers, where it is installed.
 """
 
+import asyncio
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -18,7 +22,11 @@ from rich.padding import Padding
 from rich.panel import Panel
 
 from skillshelf import DirectorySource, PackageSource, Shelf, SkillDiscoverySkill, SkillError
+from skillshelf.agent import Settings, resolve
 from skillshelf.lint import check_path
+
+if TYPE_CHECKING:
+    from skillshelf.agent import AgentCore
 
 HERE = Path(__file__).parent
 # Colours for a terminal, plain text for a pipe.
@@ -33,6 +41,10 @@ SESSION: list[tuple[str, dict[str, str]]] = [
     ("load_skill_instructions", {"skill_name": "pdf-forms", "reference": "field-types.md"}),
     ("load_skill_instructions", {"skill_name": "agentic-rag", "reference": "azure_search_config.md"}),
 ]
+
+QUESTION = "Production is down. Which severity is this incident?"
+# As much of the small model's answer as a tour needs.
+ENOUGH = 240
 
 
 def main() -> None:
@@ -50,7 +62,9 @@ def main() -> None:
         show_a_session(shelf)
         show_the_checks(workspace)
         show_a_reload(shelf, workspace)
+        show_the_agent(workspace)
     heading("Next")
+    say("[bold]skillshelf chat[/]     the agent in this terminal; docs/guides/chat.md")
     say("[bold]README.md[/]           use it in your agent")
     say("[bold]docs/index.md[/]       guides, concepts, reference")
     say("[bold]skillshelf --help[/]   the same from the command line; try it in examples/workspace")
@@ -137,6 +151,41 @@ def show_a_reload(shelf: Shelf, workspace: Path) -> None:
     say("[cyan]>>> shelf.reload()[/]   [dim]# an editor has written half of a file[/]")
     for note in shelf.reload().diagnostics:
         say(f"[yellow]{note.severity}[/]  {note.code}: {escape(note.message)}", indent=4)
+
+
+def show_the_agent(workspace: Path) -> None:
+    heading("7. The agent, with the embedded model: skillshelf chat --model local")
+    try:
+        model = resolve(Settings(model="local"))
+    except SkillError as error:  # a library or the weights are missing, and the message says how to get them
+        say(f"[yellow]not shown[/]  {escape(str(error))}")
+        return
+    from skillshelf.agent import AgentCore
+
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the library beneath would greet in the middle of the stop
+    core = AgentCore(model)
+    core.load_skills(workspace)
+    say(f"[cyan]› {QUESTION}[/]")
+    asyncio.run(show_a_turn(core, QUESTION))
+    say()
+    say(f"[dim]{model.note} A model of a provider or of a server of yours calls the tools itself.[/]")
+
+
+async def show_a_turn(core: "AgentCore", message: str) -> None:
+    answer = ""
+    async for event in core.process_message(message):
+        match event.as_json():
+            case {"event": "skill_loaded", "skill": skill, "by": by}:
+                say(f"[magenta]◆[/] skill {skill}, loaded by the {by}", indent=4)
+            case {"event": "reference_loaded", "skill": skill, "reference": reference, "by": by}:
+                say(f"[magenta]◇[/] {skill}/{reference}, loaded by the {by}", indent=4)
+            case {"event": "text", "text": text}:
+                answer += text
+                if len(answer) > ENOUGH:
+                    core.cancel()
+            case {"event": "error", "message": text}:
+                answer = text
+    say(f"[bold]{escape(cut(' '.join(answer.split()), ENOUGH))}[/]", indent=4)
 
 
 # -- printing ----------------------------------------------------------------------------------------------------------

@@ -67,7 +67,6 @@ def workspace() -> "Iterator[Session]":
             "COLUMNS": str(COLUMNS),
             "TERM": "xterm-256color",
             "PYTHONPATH": str(REPO / "examples"),
-            "PYDANTIC_AI_NO_BANNER": "1",
         }
         left_out = ("NO_COLOR", "FORCE_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
         kept = {key: value for key, value in os.environ.items() if key not in left_out}

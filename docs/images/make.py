@@ -2,29 +2,77 @@
 
     python docs/images/make.py
 
-Each picture shows what `skillshelf` writes to a terminal of 100 columns in examples/workspace, with no skills in the
-home folder. The same code gives the same bytes.
+Each picture shows what `skillshelf` writes to a terminal of 100 columns: commands in examples/workspace, with no skills
+in the home folder, and sessions of `skillshelf chat` as the keys below make them, with a scripted model. The same code
+gives the same bytes, but for counts of tokens: a workspace's path is in the prompt, and is not the same everywhere.
 """
 
+import html
 import io
+import json
+import os
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "tests"))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tests")]
 
-from docs_examples import COLUMNS, terminal, workspace  # noqa: E402
+from docs_examples import COLUMNS, WORKSPACE, terminal, workspace  # noqa: E402
+from screen import chat, fresh_clone  # noqa: E402
 
 PICTURES = {
     "shelf": ("skillshelf list", "skillshelf search sign a pdf form", "skillshelf why old-deploy"),
     "check": ("skillshelf check",),
     "cost": ("skillshelf cost",),
     "show": ("skillshelf show incident-runbook",),
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A chat in a fresh clone with one skill. The steps: when the screen shows this, press these keys."""
+
+    rows: int
+    script: list[Any]
+    steps: tuple[tuple[str, str], ...]
+    last: str
+    """What the screen shows when the picture is taken."""
+    window: int = 0
+
+
+def call(tool: str, **arguments: str) -> dict[str, Any]:
+    return {"tool": tool, "arguments": arguments}
+
+
+PROMPT = "· ask ·"  # the status line, which is there while a person may type
+NOTES = "# v1.2\n\n- Breaking: Python 3.9 is no longer supported. (#44)\n- There is a dark mode. (#41)\n"
+WORK = [
+    [
+        call("load_skill_instructions", skill_name="release-notes", reference="references/style.md"),
+        call("read_file", path="merged.txt"),
+    ],
+    call("write_file", path="NOTES.md", content=NOTES),
+    "`NOTES.md` has the release notes of **v1.2**: one breaking change and one new feature. I left out #43, because no "
+    "user can notice it.",
+]
+AGREE = (("[r]eview", "r"), ("Trust release-notes", "y"))
+TURN = ((PROMPT, "/skills:rel"), ("~", "\t v1.2\r"), ("Allow write_file", "y"), ("notice it", ""))
+SESSIONS = {
+    "chat": Session(54, WORK, (*AGREE, *TURN, (PROMPT, "/skills:")), "sql-review"),
+    "context": Session(
+        20,
+        WORK,
+        (*AGREE, *TURN, (PROMPT, "\x0c/context\r"), ("by estimate", ""), (PROMPT, "/skills:incdent")),
+        "incident-runbook  Lead",
+        window=8_000,
+    ),
 }
 
 THEME = TerminalTheme(
@@ -76,25 +124,53 @@ FORMAT = """\
 
 def main() -> None:
     for name, commands in PICTURES.items():
-        HERE.joinpath(f"{name}.svg").write_text(picture(name, commands), encoding="utf-8")
-        print(f"docs/images/{name}.svg")
+        write(name, picture(name, "examples/workspace", "; ".join(commands), transcript(commands)))
+    for name, session in SESSIONS.items():
+        write(name, picture(name, "skillshelf chat", "a session of skillshelf chat", played(session)))
 
 
-def picture(name: str, commands: tuple[str, ...]) -> str:
-    """The commands as they are typed, each with what the terminal then shows."""
+def write(name: str, svg: str) -> None:
+    path = HERE / f"{name}.svg"
+    if not path.exists() or shown(path.read_text(encoding="utf-8")) != shown(svg) or name in PICTURES:
+        path.write_text(svg, encoding="utf-8")
+    print(f"docs/images/{name}.svg")
+
+
+def shown(svg: str) -> str:
+    """The letters of a picture, without spaces, with every number the same."""
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)[1:]  # less the title
+    return same_numbers(html.unescape("".join(texts)))
+
+
+def same_numbers(text: str) -> str:
+    return re.sub(r"\d[\d,]*", "0", "".join(text.split()))
+
+
+def picture(name: str, title: str, label: str, lines: list[Text]) -> str:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    for line in transcript(commands):
+    for line in lines:
         console.print(line, soft_wrap=True)
-    svg = console.export_svg(
-        title="examples/workspace",
-        theme=THEME,
-        code_format=FORMAT.replace("{label}", "; ".join(commands)),
-        unique_id=name,
-    )
+    svg = console.export_svg(title=title, theme=THEME, code_format=FORMAT.replace("{label}", label), unique_id=name)
     return LEADING_SPACE.sub(_begin_at_the_first_letter, BUTTON.sub("", svg))
 
 
+def played(session: Session) -> list[Text]:
+    """The screen at the end of a session."""
+    with workspace():
+        fresh_clone(WORKSPACE)
+        script = Path.home() / "script.json"
+        script.write_text(json.dumps(session.script), encoding="utf-8")
+        os.environ["SKILLSHELF_WINDOW"] = str(session.window)  # of this workspace: put back when it ends
+        with chat("--model", f"script:{script}", columns=COLUMNS, rows=session.rows) as terminal:
+            for expected, keys in session.steps:
+                terminal.expect(expected)
+                terminal.send(keys)
+            terminal.expect(session.last)
+            return terminal.lines()
+
+
 def transcript(commands: tuple[str, ...]) -> list[Text]:
+    """The commands as they are typed, each with what the terminal then shows."""
     lines: list[Text] = []
     with workspace():
         for command in commands:

@@ -13,6 +13,7 @@ EXAMPLES = """
   skillshelf check --ignore reference-unnamed   without one kind of diagnostic
   skillshelf check --format sarif > check.sarif for code scanning
   skillshelf check --format github              as annotations in a GitHub workflow
+  skillshelf check --hosts .claude/skills/pdf   what other agents make of a skill
 """
 
 
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="leave out diagnostics of this code; repeatable",
     )
+    parser.add_argument(
+        "--hosts", action="store_true", help="say instead what the loaders of other agents make of each skill"
+    )
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
@@ -39,6 +43,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.json and args.format not in ("text", "json"):
         complain(f"skillshelf check: --json and --format {args.format} exclude each other; give one of them")
         return 2
+    if args.hosts:
+        from skillshelf.cli.hosts import run_hosts
+
+        if args.format not in ("text", "json"):
+            complain(f"skillshelf check: --hosts and --format {args.format} exclude each other; give one of them")
+            return 2
+        return run_hosts(args.paths or [args.workspace], out, as_json=args.json or args.format == "json")
     checked = [look(path) for path in args.paths or [args.workspace]]
     # Paths that overlap say the same twice.
     notes = list(dict.fromkeys(note for one in checked for note in one.diagnostics if note.code not in args.ignore))

@@ -10,6 +10,8 @@ _MODULES = {
     "pydantic-ai": "pydantic_ai",
     "langchain": "langchain",
     "openai-agents": "openai_agents",
+    "google-adk": "google_adk",
+    "agent-framework": "agent_framework",
     "claude-agent": "claude_agent",
 }
 

@@ -1,0 +1,169 @@
+"""`skillshelf chat` on a terminal: keys go in, and what the screen shows comes out, with its colours."""
+
+import fcntl
+import os
+import pty
+import select
+import shutil
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+
+import pyte
+from rich.style import Style
+from rich.text import Text
+
+COMMAND = (sys.executable, "-m", "skillshelf", "chat")
+DIM = 2
+NAMES = {"brown": "yellow", "brightblack": "bright_black", "default": None}
+
+
+@contextmanager
+def chat(*words: str, columns: int, rows: int) -> "Iterator[Session]":
+    """A chat in the folder we stand in, ended when the block is."""
+    session = Session(*words, columns=columns, rows=rows)
+    try:
+        yield session
+    finally:
+        session.end()
+
+
+class Session:
+    """Press keys with `send`; `expect` waits until the screen shows a text and stands still."""
+
+    def __init__(self, *words: str, columns: int, rows: int) -> None:
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            time.sleep(0.05)  # so that the size is set before the child asks for it
+            os.execve(COMMAND[0], [*COMMAND, *words], {**os.environ, "TERM": "xterm-256color"})
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._screen = _Screen(columns, rows, self._terminal)
+        self._stream = pyte.ByteStream(self._screen)
+
+    def send(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def expect(self, text: str, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in "\n".join(self._screen.display):
+            if time.monotonic() > deadline or not self._read(1):
+                raise AssertionError(f"{text!r} did not appear:\n" + "\n".join(self._screen.display))
+        while self._read(0.4, wait=False):
+            pass
+
+    def lines(self) -> list[Text]:
+        """The screen, without the blank lines at its end."""
+        rows = [self._screen.row(at) for at in range(self._screen.lines)]
+        while rows and not rows[-1].plain.strip():
+            rows.pop()
+        return rows
+
+    def end(self) -> None:
+        self.send("\x03\x04")
+        while self._read(5, wait=False):
+            pass
+        os.close(self._terminal)
+        os.waitpid(self.pid, 0)
+
+    def _read(self, seconds: float, wait: bool = True) -> bool:
+        if not select.select([self._terminal], [], [], seconds)[0]:
+            return wait
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError:  # how Linux says that the other end was closed
+            return False
+        self._stream.feed(data)
+        return bool(data)
+
+
+class _Screen(pyte.Screen):
+    """With dim text, which pyte knows nothing of: it is kept where blinking would be, which we never use."""
+
+    def __init__(self, columns: int, rows: int, terminal: int) -> None:
+        super().__init__(columns, rows)
+        self._terminal = terminal
+
+    def write_process_input(self, data: str) -> None:
+        os.write(self._terminal, data.encode())
+
+    def select_graphic_rendition(self, *attrs: int, **keywords: bool) -> None:
+        super().select_graphic_rendition(*attrs, **keywords)
+        if DIM in _plain(attrs):
+            self.cursor.attrs = self.cursor.attrs._replace(blink=True)
+        elif 22 in attrs:
+            self.cursor.attrs = self.cursor.attrs._replace(blink=False)
+
+    def row(self, at: int) -> Text:
+        cells = [self.buffer[at][column] for column in range(self.columns)]
+        while cells and cells[-1] == self.default_char:
+            cells.pop()
+        line = Text()
+        for style, run in groupby(cells, _style):
+            line.append("".join(cell.data for cell in run), style)
+        return line
+
+
+def _style(cell: pyte.screens.Char) -> Style:
+    return Style(
+        color=_color(cell.fg),
+        bgcolor=_color(cell.bg),
+        bold=cell.bold,
+        italic=cell.italics,
+        underline=cell.underscore,
+        reverse=cell.reverse,
+        dim=cell.blink,
+    )
+
+
+def _plain(attrs: tuple[int, ...]) -> list[int]:
+    """The attributes without the numbers that spell a colour."""
+    left, plain = list(attrs), []
+    while left:
+        one = left.pop(0)
+        if one in (38, 48) and left:
+            del left[: 2 if left[0] == 5 else 4]
+        else:
+            plain.append(one)
+    return plain
+
+
+def _color(name: str) -> str | None:
+    if len(name) == 6 and not set(name) - set("0123456789abcdef"):
+        return f"#{name}"
+    return NAMES.get(name, name.replace("bright", "bright_"))
+
+
+# -- a workspace for pictures ------------------------------------------------------------------------------------------
+
+SKILL = """\
+---
+name: release-notes
+description: Write release notes from merged changes. Use when asked for release notes.
+---
+
+1. Read `merged.txt`: what was merged since the last release.
+2. Leave out what no user can notice.
+3. Write `NOTES.md` in the style of `references/style.md`.
+"""
+STYLE = "Breaking changes first. One line for each change, in the present tense.\n"
+MERGED = "#41 dark mode\n#43 rename a helper\n#44 drop Python 3.9\n"
+OWN = ("incident-runbook", "pdf-forms", "sql-review")
+
+
+def fresh_clone(skills: Path) -> None:
+    """Make the folder we stand in a small repository with one skill; the person has some of their own at home."""
+    for name in os.listdir("."):
+        shutil.rmtree(name) if os.path.isdir(name) else os.unlink(name)
+    folder = Path(".agents/skills/release-notes")
+    (folder / "references").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL)
+    (folder / "references" / "style.md").write_text(STYLE)
+    Path("merged.txt").write_text(MERGED)
+    for path in skills.rglob("SKILL.md"):
+        if path.parent.name in OWN:
+            shutil.copytree(path.parent, Path.home() / ".agents" / "skills" / path.parent.name)

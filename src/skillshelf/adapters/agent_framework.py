@@ -1,0 +1,127 @@
+"""Microsoft Agent Framework: `Agent(client, context_providers=[Skills(shelf)])`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.listing.feed import Feed
+from skillshelf.skill import Tool
+from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.turn import Turn, current_turn
+
+try:
+    from agent_framework import ChatMiddleware, ContextProvider, FunctionTool, Message
+    from pydantic import BaseModel
+except ImportError:
+    raise MissingExtraError("skillshelf.adapters.agent_framework", "agent-framework") from None
+
+if TYPE_CHECKING:
+    from agent_framework import AgentSession, ChatContext, SessionContext, SupportsAgentRun
+
+    from skillshelf.shelf import Shelf
+
+_KEPT = 1000
+
+
+class Skills(ContextProvider):
+    """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
+
+    A run is a turn of the shelf. Where the caller has opened one, as with `with shelf.turn():`, the run joins it.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        *,
+        disclosure: Literal["auto", "catalog", "full"] = "auto",
+        budget: int = DEFAULT_BUDGET,
+    ) -> None:
+        super().__init__("skillshelf")
+        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
+        self._tools = [(tool, _arguments(tool)) for tool in SkillDiscoverySkill(shelf).tools() + shelf.tools()]
+        self._feeds: dict[str, Feed] = {}
+
+    async def before_run(
+        self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        joined = current_turn.get()
+        # A sweep stats every skill, which is milliseconds in which nothing else would answer.
+        turn = joined if joined and joined.shelf is self.shelf else await asyncio.to_thread(self.shelf.turn)
+        context.extend_tools(self.source_id, [_bound(tool, arguments, turn) for tool, arguments in self._tools])
+        # Instructions given here would stand still for the run; a middleware is asked before each model call.
+        context.extend_middleware(self.source_id, _Listing(self, session.session_id))
+
+    def feed(self, session: str) -> Feed:
+        """What this session was told of the shelf."""
+        if session not in self._feeds:
+            while len(self._feeds) >= _KEPT:  # the oldest is told anew if it goes on
+                self._feeds.pop(next(iter(self._feeds)))
+            self._feeds[session] = Feed(self.shelf, self.disclosure, self.budget)
+        return self._feeds[session]
+
+
+class _Listing(ChatMiddleware):
+    """Puts the listing as it is now into a model call; the caller's options and history stay as they are."""
+
+    def __init__(self, skills: Skills, session: str) -> None:
+        self._skills, self._session = skills, session
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        messages, options = context.messages, dict(context.options or {})
+        feed = self._skills.feed(self._session)
+        if options.get("conversation_id"):  # the service keeps the history: nothing here to put a note beside
+            feed.renew()
+        section = feed.section(len(messages), lambda: _tokens(messages))
+        options["instructions"] = "\n".join(filter(None, (options.get("instructions"), section)))
+        context.options = options
+        if feed.notes:
+            context.messages = list(messages)
+            mark = {"_attribution": {"source_id": self._skills.source_id}}  # keeps notes out of the saved history
+            for note in reversed(feed.notes):  # from the end, so that the numbers before stay right
+                told = Message("user", [note.text], additional_properties=mark)
+                context.messages.insert(note.message + 1, told)
+        await call_next()
+
+
+def _bound(tool: Tool, arguments: type[BaseModel], turn: Turn) -> FunctionTool:
+    """The tool as the framework calls it in the run of this turn."""
+
+    async def call(**given: Any) -> Any:
+        token = current_turn.set(turn)
+        try:
+            # The framework calls a tool that asks only after a yes.
+            result = tool.call(given, approved=tool.permission == "ask")
+            return await result if inspect.isawaitable(result) else result
+        except SkillError as error:
+            # Raised, the text would be hidden from the model, and three in a row would take its tools away.
+            return str(error)
+        finally:
+            current_turn.reset(token)
+
+    mode: Literal["always_require", "never_require"] = "always_require" if tool.permission == "ask" else "never_require"
+    return FunctionTool(
+        name=tool.name, description=tool.description, func=call, input_model=arguments, approval_mode=mode
+    )
+
+
+def _arguments(tool: Tool) -> type[BaseModel]:
+    """Shows the model the tool's schema and takes anything: `Tool.call` says what is wrong, the framework does not."""
+
+    class Arguments(BaseModel, extra="allow"):
+        @classmethod
+        def model_json_schema(cls, *args: Any, **keywords: Any) -> dict[str, Any]:
+            return tool.parameters
+
+    return Arguments
+
+
+def _tokens(messages: Sequence[Message]) -> int:
+    """About how many tokens a conversation has."""
+    return (
+        sum(len(str(one.text or one.result or one.arguments or "")) for each in messages for one in each.contents) // 4
+    )

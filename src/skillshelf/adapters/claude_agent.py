@@ -1,0 +1,151 @@
+"""Claude Agent SDK: `query(prompt=…, options=skills.options())`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import MissingExtraError, SettingsError, SkillError
+from skillshelf.listing.feed import Feed
+from skillshelf.skill import Tool
+from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.turn import current_turn
+
+try:
+    from anyio import to_thread
+    from claude_agent_sdk import (
+        CanUseTool,
+        ClaudeAgentOptions,
+        HookMatcher,
+        PermissionResult,
+        PermissionResultAllow,
+        SdkMcpTool,
+        ToolPermissionContext,
+        create_sdk_mcp_server,
+    )
+except ImportError:
+    raise MissingExtraError("skillshelf.adapters.claude_agent", "claude-agent") from None
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
+
+_SERVER = "skillshelf"
+_PREFIX = f"mcp__{_SERVER}__"
+
+
+class Skills:
+    """A shelf for Claude: the listing in the system prompt, the find-skills tools, and those of its code skills.
+
+    Claude Code makes the model calls in a process of its own, so the listing cannot be made anew for each of them. It
+    is made by `options()`, and a message that is sent later comes with a note of what has changed since.
+    """
+
+    def __init__(
+        self, shelf: Shelf, *, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
+    ) -> None:
+        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
+        self.tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
+
+    def options(self, own: ClaudeAgentOptions | None = None) -> ClaudeAgentOptions:
+        """The host's own options with the shelf in them, for one `query()` or one `ClaudeSDKClient`.
+
+        Each message is a turn of the shelf; inside `with shelf.turn():` all of them join that one. A tool whose
+        permission is `ask` runs once the host's `can_use_tool` has allowed that very call. Raises SettingsError.
+        """
+        own = own or ClaudeAgentOptions()
+        if not isinstance(own.mcp_servers, dict):
+            raise SettingsError("mcp_servers names a file, to which no server can be added. Write a dict of servers.")
+        link, hooks = _Link(self), own.hooks or {}
+        free = [_PREFIX + tool.name for tool in self.tools if tool.permission != "ask"]
+        server = create_sdk_mcp_server(_SERVER, tools=[link.tool(tool) for tool in self.tools])
+        prompted = [*hooks.get("UserPromptSubmit", ()), HookMatcher(hooks=[link.prompted])]
+        return replace(
+            own,
+            system_prompt=_prompt(own, link.sent),
+            mcp_servers={**own.mcp_servers, _SERVER: server},
+            hooks={**hooks, "UserPromptSubmit": prompted},
+            can_use_tool=link.asking(own.can_use_tool, free) if own.can_use_tool else None,
+            # With a callback, an entry here would have the SDK warn that the callback is passed over.
+            allowed_tools=own.allowed_tools if own.can_use_tool else [*own.allowed_tools, *free],
+        )
+
+
+class _Link:
+    """One connection to Claude Code: its turn, what it was told of the shelf, and which calls the person allowed."""
+
+    def __init__(self, skills: Skills) -> None:
+        self.skills, self.prompts = skills, 0
+        joined = current_turn.get()
+        self.joined = joined if joined and joined.shelf is skills.shelf else None
+        self.turn = self.joined or skills.shelf.turn()
+        # Nothing that was sent can be taken back here, so it does not matter how long ago or how short it was.
+        self.feed = Feed(skills.shelf, skills.disclosure, skills.budget, clock=lambda: 0.0)
+        self.sent = self._section()
+        self.allowed: list[tuple[str, dict[str, Any]]] = []
+
+    def _section(self) -> str:
+        self.prompts += 1
+        return self.feed.section(self.prompts, lambda: sys.maxsize)
+
+    async def prompted(self, *_: Any) -> Any:
+        """A message was sent: a turn begins, and Claude is told what has changed."""
+        if not self.joined:
+            # A sweep stats every skill, which is milliseconds in which nothing else would answer.
+            self.turn = await to_thread.run_sync(self.skills.shelf.turn)
+        notes, sent, self.sent = self.feed.notes, self.sent, self._section()
+        if self.sent == sent and self.feed.notes == notes:
+            return {}
+        note = self.feed.notes[-1].text if self.sent == sent else self.sent or "No skills are available any more."
+        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": note}}
+
+    def asking(self, person: CanUseTool, free: list[str]) -> CanUseTool:
+        async def can_use_tool(
+            name: str, arguments: dict[str, Any], context: ToolPermissionContext
+        ) -> PermissionResult:
+            if name in free:
+                return PermissionResultAllow()
+            answer = await person(name, arguments, context)
+            if isinstance(answer, PermissionResultAllow) and name.startswith(_PREFIX):
+                changed = answer.updated_input
+                self.allowed.append((name.removeprefix(_PREFIX), arguments if changed is None else changed))
+            return answer
+
+        return can_use_tool
+
+    def tool(self, tool: Tool) -> SdkMcpTool[Any]:
+        async def call(arguments: dict[str, Any]) -> dict[str, Any]:
+            approved = (tool.name, arguments) in self.allowed
+            if approved:
+                self.allowed.remove((tool.name, arguments))
+            token = current_turn.set(self.turn)
+            try:
+                run = partial(tool.call, arguments, approved=approved)
+                result = await (run() if tool.is_async else to_thread.run_sync(run))
+            except SkillError as error:  # said so that the model can act on it
+                return {"content": [{"type": "text", "text": str(error)}], "is_error": True}
+            finally:
+                current_turn.reset(token)
+            text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+            return {"content": [{"type": "text", "text": text}]}
+
+        return SdkMcpTool(tool.name, tool.description, tool.parameters, call)
+
+
+def _prompt(own: ClaudeAgentOptions, listing: str) -> Any:
+    """The host's system prompt with the listing after it, to be sent as it is now: not as a session first had it."""
+    prompt: Any = own.system_prompt
+    if isinstance(prompt, dict) and prompt["type"] == "preset":
+        return {"snapshot": False, **prompt, "append": _joined(prompt.get("append"), listing)}
+    if isinstance(prompt, dict) and prompt["type"] == "file":
+        prompt = Path(own.cwd or ".", prompt["path"]).read_text(encoding="utf-8")
+    written = prompt if isinstance(prompt, dict) else {"prompt": prompt}
+    return {"type": "custom", "snapshot": False, **written, "prompt": _joined(written["prompt"], listing)}
+
+
+def _joined(own: str | None, listing: str) -> str:
+    return "\n\n".join(filter(None, (own, listing)))

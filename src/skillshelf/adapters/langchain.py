@@ -1,0 +1,170 @@
+"""LangChain: `create_agent(model, middleware=[Skills(shelf)])`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeVar
+from uuid import uuid4
+
+from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.listing.feed import Feed
+from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.turn import Turn, current_turn
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware, ModelRequest
+    from langchain.agents.middleware.types import PrivateStateAttr
+    from langchain_core.messages import BaseMessage, SystemMessage
+    from langchain_core.messages.utils import count_tokens_approximately
+    from langchain_core.tools import BaseTool, ToolException
+except ImportError:
+    raise MissingExtraError("skillshelf.adapters.langchain", "langchain") from None
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import ToolCallRequest
+
+    from skillshelf.shelf import Shelf
+
+_KEPT = 1000
+Kept = TypeVar("Kept")
+_reviewed: ContextVar[str] = ContextVar("skillshelf_reviewed", default="")
+
+
+class _State(AgentState[Any]):
+    # The name of the turn and not the turn, which no checkpoint could hold.
+    skillshelf_turn: NotRequired[Annotated[str, PrivateStateAttr]]
+
+
+class Skills(AgentMiddleware[_State, Any, Any]):
+    """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
+
+    A run is a turn of the shelf; where the caller has opened one, the run joins it. A tool whose permission is `ask`
+    interrupts as HumanInTheLoopMiddleware does with `interrupt_mode="per_call"`; without a checkpointer it is refused.
+    """
+
+    state_schema = _State
+
+    def __init__(
+        self, shelf: Shelf, *, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
+    ) -> None:
+        super().__init__()
+        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
+        tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
+        self.tools = [
+            _Tool(name=tool.name, description=tool.description, args_schema=tool.parameters, tool=tool)
+            for tool in tools
+        ]
+        self._review = HumanInTheLoopMiddleware[Any, Any, Any](
+            {tool.name: {"allowed_decisions": ["approve", "reject"]} for tool in tools if tool.permission == "ask"},
+            interrupt_mode="per_call",
+        )
+        self._turns: dict[str, Turn] = {}
+        self._feeds: dict[str, Feed] = {}
+
+    def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
+        name = uuid4().hex
+        self._turn(name)
+        return {"skillshelf_turn": name}
+
+    async def abefore_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
+        # A sweep stats every skill, which is milliseconds in which nothing else would answer.
+        return await asyncio.to_thread(self.before_agent, state, runtime)
+
+    def after_agent(self, state: _State, runtime: Any) -> None:
+        self._turns.pop(state.get("skillshelf_turn", ""), None)
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        return handler(self._told(request))
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
+        return await handler(self._told(request))
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        with self._inside(request) as can_ask:
+            return self._review.wrap_tool_call(request, handler) if can_ask else handler(request)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Awaitable[Any]]) -> Any:
+        with self._inside(request) as can_ask:
+            return await (self._review.awrap_tool_call(request, handler) if can_ask else handler(request))
+
+    @contextmanager
+    def _inside(self, request: ToolCallRequest) -> Iterator[bool]:
+        """In the turn of the run that the call belongs to; whether there are checkpoints to interrupt it at."""
+        can_ask = _thread(request.runtime) is not None
+        turn = current_turn.set(self._turn(request.state.get("skillshelf_turn", "")))
+        reviewed = _reviewed.set(request.tool_call["name"] if can_ask else "")
+        try:
+            yield can_ask
+        finally:
+            _reviewed.reset(reviewed)
+            current_turn.reset(turn)
+
+    def _turn(self, name: str) -> Turn:
+        """The turn of this name. A run that goes on in another process has none there yet, and perhaps no name."""
+        joined = current_turn.get()
+        found = self._turns.get(name) or (joined if joined and joined.shelf is self.shelf else self.shelf.turn())
+        return _keep(self._turns, name, found) if name else found
+
+    def _told(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """The request with the listing, and with what changed since the conversation was told."""
+        thread, messages = _thread(request.runtime), list(request.messages)
+        if thread is None:
+            listing = self.shelf.listing(self.disclosure, self.budget).text
+        else:
+            known = self._feeds.get(thread) or Feed(self.shelf, self.disclosure, self.budget)
+            feed = _keep(self._feeds, thread, known)
+            listing = feed.section(len(messages), lambda: count_tokens_approximately(messages))
+            for note in feed.notes:
+                messages[note.message] = _longer(messages[note.message], note.text)
+        if not listing:
+            return request
+        system = _longer(request.system_message, listing) if request.system_message else SystemMessage(listing)
+        return request.override(system_message=system, messages=messages)
+
+
+class _Tool(BaseTool):
+    # Not a StructuredTool, which keeps the names `config` and `run_manager` from the arguments of a tool.
+    tool: Any  # a Tool: its type is not one that pydantic could check
+    handle_tool_error: bool = True
+
+    def _run(self, **arguments: Any) -> Any:
+        with _answering():
+            result = self.tool.call(arguments, approved=_reviewed.get() == self.name)
+            return asyncio.run(result) if self.tool.is_async else result
+
+    async def _arun(self, **arguments: Any) -> Any:
+        if not self.tool.is_async:
+            return await asyncio.to_thread(self._run, **arguments)
+        with _answering():
+            return await self.tool.call(arguments, approved=_reviewed.get() == self.name)
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """What went wrong is said so that the model can act on it, and the run goes on."""
+    try:
+        yield
+    except SkillError as error:
+        raise ToolException(str(error)) from error
+
+
+def _thread(runtime: Any) -> str | None:
+    """The conversation's id, where there is a checkpointer."""
+    return runtime.execution_info.thread_id if runtime.execution_info else None
+
+
+def _longer(message: BaseMessage, text: str) -> Any:
+    content = message.content
+    longer = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+    return message.model_copy(update={"content": longer})
+
+
+def _keep(kept: dict[str, Kept], name: str, value: Kept) -> Kept:
+    """Remembers it, up to a number: a run that breaks off and a conversation that ends say so to nobody."""
+    for oldest in list(kept)[: max(0, len(kept) - _KEPT)]:
+        kept.pop(oldest, None)
+    return kept.setdefault(name, value)

@@ -1,0 +1,110 @@
+"""OpenAI Agents SDK: `Agent(name, instructions=skills.instructions("You are …"), tools=skills.tools())`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import MissingExtraError, SkillError, ToolArgumentError
+from skillshelf.skill import Tool
+from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.turn import Turn, current_turn
+
+try:
+    from agents import Agent, FunctionTool, RunContextWrapper
+except ImportError:
+    raise MissingExtraError("skillshelf.adapters.openai_agents", "openai-agents") from None
+
+if TYPE_CHECKING:
+    from agents.tool_context import ToolContext
+
+    from skillshelf.shelf import Shelf
+
+Dynamic = Callable[[RunContextWrapper[Any], Agent[Any]], str | Awaitable[str]]
+
+
+class Skills:
+    """A shelf for agents: the listing in each model call, the find-skills tools, and those of its code skills.
+
+    A run is a turn of the shelf, from its first model call on, with no hook to pass to `Runner.run`. Where the caller
+    has opened a turn, as with `with shelf.turn():`, the run joins it. A tool whose permission is `ask` needs approval
+    in the SDK's way: `result.interruptions`, then `state.approve(…)`.
+    """
+
+    def __init__(
+        self, shelf: Shelf, *, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
+    ) -> None:
+        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
+        self._tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
+        self._turns: dict[int, Turn] = {}
+
+    def instructions(self, own: str | Dynamic = "") -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
+        """The agent's own instructions with the listing after them, made anew for each model call."""
+
+        async def dynamic(ctx: RunContextWrapper[Any], agent: Agent[Any]) -> str:
+            await self._turn(ctx)
+            said = own if isinstance(own, str) else own(ctx, agent)
+            text = await said if inspect.isawaitable(said) else said
+            return "\n\n".join(filter(None, (text, self.shelf.listing(self.disclosure, self.budget).text)))
+
+        return dynamic
+
+    def tools(self) -> list[FunctionTool]:
+        """To be put beside the agent's own."""
+        return [self._tool(tool) for tool in self._tools]
+
+    async def _turn(self, ctx: RunContextWrapper[Any]) -> Turn:
+        """The turn of this run."""
+        # Its usage is the one thing that the SDK makes for each run and hands to instructions and tools alike: hooks
+        # and instructions run in tasks of their own, whose context variables a tool does not see.
+        run = id(ctx.usage)
+        if run not in self._turns:
+            joined = current_turn.get()
+            # A sweep stats every skill, which is milliseconds in which nothing else would answer.
+            turn = joined if joined and joined.shelf is self.shelf else await asyncio.to_thread(self.shelf.turn)
+            self._turns[run] = turn
+            weakref.finalize(ctx.usage, self._turns.pop, run, None)
+        return self._turns[run]
+
+    def _tool(self, tool: Tool) -> FunctionTool:
+        async def call(ctx: ToolContext[Any], written: str) -> Any:
+            token = current_turn.set(await self._turn(ctx))
+            try:
+                arguments = _arguments(tool, written)
+                approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id) is True
+                if tool.is_async:
+                    return _text(await tool.call(arguments, approved=approved))
+                return _text(await asyncio.to_thread(tool.call, arguments, approved=approved))
+            except SkillError as error:  # what is raised here would end the run
+                return str(error)
+            finally:
+                current_turn.reset(token)
+
+        return FunctionTool(
+            tool.name,
+            tool.description,
+            tool.parameters,
+            call,
+            strict_json_schema=False,  # a strict schema has no optional arguments
+            needs_approval=tool.permission == "ask",
+        )
+
+
+def _arguments(tool: Tool, written: str) -> dict[str, Any]:
+    """The SDK hands over what the model wrote, whatever that is."""
+    try:
+        arguments = json.loads(written or "{}")
+    except ValueError as error:
+        raise ToolArgumentError(tool.name, f"they are no JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise ToolArgumentError(tool.name, "they must be a JSON object")
+    return arguments
+
+
+def _text(result: Any) -> str:
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)

@@ -1,0 +1,186 @@
+"""The shelf in somebody's own agent of the Microsoft Agent Framework."""
+
+import asyncio
+import importlib
+import sys
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agent_framework", reason="needs the extra: pip install 'skillshelf[agent-framework]'")
+
+from agent_framework import Agent, AgentResponse, AgentSession, Message
+
+from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
+from skillshelf.adapters.agent_framework import Skills
+from skillshelf.sources.package import ObjectSource
+from skillshelf.testing.conformance.face import Call
+from skillshelf.testing.conformance.faces.agent_framework import ScriptedClient, make
+from skillshelf.testing.conformance.scenario import run as conform
+
+SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
+LOAD = "load_skill_instructions"
+
+
+def source(*names: str) -> MemorySource:
+    return MemorySource({name: {"SKILL.md": SKILL.format(name), "notes.md": f"Notes on {name}."} for name in names})
+
+
+def own(skills: Skills, *script: Call | str, **agent: Any) -> Agent[Any]:
+    """An agent of somebody's own."""
+    return Agent(ScriptedClient(*script), context_providers=[skills], **agent)
+
+
+def requests(agent: Agent[Any]) -> list[tuple[list[Message], dict[str, Any]]]:
+    assert isinstance(agent.client, ScriptedClient)
+    return agent.client.requests
+
+
+def results(response: AgentResponse[Any]) -> list[str]:
+    contents = [content for message in response.messages for content in message.contents]
+    return [str(content.result) for content in contents if content.type == "function_result"]
+
+
+def test_the_scenario_passes() -> None:
+    """All that a model can rely on, it can rely on here."""
+    report = asyncio.run(conform(make()))
+    assert report.passed, str(report)
+
+
+def test_ten_wrong_references_do_not_end_the_run() -> None:
+    """Each is answered with what would be right, and the model keeps its tools."""
+    wrong = [Call(LOAD, {"skill_name": "pdf", "reference": f"../{at}"}) for at in range(10)]
+    agent = own(Skills(Shelf([source("pdf")])), *wrong, "Done.")
+    response = asyncio.run(agent.run("hi"))
+    assert response.text == "Done."
+    assert ["notes.md" in one for one in results(response)] == [True] * 10
+    assert [options.get("tool_choice") for _, options in requests(agent)] == ["auto"] * 11
+
+
+def test_wrong_arguments_are_answered() -> None:
+    """The model hears what the tool does not take, time and again, and the schema is the tool's own."""
+    skills = Skills(Shelf([source("pdf")]))
+    agent = own(skills, *[Call(LOAD, {"skill": "pdf"})] * 4, "Done.")
+    response = asyncio.run(agent.run("hi"))
+    assert ["skill_name" in one for one in results(response)] == [True] * 4
+    [offered] = [one for one in requests(agent)[0][1]["tools"] if one.name == LOAD]
+    assert offered.parameters()["required"] == ["skill_name"]
+
+
+def test_the_agents_own_tools_and_instructions_stay() -> None:
+    """The listing comes after the instructions, and the tools beside the others."""
+
+    def weather(city: str) -> str:
+        """The weather in a city."""
+        return f"Sun over {city}."
+
+    agent = own(
+        Skills(Shelf([source("pdf")])),
+        Call("weather", {"city": "Bonn"}),
+        "Done.",
+        tools=[weather],
+        instructions="Be brief.",
+    )
+    response = asyncio.run(agent.run("hi"))
+    options = requests(agent)[0][1]
+    assert results(response) == ["Sun over Bonn."]
+    assert options["instructions"].index("Be brief.") < options["instructions"].index('<skill name="pdf"')
+    assert [one.name for one in options["tools"]] == ["weather", "list_skills", "search_skills", LOAD]
+
+
+def test_an_edit_is_seen_by_the_next_model_call_of_the_same_run() -> None:
+    """The listing is asked for before each call, and not once for the run."""
+    stock = source("pdf")
+    shelf = Shelf([stock])
+
+    def install() -> str:
+        """Put a skill on the shelf."""
+        stock.put("csv", SKILL.format("csv"))
+        shelf.reload()
+        return "done"
+
+    agent = own(Skills(shelf), Call("install", {}), "Done.", tools=[install])
+    asyncio.run(agent.run("hi"))
+    assert ['name="csv"' in options["instructions"] for _, options in requests(agent)] == [False, True]
+
+
+def test_runs_side_by_side_have_turns_of_their_own() -> None:
+    """Each reads the skill once, though they run at once and load it twice."""
+    shelf = Shelf([source("pdf")])
+    activations: list[Any] = []
+    shelf.on_activation(activations.append)
+    skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
+
+    async def all_at_once() -> list[AgentResponse[Any]]:
+        return await asyncio.gather(*(own(skills, load, load, "Done.").run("hi") for _ in range(4)))
+
+    assert [response.text for response in asyncio.run(all_at_once())] == ["Done."] * 4
+    assert len(activations) == 4
+
+
+def test_a_run_joins_the_turn_that_is_open() -> None:
+    """Its activations are the caller's to read."""
+    shelf = Shelf([source("pdf")])
+    with shelf.turn() as turn:
+        asyncio.run(own(Skills(shelf), Call(LOAD, {"skill_name": "pdf"}), "Done.").run("hi"))
+    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+
+
+def test_a_long_session_keeps_its_beginning_and_is_told_what_changed() -> None:
+    """The instructions stay as they were sent; a note stands behind the message it came with, and is not saved."""
+    stock = source("pdf")
+    agent, session = own(Skills(Shelf([stock])), "a", "b", "c"), AgentSession()
+
+    async def talk() -> None:
+        await agent.run("long " * 3000, session=session)
+        stock.put("csv", SKILL.format("csv"))
+        await agent.run("two", session=session)
+        await agent.run("three", session=session)
+
+    asyncio.run(talk())
+    assert len({options["instructions"] for _, options in requests(agent)}) == 1
+    second, third = ([message.text for message in messages] for messages, _ in requests(agent)[1:])
+    assert "Added: csv." in second[-1]
+    assert third == [*second, "b", "three"]
+    assert "Added: csv." not in str(session.to_dict())
+
+
+class Erasing(BaseSkill):
+    """A code skill whose tool changes something."""
+
+    name = "erasing"
+    description = "Erases files."
+    category = "raw"
+    instructions = "Call erase."
+
+    @tool
+    async def erase(self, path: str) -> str:
+        """Erase a file."""
+        return f"erased {path}"
+
+
+@pytest.mark.parametrize(("approved", "answer"), [(True, "erased a.txt"), (False, "rejected")])
+def test_a_tool_that_asks_waits_for_the_person(approved: bool, answer: str) -> None:
+    """The run ends with the framework's own request for approval, and the next goes on with the person's word."""
+    shelf = Shelf([ObjectSource([Erasing().with_policy({"erase": "ask"})])])
+    agent, session = own(Skills(shelf), Call("erase", {"path": "a.txt"}), "Done."), AgentSession()
+
+    async def talk() -> tuple[AgentResponse[Any], AgentResponse[Any]]:
+        before = await agent.run("hi", session=session)
+        [asked] = before.user_input_requests
+        return before, await agent.run(
+            Message("user", [asked.to_function_approval_response(approved)]), session=session
+        )
+
+    before, after = asyncio.run(talk())
+    assert results(before) == []
+    assert [answer in one for one in results(after)] == [True]
+    assert after.text == "Done."
+
+
+def test_a_missing_framework_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
+    monkeypatch.delitem(sys.modules, "skillshelf.adapters.agent_framework")
+    monkeypatch.setitem(sys.modules, "agent_framework", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[agent-framework\]'"):
+        importlib.import_module("skillshelf.adapters.agent_framework")

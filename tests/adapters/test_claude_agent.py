@@ -1,0 +1,244 @@
+"""The shelf in somebody's own program with the Claude Agent SDK."""
+
+import asyncio
+import importlib
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
+from skillshelf.errors import SettingsError
+from skillshelf.sources.package import ObjectSource
+from skillshelf.testing.conformance import Call, run
+
+pytest.importorskip("claude_agent_sdk", reason="needs the extra skillshelf[claude-agent]")
+
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    HookMatcher,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    query,
+)
+
+from skillshelf.adapters.claude_agent import Skills
+from skillshelf.testing.conformance.faces.claude_agent import ScriptedClaude, make
+
+SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
+
+
+def shelf(*names: str, skills: tuple[BaseSkill, ...] = ()) -> tuple[Shelf, MemorySource]:
+    source = MemorySource({name: {"SKILL.md": SKILL.format(name), "notes.md": f"Notes on {name}."} for name in names})
+    return Shelf([ObjectSource(skills), source]), source
+
+
+def load(**arguments: Any) -> Call:
+    return Call("load_skill_instructions", {"skill_name": "pdf", **arguments})
+
+
+async def ask(options: ClaudeAgentOptions, *calls: Call) -> ScriptedClaude:
+    """One query, with the calls that the model makes."""
+    claude = ScriptedClaude(options, (calls, "Done."))
+    async for _ in query(prompt="hi", options=options, transport=claude):
+        pass
+    return claude
+
+
+class Files(BaseSkill):
+    """A code skill whose tool asks first."""
+
+    name = "files"
+    description = "Changes files."
+    category = "raw"
+    instructions = "Call erase."
+
+    def __init__(self) -> None:
+        self.erased: list[str] = []
+
+    @tool
+    async def erase(self, path: str) -> dict[str, str]:
+        """Erase a file."""
+        self.erased.append(path)
+        return {"erased": path}
+
+
+ERASE = Call("erase", {"path": "a.txt"})
+
+
+def asking() -> tuple[Shelf, Files]:
+    files = Files().with_policy({"erase": "ask"})
+    return shelf("pdf", skills=(files,))[0], files
+
+
+def test_it_conforms() -> None:
+    """The scenario that every way in goes through."""
+    report = asyncio.run(run(make()))
+    assert report.passed, report
+
+
+def test_three_lines_give_a_query_a_shelf() -> None:
+    """The listing is there, and the tools load what it names."""
+    stock, _ = shelf("pdf")
+    claude = asyncio.run(ask(Skills(stock).options(), load(reference="notes.md")))
+    assert claude.systems == [stock.listing().text] * 2
+    assert [(one.text, one.failed) for one in claude.results] == [("Notes on pdf.", False)]
+
+
+def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
+    """Ten wrong requests in a row do not end the query, and each says what would be right."""
+    stock, _ = shelf("pdf")
+    claude = asyncio.run(ask(Skills(stock).options(), *(load(reference=f"../{at}") for at in range(10))))
+    assert len(claude.systems) == 11
+    assert [one.failed for one in claude.results if "notes.md" in one.text] == [True] * 10
+
+
+@pytest.mark.parametrize(
+    ("prompt", "field"),
+    [
+        ("You are terse.", "prompt"),
+        ({"type": "custom", "prompt": "You are terse."}, "prompt"),
+        ({"type": "file", "path": "system.md"}, "prompt"),
+        ({"type": "preset", "preset": "claude_code", "append": "You are terse."}, "append"),
+    ],
+)
+def test_the_users_system_prompt_stays(tmp_path: Path, prompt: Any, field: str) -> None:
+    """In each form that the SDK has, it comes before the listing; a session does not hold on to an old one."""
+    stock, _ = shelf("pdf")
+    (tmp_path / "system.md").write_text("You are terse.")
+    made: Any = Skills(stock).options(ClaudeAgentOptions(system_prompt=prompt, cwd=tmp_path)).system_prompt
+    assert (made[field], made["snapshot"]) == (f"You are terse.\n\n{stock.listing().text}", False)
+
+
+def test_what_else_the_user_set_stays() -> None:
+    """Their servers, hooks and allowed tools are there beside those of the shelf, and their options are not altered."""
+    stock, _ = shelf("pdf")
+
+    async def seen(*_: Any) -> Any:
+        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "It is Monday."}}
+
+    server: Any = {"type": "stdio", "command": "true"}
+    own = ClaudeAgentOptions(
+        model="claude-opus-5",
+        mcp_servers={"mine": server},
+        allowed_tools=["Read"],
+        hooks={"UserPromptSubmit": [HookMatcher(hooks=[seen])]},
+    )
+    made = Skills(stock).options(own)
+    assert (made.model, list(made.mcp_servers)) == ("claude-opus-5", ["mine", "skillshelf"])
+    assert made.allowed_tools[:2] == ["Read", "mcp__skillshelf__list_skills"]
+    assert (own.allowed_tools, own.mcp_servers, own.system_prompt) == (["Read"], {"mine": server}, None)
+    assert asyncio.run(ask(made)).context == ["It is Monday."]
+
+
+def test_a_file_of_servers_is_refused() -> None:
+    """Nothing can be added to it, and to leave it out would be silent."""
+    with pytest.raises(SettingsError, match="Write a dict of servers"):
+        Skills(shelf("pdf")[0]).options(ClaudeAgentOptions(mcp_servers="servers.json"))
+
+
+def test_a_client_is_told_of_changes_with_its_next_message() -> None:
+    """Each message is a turn: it sees the change, is told of it once, and the system prompt stays as it was sent."""
+    stock, source = shelf("pdf", "ocr")
+    options = Skills(stock).options()
+    claude = ScriptedClaude(options, ([load(), load()], "a"), ([load()], "b"), ([], "c"))
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+
+    async def talk() -> list[str]:
+        async with ClaudeSDKClient(options, claude) as client:
+            for text in ("one", "two", "three"):
+                await client.query(text)
+                _ = [message async for message in client.receive_response()]
+                source.put("pdf", SKILL.format("pdf").replace("About", "All about"))
+        return claude.systems
+
+    assert len(set(asyncio.run(talk()))) == 1
+    [note] = claude.context
+    assert note.startswith("The available skills changed. Changed: pdf.")
+    assert "All about pdf." in note
+    assert [one.skill for one in seen] == ["pdf", "pdf"]
+
+
+def test_a_client_is_told_when_nothing_is_left() -> None:
+    """The skills it knows from the system prompt are gone."""
+    stock, source = shelf("pdf")
+    options = Skills(stock).options()
+    source.remove("pdf")
+    assert asyncio.run(ask(options)).context == ["No skills are available any more."]
+
+
+def test_concurrent_queries_have_turns_of_their_own() -> None:
+    """Each reads the skill once, and none is answered from the turn of another."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    skills = Skills(stock)
+
+    async def together() -> list[ScriptedClaude]:
+        return await asyncio.gather(*(ask(skills.options(), load(), load()) for _ in range(20)))
+
+    assert [len(claude.results) for claude in asyncio.run(together())] == [2] * 20
+    assert len(seen) == 20
+
+
+def test_a_query_joins_the_turn_that_is_open() -> None:
+    """Its activations are the caller's to read."""
+    stock, _ = shelf("pdf")
+    with stock.turn() as turn:
+        asyncio.run(ask(Skills(stock).options(), load()))
+        asyncio.run(ask(Skills(stock).options(), load()))
+    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_tool_that_asks_waits_for_the_person(allowed: bool) -> None:
+    """The SDK's own callback is asked for it, and not for the tools that need no permission."""
+    stock, files = asking()
+    asked: list[str] = []
+
+    async def person(name: str, arguments: Any, context: Any) -> Any:
+        asked.append(name)
+        return (
+            PermissionResultAllow(updated_input={"path": "b.txt"}) if allowed else PermissionResultDeny(message="No.")
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the SDK warns where options take calls away from the callback
+        options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+        claude = asyncio.run(ask(options, load(), ERASE))
+    assert asked == ["mcp__skillshelf__erase"]
+    assert files.erased == (["b.txt"] if allowed else [])
+    assert claude.results[1].text == ('{"erased": "b.txt"}' if allowed else "No.")
+
+
+def test_a_permission_is_for_one_call() -> None:
+    """Another call that reaches the tool without having been asked for is refused, also where all is permitted."""
+    stock, files = asking()
+
+    async def person(name: str, arguments: Any, context: Any) -> Any:
+        options.allowed_tools.append(name)  # as Claude Code does when told to ask no more
+        return PermissionResultAllow()
+
+    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+    claude = asyncio.run(ask(options, ERASE, ERASE))
+    assert files.erased == ["a.txt"]
+    assert "runs only once the person has approved" in claude.results[1].text
+
+
+def test_without_a_callback_a_tool_that_asks_never_runs() -> None:
+    """Claude Code is not told to let it through."""
+    stock, files = asking()
+    claude = asyncio.run(ask(Skills(stock).options(), ERASE))
+    assert (files.erased, claude.results[0].failed) == ([], True)
+
+
+def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is named."""
+    monkeypatch.delitem(sys.modules, "skillshelf.adapters.claude_agent")
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[claude-agent\]'"):
+        importlib.import_module("skillshelf.adapters.claude_agent")

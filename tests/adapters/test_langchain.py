@@ -1,0 +1,223 @@
+"""The shelf in somebody's own LangChain agent."""
+
+import asyncio
+import importlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
+from skillshelf.sources.package import ObjectSource
+from skillshelf.testing.conformance import run
+
+pytest.importorskip("langchain", reason="needs the extra skillshelf[langchain]")
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from skillshelf.adapters.langchain import Skills
+from skillshelf.testing.conformance.faces.langchain import Scripted, make
+
+SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+
+
+def shelf(*names: str, skills: tuple[BaseSkill, ...] = ()) -> tuple[Shelf, MemorySource]:
+    source = MemorySource({name: {"SKILL.md": SKILL.format(name), "notes.md": f"Notes on {name}."} for name in names})
+    return Shelf([ObjectSource(skills), source]), source
+
+
+def script(*steps: str | tuple[str, dict[str, Any]]) -> Scripted:
+    def messages() -> Iterator[AIMessage]:
+        for at, step in enumerate(steps):
+            if isinstance(step, str):
+                yield AIMessage(step)
+            else:
+                yield AIMessage("", tool_calls=[{"name": step[0], "args": step[1], "id": f"call-{at}"}])
+
+    return Scripted(messages=messages())
+
+
+def load(**arguments: Any) -> tuple[str, dict[str, Any]]:
+    return "load_skill_instructions", {"skill_name": "pdf", **arguments}
+
+
+def hello(text: str = "hi") -> Any:
+    return {"messages": [HumanMessage(text)]}
+
+
+def results(state: Any) -> list[tuple[str, str]]:
+    return [(one.status, one.text) for one in state["messages"] if isinstance(one, ToolMessage)]
+
+
+class Files(BaseSkill):
+    """A code skill whose tool asks first."""
+
+    name = "files"
+    description = "Changes files."
+    category = "raw"
+    instructions = "Call erase."
+
+    def __init__(self) -> None:
+        self.erased: list[str] = []
+
+    @tool
+    async def erase(self, path: str, config: str = "") -> str:
+        """Erase a file."""
+        self.erased.append(path + config)
+        return f"erased {path}"
+
+
+def asking() -> tuple[Shelf, Files]:
+    files = Files().with_policy({"erase": "ask"})
+    return shelf("pdf", skills=(files,))[0], files
+
+
+def test_it_conforms() -> None:
+    """The scenario that every way in goes through."""
+    report = asyncio.run(run(make()))
+    assert report.passed, report
+
+
+def test_three_lines_give_an_agent_a_shelf() -> None:
+    """Called synchronously, without a checkpointer: the listing is there, and the tools load what it names."""
+    stock, _ = shelf("pdf")
+    model = script(load(reference="notes.md"), "Done.")
+    state = create_agent(model, middleware=[Skills(stock)]).invoke(hello())
+    assert '<skill name="pdf"' in model.requests[0][0].text
+    assert results(state) == [("success", "Notes on pdf.")]
+    assert set(state) == {"messages"}
+
+
+def test_what_the_user_wrote_stays() -> None:
+    """Their system prompt comes first, and their tools can be called beside those of the shelf."""
+    stock, _ = shelf("pdf")
+    model = script(("shout", {"text": "hey"}), "Done.")
+
+    def shout(text: str) -> str:
+        """Say it loudly."""
+        return text.upper()
+
+    agent = create_agent(model, [shout], system_prompt="You are terse.", middleware=[Skills(stock)])
+    assert results(agent.invoke(hello())) == [("success", "HEY")]
+    assert model.requests[0][0].text == f"You are terse.\n\n{stock.listing().text}"
+    assert set(model.offered) == {"shout", "list_skills", "search_skills", "load_skill_instructions"}
+
+
+def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
+    """Ten wrong requests in a row do not end the run, and each says what would be right."""
+    stock, _ = shelf("pdf")
+    wrong = [load(reference=f"../{at}") for at in range(10)]
+    state = create_agent(script(*wrong, "Done."), middleware=[Skills(stock)]).invoke(hello())
+    assert state["messages"][-1].text == "Done."
+    assert [status for status, text in results(state) if "notes.md" in text] == ["error"] * 10
+
+
+class LoadsTwice(Scripted):
+    """A model that loads the same skill twice in each conversation, however many there are at once."""
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **keywords: Any) -> ChatResult:
+        done = sum(isinstance(one, ToolMessage) for one in messages)
+        call = {"name": load()[0], "args": load()[1], "id": f"{messages[-1].id}-{done}"}
+        said = AIMessage("Done.") if done == 2 else AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+def test_concurrent_runs_have_turns_of_their_own() -> None:
+    """Each reads the skill once, and none is answered from the turn of another; nothing is kept afterwards."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    skills = Skills(stock)
+    agent: Any = create_agent(LoadsTwice(messages=iter(())), middleware=[skills])
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(agent.ainvoke(hello(str(at))) for at in range(20)))
+
+    states = asyncio.run(together())
+    assert [len(results(state)) for state in states] == [2] * 20
+    assert len(seen) == 20
+    assert skills._turns == {}
+
+
+def test_a_run_joins_the_turn_that_is_open() -> None:
+    """Its activations are the caller's to read, whether it runs synchronously or not."""
+    stock, _ = shelf("pdf")
+    agent = create_agent(LoadsTwice(messages=iter(())), middleware=[Skills(stock)])
+    with stock.turn() as turn:
+        agent.invoke(hello())
+        asyncio.run(agent.ainvoke(hello()))
+    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+
+
+def test_a_long_conversation_is_told_of_a_change_at_its_end() -> None:
+    """What was sent stays as it is, byte for byte, and each later call has the note where it was first told."""
+    stock, source = shelf("pdf")
+    model = script("a", "b", "c")
+    agent = create_agent(model, middleware=[Skills(stock)], checkpointer=InMemorySaver())
+    agent.invoke(hello("long " * 3000), THREAD)
+    source.put("csv", SKILL.format("csv"))
+    agent.invoke(hello("two"), THREAD)
+    agent.invoke(hello("three"), THREAD)
+    first, second, third = model.requests
+    assert first[0].text == second[0].text == third[0].text
+    assert second[-1].text.startswith("two\n\nThe available skills changed. Added: csv.")
+    assert [one.text for one in third[:4]] == [one.text for one in second]
+
+
+@pytest.mark.parametrize(("answer", "erased"), [("approve", ["a.txt"]), ("reject", [])])
+def test_a_tool_that_asks_waits_for_the_person(answer: str, erased: list[str]) -> None:
+    """The run stops at the framework's own kind of interrupt, and goes on with what the person said."""
+    stock, files = asking()
+    model = script(("erase", {"path": "a.txt"}), "Done.")
+    agent: Any = create_agent(model, middleware=[Skills(stock)], checkpointer=InMemorySaver())
+    [interrupt] = agent.invoke(hello(), THREAD)["__interrupt__"]
+    assert (interrupt.value["name"], interrupt.value["args"], files.erased) == ("erase", {"path": "a.txt"}, [])
+    state = agent.invoke(Command(resume={"type": answer}), THREAD)
+    assert files.erased == erased
+    assert [status for status, _ in results(state)] == ["success" if erased else "error"]
+    assert state["messages"][-1].text == "Done."
+
+
+def test_an_interrupted_run_goes_on_in_another_process() -> None:
+    """The checkpoint holds nothing that only the first one knew."""
+    stock, files = asking()
+    saver = InMemorySaver()
+    create_agent(script(("erase", {"path": "a"}), "-"), middleware=[Skills(stock)], checkpointer=saver).invoke(
+        hello(), THREAD
+    )
+    model = script(load(), load(), "Done.")
+    agent: Any = create_agent(model, middleware=[Skills(stock)], checkpointer=saver)
+    state = asyncio.run(agent.ainvoke(Command(resume={"type": "approve"}), THREAD))
+    assert (files.erased, state["messages"][-1].text) == (["a"], "Done.")
+
+
+def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked() -> None:
+    """Without a checkpointer there is no way to interrupt."""
+    stock, files = asking()
+    state = create_agent(script(("erase", {"path": "a"}), "Done."), middleware=[Skills(stock)]).invoke(hello())
+    [(status, text)] = results(state)
+    assert (status, files.erased) == ("error", [])
+    assert "runs only once the person has approved" in text
+
+
+def test_an_argument_may_have_any_name() -> None:
+    """LangChain's own words are the skill's to use; and an async tool runs in a synchronous run."""
+    files = Files().with_policy({"erase": "safe"})
+    stock, _ = shelf("pdf", skills=(files,))
+    calls = ("erase", {"path": "a", "config": "b"}), ("erase", {"file": "a"})
+    state = create_agent(script(*calls, "Done."), middleware=[Skills(stock)]).invoke(hello())
+    assert (files.erased, [status for status, _ in results(state)]) == (["ab"], ["success", "error"])
+
+
+def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is named."""
+    monkeypatch.delitem(sys.modules, "skillshelf.adapters.langchain")
+    monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[langchain\]'"):
+        importlib.import_module("skillshelf.adapters.langchain")

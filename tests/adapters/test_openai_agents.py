@@ -1,0 +1,210 @@
+"""The shelf in somebody's own agent of the OpenAI Agents SDK."""
+
+import asyncio
+import gc
+import importlib
+import sys
+from typing import Any
+
+import pytest
+
+from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
+from skillshelf.sources.package import ObjectSource
+from skillshelf.testing.conformance import run
+
+pytest.importorskip("agents", reason="needs the extra skillshelf[openai-agents]")
+
+from agents import Agent, RunConfig, Runner, RunResult, ToolCallOutputItem, function_tool
+from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
+
+from skillshelf.adapters.openai_agents import Skills
+from skillshelf.testing.conformance.faces.openai_agents import make
+
+SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
+OFFLINE = RunConfig(tracing_disabled=True)
+
+
+def shelf(*names: str, skills: tuple[BaseSkill, ...] = ()) -> tuple[Shelf, MemorySource]:
+    source = MemorySource({name: {"SKILL.md": SKILL.format(name), "notes.md": f"Notes on {name}."} for name in names})
+    return Shelf([ObjectSource(skills), source]), source
+
+
+def script(*steps: str | tuple[str, Any]) -> ScriptedModel:
+    return ScriptedModel(
+        [assistant_message(step)] if isinstance(step, str) else [function_call(*step, call_id=f"call-{at}")]
+        for at, step in enumerate(steps)
+    )
+
+
+def load(**arguments: Any) -> tuple[str, Any]:
+    return "load_skill_instructions", {"skill_name": "pdf", **arguments}
+
+
+def agent(skills: Skills, model: ScriptedModel, own: Any = "") -> Agent[Any]:
+    return Agent("one", instructions=skills.instructions(own), tools=[*skills.tools()], model=model)
+
+
+def results(result: Any) -> list[str]:
+    return [str(item.output) for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+
+
+class Files(BaseSkill):
+    """A code skill whose tool asks first."""
+
+    name = "files"
+    description = "Changes files."
+    category = "raw"
+    instructions = "Call erase."
+
+    def __init__(self) -> None:
+        self.erased: list[str] = []
+
+    @tool
+    async def erase(self, path: str) -> dict[str, str]:
+        """Erase a file."""
+        self.erased.append(path)
+        return {"erased": path}
+
+
+def asking() -> tuple[Shelf, Files]:
+    files = Files().with_policy({"erase": "ask"})
+    return shelf("pdf", skills=(files,))[0], files
+
+
+def test_it_conforms() -> None:
+    """The scenario that every way in goes through."""
+    report = asyncio.run(run(make()))
+    assert report.passed, report
+
+
+def test_three_lines_give_an_agent_a_shelf() -> None:
+    """In a synchronous run: the listing is there, and the tools load what it names."""
+    stock, _ = shelf("pdf")
+    model = script(load(reference="notes.md"), "Done.")
+    result = Runner.run_sync(agent(Skills(stock), model), "hi", run_config=OFFLINE)
+    assert (result.final_output, results(result)) == ("Done.", ["Notes on pdf."])
+    assert [call.system_instructions for call in model.calls] == [stock.listing().text] * 2
+
+
+@pytest.mark.parametrize("own", ["You are terse.", lambda ctx, agent: f"You are {ctx.context}."])
+def test_what_the_user_wrote_stays(own: Any) -> None:
+    """Their instructions come first, also where they are made for each call, and their tools stay."""
+    stock, _ = shelf("pdf")
+    skills, model = Skills(stock), script(("shout", {"text": "hey"}), "Done.")
+
+    @function_tool
+    def shout(text: str) -> str:
+        """Say it loudly."""
+        return text.upper()
+
+    mine = Agent("one", instructions=skills.instructions(own), tools=[shout, *skills.tools()], model=model)
+    result = Runner.run_sync(mine, "hi", context="terse", run_config=OFFLINE)
+    assert results(result) == ["HEY"]
+    assert model.calls[0].system_instructions == f"You are terse.\n\n{stock.listing().text}"
+
+
+def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
+    """Ten wrong requests in a row do not end the run, and each says what would be right."""
+    stock, _ = shelf("pdf")
+    model = script(*(load(reference=f"../{at}") for at in range(10)), "Done.")
+    result = Runner.run_sync(agent(Skills(stock), model), "hi", max_turns=20, run_config=OFFLINE)
+    assert result.final_output == "Done."
+    assert [text for text in results(result) if "notes.md" not in text] == []
+
+
+@pytest.mark.parametrize("written", ["{", "[]", '{"skill": "pdf"}'])
+def test_arguments_that_are_none_are_answered(written: str) -> None:
+    """The SDK hands over what the model wrote; the answer names the tool and what is wrong."""
+    stock, _ = shelf("pdf")
+    result = Runner.run_sync(agent(Skills(stock), script((load()[0], written), "Done.")), "hi", run_config=OFFLINE)
+    assert results(result)[0].startswith("Tool 'load_skill_instructions' cannot take these arguments: ")
+
+
+def loads_twice(call: ModelCall) -> Any:
+    """A model that loads the same skill twice in each conversation, however many there are at once."""
+    done = sum(item.get("type") == "function_call_output" for item in call.input)
+    if done == 2:
+        return [assistant_message("Done.")]
+    return [function_call(*load(), call_id=f"{call.input[0]['content']}-{done}")]
+
+
+def test_concurrent_runs_have_turns_of_their_own() -> None:
+    """Each reads the skill once, and none is answered from the turn of another; nothing is kept afterwards."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    skills = Skills(stock)
+    mine = agent(skills, ScriptedModel([ModelStep.respond(loads_twice)] * 60))
+
+    async def together() -> list[RunResult]:
+        runs = (Runner.run(mine, [{"role": "user", "content": str(at)}], run_config=OFFLINE) for at in range(20))
+        return await asyncio.gather(*runs)
+
+    done = asyncio.run(together())
+    assert [len(results(result)) for result in done] == [2] * 20
+    assert len(seen) == 20
+    del done
+    gc.collect()
+    assert skills._turns == {}
+
+
+def test_each_run_is_a_turn() -> None:
+    """A change is seen by the next run, also where it is streamed."""
+    stock, source = shelf("pdf")
+    model = script(load(), load(), "a", load(), "b")
+    mine = agent(Skills(stock), model)
+
+    async def streamed() -> Any:
+        result = Runner.run_streamed(mine, "two", run_config=OFFLINE)
+        async for _ in result.stream_events():
+            pass
+        return result
+
+    Runner.run_sync(mine, "one", run_config=OFFLINE)
+    source.put("pdf", SKILL.format("pdf").replace("About", "All about") + "More.\n")
+    assert "More." in results(asyncio.run(streamed()))[0]
+    assert "All about pdf." in (model.calls[3].system_instructions or "")
+
+
+def test_a_run_joins_the_turn_that_is_open() -> None:
+    """Its activations are the caller's to read."""
+    stock, _ = shelf("pdf")
+    mine = agent(Skills(stock), script(load(), "a", load(), "b"))
+    with stock.turn() as turn:
+        Runner.run_sync(mine, "hi", run_config=OFFLINE)
+        asyncio.run(Runner.run(mine, "hi", run_config=OFFLINE))
+    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_tool_that_asks_waits_for_the_person(allowed: bool) -> None:
+    """The run stops with the SDK's own kind of interruption, and goes on with what the person said."""
+    stock, files = asking()
+    mine = agent(Skills(stock), script(("erase", {"path": "a.txt"}), load(), "Done."))
+    stopped = Runner.run_sync(mine, "hi", run_config=OFFLINE)
+    [item] = stopped.interruptions
+    assert (item.name, files.erased) == ("erase", [])
+    state = stopped.to_state()
+    state.approve(item) if allowed else state.reject(item)
+    result = Runner.run_sync(mine, state, run_config=OFFLINE)
+    assert (result.final_output, files.erased) == ("Done.", ["a.txt"] if allowed else [])
+    assert ('{"erased": "a.txt"}' in results(result)) is allowed
+
+
+def test_a_tool_that_asks_is_refused_where_nobody_was_asked() -> None:
+    """Somebody switched the SDK's approval off: the policy of the skill still holds."""
+    stock, files = asking()
+    mine = agent(Skills(stock), script(("erase", {"path": "a.txt"}), "Done."))
+    for one in mine.tools:
+        one.needs_approval = False  # type: ignore[union-attr]
+    result = Runner.run_sync(mine, "hi", run_config=OFFLINE)
+    assert "runs only once the person has approved" in results(result)[0]
+    assert files.erased == []
+
+
+def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is named."""
+    monkeypatch.delitem(sys.modules, "skillshelf.adapters.openai_agents")
+    monkeypatch.setitem(sys.modules, "agents", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[openai-agents\]'"):
+        importlib.import_module("skillshelf.adapters.openai_agents")
