@@ -187,3 +187,12 @@ def test_a_write_that_cannot_be_is_an_answer_and_leaves_nothing(tmp_path: Path, 
     events = say(core, "go")
     assert [event.ok for event in of(events, ToolReturned)] == [False]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["pipe"]
+
+
+def test_always_for_a_command_is_for_that_command(tmp_path: Path) -> None:
+    """A yes to `ls` is no yes to `rm`."""
+    person = Person("always", "no")
+    listing, other = call("run_command", command="ls"), call("run_command", command="rm -rf x")
+    core = agent(tmp_path, listing, listing, other, "ok", mode="ask", person=person)
+    say(core, "go")
+    assert [one.arguments["command"] for one in person.asked] == ["ls", "rm -rf x"]

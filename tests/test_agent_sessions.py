@@ -11,7 +11,7 @@ from agent_kit import agent, of, prompts, requests, say
 from skillshelf import SkillError
 from skillshelf.agent.events import Finished, Notice
 from skillshelf.agent.sessions import Sessions
-from skillshelf.testing import call
+from skillshelf.testing import call, fail
 
 Write = Callable[..., Path]
 
@@ -43,14 +43,14 @@ def test_the_file_has_skill_text_only_where_it_was_loaded(tmp_path: Path, write:
 
 
 def test_what_was_said_is_on_disk_while_the_turn_goes_on(tmp_path: Path) -> None:
-    """A crash between two model calls loses neither the question nor the first tool call."""
+    """A crash before the first word of the answer does not lose the question."""
     saved: list[str] = []
 
     def look(_: object) -> str:
         saved.extend(path.read_text() for path in Path.home().rglob("*.jsonl"))
         return "ok"
 
-    core = agent(tmp_path, call("list_skills"), look, sessions=Sessions(str(tmp_path)))
+    core = agent(tmp_path, look, sessions=Sessions(str(tmp_path)))
     say(core, "remember this")
     assert "remember this" in saved[0]
 
@@ -144,3 +144,15 @@ def test_a_conversation_that_fills_the_window_is_shortened_by_itself(tmp_path: P
     events = say(core, "go on")
     assert "shortened" in of(events, Notice)[0].text
     assert events[-1] == Finished("ok")
+
+
+def test_a_summary_that_fails_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
+    """The person asked for a summary, not for a loss."""
+    core = agent(tmp_path, *["word " * 3_000] * 4, fail(ConnectionError("down")), "ok")
+    say(core, *["go on"] * 4)
+    before = list(core.conversation.messages)
+    with pytest.raises(ConnectionError):
+        asyncio.run(core.compact())
+    assert core.conversation.messages == before
+    with pytest.raises(SkillError, match="Nothing was said"):
+        asyncio.run(agent(tmp_path, "ok").compact())

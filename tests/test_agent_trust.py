@@ -164,3 +164,25 @@ def test_an_edit_of_an_approved_skill_is_live_at_once(tmp_path: Path, write: Wri
     )
     approve_all(core)
     assert "Fixed." in of(say(core, "fix the typo"), ToolReturned)[1].text
+
+
+def test_a_skill_that_awaits_review_says_so_when_it_is_asked_for(tmp_path: Path, write: Write) -> None:
+    """Not that there is no such skill."""
+    write("pdf")
+    (event,) = say(agent(tmp_path, "never", trust=Trust.open()), "/skills:pdf")
+    assert isinstance(event, Failed)
+    assert "review" in event.message
+
+
+def test_drift_is_what_is_new_changed_or_gone(tmp_path: Path, write: Write) -> None:
+    """Against what was approved in this workspace."""
+    gone, _ = write("gone"), write("same")
+    write("changed")
+    core = agent(tmp_path, trust=Trust.open())
+    approve_all(core)
+    assert core.skills.drift == ()
+    gone.unlink()
+    write("changed", "Other.")
+    write("new")
+    core.reload_skills()
+    assert sorted(core.skills.drift) == ["changed", "gone", "new"]

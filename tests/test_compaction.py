@@ -22,9 +22,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from skillshelf import SkillDescriptor
 from skillshelf.agent.compaction import Compacted, LoadedText, compact, loaded_skills, needs_compaction
+from skillshelf.slash import apply_message
 
 LOAD = "load_skill_instructions"
+NOTES = apply_message(SkillDescriptor(name="notes", description="Notes."), "Write notes.", "2.1")
 
 
 def words(text: str) -> int:
@@ -163,7 +166,7 @@ def test_the_skills_in_a_history() -> None:
     history = [
         *load("1", "pdf", 2),
         *load("2", "pdf", 1, "forms.md"),
-        ask('Apply Skill "notes" to 2.1\n\nWrite notes.'),
+        ask(NOTES),
         *load("3", "pdf", 3),
         ModelResponse(parts=[ToolCallPart(LOAD, '{"skill_name": "gone"}', "4"), ToolCallPart(LOAD, "{broken", "5")]),
         ModelRequest(
@@ -171,10 +174,11 @@ def test_the_skills_in_a_history() -> None:
         ),
         *tool("6", "read", "pdf", skill_name="pdf"),
         ask('Explain what Apply Skill "x" means'),
+        ask('Apply Skill "x" is what I typed.'),
     ]
     assert loaded_skills(history) == [
         LoadedText("pdf", "forms.md", "pdfforms.md "),
-        LoadedText("notes", "", 'Apply Skill "notes" to 2.1\n\nWrite notes.'),
+        LoadedText("notes", "", NOTES),
         LoadedText("pdf", "", "pdf pdf pdf "),
     ]
     assert list(map(str, loaded_skills(history))) == ["pdf: forms.md", "notes", "pdf"]
@@ -213,7 +217,7 @@ def test_a_skill_in_the_recent_messages_is_not_doubled() -> None:
 
 def test_an_invoked_skill_is_put_back_as_a_load() -> None:
     """The person's invocation is no new request after it: it comes back as text the model has, not as a message."""
-    invoked = 'Apply Skill "notes" to 2.1\n\nWrite the notes.'
+    invoked = NOTES
     done = compacted([ask(invoked), answer("Done."), *chat(10)])
     parts = [
         part for message in done.messages for part in message.parts if invoked in str(getattr(part, "content", ""))

@@ -9,16 +9,19 @@ async for event in core.process_message("Write the release notes."):
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.errors import MissingExtraError
+
 if TYPE_CHECKING:
     from skillshelf.agent.core import AgentCore
     from skillshelf.agent.models import ChosenModel, resolve
-    from skillshelf.agent.policy import Approval, Policy
+    from skillshelf.agent.policy import Answer, Approval, Policy
     from skillshelf.agent.sessions import Sessions
     from skillshelf.agent.settings import Settings, load_settings
     from skillshelf.agent.trust import Trust
 
 _PLACES = {
     "AgentCore": "core",
+    "Answer": "policy",
     "Approval": "policy",
     "ChosenModel": "models",
     "Policy": "policy",
@@ -30,6 +33,7 @@ _PLACES = {
 }
 __all__ = [
     "AgentCore",
+    "Answer",
     "Approval",
     "ChosenModel",
     "Policy",
@@ -43,5 +47,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _PLACES:  # the model's libraries take seconds to import, and a look at the settings needs none of them
-        return getattr(import_module(f"skillshelf.agent.{_PLACES[name]}"), name)
+        try:
+            return getattr(import_module(f"skillshelf.agent.{_PLACES[name]}"), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("skillshelf"):
+                raise
+            raise MissingExtraError(f"skillshelf.agent.{name}", "chat") from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,6 +22,7 @@ from pydantic_ai_harness.compaction import (
     estimate_token_count,
 )
 
+from skillshelf.agent.models import explain
 from skillshelf.agent.sessions.loaded import LOAD, LoadedText, loaded_skills, prompt_text
 from skillshelf.characters import clean_line
 from skillshelf.tokens import Counter, estimate
@@ -66,15 +67,17 @@ async def compact(
     keep_tokens: int = KEEP_TOKENS,
     skills_cap: int = SKILLS_CAP,
     usage: RunUsage | None = None,
+    fallback: bool = True,
     counter: Counter = estimate,
 ) -> Compacted:
     """A shorter history that goes on with the task; the given messages stay as they are.
 
     About the last `keep_tokens` stay word for word. Skill texts from before them are put back, those used last first,
     as far as `skills_cap` tokens go. What the summary takes is added to `usage`.
+    Where the model cannot summarize, the oldest messages go without a summary; without `fallback`, its error is raised.
     """
     old = _without_notes(messages)
-    short, problem = await _shortened(old, model, focus, keep_tokens, usage, counter)
+    short, problem = await _shortened(old, model, focus, keep_tokens, usage, fallback, counter)
     before = estimate_token_count(list(messages), counter)
     if short == old:
         return Compacted(list(messages), before, before, tuple(loaded_skills(messages)))
@@ -91,6 +94,7 @@ async def _shortened(
     focus: str,
     keep_tokens: int,
     usage: RunUsage | None,
+    fallback: bool,
     counter: Counter,
 ) -> tuple[list[ModelMessage], str]:
     """The messages with a summary for the old ones, or without them where no summary could be had, and why."""
@@ -104,7 +108,9 @@ async def _shortened(
     try:
         return await compact_now(summarizing, messages, model=model, focus=focus or None, usage=usage), ""
     except Exception as error:  # whatever a provider's library raises: the conversation must be able to go on
-        reason = clean_line(str(error))[:200] or type(error).__name__
+        if not fallback:
+            raise
+        reason = explain(error)[1]
     sliding = SlidingWindowCompaction[None](max_tokens=1, keep_tokens=keep_tokens, tokenizer=counter)
     problem = f"The model could not summarize ({reason}): the oldest messages were left out without a summary."
     return await compact_now(sliding, messages, model=model), problem

@@ -86,14 +86,14 @@ class AgentCore:
         trust: Trust | None = None,
         sessions: Sessions | None = None,
         frozen: bool = False,
-        alone: bool = False,
+        shelf: Shelf | None = None,
     ) -> Catalog:
-        """Work in this folder, with its skills, the user's and the bundled ones; `alone`: with its own only.
+        """Work in this folder, with its skills, the user's and the bundled ones; or with a `shelf` of your own.
 
         With a `trust` store, the folder's own skills are used only as far as the person agreed to them. With
         `sessions`, what is said is kept in files. `frozen`: the skills stay as they are now; nothing reloads.
         """
-        self._skills = WorkspaceSkills(root, self._code_skills, trust, frozen, alone)
+        self._skills = WorkspaceSkills(root, shelf or self._code_skills, trust, frozen)
         self.sessions = sessions
         self._listing = Skills(self.shelf, budget=self._budget)
         gate = Gate(self.skills.root, self._current)
@@ -175,11 +175,18 @@ class AgentCore:
         self.reload_skills()
         return opened.notes
 
-    async def compact(self, focus: str = "") -> Compacted:
-        """Put a summary in the place of what was said, with the skills that were loaded. Raises what the model does."""
+    async def compact(self, focus: str = "", *, fallback: bool = False) -> Compacted:
+        """Put a summary in the place of what was said, with the skills that were loaded.
+
+        Raises what the model raises, and then nothing has changed; with `fallback`, the oldest messages go instead.
+        """
         kept, usage = min(KEEP_TOKENS, self.model.window // 5), RunUsage()
         messages = self.conversation.messages
-        result = await compact(messages, self.model.model, focus=focus, keep_tokens=kept, usage=usage)
+        if not messages:
+            raise SessionError("Nothing was said yet, so there is nothing to shorten.")
+        result = await compact(
+            messages, self.model.model, focus=focus, keep_tokens=kept, usage=usage, fallback=fallback
+        )
         self.spend(Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens))
         self.used = 0
         self.renew()

@@ -17,7 +17,7 @@ from skillshelf.agent.policy import Answer, Approval, Policy
 from skillshelf.agent.routing import route, route_named
 from skillshelf.agent.stream import Translator
 from skillshelf.descriptor import Delta
-from skillshelf.errors import PolicyError, SkillError
+from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError, TrustError
 from skillshelf.slash import apply_message
 from skillshelf.turn import Turn, current_turn
 
@@ -76,10 +76,14 @@ class Exchange:
     async def _run(self, prompt: str) -> None:
         core, told = self._core, self._told
         assert told is not None
-        before = len(self._conversation.messages)
+        history = list(self._conversation.messages)
+        before = len(history)
+        # On the disk before the model is asked: whatever happens then, what the person said is there.
+        self._notice(self._conversation.ask(prompt))
+        self._kept = 1
         stream = core.loop.agent.run_stream_events(
             prompt,
-            message_history=list(self._conversation.messages),
+            message_history=history,
             model=core.model.model,
             conversation_id=self._conversation.id,
             usage_limits=UsageLimits(request_limit=_CALLS),
@@ -123,7 +127,12 @@ class Exchange:
     def invocation(self, turn: Turn, name: str, arguments: str) -> str:
         """The skill that the person asked for, with its arguments."""
         core = self._core
-        skill = core.shelf.catalog.find(name).descriptor
+        try:
+            skill = core.shelf.catalog.find(name).descriptor
+        except SkillNotFoundError:
+            if name in [one.name for one in core.skills.pending]:
+                raise TrustError(f"Skill {name!r} awaits your review: /skills trust, or `skillshelf trust`.") from None
+            raise
         if not skill.user_invocable:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
         self.emit(SkillInvoked(skill.name, arguments))
@@ -163,6 +172,8 @@ class Exchange:
         self._core.spend(Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, cost))
         self._core.used = used.input_tokens + used.output_tokens
         self.emit(Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, cost))
+        if response.provider_name and response.finish_reason is None:
+            self._notice("The answer may be cut short: the provider did not say that it ended.")
 
     # -- what is told -------------------------------------------------------------------------------------------------
 
@@ -184,7 +195,7 @@ class Exchange:
         if not needs_compaction(self._conversation.messages, core.model.window, core.used):
             return
         try:
-            result = await core.compact()
+            result = await core.compact(fallback=True)
         except SkillError as error:
             self._notice(str(error))
         except Exception as error:  # the history stays whole; the provider will say if it is too long

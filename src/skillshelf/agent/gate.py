@@ -56,7 +56,7 @@ class Gate(AbstractCapability[Any]):
         return args
 
     def _decide(self, tool: str, args: dict[str, Any], change: Change | None) -> None:
-        decision = self._current().policy.decide(tool, change.path if change else "")
+        decision = self._current().policy.decide(tool, change.path if change else "", str(args.get("command", "")))
         if decision == "ask":
             # With the arguments as they will be used: what the model wrote may be mended JSON.
             raise ApprovalRequired(metadata={"arguments": args, "diff": change.diff if change else ""})
@@ -91,7 +91,7 @@ class Gate(AbstractCapability[Any]):
                 f"The person did not allow this call of {name}. Do not repeat it; ask what to do instead."
             )
         if answer == "always":
-            policy.always.add(name)
+            policy.allow_always(name, str(facts.get("arguments", {}).get("command", "")))
         return True
 
     def _refusal(self, tool: str) -> str:

@@ -48,10 +48,14 @@ class Policy:
         self.mode = mode
         self.always.clear()
 
-    def decide(self, tool: str, path: str = "") -> Literal["allow", "ask", "refuse"]:
+    def allow_always(self, tool: str, command: str = "") -> None:
+        """The person allows all further calls of a tool; of the shell, this very command and no other."""
+        self.always.add(_key(tool, command))
+
+    def decide(self, tool: str, path: str = "", command: str = "") -> Literal["allow", "ask", "refuse"]:
         """For a call of one of the agent's own tools, or of a code skill's that wants to be asked about.
 
-        `path`: the real one of the file that a write means.
+        `path`: the real one of the file that a write means. `command`: what the shell would run.
         """
         if tool in READING or self.mode == "yolo":
             return "allow"
@@ -59,6 +63,10 @@ class Policy:
             return "refuse"
         if os.path.basename(path).lower() in _OBEYED:
             return "ask"
-        if tool in self.always or (self.mode == "auto-edit" and tool in WRITING):
+        if _key(tool, command) in self.always or (self.mode == "auto-edit" and tool in WRITING):
             return "allow"
         return "ask"
+
+
+def _key(tool: str, command: str) -> str:
+    return f"{tool}: {command}" if tool == SHELL else tool

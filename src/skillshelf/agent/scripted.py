@@ -82,7 +82,7 @@ class ScriptedModel(FunctionModel):
         self.requests.append(request)
         at = len(self.requests)
         if at > len(self.script):
-            raise AssertionError(f"The script has {len(self.script)} steps, and the model was called a {at}th time.")
+            raise AssertionError(f"The script has {len(self.script)} steps, and the model was called {at} times.")
         step = self.script[at - 1]
         said = step(request) if callable(step) else step
         return list(said) if isinstance(said, list) else [said]

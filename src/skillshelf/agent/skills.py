@@ -14,7 +14,6 @@ from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES
-from skillshelf.sources.package import ObjectSource
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
 
@@ -28,18 +27,18 @@ class WorkspaceSkills:
     def __init__(
         self,
         root: str | os.PathLike[str],
-        skills: Sequence[BaseSkill] = (),
+        skills: Sequence[BaseSkill] | Shelf = (),
         trust: Trust | None = None,
         frozen: bool = False,
-        alone: bool = False,
     ) -> None:
+        """`skills`: code skills beside the workspace's, or a shelf in their place."""
         if not os.path.isdir(root):
             raise SourceError(f"There is no folder {os.fspath(root)!r} to take as the workspace.")
         project = DirectorySource(root, "project")
         self.root, self.frozen = project.root, frozen
         self.trusted = TrustedSource(project, trust) if trust else None
         own = self.trusted or project
-        self.shelf = Shelf([ObjectSource(skills), own] if alone else sources_around(own, self.root, skills))
+        self.shelf = skills if isinstance(skills, Shelf) else Shelf(sources_around(own, self.root, skills))
         self.guidance = ""
         """The text of the project's AGENTS.md, as far as the person agreed to it."""
         self._guidance_pending: Pending | None = None
@@ -52,6 +51,12 @@ class WorkspaceSkills:
         """What of the project the person has not agreed to as it is now: skills, and its AGENTS.md."""
         skills = self.trusted.pending if self.trusted else ()
         return (*skills, self._guidance_pending) if self._guidance_pending else skills
+
+    @property
+    def drift(self) -> tuple[str, ...]:
+        """The names of what is not exactly as it was approved here: new, changed or gone."""
+        gone = self.trusted.gone if self.trusted else ()
+        return (*(one.name for one in self.pending), *gone)
 
     @property
     def granted(self) -> frozenset[str]:

@@ -23,6 +23,8 @@ EXAMPLES = """
   skillshelf chat -p "fix the typo" --policy auto-edit --json
 """
 
+_NAMED = 20
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="answer this message and leave")
@@ -45,9 +47,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 2
     for problem in problems:
         complain(problem)
-    if args.frozen and core.skills.pending:
-        names = ", ".join(one.name for one in core.skills.pending)
-        complain(f"skillshelf: --frozen, and not as approved: {names}. `skillshelf trust` shows what differs.")
+    if args.frozen and core.skills.drift:
+        names = ", ".join(core.skills.drift)
+        complain(f"skillshelf: --frozen, and not as approved: {names}. `skillshelf trust --list` shows what differs.")
         return 1
     if args.prompt is None and sys.stdin.isatty() and sys.stdout.isatty() and not args.json:
         from skillshelf.repl.terminal import Terminal
@@ -55,10 +57,16 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return asyncio.run(Terminal(core, settings, out.console).run())
     from skillshelf.repl.pipe import Pipe
 
-    text = _message(args.prompt)
+    try:
+        text = _message(args.prompt)
+    except UnicodeDecodeError:
+        complain("skillshelf: what is piped in is no UTF-8 text. Convert it first, or name the file in the message.")
+        return 2
     if not text.strip():
         complain("skillshelf: there is no message. Give one with -p, or pipe it in.")
         return 2
+    if core.model.note:
+        complain(core.model.note)
     _say_what_is_withheld(core)
     return asyncio.run(Pipe(core, settings, as_json=args.json).run(text))
 
@@ -79,6 +87,10 @@ def _open(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
     from skillshelf.agent.settings import load_settings
     from skillshelf.agent.trust import Trust
 
+    if args.frozen and args.trust_workspace:
+        raise SettingsError(
+            "--frozen asks for what was approved, --trust-workspace for what is there. Give one of them."
+        )
     settings = load_settings(vars(args))
     core = AgentCore(
         resolve(settings), policy=Policy(settings.policy), budget=settings.budget, sandbox=not args.no_sandbox
@@ -95,7 +107,7 @@ def _message(prompt: str | None) -> str:
     """What was given, followed by what is piped in."""
     piped = ""
     if not sys.stdin.isatty() and (prompt is None or _is_piped()):
-        piped = sys.stdin.read()
+        piped = sys.stdin.buffer.read().decode()
     return "\n\n".join(part for part in (prompt or "", piped) if part.strip())
 
 
@@ -108,10 +120,14 @@ def _is_piped() -> bool:
 
 
 def _say_what_is_withheld(core: "AgentCore") -> None:
-    names = [one.name for one in core.skills.pending]
-    if names:
-        complain(
-            f"Not used, because you have not agreed to them: {', '.join(names[:20])}"
-            f"{f' and {len(names) - 20} more' if len(names) > 20 else ''}. "
-            "Review them with `skillshelf trust`, or pass --trust-workspace."
-        )
+    pending = core.skills.pending
+    for status, what in (
+        ("new", "Not used, because you have not agreed to them"),
+        ("changed", "Used as you approved them, not as they are now"),
+    ):
+        names = [one.name for one in pending if one.status == status]
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            complain(f"{what}: {', '.join(names[:_NAMED])}{more}.")
+    if pending:
+        complain("Review them with `skillshelf trust`, or pass --trust-workspace.")

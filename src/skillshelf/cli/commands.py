@@ -27,6 +27,8 @@ _COMMANDS = {
     "new": "start a skill",
     "trust": "look at what a workspace brings, and say what the agent may use",
     "chat": "talk with an agent that uses the skills",
+    "serve": "serve the skills to other programs over MCP",
+    "conformance": "try every way in with the same scenario",
 }
 _EXAMPLES = """
 examples:

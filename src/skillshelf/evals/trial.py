@@ -18,6 +18,8 @@ from skillshelf.agent.policy import Policy
 from skillshelf.evals.case import Case, Edit
 from skillshelf.evals.observe import Observed
 from skillshelf.evals.trace import FileState, Trace
+from skillshelf.shelf import Shelf
+from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES
 
 SKILLS = ".skillshelf/skills"
@@ -40,7 +42,7 @@ async def run_trial(case: Case, model: ChosenModel, skills: Iterable[str] = ()) 
         except OSError as fault:
             return Trace(error=f"The workspace could not be made: {fault}")
         core = AgentCore(replace(model, model=observed), policy=Policy(case.policy))  # type: ignore[arg-type]
-        core.load_skills(root, alone=True)
+        core.load_skills(root, shelf=Shelf([DirectorySource(root, "project", cache=False)]))
         events, answers = await _turns(core, root, case)
         files, removed = await asyncio.to_thread(_after, root, before)
     failed = [event for event in events if isinstance(event, Failed) and event.error not in _COUNTED]

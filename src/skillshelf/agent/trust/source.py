@@ -101,6 +101,15 @@ class TrustedSource:
             return tuple(one for key in sorted(self._live) if (one := self._pending(key)))
 
     @property
+    def gone(self) -> tuple[str, ...]:
+        """The names of skills that were approved here and are no longer there."""
+        with self._lock:
+            known = self.trust.approvals
+            keys = [key for key in known.places.get(self.root, {}) if not key.startswith("/") and key not in self._live]
+            trees = [known.trees.get(known.last(self.root, key)) for key in keys]
+            return tuple(sorted(one.name for one in trees if one))
+
+    @property
     def served(self) -> Mapping[str, tuple[str, str]]:
         """By key: name and tree of what the shelf has from here."""
         with self._lock:

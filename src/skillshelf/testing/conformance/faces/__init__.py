@@ -7,6 +7,8 @@ from types import MappingProxyType
 from skillshelf.testing.conformance.face import Face
 
 _MODULES = {
+    "skillshelf-chat": "agent",
+    "mcp": "mcp",
     "pydantic-ai": "pydantic_ai",
     "langchain": "langchain",
     "openai-agents": "openai_agents",

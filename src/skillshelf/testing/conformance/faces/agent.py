@@ -1,0 +1,52 @@
+"""The terminal agent, with its scripted model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from skillshelf.agent import AgentCore
+from skillshelf.agent.scripted import Call as Step
+from skillshelf.agent.scripted import ScriptedModel
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance.face import Call, Result, Said
+
+from skillshelf.agent.events import Finished, ToolReturned  # isort: skip  # after what says which extra is missing
+
+
+@dataclass
+class _Conversation:
+    core: AgentCore
+    folder: tempfile.TemporaryDirectory[str]
+
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+        model = ScriptedModel(*(Step(call.tool, call.arguments) for call in calls), answer)
+        self.core.model = replace(self.core.model, model=model)
+        events = [event async for event in self.core.process_message(text)]
+        returned = [event for event in events if isinstance(event, ToolReturned)]
+        last = events[-1]
+        return Said(
+            tuple(request.system for request in model.requests),
+            model.requests[0].tools,
+            tuple(Result(event.text, not event.ok) for event in returned),
+            last.text if isinstance(last, Finished) else str(last),
+        )
+
+    async def close(self) -> None:
+        self.folder.cleanup()
+
+
+class Agent:
+    name = "skillshelf-chat"
+
+    async def open(self, shelf: Shelf) -> _Conversation:
+        folder = tempfile.TemporaryDirectory(prefix="skillshelf-conformance-")
+        core = AgentCore(ScriptedModel())
+        core.load_skills(os.path.realpath(folder.name), shelf=shelf)
+        return _Conversation(core, folder)
+
+
+def make() -> Agent:
+    return Agent()
