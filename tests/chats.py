@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,16 @@ def chat(*words: str, cwd: Path, stdin: str | None = None) -> subprocess.Complet
 class OnTerminal:
     """A chat on a pseudo-terminal: `send` keys, `expect` what appears."""
 
-    def __init__(self, *words: str, cwd: Path, columns: int = 100) -> None:
+    def __init__(
+        self, *words: str, cwd: Path, columns: int = 100, rows: int = 40, env: Mapping[str, str] | None = None
+    ) -> None:
+        environment = {**os.environ, "TERM": "xterm-256color", **(env or {})}
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
             time.sleep(0.05)  # so that the size is set before the child asks for it
-            os.execve(sys.executable, [*SKILLSHELF, "chat", *words], {**os.environ, "TERM": "xterm-256color"})
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+            os.execve(sys.executable, [*SKILLSHELF, "chat", *words], environment)
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.raw = ""
         self._read_to = 0
 
@@ -62,14 +66,37 @@ class OnTerminal:
         self._read_to += shown.index(text) + len(text)
         return shown
 
+    def settle(self, seconds: float = 0.7) -> str:
+        """What appears in this time; the next look begins after it."""
+        deadline = time.monotonic() + seconds
+        while self._read(deadline):
+            pass
+        shown = self._shown()
+        self._read_to += len(shown)
+        return shown
+
+    def local_flags(self) -> int:
+        """How the terminal treats keys: whether it echoes them, and so on."""
+        flags: int = termios.tcgetattr(self._terminal)[3]
+        return flags
+
+    def hang_up(self) -> int:
+        """Close the window; the exit code."""
+        os.close(self._terminal)
+        return self._wait(time.monotonic() + 30)
+
     def end(self, seconds: float = 30) -> int:
         """The exit code."""
         deadline = time.monotonic() + seconds
         while self._read(deadline):
             pass
+        code = self._wait(deadline)
+        os.close(self._terminal)  # not before: it would end the process by a signal
+        return code
+
+    def _wait(self, deadline: float) -> int:
         while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
             time.sleep(0.02)
-        os.close(self._terminal)  # not before: it would end the process by a signal
         return os.waitstatus_to_exitcode(ended[1]) if ended[0] else -1
 
     def _shown(self) -> str:

@@ -2,10 +2,18 @@
 
 import os
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
+
 from chats import OnTerminal, script, tool
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+from skillshelf.agent.sessions import Sessions
 
 Write = Callable[..., Path]
 
@@ -54,6 +62,111 @@ def test_ctrl_c_stops_the_turn_and_keeps_the_session(tmp_path: Path) -> None:
     chat.expect("›")
     chat.send("hello?\r")
     chat.expect("Still here.")
+    chat.expect("›")
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_ctrl_c_stops_the_turn_after_a_question(tmp_path: Path) -> None:
+    """A question in between does not take the key away."""
+    model = script(tmp_path, tool("run_command", command="sleep 60"), "Still here.")
+    chat = OnTerminal("--model", model, cwd=tmp_path)
+    chat.expect("›")
+    chat.send("wait\r")
+    chat.expect("Allow run_command?")
+    chat.send("y")
+    chat.expect("yes")
+    chat.expect("run_command")
+    chat.send("\x03")
+    chat.expect("stopped", seconds=10)
+    chat.expect("›")
+    chat.send("hello?\r")
+    chat.expect("Still here.")
+    chat.expect("›")
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_ctrl_c_stops_a_command_and_the_chat_goes_on(tmp_path: Path) -> None:
+    """A summary that never comes: the prompt is back, and the conversation is as it was."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        said: list[ModelMessage] = [
+            ModelRequest(parts=[UserPromptPart("word " * 500)]),
+            ModelResponse(parts=[TextPart("word " * 500)]),
+        ]
+        with Sessions(str(tmp_path)).create() as session:
+            session.append(said * 4)
+        words = ("--base-url", address, "--model", "x", "--resume")
+        chat = OnTerminal(*words, cwd=tmp_path, env={"SKILLSHELF_WINDOW": "4000"})
+        chat.expect("›")
+        chat.send("/compact\r")
+        chat.expect("asked for a summary")
+        silent.accept()
+        chat.send("\x03")
+        chat.expect("stopped", seconds=10)
+        chat.expect("›")
+        chat.send("/model\r")
+        chat.expect("openai-chat:x")
+        chat.expect("›")
+        chat.send("\x04")
+        assert chat.end() == 0
+    with Sessions(str(tmp_path)).open() as again:
+        assert again.messages == said * 4
+
+
+def test_a_skill_that_cannot_be_approved_is_not_asked_about(tmp_path: Path, write: Write) -> None:
+    """It is said why, the next one is asked about, and the chat goes on."""
+    write("work/bad")
+    os.mkfifo(tmp_path / "work/bad/pipe")
+    write("work/good")
+    chat = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path / "work")
+    chat.expect("[r]eview them now")
+    chat.send("r")
+    chat.expect("it is a FIFO")
+    chat.expect("bad cannot be trusted")
+    chat.expect("Trust good as it is now?")
+    chat.send("y")
+    chat.expect("›")
+    chat.send("hi\r")
+    chat.expect("Hello.")
+    chat.expect("›")
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_a_skill_that_changes_while_it_is_reviewed_stays_out(tmp_path: Path, write: Write) -> None:
+    """The yes was for what was shown; it is said, and the chat goes on."""
+    write("work/pdf")
+    chat = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path / "work")
+    chat.expect("[r]eview them now")
+    chat.send("r")
+    chat.expect("Trust pdf as it is now?")
+    write("work/pdf", "Other words.")
+    chat.send("y")
+    chat.expect("changed")
+    chat.expect("[r]eview them now")
+    chat.send("l")
+    chat.expect("›")
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_questions_of_calls_side_by_side_come_one_after_the_other(tmp_path: Path) -> None:
+    """And what another call gave meanwhile is shown after the answer, not in the middle of the question."""
+    calls = [tool("run_command", command="echo first"), tool("run_command", command="echo second")]
+    model = script(tmp_path, [*calls, tool("list_directory", path=".")], "Both ran.")
+    chat = OnTerminal("--model", model, cwd=tmp_path)
+    chat.expect("›")
+    chat.send("go\r")
+    chat.expect("Allow run_command?")
+    with pytest.raises(AssertionError, match="did not appear"):
+        chat.expect("● list_directory", seconds=1)
+    chat.send("y")
+    chat.expect("command: echo second")
+    chat.expect("Allow run_command?")
+    chat.send("y")
+    chat.expect("Both ran.")
     chat.expect("›")
     chat.send("\x04")
     assert chat.end() == 0

@@ -53,6 +53,8 @@ def test_help(run: Run) -> None:
             ["new", "start a skill"],
             ["trust", "look at what a workspace brings, and say what the agent may use"],
             ["chat", "talk with an agent that uses the skills"],
+            ["serve", "serve the skills to other programs over MCP"],
+            ["conformance", "try every way in with the same scenario"],
         ]
     )
     assert "examples:\n  skillshelf new pdf-forms " in out

@@ -19,8 +19,9 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 from pydantic_ai import Agent
 
 from skillshelf.agent import local
+from skillshelf.agent.explain import explain
 from skillshelf.agent.local import LOCAL_NOTE, WINDOW, LocalServer, bundled_weights, local_model
-from skillshelf.agent.models import explain, resolve
+from skillshelf.agent.models import resolve
 from skillshelf.agent.settings import Settings
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
 
@@ -74,6 +75,14 @@ def test_the_server_wants_its_key_and_shows_no_page() -> None:
         server.stop()
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address + "/models")
+
+
+@needs_model
+def test_choosing_it_again_takes_the_same_server() -> None:
+    """`/model local` twice does not read the weights twice; another window needs another server."""
+    one, again, wider = (local_model(Settings(window=window)) for window in (0, 0, WINDOW + 1))
+    assert one.server is again.server
+    assert one.server is not wider.server
 
 
 @needs_model

@@ -24,7 +24,8 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models import known_model_names
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.agent.models import DEFAULTS, SERVER_WINDOW, ChosenModel, NoModelError, explain, price, resolve
+from skillshelf.agent.explain import explain
+from skillshelf.agent.models import DEFAULTS, SERVER_WINDOW, ChosenModel, NoModelError, price, resolve
 from skillshelf.agent.settings import Settings
 from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
 

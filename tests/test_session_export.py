@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,12 +25,11 @@ from skillshelf.agent.sessions.journal import Journal
 from skillshelf.agent.sessions.session import begin
 
 
-def session_of(*messages: ModelMessage, **facts: Any) -> Session:
+def session_of(*messages: ModelMessage) -> Session:
     """A session in memory."""
     session = begin(Journal("20261115-093012-k3f9.jsonl", refused="a test"), "/w", {"model": "m"})
     session.transcript += messages
     session.messages += messages
-    session.facts.update(facts)
     return session
 
 
@@ -69,9 +67,9 @@ def test_a_transcript_reads_like_the_conversation() -> None:
         ModelRequest(parts=[ToolReturnPart("load_skill_instructions", "Fill in forms.", "2")]),
     ]
     assert (
-        export_markdown(session_of(*messages, title="Forms"))
+        export_markdown(session_of(*messages))
         == """\
-# Session `Forms`
+# Session `20261115-093012-k3f9`
 
 - Workspace: `/w`
 - Begun: `1970-01-01 00:00 UTC`
@@ -161,9 +159,7 @@ def test_any_result_is_inside_its_fence(text: str) -> None:
 
 def test_the_transcript_can_be_shown_in_a_terminal() -> None:
     """Control and hidden characters are written out."""
-    markdown = export_markdown(
-        session_of(*turn("\x1b[2J\u202e", "a\x07b", "\u200b\x9b", "ok\r\nfine"), title="\x1b]0;x")
-    )
+    markdown = export_markdown(session_of(*turn("\x1b[2J\u202e", "a\x07b", "\u200b\x9b", "ok\r\nfine")))
     assert not {"\x1b", "\x07", "\u202e", "\u200b", "\x9b", "\r"} & set(markdown)
     assert "> <U+001B>[2J<U+202E>" in markdown
 
@@ -178,7 +174,7 @@ def test_the_whole_conversation_is_exported_after_compaction(tmp_path: Path) -> 
         )
         session.replace([ModelRequest(parts=[CompactionPart("They spoke of cats.")])])
         session.append([ModelRequest(parts=[UserPromptPart("More")])])
-    with sessions.read() as view:
+    with sessions.open() as view:
         markdown, exported = export_markdown(view), json.loads(export_json(view))
     assert [text in markdown for text in ("Look:", "[binary]", "A cat", "More")] == [True] * 4
     assert ModelMessagesTypeAdapter.validate_json(json.dumps(exported["messages"])) == view.transcript

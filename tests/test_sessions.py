@@ -30,8 +30,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.test import TestModel
 
-from skillshelf.agent.sessions import Session, Sessions
+from skillshelf.agent.sessions import LoadedText, Session, SessionInfo, Sessions, loaded_skills, store
+from skillshelf.agent.sessions.glance import glance
+from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SessionError
+from skillshelf.slash import apply_message
 
 
 @pytest.fixture
@@ -55,11 +58,11 @@ def result(name: str, id: str, content: Any) -> ModelRequest:
     return ModelRequest(parts=[ToolReturnPart(name, content, id)])
 
 
-def saved(sessions: Sessions, *messages: ModelMessage, **facts: Any) -> str:
-    """The path of a session that holds these."""
+def saved(sessions: Sessions, *messages: ModelMessage, model: str = "m") -> str:
+    """The path of a session that holds these, and whose model was changed to this one."""
     with sessions.create("m") as session:
         session.append(messages)
-        session.record(**facts)
+        session.use(model)
         return session.path
 
 
@@ -89,9 +92,9 @@ def test_a_conversation_is_there_again(sessions: Sessions) -> None:
 
 
 def test_no_file_before_the_first_message(sessions: Sessions, tmp_path: Path) -> None:
-    """A session in which nothing was said leaves nothing behind; facts noted before wait for the first message."""
+    """A session in which nothing was said leaves nothing behind; a change of model waits for the first message."""
     with sessions.create() as session:
-        session.record(model="a")
+        session.use("a")
         session.append([])
         assert not (tmp_path / "state").exists()
         session.append([ask("hello")])
@@ -103,11 +106,11 @@ def test_no_file_before_the_first_message(sessions: Sessions, tmp_path: Path) ->
 
 def test_the_file_is_plain_lines(sessions: Sessions) -> None:
     """A header and one record in a line, with the words as they were typed: grep finds them."""
-    path = Path(saved(sessions, ask("für „grep“\nsecond line"), answer("ok"), usage={"input": 3}, title="T"))
+    path = Path(saved(sessions, ask("für „grep“\nsecond line"), answer("ok"), model="second"))
     header, *records = [json.loads(line) for line in path.read_text().splitlines()]
     assert set(header) == {"skillshelf_session", "id", "workspace", "created", "model"}
     assert (header["skillshelf_session"], header["id"] + ".jsonl", header["model"]) == (1, path.name, "m")
-    assert [list(record) for record in records] == [["message"], ["message"], ["usage"], ["title"]]
+    assert [list(record) for record in records] == [["message"], ["message"], ["model"]]
     assert "für „grep“" in path.read_text()
 
 
@@ -137,16 +140,26 @@ def test_a_session_can_begin_with_a_history(sessions: Sessions) -> None:
     assert [(info.title, info.messages) for info in sessions.list()] == [("from before", 3)]
 
 
-def test_facts_are_the_latest(sessions: Sessions) -> None:
-    """Of each fact, the last one recorded counts; one that is the name of a record is refused."""
+def test_the_model_is_the_one_used_last(sessions: Sessions) -> None:
+    """A change is a line of its own; using the same one again is none."""
     with sessions.create("first") as session:
         session.append([ask("x")])
-        session.record(model="second", usage={"input": 1})
-        session.record(usage={"input": 2})
-        with pytest.raises(TypeError, match="compacted"):
-            session.record(compacted=[])
-    again = reopened(sessions)
-    assert (again.model, again.facts) == ("second", {"model": "second", "usage": {"input": 2}})
+        for model in ("first", "second", "second"):
+            session.use(model)
+    assert (reopened(sessions).model, sessions.list()[0].model) == ("second", "second")
+    assert Path(session.path).read_text().count('{"model":') == 1
+
+
+def test_a_skill_counts_as_loaded_only_in_the_message_that_applies_it() -> None:
+    """As it is made for a model with tools and for one without; words that only begin like it are words."""
+    skill = SkillDescriptor("pdf", "Fill in forms.")
+    applied = apply_message(skill, "Fill in.", "now")
+    routed = (
+        'Apply Skill "pdf"\n\n<skill name="pdf">\nFollow.\n<instructions>\nFill in.\n</instructions>\n</skill>\n\nnow'
+    )
+    for text in (applied, routed):
+        assert loaded_skills([ask(text)]) == [LoadedText("pdf", "", text)]
+    assert loaded_skills([ask('Apply Skill "pdf" to my taxes'), ask('Apply Skill "pdf"\n\nplease')]) == []
 
 
 # -- the system prompt ------------------------------------------------------------------------------------------------
@@ -230,7 +243,8 @@ def test_any_conversation_comes_back_as_it_was(sessions: Sessions, said: list[Mo
             id = session.id
     session.close()
     assert (session.messages, session.notes) == (said, ())
-    sessions.delete(id)
+    if said:
+        os.unlink(session.path)
 
 
 def test_what_has_no_json_form_is_kept_as_words(sessions: Sessions) -> None:
@@ -240,7 +254,7 @@ def test_what_has_no_json_form_is_kept_as_words(sessions: Sessions) -> None:
         call("t", "1", n=float("nan")),
         result("t", "1", {"b": b"\xff", "o": object()}),
     ]
-    saved(sessions, *odd, answer("end"), usage=stat)
+    saved(sessions, *odd, answer("end"))
     again = reopened(sessions)
     assert again.messages[0].parts[0].content == "half ? pair"  # type: ignore[union-attr]
     assert (len(again.messages), again.notes) == (4, ())
@@ -282,12 +296,12 @@ def test_the_repair_is_the_same_each_time(sessions: Sessions) -> None:
 
 
 def test_the_list_tells_what_each_was_about(sessions: Sessions) -> None:
-    """The one changed last first: title, model, number of messages; a given name goes before the first words."""
+    """The one changed last first: first words, model, number of messages."""
     first = saved(sessions, ask("What\n is\x1b[2J this? " + "long " * 50), answer("x"), model="second")
-    second = saved(sessions, ask("hello"), answer("x"), ask("y"), title="Named")
+    second = saved(sessions, ask("hello"), answer("x"), ask("y"))
     os.utime(first, (1, 1))
     one, two = sessions.list()
-    assert (one.id, one.title, one.model, one.messages, one.problem) == (Path(second).stem, "Named", "m", 3, "")
+    assert (one.id, one.title, one.model, one.messages, one.problem) == (Path(second).stem, "hello", "m", 3, "")
     assert (two.id, two.model, two.messages) == (Path(first).stem, "second", 2)
     assert two.title.startswith("What is<U+001B>[2J this? long")
     assert (len(two.title), two.title[-1], two.changed.year) == (80, "…", 1970)
@@ -301,6 +315,27 @@ def test_the_list_counts_the_current_history(sessions: Sessions) -> None:
         session.replace([ask("summary"), answer("z")])
         session.append([ask("more")])
     assert [(info.title, info.messages) for info in sessions.list()] == [("first words", 3)]
+
+
+def test_a_file_is_read_again_only_when_it_changed(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each key after `/resume ` asks for the list; what was looked at is remembered, and the ids open no file."""
+    looked: list[str] = []
+
+    def look(path: str, stat: os.stat_result) -> SessionInfo:
+        looked.append(path)
+        return glance(path, stat)
+
+    monkeypatch.setattr(store, "glance", look)
+    one, two = (saved(sessions, ask(text)) for text in ("one", "two"))
+    os.utime(one, (1, 1))
+    assert list(sessions.ids()) == [Path(two).stem, Path(one).stem]
+    assert looked == []
+    assert sessions.list() == sessions.list()
+    assert sorted(looked) == sorted([one, two])
+    with sessions.open(Path(one).stem) as session:
+        session.append([answer("more")])
+    assert [info.messages for info in sessions.list()] == [2, 1]
+    assert looked[2:] == [one]
 
 
 def test_opening_by_id_beginning_or_end(sessions: Sessions) -> None:
@@ -326,18 +361,6 @@ def test_an_unknown_id_names_near_ones(sessions: Sessions) -> None:
     for hostile in ("../x", "/etc/passwd", "\0", "zzz"):
         with pytest.raises(SessionError, match="There is no session"):
             sessions.open(hostile)
-
-
-def test_deleting_takes_a_whole_id(sessions: Sessions) -> None:
-    """The file and what was set aside of it go; the beginning of an id deletes nothing, and an open one stays."""
-    path = Path(saved(sessions, ask("x")))
-    Path(f"{path}.torn").write_text("x")
-    with pytest.raises(SessionError, match="There is no session"):
-        sessions.delete(path.stem[:8])
-    with sessions.open(), pytest.raises(SessionError, match="open already"):
-        sessions.delete(path.stem)
-    sessions.delete(path.stem)
-    assert list(path.parent.iterdir()) == []
 
 
 def test_workspaces_do_not_mix(tmp_path: Path) -> None:
@@ -372,19 +395,15 @@ def test_a_thousand_sessions_are_listed_quickly(sessions: Sessions) -> None:
     assert len(infos) == 1000
 
 
-# -- reading without writing ------------------------------------------------------------------------------------------
+# -- one at a time ---------------------------------------------------------------------------------------------------
 
 
-def test_reading_while_another_writes(sessions: Sessions) -> None:
-    """An open session can be listed and read, not opened a second time; the reader cannot add to it."""
+def test_an_open_session_can_be_listed_and_not_opened_again(sessions: Sessions) -> None:
+    """Whoever has it open is the only one who writes to it."""
     with sessions.create() as session:
         session.append([ask("x")])
         with pytest.raises(SessionError, match="open already"):
             sessions.open()
-        with sessions.read() as view:
-            assert (view.messages, view.notes) == (session.messages, ())
-            with pytest.raises(SessionError, match="reading only"):
-                view.append([answer("y")])
         assert [info.messages for info in sessions.list()] == [1]
     assert reopened(sessions).messages == session.messages
 

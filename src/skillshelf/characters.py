@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 
 def hidden(text: str) -> Iterator[re.Match[str]]:
@@ -45,6 +46,14 @@ def clean(text: str) -> str:
 def clean_line(text: str) -> str:
     """`clean`, on one line."""
     return clean(" ".join(text.split())) if "\n" in text or "\t" in text else clean(text)
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON in printable ASCII, so that it can be looked at in a terminal too; what has no JSON form becomes text."""
+    import json  # only where it is asked for: `import skillshelf` is to be quick
+
+    # DEL is the one control character that JSON leaves as it is.
+    return json.dumps(value, indent=indent, default=str).replace("\x7f", "\\u007f")
 
 
 def _name(match: re.Match[str]) -> str:

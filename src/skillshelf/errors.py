@@ -15,6 +15,7 @@
     ├── ModelUnavailableError        a model that cannot be used: unknown, without a key, or not installed
     ├── SessionError                 a session that cannot be found, read or written
     ├── TrustError                   the record of what the person agreed to cannot be used
+    ├── EvalError                    a case, a check or a recording that cannot be used
     └── MissingExtraError            an optional library is not installed (also an ImportError)
 
 Messages are written for whoever must act on them, which is often a model: they say what was asked, why not, and what
@@ -132,6 +133,15 @@ class SessionError(SkillError):
 
 class TrustError(SkillError):
     """The record of what the person agreed to cannot be used."""
+
+
+class EvalError(SkillError):
+    """A case, a check or a recording that cannot be used; where it is written, if that is known."""
+
+    def __init__(self, problem: str, fix: str = "", path: str = "", line: int = 0) -> None:
+        self.problem, self.fix, self.path, self.line = problem, fix, path, line
+        where = f"{path}:{line}: " if line else f"{path}: " if path else ""
+        super().__init__(f"{where}{problem}. {fix}".rstrip() if fix else f"{where}{problem}.")
 
 
 class MissingExtraError(SkillError, ImportError):

@@ -59,7 +59,7 @@ def save(root: str, state: State, limit: int) -> Diagnostic | None:
     payload = json.dumps({"made_by": [__version__, limit], **_plain(state)}, separators=(",", ":")).encode()
     scratch = f"{path}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        _make_folders(os.path.dirname(path))
+        places.make_folders(os.path.dirname(path))
         fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "wb") as file:
             file.write(b"%d %d\n" % (VERSION, zlib.crc32(payload)) + payload)
@@ -80,14 +80,6 @@ def _path(root: str) -> str | None:
     home = places.cache_home()
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
     return os.path.join(home, "index", name + ".json") if home else None
-
-
-def _make_folders(path: str) -> None:
-    """Each missing folder for this user alone: os.makedirs gives its mode to the last one only."""
-    if not os.path.isdir(path):
-        _make_folders(os.path.dirname(path))
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
 
 
 def _is_newer(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 
 def cache_home() -> str | None:
@@ -26,6 +27,14 @@ def user_skill_folders() -> list[str]:
     return folders + [
         path for path in map(os.path.expanduser, ("~/.agents/skills", "~/.claude/skills")) if os.path.isabs(path)
     ]
+
+
+def make_folders(path: str) -> None:
+    """Each missing folder for this user alone: os.makedirs gives its mode to the last one only."""
+    if not os.path.isdir(path):
+        make_folders(os.path.dirname(path))
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
 
 def _home(variable: str, usual: str, mac: str) -> str | None:

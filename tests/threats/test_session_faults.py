@@ -186,7 +186,7 @@ def test_the_next_process_does_not_wait_for_a_dead_one(sessions: Sessions, tmp_p
     with child(HOLDER, sessions.workspace, tmp_path / "state") as process:
         with pytest.raises(SessionError, match="open already"):
             sessions.open()
-        assert (len(sessions.list()), words(sessions.read())) == (1, ["x"])
+        assert [info.title for info in sessions.list()] == ["x"]
         process.send_signal(signal.SIGKILL)
         process.wait()
         start = time.monotonic()
@@ -309,8 +309,6 @@ def test_a_file_that_cannot_be_used(sessions: Sessions, content: bytes, reason: 
     assert infos[good.stem].problem == ""
     assert infos[bad.stem].problem or b'_session":1}' in content
     assert bad.read_bytes() == content
-    sessions.delete(bad.stem)
-    assert list(bad.parent.iterdir()) == [good]
 
 
 def test_what_is_no_file_is_not_looked_into(sessions: Sessions, tmp_path: Path) -> None:
@@ -328,9 +326,9 @@ def test_what_is_no_file_is_not_looked_into(sessions: Sessions, tmp_path: Path) 
 def test_records_of_other_kinds_are_passed_over(sessions: Sessions) -> None:
     """A record that a later version adds within this format is no damage."""
     path = saved(sessions, ask("one"))
-    path.write_bytes(path.read_bytes() + b'{"mood":"good"}\n\n{"title":"T"}\n')
+    path.write_bytes(path.read_bytes() + b'{"mood":"good"}\n\n{"model":"T"}\n')
     again = reopened(sessions)
-    assert (words(again), again.notes, again.title) == (["one"], (), "T")
+    assert (words(again), again.notes, again.model) == (["one"], (), "T")
 
 
 # -- no room, no right ------------------------------------------------------------------------------------------------
@@ -409,8 +407,6 @@ def test_a_folder_that_cannot_be_written(sessions: Sessions, tmp_path: Path) -> 
         assert "cannot be read: Permission denied" in sessions.list()[0].problem
         with pytest.raises(SessionError, match="cannot be opened: Permission denied"):
             sessions.open()
-        with pytest.raises(SessionError):
-            sessions.delete(path.stem)
     finally:
         path.parent.chmod(0o700)
     assert path.exists()
@@ -442,7 +438,7 @@ def test_deep_nesting_is_one_lost_line(sessions: Sessions) -> None:
     """K10: a line of a hundred thousand brackets costs itself and nothing else."""
     path = saved(sessions, ask("one"))
     deep = b'{"message":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
-    path.write_bytes(path.read_bytes() + deep + json.dumps({"title": "T"}).encode() + b"\n")
+    path.write_bytes(path.read_bytes() + deep + json.dumps({"model": "T"}).encode() + b"\n")
     again = reopened(sessions)
-    assert (words(again)[0], again.title, "Line 3 of" in again.notes[0]) == ("one", "T", True)
-    assert sessions.list()[0].title == "T"
+    assert (words(again)[0], again.model, "Line 3 of" in again.notes[0]) == ("one", "T", True)
+    assert sessions.list()[0].model == "T"

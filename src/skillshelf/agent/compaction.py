@@ -22,7 +22,7 @@ from pydantic_ai_harness.compaction import (
     estimate_token_count,
 )
 
-from skillshelf.agent.models import explain
+from skillshelf.agent.explain import explain
 from skillshelf.agent.sessions.loaded import LOAD, LoadedText, loaded_skills, prompt_text
 from skillshelf.characters import clean_line
 from skillshelf.tokens import Counter, estimate

@@ -166,7 +166,7 @@ class AgentCore:
         if not self.sessions:
             raise SessionError("This conversation is not kept in files, so there is none to go on with.")
         if not session:
-            others = [one.id for one in self.sessions.list() if one.id != self.conversation.id]
+            others = [one for one in self.sessions.ids() if one != self.conversation.id]
             if not others:
                 raise SessionError("There is no earlier session in this workspace.")
             session = others[0]

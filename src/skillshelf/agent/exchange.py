@@ -12,7 +12,8 @@ from pydantic_ai.usage import UsageLimits
 
 from skillshelf.agent.compaction import needs_compaction
 from skillshelf.agent.events import Event, Failed, Finished, Notice, SkillInvoked, SkillsReloaded, Usage
-from skillshelf.agent.models import explain, price
+from skillshelf.agent.explain import explain
+from skillshelf.agent.models import price
 from skillshelf.agent.policy import Answer, Approval, Policy
 from skillshelf.agent.routing import route, route_named
 from skillshelf.agent.stream import Translator

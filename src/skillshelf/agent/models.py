@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from skillshelf.agent.explain import explain as explain  # until core.py imports it from there
 from skillshelf.agent.explain import safe, shown
 from skillshelf.agent.settings import Settings
 from skillshelf.errors import MissingExtraError, ModelUnavailableError

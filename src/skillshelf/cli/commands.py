@@ -27,6 +27,7 @@ _COMMANDS = {
     "new": "start a skill",
     "trust": "look at what a workspace brings, and say what the agent may use",
     "chat": "talk with an agent that uses the skills",
+    "eval": "try out skills on cases, and measure what they bring and cost",
     "serve": "serve the skills to other programs over MCP",
     "conformance": "try every way in with the same scenario",
 }
@@ -124,7 +125,7 @@ def _add_options(command: argparse.ArgumentParser, name: str) -> None:
     module = _module(name)
     command.epilog = f"examples:{module.EXAMPLES}"
     module.add_arguments(command)
-    if name != "new":
+    if name not in ("new", "serve"):
         command.add_argument("--json", action="store_true", help="for a program to read")
     # Given before the command or after it; what is not given here leaves what was given there.
     _add_common(command, workspace=argparse.SUPPRESS, no_color=argparse.SUPPRESS)

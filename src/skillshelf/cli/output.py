@@ -5,7 +5,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.characters import clean
+from skillshelf.characters import clean, to_json
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -47,22 +47,19 @@ class Output:
         """Cut to so many lines of the terminal; a pipe gets all of it."""
         if not self.terminal:
             return text
-        from skillshelf.cli.rendering import cut
+        from skillshelf.rendering import cut
 
         return cut(text, lines * (self.console.width - 8))
 
     def show(self, renderable: "RenderableType", **options: Any) -> None:
         """On a terminal only: what rich makes of it."""
-        from skillshelf.cli.rendering import Cleaned
+        from skillshelf.rendering import Cleaned
 
         self.console.print(Cleaned(renderable), **options)
 
     def json(self, value: Any) -> None:
         """Escaped down to printable ASCII, so that it can be looked at in a terminal too."""
-        import json
-
-        # DEL is the one control character that JSON leaves as it is.
-        sys.stdout.write(json.dumps(value, indent=2).replace("\x7f", "\\u007f") + "\n")
+        sys.stdout.write(to_json(value, indent=2) + "\n")
 
 
 def complain(text: str) -> None:

@@ -1,36 +1,14 @@
-"""Rich text. Imported for a terminal only."""
+"""Tables and bars for a terminal. Imported for a terminal only."""
 
 from collections.abc import Sequence
 
-from markdown_it import MarkdownIt
-from rich.cells import cell_len, set_cell_size
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import Markdown
-from rich.segment import Segment
+from rich.cells import cell_len
 from rich.text import Text
 
-from skillshelf.characters import clean
 from skillshelf.cli.cells import Cell, Column
+from skillshelf.rendering import cut
 
 _GAP = "  "
-
-
-class Cleaned:
-    """The last gate to the terminal: Markdown can spell a control or hidden character as an entity (`&#8238;`)."""
-
-    def __init__(self, renderable: RenderableType) -> None:
-        self.renderable = renderable
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self.renderable, options):
-            yield segment if segment.control else Segment(clean(segment.text), segment.style)
-
-
-def cut(text: str, width: int) -> str:
-    """At most so many cells of the screen: wide characters count double, so nothing is pushed off its edge."""
-    if cell_len(text) <= width:
-        return text
-    return set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
 def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> Text:
@@ -45,14 +23,6 @@ def bar(value: float, cells: int) -> str:
     eighths = round(min(1.0, value) * cells * 8)
     rest = eighths % 8
     return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[rest] if rest else "" if eighths else "▏")
-
-
-def markdown(text: str) -> Markdown:
-    """Rendered so that a person sees all that a model would: no comment, target or definition is left out."""
-    shown = Markdown("", code_theme="ansi_dark", hyperlinks=False)
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    shown.markup, shown.parsed = text, parser.disable(["reference", "image"]).parse(clean(text.replace("\r\n", "\n")))
-    return shown
 
 
 def _line(columns: Sequence[Column], row: Sequence[Cell], widths: Sequence[int]) -> Text:

@@ -107,6 +107,6 @@ def _facts(skill: SkillDescriptor, tokens: int) -> Iterator[tuple[str, str]]:
 
 
 def _show_markdown(text: str, out: Output) -> None:
-    from skillshelf.cli.rendering import markdown
+    from skillshelf.rendering import markdown
 
     out.show(markdown(text))

@@ -43,6 +43,8 @@ class Case:
     tags: tuple[str, ...] = ()
     location: str = ""
     """`path:line` of where it is written."""
+    model: str = ""
+    """The model it is for, as `--model` takes it; empty where the run's model answers."""
 
     @property
     def id(self) -> str:

@@ -102,4 +102,15 @@ CODE_SKILLS = {
 }
 """What is said of code skills."""
 
-CODES = READING | FORMAT | REFERENCES | FINDING | CODE_SKILLS
+EVALS = {
+    "case-invalid": "a case of an eval file cannot be read as one",
+    "case-missed": "a case did not pass; its checks say why",
+    "case-twice": "two cases of a skill have one name",
+    "coverage-gap": "a reference, a section or a skill that no case ever loaded",
+    "no-cases": "a file among the evals holds no cases",
+    "trigger-false": "a skill was loaded for a query it should not be loaded for",
+    "trigger-missed": "a skill was not loaded for a query it should be loaded for",
+}
+"""What is said of cases, and by them."""
+
+CODES = READING | FORMAT | REFERENCES | FINDING | CODE_SKILLS | EVALS

@@ -5,14 +5,25 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from skillshelf.agent.models import explain, resolve
+from skillshelf.agent.explain import explain
+from skillshelf.agent.models import resolve
 from skillshelf.agent.policy import MODES
 from skillshelf.agent.rank import rank
 from skillshelf.agent.sessions import export_json, export_markdown
 from skillshelf.agent.skills import say
+from skillshelf.characters import clean, clean_line
 from skillshelf.errors import SessionError, SkillError
 from skillshelf.repl.host import Host
-from skillshelf.repl.views import context_view, help_view, sessions_view, skill_view, skills_view
+from skillshelf.repl.models import model_names
+from skillshelf.repl.views import (
+    context_view,
+    help_view,
+    policy_view,
+    resumed_view,
+    sessions_view,
+    skill_view,
+    skills_view,
+)
 from skillshelf.slash import Call, Candidate, Command, Commands, UnknownCommand, skill_commands
 
 
@@ -30,6 +41,9 @@ def make_commands(host: Host) -> Commands[Host]:
     def modes(_: str) -> Sequence[Candidate]:
         return [Candidate(mode) for mode in MODES]
 
+    def models(typed: str) -> Sequence[Candidate]:
+        return model_names(host.core.model.name, typed)
+
     commands.register(
         "",
         [
@@ -37,7 +51,7 @@ def make_commands(host: Host) -> Commands[Host]:
             Command("new", "begin a new session, with the skills reloaded", _new),
             Command("skills", "what is on the shelf", lambda host, _: host.print(skills_view(host.core))),
             Command("context", "what fills the model's window", lambda host, _: host.print(context_view(host.core))),
-            Command("model", "the model in use, or another one", _model, "[PROVIDER:MODEL]"),
+            Command("model", "the model in use, or another one", _model, "[PROVIDER:MODEL]", models),
             Command("sessions", "earlier sessions in this workspace", _sessions),
             Command("resume", "go on with an earlier session", _resume, "[ID]", sessions),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
@@ -56,12 +70,12 @@ def make_commands(host: Host) -> Commands[Host]:
     )
     commands.register("skills:", skill_commands(lambda: host.core.shelf.catalog, _invoke))
     for problem in commands.register_entry_points():
-        host.print(Text(problem, "yellow"))
+        host.print(Text(clean(problem), "yellow"))
     return commands
 
 
 async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
-    """Do what a line says, if it is a command; False for a message. Raises SkillError for what cannot be done."""
+    """Do what a line says, if it is a command; False for a message. Raises SkillError for what went wrong."""
     found = commands.find(text)
     match found:
         case None:
@@ -69,10 +83,23 @@ async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
         case UnknownCommand():
             raise SkillError(str(found))
         case Call(command, arguments):
-            waiting = command.run(host, arguments)
-            if waiting is not None:
-                await waiting
+            try:
+                waiting = command.run(host, arguments)
+                if waiting is not None:
+                    await waiting
+            except SkillError:
+                raise
+            except Exception as error:  # whatever code of others does, the chat goes on
+                typed = clean_line(text.strip().removesuffix(arguments).rstrip())
+                raise SkillError(f"{typed} failed: {explain(error)[1]}") from error
     return True
+
+
+def fresh_problems(commands: Commands[Host], told: set[tuple[str, str]]) -> list[str]:
+    """What went wrong in code that lists or completes commands, and was not told yet; `told` grows by it."""
+    fresh = [problem for problem in commands.problems.items() if problem not in told]
+    told.update(fresh)
+    return [f"The commands of {owner!r}: {said}" for owner, said in fresh]
 
 
 async def _invoke(host: Host, name: str, arguments: str) -> None:
@@ -95,7 +122,9 @@ def _show(host: Host, name: str) -> None:
 def _model(host: Host, name: str) -> None:
     if name.strip():
         host.core.model = resolve(replace(host.settings, model=name.strip()))
-    chosen = host.core.model
+    chosen, session = host.core.model, host.core.conversation.session
+    if session:
+        session.use(chosen.name)
     host.print(f"{chosen.name}, {chosen.window:,} tokens, {'with' if chosen.tools else 'without'} tools", chosen.note)
 
 
@@ -105,8 +134,7 @@ def _sessions(host: Host, _: str) -> None:
 
 def _resume(host: Host, session: str) -> None:
     notes = host.core.resume(session.strip())
-    count = len(host.core.conversation.messages)
-    host.print(*notes, f"Session {host.core.conversation.id}, {count} messages.")
+    host.print(*notes, *resumed_view(host.core))
 
 
 def _export(host: Host, file: str) -> None:
@@ -125,7 +153,8 @@ def _export(host: Host, file: str) -> None:
 
 async def _compact(host: Host, focus: str) -> None:
     try:
-        done = await host.core.compact(focus)
+        with host.waiting("the model is asked for a summary"):
+            done = await host.core.compact(focus)
     except SkillError:
         raise
     except Exception as error:  # the provider's; the history is as it was
@@ -138,4 +167,4 @@ async def _compact(host: Host, focus: str) -> None:
 def _approve(host: Host, mode: str) -> None:
     if mode.strip():
         host.core.policy.set(mode.strip())
-    host.print(f"Policy: {host.core.policy.mode}")
+    host.print(*policy_view(host.core))

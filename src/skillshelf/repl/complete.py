@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from prompt_toolkit.application.current import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
@@ -13,7 +14,9 @@ from skillshelf.characters import clean_line
 from skillshelf.slash import Candidate, Commands, complete
 from skillshelf.slash.completion import Files
 
-_LABEL_CELLS, _META_CELLS = 40, 64
+_LABEL_CELLS, _LEAST_CELLS, _META_CELLS = 40, 12, 80
+# Blanks around both columns of the menu, and its scroll bar. Without room, the menu would cut off the cost.
+_FRAME_CELLS = 6
 _MAX_FILES = 50
 # A folder of a million files must not stop the typing.
 _MAX_SEEN = 5_000
@@ -27,19 +30,22 @@ class SlashCompleter(Completer):
         self.files = files
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        for candidate in complete(self.commands, document.text_before_cursor, files=self.files):
+        candidates = complete(self.commands, document.text_before_cursor, files=self.files)
+        columns = get_app().output.get_size().columns
+        cells = max(_LEAST_CELLS, min(_LABEL_CELLS, columns // 2))
+        labels = [shorten(clean_line(candidate.label or candidate.text), cells) for candidate in candidates]
+        room = columns - max(map(get_cwidth, labels), default=0) - _FRAME_CELLS
+        for candidate, label in zip(candidates, labels, strict=True):
             yield Completion(
-                candidate.text,
-                candidate.start,
-                display=shorten(clean_line(candidate.label or candidate.text), _LABEL_CELLS),
-                display_meta=meta(candidate),
+                candidate.text, candidate.start, display=label, display_meta=meta(candidate, min(room, _META_CELLS))
             )
 
 
-def meta(candidate: Candidate) -> str:
-    """What the menu says beside a candidate: its description, shortened, and what it costs."""
+def meta(candidate: Candidate, cells: int = _META_CELLS) -> str:
+    """What the menu says beside a candidate: its description, as much as there is room for, and what it costs."""
     cost = "" if candidate.cost is None else f"~{tokens(candidate.cost)} tokens"
-    about = shorten(clean_line(candidate.meta), _META_CELLS - len(cost))
+    room = cells - len(cost) - 2
+    about = shorten(clean_line(candidate.meta), room) if room > 1 else ""
     return "  ".join(filter(None, (about, cost)))
 
 

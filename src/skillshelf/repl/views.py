@@ -1,9 +1,9 @@
 """What commands show: tables and bars, made of values that are cleaned on the way in."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markdown import Markdown
+from pydantic_ai.messages import ModelMessage, TextPart, UserPromptPart
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -11,28 +11,13 @@ from skillshelf.agent.context import Context, measure
 from skillshelf.agent.core import AgentCore
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.characters import clean, clean_line
+from skillshelf.errors import SkillError, SkillNotFoundError, TrustError
+from skillshelf.rendering import cut, cut_words
 from skillshelf.repl.host import Host
 from skillshelf.slash import Commands
 
-_BAR = 50
-_QUOTED = "  │ "
+_BAR, _NAMED = 50, 10
 _COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
-
-
-class Page:
-    """A review: a quoted line that is too long goes on behind its bar, so that no text can stand where ours does."""
-
-    def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self._lines:
-            if not line.startswith(_QUOTED):
-                yield Text(line)
-                continue
-            room = max(20, options.max_width - len(_QUOTED))
-            for part in Text(line.removeprefix(_QUOTED)).wrap(console, room, overflow="fold"):
-                yield Text.assemble((_QUOTED, "dim"), part)
 
 
 def help_view(commands: Commands[Host]) -> RenderableType:
@@ -55,10 +40,27 @@ def skills_view(core: AgentCore) -> RenderableType:
     for name, skill in core.shelf.catalog.items():
         marks = "".join(f" [{mark}]" for mark in _marks(skill.disclosure, name in granted))
         name_cell = Text.assemble((clean_line(name), "bold"), (marks, "yellow"))
-        table.add_row(name_cell, clean_line(skill.source), f"{skill.size // 4:,}", _clip(skill.description, 120))
-    waiting = [Text(f"{one.status}: {clean_line(one.name)}", "yellow") for one in core.skills.pending]
-    hint = [Text("/skills trust shows and asks", "dim")] if waiting else []
-    return Group(table, *waiting, *hint)
+        table.add_row(
+            name_cell, clean_line(skill.source), f"{skill.size // 4:,}", cut(clean_line(skill.description), 120)
+        )
+    waiting = core.skills.pending
+    lines = [Text(f"{one.status}: {clean_line(one.name)}", "yellow") for one in waiting[:_NAMED]]
+    lines += [Text(f"… and {len(waiting) - _NAMED:,} more", "yellow")] if len(waiting) > _NAMED else []
+    lines += [Text("/skills trust shows and asks", "dim")] if waiting else []
+    return Group(table, *lines, *_broken(core))
+
+
+def _broken(core: AgentCore) -> Iterator[Text]:
+    """What was left out or is not as its author meant it, and why."""
+    errors = [note for note in core.shelf.catalog.diagnostics if note.severity == "error"]
+    if not errors:
+        return
+    yield Text(f"{len(errors):,} error{'s' * (len(errors) > 1)} in skills:", "red")
+    for note in errors[:_NAMED]:
+        place = clean_line(note.path).removeprefix(f"{core.skills.root}/")
+        yield Text(f"  {cut(f'{place}: {cut_words(clean_line(note.message), 160)}', 240)}", "red")
+    more = f"… and {len(errors) - _NAMED:,} more; " if len(errors) > _NAMED else ""
+    yield Text(f"{more}`skillshelf check` says what to do", "dim")
 
 
 def _marks(disclosure: str, granted: bool) -> Iterable[str]:
@@ -69,20 +71,68 @@ def _marks(disclosure: str, granted: bool) -> Iterable[str]:
 
 
 def skill_view(core: AgentCore, name: str) -> Sequence[RenderableType]:
-    """Raises SkillNotFoundError, SkillUnreadableError."""
-    skill = core.shelf.catalog.find(name).descriptor
+    """The text itself, in which nothing is left out. Raises SkillError."""
+    try:
+        skill = core.shelf.catalog.find(name).descriptor
+    except SkillNotFoundError as error:
+        raise _unknown(core, name, error) from None
     facts = [f"{skill.qualified} · {clean_line(skill.location)}", clean_line(skill.description)]
     if skill.references:
         facts.append("references: " + ", ".join(map(clean_line, skill.references)))
-    return (*(Text(fact, "dim") for fact in facts), Markdown(clean(core.shelf.instructions(name))))
+    return (*(Text(fact, "dim") for fact in facts), "", Text(clean(core.shelf.instructions(name))))
+
+
+def _unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> SkillError:
+    """For a person: what to type."""
+    if not name:
+        return SkillError("Which skill? Type /skills show NAME; /skills lists them.")
+    if name in [one.name for one in core.skills.pending]:
+        return TrustError(f"Skill {name!r} awaits your review: /skills trust shows it.")
+    near = f" Did you mean {' or '.join(map(repr, error.closest))}?" if error.closest else ""
+    return SkillError(f"There is no skill named {cut(name, 100)!r}.{near} /skills lists them.")
+
+
+def resumed_view(core: AgentCore) -> Sequence[RenderableType]:
+    """Which session goes on, and where it stopped."""
+    conversation = core.conversation
+    count = len(conversation.messages)
+    said, answered = _last_exchange(conversation.messages)
+    lines = [Text(f"Session {conversation.id}, {count:,} message{'s' * (count != 1)}.")]
+    lines += [Text.assemble(("you    ", "bold"), (cut_words(clean_line(said), 300), "dim"))] if said else []
+    lines += [Text.assemble(("answer ", "bold"), (cut_words(clean_line(answered), 500), "dim"))] if answered else []
+    return lines
+
+
+def _last_exchange(messages: Sequence[ModelMessage]) -> tuple[str, str]:
+    answered: list[str] = []
+    for message in reversed(messages):
+        for part in reversed(message.parts):
+            if isinstance(part, TextPart):
+                answered.insert(0, part.content)
+            elif isinstance(part, UserPromptPart):
+                said = part.content if isinstance(part.content, str) else " ".join(map(str, part.content))
+                return said, " ".join(answered)
+    return "", " ".join(answered)
+
+
+def policy_view(core: AgentCore) -> Sequence[RenderableType]:
+    """What may be done without asking, and what the person allowed for this session."""
+    policy = core.policy
+    reach = "in this folder only" if core.confined else "anywhere"
+    lines: list[RenderableType] = [f"Policy: {policy.mode}. Commands can write {reach}."]
+    if policy.always:
+        lines.append("Always allowed in this session:")
+        lines += [Text(f"  {cut(clean_line(one), 200)}") for one in sorted(policy.always)]
+    return lines
 
 
 def sessions_view(sessions: Sequence[SessionInfo]) -> RenderableType:
     if not sessions:
         return "No sessions yet."
     table = _table("session", "changed", "messages", "about")
+    table.columns[0].no_wrap, table.columns[0].min_width = True, max(len(one.id) for one in sessions)
     for one in sessions:
-        about = Text(clean_line(one.problem), "red") if one.problem else _clip(one.title, 80)
+        about = Text(clean_line(one.problem), "red") if one.problem else cut(clean_line(one.title), 80)
         table.add_row(Text(one.id, "bold"), f"{one.changed:%Y-%m-%d %H:%M}", str(one.messages), about)
     return table
 
@@ -130,8 +180,3 @@ def _table(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading)
     return table
-
-
-def _clip(text: str, length: int) -> str:
-    line = clean_line(text)
-    return line if len(line) <= length else line[: length - 1] + "…"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from skillshelf import places
 from skillshelf.errors import TrustError
 from skillshelf.sources.folder import FRESH_NS, times
 
@@ -57,7 +58,7 @@ class RecordFile:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Raises OSError where nothing can be written, TrustError where another process does not let go."""
-        make_folders(self.folder)
+        places.make_folders(self.folder)
         fd = os.open(f"{self.folder}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             deadline = time.monotonic() + _LOCK_SECONDS
@@ -100,14 +101,6 @@ class RecordFile:
             return times(os.stat(self.path, follow_symlinks=False))
         except OSError:
             return None
-
-
-def make_folders(path: str) -> None:
-    """Each missing folder for this user alone: os.makedirs gives its mode to the last one only."""
-    if not os.path.isdir(path):
-        make_folders(os.path.dirname(path))
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
 
 
 def _take(fd: int) -> bool:

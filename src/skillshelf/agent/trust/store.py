@@ -10,7 +10,7 @@ from skillshelf import places
 from skillshelf.agent.trust.approvals import Agreement, Approvals, NewerVersion, dump, parse
 from skillshelf.agent.trust.copies import Copy, load_copy, make_copy, remove
 from skillshelf.agent.trust.pending import Pending
-from skillshelf.agent.trust.record import RecordFile, make_folders
+from skillshelf.agent.trust.record import RecordFile
 from skillshelf.errors import TrustError
 
 _MOVE = "Set XDG_STATE_HOME to a folder of yours outside the workspace"
@@ -114,7 +114,7 @@ class Trust:
             raise TrustError(f"Cannot {what}: {self.refusal('')}")
         try:
             with self._file.locked():
-                make_folders(f"{self.path}/trees")
+                places.make_folders(f"{self.path}/trees")
                 self._load(held=True)
                 if self._is_newer or self._read[1]:
                     raise TrustError(f"Cannot {what}. {self.problem}")

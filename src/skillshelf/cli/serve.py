@@ -1,0 +1,97 @@
+"""`skillshelf serve`: the shelf as an MCP server, over standard input and output or over HTTP."""
+
+import argparse
+import os
+import signal
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from skillshelf.cli.output import Output, complain, plural
+from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.shelf import Shelf
+
+if TYPE_CHECKING:
+    from skillshelf.mcp import SkillsServer
+
+EXAMPLES = """
+  skillshelf serve -C ~/src/app                 for a host that starts it: MCP over standard input and output
+  skillshelf serve --http                       on http://127.0.0.1:8765/mcp, for programs on this machine
+  SKILLSHELF_TOKEN=… skillshelf serve --http --host 0.0.0.0      for others too, who must know the token
+  skillshelf serve --trust-workspace            with this folder's skills, reviewed or not
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--http", action="store_true", help="streamable HTTP instead of standard input and output")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8765, help="the port to listen on (8765)")
+    parser.add_argument("--token", help="what clients must send as bearer token (SKILLSHELF_TOKEN)")
+    parser.add_argument(
+        "--allow-origin", action="append", default=[], metavar="ORIGIN", help="a web page that may call, as https://a.b"
+    )
+    parser.add_argument("--trust-workspace", action="store_true", help="use this folder's skills without review")
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    try:
+        from skillshelf.mcp import make_server
+    except MissingExtraError:
+        raise MissingExtraError("skillshelf serve", "mcp") from None
+    shelf = _open(args)
+    try:
+        with _watching(shelf):
+            return _serve(args, make_server(shelf))
+    except SettingsError as error:
+        complain(f"skillshelf: {error}")
+        return 2
+
+
+def _serve(args: argparse.Namespace, server: "SkillsServer") -> int:
+    import anyio
+
+    from skillshelf.mcp import http_app, serve_http, serve_stdio
+    from skillshelf.mcp.http import PATH, listen
+
+    what = plural(len(server.shelf.catalog), "skill")
+    if not args.http:
+        hint = " Hosts start this command themselves; Ctrl-C ends it." if sys.stdin.isatty() else ""
+        complain(f"skillshelf: {what}, MCP over standard input and output.{hint}")
+        # The thread that waits for standard input cannot be woken, and Python would wait for it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        anyio.run(serve_stdio, server)
+        return 0
+    token = args.token or os.environ.get("SKILLSHELF_TOKEN", "")
+    app = http_app(server, token=token, host=args.host, origins=args.allow_origin)
+    with listen(args.host, args.port) as listening:
+        host = f"[{args.host}]" if ":" in args.host else args.host
+        complain(f"skillshelf: {what} on http://{host}:{listening.getsockname()[1]}{PATH}")
+        anyio.run(serve_http, app, listening)
+    return 0
+
+
+def _open(args: argparse.Namespace) -> Shelf:
+    """The workspace's shelf. What a host puts before a model is what the person agreed to, as in `chat`."""
+    from skillshelf.agent.skills import WorkspaceSkills
+    from skillshelf.agent.trust import Trust
+
+    trust = None if args.trust_workspace else Trust.open()
+    skills = WorkspaceSkills(args.workspace, trust=trust)
+    for problem in trust.problems if trust else ():
+        complain(problem)
+    names = [one.name for one in skills.pending]
+    if names:
+        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+        complain(
+            f"Not served, because you have not agreed to them: {', '.join(names[:20])}{more}. "
+            f"Review them with `skillshelf trust -C {args.workspace}`, or pass --trust-workspace."
+        )
+    return skills.shelf
+
+
+def _watching(shelf: Shelf) -> AbstractContextManager[object]:
+    """With watchfiles clients hear of an edit within seconds; without it, once somebody asks for something."""
+    try:
+        return shelf.watch()
+    except MissingExtraError:
+        return nullcontext()

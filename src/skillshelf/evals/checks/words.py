@@ -1,0 +1,18 @@
+"""Short words for a report: what was found, never so long that it crowds out the rest."""
+
+from collections.abc import Sequence
+
+_MOST = 8
+_LONG = 160
+
+
+def some(items: Sequence[str]) -> str:
+    """A list for a sentence; each item once."""
+    found = list(dict.fromkeys(items))
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return (", ".join(clip(one) for one in found[:_MOST]) or "none") + more
+
+
+def clip(text: str, length: int = _LONG) -> str:
+    """A text of at most this length; what was cut shows."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"

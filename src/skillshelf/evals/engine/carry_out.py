@@ -1,0 +1,149 @@
+"""A plan, from the first trial to the last outcome. What is free runs here and now; what costs money is queued."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+from skillshelf._version import __version__
+from skillshelf.agent.explain import explain
+from skillshelf.errors import SkillError
+from skillshelf.evals.engine.folder import RunFolder
+from skillshelf.evals.engine.models import Models
+from skillshelf.evals.engine.options import PARALLEL, Options
+from skillshelf.evals.engine.outcome import outcome_of
+from skillshelf.evals.engine.store import Store, open_file, open_server
+from skillshelf.evals.engine.travel import Packer
+from skillshelf.evals.plan import Plan, Trial
+from skillshelf.evals.results import Outcome
+from skillshelf.evals.trace import Trace, trace_from_json
+from skillshelf.evals.trial import run_trial
+
+Told = Callable[[Outcome], None]
+
+
+class Work:
+    """A plan, packed: what is queued, and what all of it comes down to."""
+
+    def __init__(self, plan: Plan, options: Options) -> None:
+        self.plan, self.options = plan, options
+        self.packer = Packer()
+        self._digests: dict[int, str] = {}
+        self.digests = {trial.id: self._digest(trial) for trial in plan.trials}
+
+    @property
+    def fingerprint(self) -> str:
+        """The same where a second start has the same to do."""
+        checks = {case.id: [check.name for check in case.checks] for case in self.plan.cases}
+        settings = self.options.as_json()["settings"]
+        what = [__version__, settings, self.options.replay, self.plan.baseline, self.digests, checks]
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def queued(self) -> dict[str, Trial]:
+        """What a second start must not do again, or what other machines help with."""
+        wanted = (one for one in self.plan.trials if self.options.engine or not self.options.is_free(one.case))
+        return {one.id: one for one in wanted if self.digests[one.id]}
+
+    def _digest(self, trial: Trial) -> str:
+        """Empty for a case that cannot leave the process."""
+        key = id(trial.case)  # repeats share the very case, and a thousand of them are not packed again
+        if key not in self._digests:
+            try:
+                self._digests[key] = self.packer.case(trial.case)
+            except TypeError:
+                self._digests[key] = ""
+        return self._digests[key]
+
+
+async def carry_out(work: Work, run: RunFolder, told: Told = lambda outcome: None) -> tuple[Outcome, ...]:
+    """Every trial's outcome, in the order of the plan. Raises EvalError where the engine cannot be used."""
+    store = open_store(work.options, run)
+    try:
+        return await _Course(work, store, told).run(run)
+    finally:
+        store.close()
+
+
+def finish(work: Work, run: RunFolder, outcomes: Iterable[Outcome]) -> None:
+    """The report is written. What it was made from goes, unless there are trials to try again."""
+    failed = any(one.status == "error" for one in outcomes)
+    run.finish(failed)
+    if work.options.engine and not failed:
+        from skillshelf.evals.engine.queued import forget
+
+        forget(work.options.engine, run.id)
+
+
+def open_store(options: Options, run: RunFolder) -> Store:
+    if options.engine:
+        return open_server(options.engine, run.id)
+    return open_file(os.path.join(run.state, "kept.sqlite"), run.id)
+
+
+class _Course:
+    def __init__(self, work: Work, store: Store, told: Told) -> None:
+        self._work, self._options, self._store, self._told = work, work.options, store, told
+        self._models = Models(work.options, store)
+        self._at_once = work.options.parallel or PARALLEL
+        self._judging = asyncio.Semaphore(self._at_once)
+        self._outcomes: dict[str, Outcome] = {}
+
+    async def run(self, run: RunFolder) -> tuple[Outcome, ...]:
+        queued = self._work.queued
+        here = [trial for trial in self._work.plan.trials if trial.id not in queued]
+        await asyncio.gather(self._run_here(here), self._run_queued(queued, run) if queued else asyncio.sleep(0))
+        return tuple(self._outcomes[trial.id] for trial in self._work.plan.trials)
+
+    async def _over(self, trial: Trial, trace: Trace) -> None:
+        async with self._judging:
+            outcome = await outcome_of(trial, trace, self._models)
+        self._outcomes[trial.id] = outcome
+        self._told(outcome)
+
+    async def _run_here(self, trials: Sequence[Trial]) -> None:
+        left = iter(trials)
+
+        async def work() -> None:
+            for trial in left:
+                await self._over(trial, await self._try(trial))
+
+        await asyncio.gather(*(work() for _ in range(self._at_once)))
+
+    async def _try(self, trial: Trial) -> Trace:
+        try:
+            return await run_trial(trial.case, self._models.answering(trial.case, trial.id, trial.repeat))
+        except SkillError as error:  # a recording that is not there, a script that cannot be read
+            return Trace(error=": ".join(explain(error)))
+
+    async def _run_queued(self, trials: dict[str, Trial], run: RunFolder) -> None:
+        from skillshelf.evals.engine.node import Node, server_node
+        from skillshelf.evals.engine.queued import Queued
+
+        for digest, data in self._work.packer.blobs.items():
+            await asyncio.to_thread(self._store.put, digest, data)
+        if self._options.engine:
+            node = server_node(self._options.engine, listens=self._options.parallel > 0)
+        else:
+            node = Node(f"sqlite:///{run.state}/dbos.sqlite", "local", lambda _: open_store(self._options, run))
+        try:
+            queue, judged = Queued(node, run.id, self._options), []
+            tasks = [(name, trial.repeat, self._work.digests[name]) for name, trial in trials.items()]
+            async for name, result in queue.results(tasks):
+                _keep_recorded(result["recorded"].items(), self._options.record)
+                trace = trace_from_json(result["trace"])
+                judged.append(asyncio.create_task(self._over(trials[name], trace)))
+            await asyncio.gather(*judged)
+        finally:
+            await asyncio.to_thread(node.close)
+
+
+def _keep_recorded(files: Iterable[tuple[str, str]], folder: str) -> None:
+    for name, text in files:
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)

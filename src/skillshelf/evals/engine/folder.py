@@ -1,0 +1,114 @@
+"""A run's own folder: what it was asked, how far it is, and the databases that a second start goes on from."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from skillshelf import places
+from skillshelf.errors import EvalError
+from skillshelf.evals.engine.liveness import LOCK
+
+_STATE, _MANIFEST = "state", "begun.json"
+
+
+@dataclass(slots=True)
+class RunFolder:
+    """Where a run is kept."""
+
+    path: str
+    id: str
+    started: str
+    """ISO 8601, UTC."""
+    fingerprint: str
+    """Of everything that decides what the trials are."""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """What the command line said."""
+    finished: bool = False
+    failed: bool = False
+    """Whether it ended with trials that were none, which another start tries again."""
+
+    @property
+    def state(self) -> str:
+        return state_of(self.path)
+
+    def save(self) -> None:
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "path"}
+        new = os.path.join(self.state, f"{_MANIFEST}.new")
+        with open(new, "w", encoding="utf-8") as file:
+            json.dump(plain, file, indent=1)
+        os.replace(new, os.path.join(self.state, _MANIFEST))
+
+    def finish(self, failed: bool) -> None:
+        """The report is written. The databases go, unless there is something to try again."""
+        self.finished, self.failed = True, failed
+        self.save()
+        if not failed:
+            _clear(self.state, keep=(_MANIFEST,))
+
+
+def state_of(folder: str) -> str:
+    """Where the databases of the run in this folder are."""
+    path = os.path.join(folder, _STATE)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
+def new_folder(report: str) -> str:
+    """The folder of a run that has none yet: the one for its report, or one of its own."""
+    if report:
+        os.makedirs(report, exist_ok=True)
+        return os.path.abspath(report)
+    folder = os.path.join(_runs(), f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
+    places.make_folders(folder)
+    return folder
+
+
+def find_folder(run: str) -> str:
+    """The folder of a run, from its name or its path. Raises EvalError."""
+    for folder in (run, os.path.join(_runs(), run)):
+        if os.path.isfile(os.path.join(folder, _STATE, _MANIFEST)):
+            return os.path.abspath(folder)
+    raise EvalError(f"There is no run {run!r}", f"Runs are in {_runs()}, or in the folder that --report named")
+
+
+def read_run(folder: str) -> RunFolder | None:
+    """The run in a folder; None where there is none that can be read."""
+    try:
+        with open(os.path.join(folder, _STATE, _MANIFEST), encoding="utf-8") as file:
+            return RunFolder(folder, **json.load(file))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def begin(folder: str, fingerprint: str, request: Mapping[str, Any]) -> RunFolder:
+    """The run in this folder if it is the same and not over, else a new one in its place."""
+    found = read_run(folder)
+    if found and not found.finished and found.fingerprint == fingerprint:
+        return found
+    _clear(state_of(folder))
+    now = datetime.now(UTC)
+    run = RunFolder(
+        folder, f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"), fingerprint
+    )
+    run.request = request
+    run.save()
+    return run
+
+
+def _clear(state: str, keep: tuple[str, ...] = ()) -> None:
+    for name in os.listdir(state):
+        if name not in (LOCK, *keep):
+            os.unlink(os.path.join(state, name))
+
+
+def _runs() -> str:
+    home = places.state_home()
+    if home is None:
+        raise EvalError("This user has no home folder to keep runs in", "Give --report DIR")
+    return os.path.join(home, "evals")

@@ -1,0 +1,139 @@
+"""A process that runs queued trials, on DBOS: the one that was asked for the run, or a worker beside it.
+
+DBOS keeps the queue and what each finished trial gave, and starts a trial again whose process died. It is imported when
+there is something to pay for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from skillshelf._version import __version__
+from skillshelf.agent.explain import explain
+from skillshelf.errors import MissingExtraError
+from skillshelf.evals.engine.liveness import Alive
+from skillshelf.evals.engine.models import Models
+from skillshelf.evals.engine.options import options_from_json
+from skillshelf.evals.engine.store import Store, open_server, unusable
+from skillshelf.evals.engine.travel import Unpacker
+from skillshelf.evals.trace import Trace
+from skillshelf.evals.trial import run_trial
+
+try:
+    from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+    from sqlalchemy.exc import SQLAlchemyError
+except ImportError:
+    raise MissingExtraError("skillshelf eval", "evals") from None
+
+_APPLICATION = "skillshelf-evals"
+# A trial that takes its process down with it, time and again, ends as an error of the run.
+_STARTS = 20
+LOOK_SECONDS = 2.0
+Task = tuple[str, int, str]
+"""The name of a trial, the so-manieth of its case, and the digest of the case."""
+
+
+class Node:
+    """One per process, as DBOS has it."""
+
+    def __init__(self, url: str, executor: str, store: Callable[[str], Store], *, listens: bool = True) -> None:
+        """`store` opens a run's store. `listens`: takes trials from the queues."""
+        self._stores, self._open = dict[str, Store](), store
+        self._models: dict[str, Models] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="skillshelf-evals-")
+        self._alive = None if url.startswith("sqlite") else Alive(url, executor)
+        self._looked = time.monotonic()
+        self._launch(url, executor, listens)
+
+    def _launch(self, url: str, executor: str, listens: bool) -> None:
+        global _here
+        config = DBOSConfig(
+            name=_APPLICATION,
+            system_database_url=url,
+            # Trials of another version of the agent are not the same trials.
+            application_version=__version__,
+            executor_id=executor,
+            log_level="CRITICAL",
+            # Not pickle: whoever can write to the database would run code in every worker.
+            serializer=DBOSPortableJSONSerializer(),
+        )
+        _here = self
+        try:
+            DBOS(config=config)
+            if not listens:
+                DBOS.listen_queues([])
+            DBOS.launch()
+        except SQLAlchemyError as error:
+            self.close()
+            raise unusable(url, error) from error
+
+    def store(self, run: str) -> Store:
+        if run not in self._stores:
+            self._stores[run] = self._open(run)
+        return self._stores[run]
+
+    async def run(self, run: str, task: Task, plain: dict[str, Any]) -> dict[str, Any]:
+        """A trial, from what is in the database to what goes there."""
+        name, repeat, digest = task
+        with tempfile.TemporaryDirectory(prefix="skillshelf-recorded-") as recorded:
+            store = self.store(run)
+            models = self._models.setdefault(run, Models(options_from_json(plain), store))
+            try:
+                case = await asyncio.to_thread(Unpacker(store.get, self._folder.name).case, digest)
+                model = models.answering(case, name, repeat, recorded if plain["record"] else "")
+                trace = await run_trial(case, model)
+            except Exception as error:  # this process lacks a key, or a disk is full: the trial was none
+                trace = Trace(error=": ".join(explain(error)))
+            return {"trace": trace.as_json(), "recorded": await asyncio.to_thread(_files, recorded)}
+
+    def look_after(self) -> None:
+        """Give the trials of processes that died back to the queue."""
+        if self._alive is None or time.monotonic() < self._looked + LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        going = DBOS.list_workflows(status="PENDING", name=WORKFLOW, load_input=False, load_output=False)
+        for executor in self._alive.dead({one.executor_id for one in going if one.executor_id}):
+            # The call that DBOS's own recovery service makes; there is no public name for it.
+            DBOS._recover_pending_workflows([executor])
+
+    def close(self) -> None:
+        """What is going on here is left for others, or for the next start."""
+        DBOS.destroy()
+        for store in self._stores.values():
+            store.close()
+        if self._alive:
+            self._alive.close()
+        self._folder.cleanup()
+
+
+WORKFLOW = "skillshelf-eval-trial"
+_here: Node | None = None
+
+
+@DBOS.workflow(name=WORKFLOW, max_recovery_attempts=_STARTS)
+async def trial(run: str, task: Task, options: dict[str, Any]) -> str:
+    """The durable unit. As JSON in ASCII, because no database takes every text that a model or a file can hold."""
+    assert _here is not None
+    return json.dumps(await _here.run(run, task, options))
+
+
+def server_node(url: str, *, listens: bool = True) -> Node:
+    """This process, on the server that all share."""
+    open_server(url, "").close()  # says at once, and clearly, what is wrong with an address
+    executor = f"{os.uname().nodename}-{os.getpid()}-{os.urandom(4).hex()}"
+    return Node(url, executor, lambda run: open_server(url, run), listens=listens)
+
+
+def _files(folder: str) -> dict[str, str]:
+    found = {}
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(path, name), encoding="utf-8") as file:
+                found[os.path.relpath(os.path.join(path, name), folder)] = file.read()
+    return found

@@ -1,0 +1,21 @@
+"""From what happened in a trial to what its checks say of it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from skillshelf.evals.checks.custom import look
+from skillshelf.evals.checks.judge import judged_by
+from skillshelf.evals.engine.models import Models
+from skillshelf.evals.plan import Trial
+from skillshelf.evals.results import CheckResult, Outcome
+from skillshelf.evals.trace import Trace
+
+
+async def outcome_of(trial: Trial, trace: Trace, models: Models) -> Outcome:
+    """The checks of a trial that was none are not made: they would say nothing, and a judge costs money."""
+    results = []
+    for number, check in enumerate(() if trace.error else trial.case.checks, 1):
+        with judged_by(partial(models.judging, name=f"{trial.id}/check-{number}", repeat=trial.repeat)):
+            results.append(CheckResult(check.name, await look(check, trace)))
+    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace)

@@ -1,0 +1,129 @@
+"""What a run must not lose and not pay for twice, in a database: the responses of models, and the cases that travel.
+
+Beside the tables of DBOS, which keep the finished trials: SQLite in the run's folder, or the PostgreSQL server that the
+workers share.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from skillshelf.errors import EvalError, MissingExtraError
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS {}kept (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
+    "CREATE TABLE IF NOT EXISTS {}blobs (run TEXT, digest TEXT, data {}, PRIMARY KEY (run, digest))",
+)
+_SCHEMA = "skillshelf_evals"
+_T = TypeVar("_T")
+
+
+class Store:
+    """Of one run. What is written once stays: a second writer finds the first one's value."""
+
+    def __init__(self, run: str, connect: Callable[[], Any], *, postgres: bool = False) -> None:
+        self._run, self._connect, self._postgres = run, connect, postgres
+        self._lock = threading.Lock()
+        self._connection = connect()
+
+    def of(self, run: str) -> Store:
+        """The same database, for another run."""
+        return Store(run, self._connect, postgres=self._postgres)
+
+    def keep(self, name: str, value: str) -> None:
+        self._do("INSERT INTO {}kept VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, name, value)
+
+    def kept(self, name: str) -> str | None:
+        rows = self._do("SELECT value FROM {}kept WHERE run = ? AND name = ?", self._run, name)
+        return str(rows[0][0]) if rows else None
+
+    def put(self, digest: str, data: bytes) -> None:
+        self._do("INSERT INTO {}blobs VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, digest, data)
+
+    def get(self, digest: str) -> bytes:
+        """Raises KeyError."""
+        rows = self._do("SELECT data FROM {}blobs WHERE run = ? AND digest = ?", self._run, digest)
+        if not rows:
+            raise KeyError(digest)
+        return bytes(rows[0][0])
+
+    def forget(self) -> None:
+        """The run is over, and its report is written."""
+        for table in ("kept", "blobs"):
+            self._do(f"DELETE FROM {{}}{table} WHERE run = ?", self._run)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        prefix = f"{_SCHEMA}." if self._postgres else ""
+        text = statement.format(prefix)
+        with self._lock:
+            try:
+                return _execute(self._connection, text.replace("?", "%s") if self._postgres else text, values)
+            except Exception as error:
+                if not _is_broken(self._connection, error):
+                    raise
+                self._connection = self._connect()  # the server was started anew
+                return _execute(self._connection, text.replace("?", "%s"), values)
+
+
+def open_file(path: str, run: str) -> Store:
+    """A store in a file of the run's folder."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")  # a power cut costs money too
+        for table in _TABLES:
+            connection.execute(table.format("", "BLOB"))
+        return connection
+
+    return Store(run, connect)
+
+
+def open_server(url: str, run: str) -> Store:
+    """A store on a PostgreSQL server. Raises EvalError."""
+    psycopg = postgres()
+
+    def connect() -> Any:
+        connection = psycopg.connect(url, autocommit=True)
+        connection.execute(f"SELECT pg_advisory_lock(hashtext('{_SCHEMA}'))")  # CREATE IF NOT EXISTS can race itself
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
+        for table in _TABLES:
+            connection.execute(table.format(f"{_SCHEMA}.", "BYTEA"))
+        connection.execute(f"SELECT pg_advisory_unlock(hashtext('{_SCHEMA}'))")
+        return connection
+
+    try:
+        return Store(run, connect, postgres=True)
+    except psycopg.Error as error:
+        raise unusable(url, error) from error
+
+
+def unusable(url: str, error: Exception) -> EvalError:
+    """Without the password, which an address may hold."""
+    from skillshelf.agent.explain import safe
+
+    return EvalError(f"--engine {safe(url)} cannot be used: {safe(str(error).splitlines()[0])}")
+
+
+def _execute(connection: Any, text: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(text, values)
+    return list(cursor.fetchall()) if cursor.description else []
+
+
+def _is_broken(connection: Any, error: Exception) -> bool:
+    return not isinstance(connection, sqlite3.Connection) and bool(connection.closed)
+
+
+def postgres() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtraError("--engine", "evals") from None
+    return psycopg

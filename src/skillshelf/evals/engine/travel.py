@@ -1,0 +1,133 @@
+"""A case as bytes that another process, perhaps on another machine, can run: all of it but the checks, which stay."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import tarfile
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skillshelf.agent.scripted import Call, Fail
+from skillshelf.evals.baseline import is_skill
+from skillshelf.evals.case import Case, Edit, Message
+
+# As in a trial: a model that sees the questions proves nothing.
+_LEFT_OUT = "evals"
+
+
+class Packer:
+    """Packs cases. A folder of skills is read once, however many cases have it."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+        """What was packed, by digest."""
+        self._folders: dict[str, list[tuple[str, str]]] = {}
+
+    def case(self, case: Case) -> str:
+        """The digest of a case with all that belongs to it. Raises TypeError for one that cannot travel."""
+        plain = {
+            "name": case.name,
+            "skill": case.skill,
+            "turns": [_turn(turn) for turn in case.turns],
+            "files": {path: base64.b64encode(data).decode() for path, data in sorted(case.files.items())},
+            "skills": [skill for folder in case.skills for skill in self._folder(folder)],
+            "script": None if case.script is None else [_step(step) for step in case.script],
+            "policy": case.policy,
+            "model": case.model,
+        }
+        return self._put(json.dumps(plain, sort_keys=True).encode())
+
+    def _folder(self, folder: str) -> list[tuple[str, str]]:
+        if folder not in self._folders:
+            inner = [folder] if is_skill(folder) else [one.path for one in os.scandir(folder) if one.is_dir()]
+            names = {os.path.basename(os.path.abspath(path)): path for path in inner}
+            self._folders[folder] = [(name, self._put(_archive(path))) for name, path in sorted(names.items())]
+        return self._folders[folder]
+
+    def _put(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        self.blobs.setdefault(digest, data)
+        return digest
+
+
+class Unpacker:
+    """Unpacks cases. Each skill is unpacked once, in a folder that nobody writes to."""
+
+    def __init__(self, get: Callable[[str], bytes], folder: str) -> None:
+        self._get, self._into = get, folder
+        self._lock = threading.Lock()
+
+    def case(self, digest: str) -> Case:
+        plain = json.loads(self._get(digest))
+        files = {path: base64.b64decode(data) for path, data in plain["files"].items()}
+        return Case(
+            plain["name"],
+            tuple(_turn_from(turn) for turn in plain["turns"]),
+            skill=plain["skill"],
+            files=files,
+            skills=tuple(self._skill(name, digest) for name, digest in plain["skills"]),
+            script=None if plain["script"] is None else tuple(_step_from(step) for step in plain["script"]),
+            policy=plain["policy"],
+            model=plain["model"],
+        )
+
+    def _skill(self, name: str, digest: str) -> str:
+        path = os.path.join(self._into, digest, name)
+        with self._lock:
+            if not os.path.isdir(path):
+                with tarfile.open(fileobj=io.BytesIO(self._get(digest))) as archive:
+                    archive.extractall(path, filter="tar")  # links stay as they are, and lead no file out of the folder
+        return path
+
+
+def _archive(folder: str) -> bytes:
+    """The same bytes for the same files, whoever owns them and whenever they were written."""
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        if _LEFT_OUT in member.name.split("/"):
+            return None
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        member.mtime, member.mode = 0, 0o755 if member.mode & 0o100 else 0o644
+        return member
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.add(folder, ".", filter=plain)  # goes through a folder in the order of its names
+    return packed.getvalue()
+
+
+def _turn(turn: Message | Edit) -> dict[str, Any]:
+    return {"say": turn.text} if isinstance(turn, Message) else {"path": turn.path, "text": turn.text}
+
+
+def _turn_from(plain: Mapping[str, Any]) -> Message | Edit:
+    return Message(plain["say"]) if "say" in plain else Edit(plain["path"], plain["text"])
+
+
+def _step(step: Any) -> Any:
+    match step:
+        case str():
+            return step
+        case list():
+            return [_step(one) for one in step]
+        case Call(tool=tool, arguments=arguments):
+            return {"tool": tool, "arguments": arguments}
+        case Fail(error=error, after=after):
+            return {"fail": str(error), "after": after}
+    raise TypeError(f"a step that is a function stays in its process: {step!r:.80}")
+
+
+def _step_from(plain: Any) -> Any:
+    if isinstance(plain, str):
+        return plain
+    if isinstance(plain, list):
+        return [_step_from(one) for one in plain]
+    if "fail" in plain:
+        return Fail(ConnectionError(plain["fail"]), plain["after"])
+    return Call(plain["tool"], plain["arguments"])

@@ -1,0 +1,147 @@
+"""Cases in Python: a module with `CASES`, or with a function `cases()`, of Case objects.
+
+    from skillshelf.evals import Case, Message, check
+
+    CASES = [Case("greets", (Message("Hello"),), (check.response_contains("Hello"),))]
+
+The module is run as it is read: whoever evaluates somebody's skill runs their code.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import sys
+import traceback
+import types
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from skillshelf.errors import EvalError
+from skillshelf.evals.case import Case, Edit, Message
+from skillshelf.evals.checks.base import Check
+from skillshelf.evals.checks.custom import custom
+from skillshelf.evals.checks.golden import Golden
+from skillshelf.evals.formats.document import read_text
+from skillshelf.evals.formats.fields import Home, bounded
+from skillshelf.evals.paths import workspace_path
+
+_NAMES = ("CASES", "cases")
+_RIGHT = "Define CASES, or a function cases(), with Case objects"
+
+
+def read_python(home: Home) -> tuple[list[Case], list[EvalError]]:
+    """The cases of a module, and the faults in those that are none. Raises EvalError for a module that raises."""
+    source = read_text(home.path)
+    tree = _tree(source, home.path)
+    if not _definitions(tree):
+        raise EvalError("it has no cases", _RIGHT, home.path, 1)
+    found = _run(source, home.path)
+    cases, faults = [], []
+    for number, item in enumerate(found, 1):
+        line = _line(tree, item)
+        try:
+            cases.append(_settled(item, number, home, line))
+        except EvalError as fault:
+            faults.append(EvalError(fault.problem, fault.fix, home.path, line))
+    return cases, faults
+
+
+def holds_cases(path: str) -> bool:
+    """Whether a module is meant as one of cases, told without running it: graders and helpers lie beside them."""
+    return bool(_definitions(_tree(read_text(path), path)))
+
+
+def _tree(source: str, path: str) -> ast.Module:
+    try:
+        return ast.parse(source, path)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise EvalError(f"it is not Python: {error}", path=path, line=getattr(error, "lineno", None) or 1) from None
+
+
+def _definitions(tree: ast.Module) -> dict[str, int]:
+    """The lines of the names that hold cases."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = node.lineno
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update({one.id: node.lineno for one in targets if isinstance(one, ast.Name)})
+    return {name: line for name, line in found.items() if name in _NAMES}
+
+
+def _run(source: str, path: str) -> list[Any]:
+    # Neither on sys.path nor compiled to a file: the skill's folder is not ours to change, nor to import from.
+    module = types.ModuleType(f"skillshelf_cases_{hashlib.sha256(os.path.abspath(path).encode()).hexdigest()[:12]}")
+    module.__file__ = os.path.abspath(path)
+    sys.modules[module.__name__] = module  # a dataclass looks its module up
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+        made = module.__dict__.get("CASES")
+        made = module.__dict__["cases"]() if made is None else made
+        if not isinstance(made, Iterable) or isinstance(made, str | bytes):
+            raise EvalError(f"its cases are {type(made).__name__}", _RIGHT, path, 1)
+        return list(made)
+    except EvalError as error:
+        raise EvalError(error.problem, error.fix, path, error.line or _raised(error, path)) from error
+    except (Exception, SystemExit) as error:  # the module is anybody's code
+        sentence = f"it raises {type(error).__name__}: {error}"[:300]
+        raise EvalError(
+            sentence, "Run it with python to see the whole traceback", path, _raised(error, path)
+        ) from error
+
+
+def _raised(error: BaseException, path: str) -> int:
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines[-1] or 1 if lines else 1
+
+
+def _line(tree: ast.Module, item: Any) -> int:
+    """Where a case is written: the call with its name, or else what holds them all."""
+    name = getattr(item, "name", None)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            values = [*node.args[:1], *(word.value for word in node.keywords if word.arg == "name")]
+            if any(isinstance(value, ast.Constant) and value.value == name for value in values):
+                return node.lineno
+    return min(_definitions(tree).values(), default=1)
+
+
+def _settled(item: Any, number: int, home: Home, line: int) -> Case:
+    """The case with what goes without saying in its file."""
+    if not isinstance(item, Case):
+        raise EvalError(f"case {number} is {type(item).__name__}", _RIGHT)
+    if not item.turns:
+        raise EvalError(f"nothing is said in {item.name!r}", "Give it turns: (Message(…),)")
+    turns = (item.turns,) if isinstance(item.turns, str) else item.turns
+    skills = tuple(os.path.normpath(os.path.join(home.base, folder)) for folder in item.skills)
+    return replace(
+        item,
+        turns=tuple(_turn(turn) for turn in turns),
+        checks=tuple(_check(check, home) for check in item.checks),
+        skill=item.skill or home.skill,
+        files=bounded({workspace_path(path): data for path, data in item.files.items()}),
+        skills=skills or ((home.folder,) if home.folder else ()),
+        location=item.location or f"{home.path}:{line}",
+    )
+
+
+def _turn(turn: Any) -> Message | Edit:
+    if isinstance(turn, Edit):
+        return Edit(workspace_path(turn.path), turn.text)
+    if isinstance(turn, Message | str):
+        return Message(turn) if isinstance(turn, str) else turn
+    raise EvalError(f"a turn is {type(turn).__name__}", "It is a Message or an Edit")
+
+
+def _check(check: Any, home: Home) -> Check:
+    if isinstance(check, Golden):
+        return check.below(home.base, home.root)
+    if isinstance(check, Check):
+        return check
+    if callable(check):
+        return custom(check)
+    raise EvalError(f"a check is {type(check).__name__}", "It is a Check, or a function Trace -> Verdict")

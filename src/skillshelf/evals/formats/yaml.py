@@ -1,0 +1,218 @@
+"""Cases in YAML.
+
+    skills: [..]              # folders, relative to this file; a skill's own evals need none
+    policy: yolo              # as for `skillshelf chat`
+    cases:
+      - name: fills a form
+        prompt: Fill in form.pdf with the data of data.json.
+        files:
+          data.json: '{"name": "Ada"}'
+          form.pdf: {from: fixtures/form.pdf}
+        checks:
+          - skill_loaded: pdf
+          - tool_called: {name: write_file, arguments: {path: out.pdf}}
+          - not: {response_contains: sorry}
+
+Of the file, for all cases: `skills`, `skill` (the one under test; in a skill's `evals/`, that skill), `policy`,
+`model`, `tags`. Of a case: these, `name`, and
+
+- `prompt`, or `turns`: texts, and between them `{write: {path: text}}` or `{remove: path}`, by another program;
+- `files`: the workspace, `path: text` or `path: {from: …}` with a file or a folder below the skill's, or the suite's;
+- `script`: steps of a scripted model: texts, `{tool: …, arguments: {…}}`, `{fail: …, after: …}`, and lists of them;
+- `should_trigger`: true or false, which is a check of its own;
+- `checks`: `name`, `name: argument`, `name: {key: argument}`, or `not:` and one of these.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from skillshelf.errors import EvalError
+from skillshelf.evals.case import Case, Edit, Message
+from skillshelf.evals.checks.base import Check
+from skillshelf.evals.checks.loads import skill_loaded
+from skillshelf.evals.checks.registry import Context, from_config
+from skillshelf.evals.formats.document import Row, Table, parse_yaml, read_text
+from skillshelf.evals.formats.fields import Fields, Home, bounded, copied, is_skill, skill_name
+from skillshelf.evals.formats.script import steps
+from skillshelf.evals.paths import workspace_path
+
+_SHARED = ("skill", "skills", "policy", "model", "tags")
+_FILE = (*_SHARED, "cases")
+_CASE = ("name", "prompt", "turns", "files", "script", "should_trigger", "checks", *_SHARED)
+
+
+class _Common(NamedTuple):
+    """What a file says for all of its cases."""
+
+    skills: tuple[str, ...]
+    skill: str
+    policy: str
+    model: str
+    tags: tuple[str, ...]
+
+
+def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
+    """The cases of a file, and the faults in those that are none. Raises EvalError where nothing of it can be read."""
+    value = parse_yaml(read_text(home.path), home.path)
+    if isinstance(value, Row):
+        table = Table(1)
+        table["cases"] = value
+        value = table
+    shared = Fields(value, home.path, 1, _FILE, "the file")
+    if "cases" not in shared:
+        raise EvalError("it has no cases", "Write `cases:` and a list of them", home.path, 1)
+    # Once for all cases: a fault in it is told once.
+    policy, model, tags = shared.policy("yolo"), shared.text("model"), shared.texts("tags")
+    common = _Common(_skills(shared, home), shared.text("skill"), policy, model, tags)
+    cases, faults = [], []
+    for item, line in shared.items("cases"):
+        try:
+            cases.append(_case(item, line, common, home))
+        except EvalError as fault:
+            faults.append(_placed(fault, home.path, line))
+    return cases, faults
+
+
+def holds_cases(path: str) -> bool:
+    """Whether a YAML file is meant as one of cases: others lie beside them."""
+    value = parse_yaml(read_text(path), path)
+    return isinstance(value, Row) or (isinstance(value, Table) and "cases" in value)
+
+
+def _case(item: Any, line: int, common: _Common, home: Home) -> Case:
+    fields = Fields(item, home.path, line, _CASE, "the case")
+    name = fields.text("name").strip()
+    if not name:
+        raise fields.fault("name", "the case has no name", "Write `name:` with a few words; reports show it")
+    skills = _skills(fields, home) or common.skills or ((home.folder,) if home.folder else ())
+    skill = fields.text("skill") or common.skill or home.skill
+    if not skill and len(skills) == 1 and is_skill(skills[0]):
+        skill = skill_name(skills[0])
+    should = fields.flag("should_trigger")
+    return Case(
+        name,
+        _turns(fields),
+        skill=skill,
+        should_trigger=should,
+        files=_files(fields, home),
+        skills=skills,
+        script=_script(fields),
+        policy=fields.policy(common.policy),
+        tags=(*common.tags, *fields.texts("tags")),
+        location=f"{home.path}:{line}",
+        model=fields.text("model") or common.model,
+        checks=_checks(fields, home, skill, should),
+    )
+
+
+def _skills(fields: Fields, home: Home) -> tuple[str, ...]:
+    folders = tuple(os.path.normpath(os.path.join(home.base, path)) for path in fields.texts("skills"))
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise fields.fault("skills", f"there is no folder {folder}", "Paths are relative to this file")
+    return folders
+
+
+def _turns(fields: Fields) -> tuple[Message | Edit, ...]:
+    if ("prompt" in fields) == ("turns" in fields):
+        raise fields.fault("prompt", "a case has either `prompt` or `turns`", "Write one of them")
+    if "prompt" in fields:
+        return (_message(fields.text("prompt")),)
+    turns: list[Message | Edit] = []
+    for item, line in fields.items("turns"):
+        try:
+            turns += _turn(item)
+        except EvalError as fault:
+            raise _placed(fault, fields.path, line) from None
+    if not any(isinstance(turn, Message) for turn in turns):
+        raise fields.fault("turns", "nothing is said in `turns`", "Write at least one text")
+    return tuple(turns)
+
+
+def _turn(item: Any) -> list[Message | Edit]:
+    if isinstance(item, str):
+        return [_message(item)]
+    match item:
+        case {"write": Mapping() as files, **rest} if not rest and files:
+            return [Edit(workspace_path(path), _text(text)) for path, text in files.items()]
+        case {"remove": str(path), **rest} if not rest:
+            return [Edit(workspace_path(path), None)]
+    raise EvalError("this is no turn", "It is a text, {write: {path: text}} or {remove: path}")
+
+
+def _message(text: str) -> Message:
+    if not text.strip():
+        raise EvalError("a message is blank", "Write what the person says")
+    return Message(text)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise EvalError(f"the text of a file is {value!r:.60}", "It must be text: put it in quotes")
+    return value
+
+
+def _files(fields: Fields, home: Home) -> Mapping[str, bytes]:
+    table = fields.table.get("files")
+    if table is None:
+        return {}
+    if not isinstance(table, Table):
+        raise fields.fault("files", f"`files` is {table!r:.60}", "It is a mapping: `path: text` or `path: {from: …}`")
+    files: dict[str, bytes] = {}
+    for path, value in table.items():
+        try:
+            match value:
+                case {"from": str(source), **rest} if not rest:
+                    files |= copied(home, source, path)
+                case _:
+                    files[workspace_path(path)] = _text(value).encode("utf-8", "surrogatepass")
+        except EvalError as fault:
+            raise EvalError(fault.problem, fault.fix, fields.path, table.at(path)) from None
+    return bounded(files)
+
+
+def _script(fields: Fields) -> tuple[Any, ...] | None:
+    if "script" not in fields:
+        return None
+    found: list[Any] = []
+    for item, line in fields.items("script"):
+        try:
+            found.append(steps(item))
+        except EvalError as fault:
+            raise _placed(fault, fields.path, line) from None
+    return tuple(found)
+
+
+def _checks(fields: Fields, home: Home, skill: str, should: bool | None) -> tuple[Check, ...]:
+    checks = [] if should is None else [_trigger(fields, skill, should)]
+    for item, line in fields.items("checks"):
+        try:
+            checks.append(_check(item, home, skill))
+        except EvalError as fault:
+            raise _placed(fault, fields.path, line) from None
+    if not checks:
+        raise fields.fault("checks", "the case checks nothing", "Write `checks:`, or `should_trigger:`")
+    return tuple(checks)
+
+
+def _trigger(fields: Fields, skill: str, should: bool) -> Check:
+    if not skill:
+        raise fields.fault("should_trigger", "it is not known which skill should trigger", "Write `skill:` too")
+    return skill_loaded(skill) if should else ~skill_loaded(skill)
+
+
+def _check(item: Any, home: Home, skill: str) -> Check:
+    if isinstance(item, str):
+        item = {item: None}
+    if not isinstance(item, Mapping) or len(item) != 1:
+        raise EvalError(f"{item!r:.60} is no check", "Write `- name: argument`, one to a line")
+    [(name, argument)] = item.items()
+    return from_config(name, argument, Context(skill, home.base, home.root))
+
+
+def _placed(fault: EvalError, path: str, line: int) -> EvalError:
+    """The fault with the nearest line that is known."""
+    return fault if fault.line else EvalError(fault.problem, fault.fix, path, line)

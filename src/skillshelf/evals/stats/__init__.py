@@ -1,0 +1,45 @@
+"""Honest numbers: pure functions from counts to rates, differences and what would settle them."""
+
+from skillshelf.evals.stats.choose import Choice, choose_best
+from skillshelf.evals.stats.coverage import Coverage, Section, SkillText, cover, skill_texts
+from skillshelf.evals.stats.paired import Difference, Pair, difference, mcnemar, sign_flip
+from skillshelf.evals.stats.passk import Tries, pass_all, pass_at, tries
+from skillshelf.evals.stats.rates import Counts, Interval, Rate, clustered, wilson
+from skillshelf.evals.stats.settle import Settle, settle
+from skillshelf.evals.stats.spending import Mean, Spent, mean, spent
+from skillshelf.evals.stats.triggers import Confusion, Trigger, TriggerScore, confusion, score
+
+__all__ = [
+    "Choice",
+    "Confusion",
+    "Counts",
+    "Coverage",
+    "Difference",
+    "Interval",
+    "Mean",
+    "Pair",
+    "Rate",
+    "Section",
+    "Settle",
+    "SkillText",
+    "Spent",
+    "Tries",
+    "Trigger",
+    "TriggerScore",
+    "choose_best",
+    "clustered",
+    "confusion",
+    "cover",
+    "difference",
+    "mcnemar",
+    "mean",
+    "pass_all",
+    "pass_at",
+    "score",
+    "settle",
+    "sign_flip",
+    "skill_texts",
+    "spent",
+    "tries",
+    "wilson",
+]

@@ -1,0 +1,16 @@
+"""A shelf as an MCP server: `make_server(shelf)` for any transport, `http_app(server)` for streamable HTTP.
+
+`skillshelf serve` is the command. docs/guides/mcp.md says what a client sees.
+"""
+
+from skillshelf.errors import MissingExtraError
+
+try:
+    import mcp.server  # noqa: F401  # before our own modules, which would fail with less to say
+except ImportError:
+    raise MissingExtraError("skillshelf.mcp", "mcp") from None
+
+from skillshelf.mcp.http import http_app, serve_http
+from skillshelf.mcp.server import SkillsServer, make_server, serve_stdio
+
+__all__ = ["SkillsServer", "http_app", "make_server", "serve_http", "serve_stdio"]

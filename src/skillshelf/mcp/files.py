@@ -1,0 +1,136 @@
+"""A skill's files as the server gives them out. Whole or in pages, each time from the source."""
+
+import codecs
+import json
+from functools import cache
+from typing import Any, NamedTuple
+
+from skillshelf.catalog import Candidate
+from skillshelf.characters import show_hidden
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.errors import ReferenceNotAllowedError, ReferenceUnreadableError, SkillError, SkillNotFoundError
+from skillshelf.mcp.uris import SKILL_FILE, Address
+from skillshelf.reference import Page
+from skillshelf.shelf import Shelf
+from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read, render
+from skillshelf.turn import PAGE_BYTES
+
+
+class SkillFile(NamedTuple):
+    """A SKILL.md as it is served."""
+
+    text: str
+    frontmatter: dict[str, Any]
+
+
+class Part(NamedTuple):
+    """A file, or a page of it."""
+
+    data: bytes
+    text: str | None
+    """None for what is no text."""
+    media_type: str
+    next_offset: int | None = None
+    size: int = 0
+
+
+def find(shelf: Shelf, name: str) -> Candidate:
+    """The skill of that name. One that its author kept from the model is for prompts only, and is not found here."""
+    found = shelf.catalog.find(name)
+    if found.descriptor.name != name or found.descriptor.disclosure == "manual":
+        raise SkillNotFoundError(name)
+    return found
+
+
+def read_part(shelf: Shelf, address: Address) -> Part:
+    """What `resources/read` gives. Raises SkillError."""
+    found = find(shelf, address.name)
+    skill = found.descriptor
+    if address.path == SKILL_FILE and not address.offset:
+        text = skill_file(shelf, found).text
+        return Part(text.encode(), text, "text/markdown", size=len(text.encode()))
+    # By equality with the list, before any path is made of it.
+    if address.path not in skill.references:
+        raise ReferenceNotAllowedError(skill.name, address.path, (SKILL_FILE, *skill.references))
+    return _part(skill, address, read_bytes(shelf, found, address.path, address.offset, PAGE_BYTES))
+
+
+def read_bytes(shelf: Shelf, found: Candidate, path: str, offset: int, limit: int) -> Page:
+    """Raises SkillError."""
+    place = found.place
+    return shelf.sources[place.source].reference(place.key, found.descriptor, path, offset, limit)
+
+
+def media_type_of(path: str) -> str:
+    import mimetypes  # reads the system's tables, 5 ms
+
+    return mimetypes.guess_type(path)[0] or "text/plain"
+
+
+def _part(skill: SkillDescriptor, address: Address, page: Page) -> Part:
+    if page.offset > page.size:
+        raise ReferenceUnreadableError(skill.name, address.path, f"it ends before offset {page.offset}")
+    media_type = media_type_of(address.path)
+    end = page.offset + len(page.data)
+    try:
+        if b"\0" in page.data:
+            raise UnicodeError
+        # A character cut in two at the end of a page belongs to the next.
+        text = codecs.getincrementaldecoder("utf-8")().decode(page.data, final=end >= page.size)
+    except UnicodeError:
+        media_type = "application/octet-stream" if media_type.startswith("text/") else media_type
+        return Part(page.data, None, media_type, end if end < page.size else None, page.size)
+    end = page.offset + len(text.encode())
+    return Part(page.data, text, media_type, end if end < page.size else None, page.size)
+
+
+def skill_file(shelf: Shelf, found: Candidate) -> SkillFile:
+    """The file itself where any reader of YAML finds in it what the shelf did; else one written from the card.
+
+    A code skill has no file, and one with repairs would say something else to a host that reads it strictly. Hidden
+    characters are written out: a host puts this text before its model.
+    """
+    skill = found.descriptor
+    try:
+        data = read_bytes(shelf, found, skill.location.rpartition("/")[2], 0, MAX_FILE + 1).data
+        text = read(decode(data))
+        values = _values(text)
+        if values and _says(values, skill) and not text.diagnostics and show_hidden(text.text) == text.text:
+            return SkillFile(text.text, values)
+    except (SkillError, Unreadable):
+        pass
+    values = {"name": skill.name, "description": skill.description}
+    values |= {"license": skill.license} if skill.license else {}
+    return SkillFile(render(values, show_hidden(shelf.instructions(skill.name))), values)
+
+
+def _says(values: dict[str, Any], skill: SkillDescriptor) -> bool:
+    # A block scalar ends in a line break, which the card does not keep.
+    described = values.get("description")
+    return values.get("name") == skill.name and isinstance(described, str) and described.strip() == skill.description
+
+
+def _values(text: SkillText) -> dict[str, Any] | None:
+    """The frontmatter as a host's YAML reader has it, with numbers as numbers; None where it is not JSON."""
+    import yaml
+
+    block = text.text[: text.body].strip().removeprefix("---").removesuffix("---")
+    if "<<" in block:  # merge keys can take the power of their number; all else `read` has bounded
+        return None
+    try:
+        values = yaml.load(block, _loader())
+        json.dumps(values, allow_nan=False)
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
+
+
+@cache
+def _loader() -> Any:
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader: Any = type("Loader", (base,), {})
+    # JSON has no dates: they stay as written.
+    loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _, node: node.value)
+    return loader

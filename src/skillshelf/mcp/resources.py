@@ -1,0 +1,135 @@
+"""Each skill and each of its references as a resource."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+from mcp import MCPError, types
+from mcp.types import INVALID_PARAMS
+
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.errors import SkillError
+from skillshelf.mcp import files
+from skillshelf.mcp.pages import for_the_model, page_of
+from skillshelf.mcp.turns import Context, Looks, in_thread
+from skillshelf.mcp.uris import LISTING, SKILL_FILE, Address, parse, uri_of
+from skillshelf.shelf import Shelf
+
+PAGE = 100
+FILE_TEMPLATE = "skill://{name}/{+path}"
+SKILL_TEMPLATE = "skill://{name}/SKILL.md"
+NEXT_URI, SIZE = "skillshelf/nextUri", "skillshelf/size"
+FOLDER = "inode/directory"
+
+
+class FolderParams(types.PaginatedRequestParams):
+    """Of `resources/directory/read`."""
+
+    uri: str
+
+
+class Resources:
+    def __init__(self, shelf: Shelf, looks: Looks) -> None:
+        self._shelf, self._looks = shelf, looks
+
+    async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        await self._looks.look()
+        skills, cursor = page_of(self._shelf.catalog, params, PAGE, for_the_model)
+        found = [] if params and params.cursor else [_listing()]
+        found += [resource for skill in skills for resource in _resources(skill)]
+        return types.ListResourcesResult(resources=found, next_cursor=cursor)
+
+    async def templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=SKILL_TEMPLATE,
+                    name="skill",
+                    description="The instructions of a skill.",
+                    mime_type="text/markdown",
+                ),
+                types.ResourceTemplate(
+                    uri_template=FILE_TEMPLATE,
+                    name="file",
+                    description="A file of a skill: its SKILL.md, or one of its references.",
+                ),
+            ]
+        )
+
+    async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        if params.uri == LISTING:
+            await self._looks.look()
+            text = await in_thread(lambda: self._shelf.listing().text)
+            contents = types.TextResourceContents(uri=LISTING, mime_type="text/markdown", text=text)
+            return types.ReadResourceResult(contents=[contents])
+        address = _address(params.uri)
+        try:
+            part = await in_thread(files.read_part, self._shelf, address)
+        except SkillError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
+        return types.ReadResourceResult(contents=[_contents(params.uri, address, part)])
+
+    async def folder(self, ctx: Context, params: FolderParams) -> dict[str, Any]:
+        """What lies directly in a folder of a skill."""
+        address = _address(params.uri)
+        await self._looks.look()
+        try:
+            skill = (await in_thread(files.find, self._shelf, address.name)).descriptor
+        except SkillError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
+        children = dict(_children(skill, f"{address.path}/" if address.path else ""))
+        if not children:
+            raise MCPError(INVALID_PARAMS, f"{params.uri[:200]} is not a directory resource")
+        found = [_resource(skill, path) if is_file else _folder(skill, path) for path, is_file in children.items()]
+        dumped = [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in found]
+        return {"resultType": "complete", "resources": dumped}
+
+
+def _address(uri: str) -> Address:
+    address = parse(uri)
+    if address is None:
+        raise MCPError(INVALID_PARAMS, f"No skill is served at {uri[:200]!r}: addresses are {FILE_TEMPLATE}")
+    return address
+
+
+def _listing() -> types.Resource:
+    about = "The Available Skills, for the system prompt: a host reads it before each model call."
+    return types.Resource(uri=LISTING, name="listing", description=about, mime_type="text/markdown")
+
+
+def _resources(skill: SkillDescriptor) -> Iterator[types.Resource]:
+    yield _resource(skill, SKILL_FILE)
+    yield from (_resource(skill, path) for path in skill.references)
+
+
+def _resource(skill: SkillDescriptor, path: str) -> types.Resource:
+    uri = uri_of(skill.name, path)
+    if path == SKILL_FILE:
+        return types.Resource(
+            uri=uri, name=skill.name, description=skill.description, mime_type=files.media_type_of(path)
+        )
+    return types.Resource(uri=uri, name=path.rpartition("/")[2], mime_type=files.media_type_of(path))
+
+
+def _folder(skill: SkillDescriptor, path: str) -> types.Resource:
+    return types.Resource(uri=uri_of(skill.name, path), name=path.rpartition("/")[2], mime_type=FOLDER)
+
+
+def _children(skill: SkillDescriptor, below: str) -> Iterator[tuple[str, bool]]:
+    """The paths directly in a folder, each with whether it is a file."""
+    for path in (SKILL_FILE, *skill.references):
+        if path.startswith(below):
+            name, slash, _ = path.removeprefix(below).partition("/")
+            yield below + name, not slash
+
+
+def _contents(uri: str, address: Address, part: files.Part) -> types.TextResourceContents | types.BlobResourceContents:
+    meta: dict[str, Any] | None = None
+    if part.next_offset is not None:
+        meta = {NEXT_URI: uri_of(address.name, address.path, part.next_offset), SIZE: part.size}
+    if part.text is not None:
+        return types.TextResourceContents(uri=uri, mime_type=part.media_type, text=part.text, _meta=meta)
+    blob = base64.b64encode(part.data).decode()
+    return types.BlobResourceContents(uri=uri, mime_type=part.media_type, blob=blob, _meta=meta)

@@ -1,0 +1,93 @@
+"""The server: which method of the protocol is answered by what."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp import types
+from mcp.server import InitializationOptions, NotificationOptions, Server
+from mcp.server.stdio import stdio_server
+
+from skillshelf import __version__
+from skillshelf.mcp.changes import Hub
+from skillshelf.mcp.completion import Completions
+from skillshelf.mcp.prompts import Prompts
+from skillshelf.mcp.resources import FolderParams, Resources
+from skillshelf.mcp.skills import EXTENSION, SkillParams, Skills
+from skillshelf.mcp.tools import Tools
+from skillshelf.mcp.turns import Context, Looks
+from skillshelf.shelf import Shelf
+
+INSTRUCTIONS = (
+    "This server has skills: instructions for particular tasks, with reference files. Before a task, find a skill that "
+    "fits with search_skills, load it with load_skill_instructions, and follow it. The resource skill://listing names "
+    "all of them."
+)
+
+
+class SkillsServer(Server[Hub]):
+    """A shelf over MCP. One server can serve many transports and clients at once."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        looks = Looks(shelf)
+        self.tools = Tools(shelf, looks)
+        prompts, resources, skills = Prompts(shelf, looks), Resources(shelf, looks), Skills(shelf, looks)
+        super().__init__(
+            "skillshelf",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            lifespan=_lifespan,
+            get_tool_input_schema=self.tools.schema,
+            on_list_tools=self.tools.list,
+            on_call_tool=self.tools.call,
+            on_list_resources=resources.list,
+            on_list_resource_templates=resources.templates,
+            on_read_resource=resources.read,
+            on_list_prompts=prompts.list,
+            on_get_prompt=prompts.get,
+            on_completion=Completions(shelf).complete,
+            on_subscriptions_listen=_listen,
+        )
+        self.extensions = {EXTENSION: {"directoryRead": True}}
+        self.add_request_handler("skills/list", types.PaginatedRequestParams, skills.list)
+        self.add_request_handler("skills/get", SkillParams, skills.get)
+        self.add_request_handler("resources/directory/read", FolderParams, resources.folder)
+        self.add_notification_handler("notifications/initialized", types.NotificationParams, _initialized)
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """With what the transports of the SDK, which ask without options, could not know."""
+        options = notification_options or NotificationOptions(prompts_changed=True, resources_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+def make_server(shelf: Shelf) -> SkillsServer:
+    """The skills of a shelf, and the tools of the code skills that were given to it, as an MCP server."""
+    return SkillsServer(shelf)
+
+
+async def serve_stdio(server: SkillsServer) -> None:
+    """Serve one client over standard input and output, until it leaves."""
+    async with stdio_server() as (read_stream, write_stream):
+        await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _lifespan(server: Server[Hub]) -> AsyncIterator[Hub]:
+    assert isinstance(server, SkillsServer)
+    async with Hub(server.shelf).running() as hub:
+        yield hub
+
+
+async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
+    return await ctx.lifespan_context.listen(ctx, params)
+
+
+async def _initialized(ctx: Context, params: types.NotificationParams) -> None:
+    """From here on the client is told of changes, whether it asks for anything or not."""
+    ctx.lifespan_context.clients.of(ctx)

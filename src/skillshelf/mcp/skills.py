@@ -1,0 +1,87 @@
+"""`skills/list` and `skills/get` of the Skills extension (SEP-2640): each skill with the digests of its files."""
+
+import hashlib
+from contextlib import suppress
+from typing import Any
+
+from mcp import MCPError, types
+from mcp.types import INVALID_PARAMS
+
+from skillshelf.catalog import Candidate
+from skillshelf.errors import SkillError
+from skillshelf.mcp import files
+from skillshelf.mcp.pages import for_the_model, page_of
+from skillshelf.mcp.turns import Context, Looks, in_thread
+from skillshelf.mcp.uris import SKILL_FILE, parse, uri_of
+from skillshelf.shelf import Shelf
+
+EXTENSION = "io.modelcontextprotocol/skills"
+# Every file of a page is read for its digest.
+PAGE = 20
+# What every host that follows the extension can take; digests of more are not worth the reading.
+MAX_FILES, MAX_BYTES = 512, 16 * 1024 * 1024
+# An edit is seen at once by whoever asks; nothing here is anybody's secret, but a token may have been needed.
+_FRESHNESS = {"ttlMs": 0, "cacheScope": "private"}
+
+
+class SkillParams(types.RequestParams):
+    """Of `skills/get`."""
+
+    uri: str
+
+
+class Skills:
+    def __init__(self, shelf: Shelf, looks: Looks) -> None:
+        self._shelf, self._looks = shelf, looks
+
+    async def list(self, ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        await self._looks.look()
+        skills, cursor = page_of(self._shelf.catalog, params, PAGE, for_the_model)
+        entries = await in_thread(_entries, self._shelf, [skill.name for skill in skills])
+        result = {"resultType": "complete", "skills": entries, **_FRESHNESS}
+        return {**result, "nextCursor": cursor} if cursor else result
+
+    async def get(self, ctx: Context, params: SkillParams) -> dict[str, Any]:
+        address = parse(params.uri)
+        if address is None or address.path != SKILL_FILE or address.offset:
+            raise MCPError(INVALID_PARAMS, f"No skill is served at {params.uri[:200]!r}")
+        await self._looks.look()
+        try:
+            skill = await in_thread(lambda: entry_of(self._shelf, files.find(self._shelf, address.name)))
+        except SkillError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
+        return {"resultType": "complete", "skill": skill, **_FRESHNESS}
+
+
+def _entries(shelf: Shelf, names: list[str]) -> list[dict[str, Any]]:
+    entries = []
+    for name in names:
+        with suppress(SkillError):  # gone or unreadable since the page was chosen
+            entries.append(entry_of(shelf, files.find(shelf, name)))
+    return entries
+
+
+def entry_of(shelf: Shelf, found: Candidate) -> dict[str, Any]:
+    """A skill's entry: its frontmatter, and every file with its digest. Raises SkillError."""
+    name, file = found.descriptor.name, files.skill_file(shelf, found)
+    resources = [_digest(name, SKILL_FILE, file.text.encode())]
+    left = MAX_BYTES - resources[0]["size"]
+    too_much = len(found.descriptor.references) >= MAX_FILES
+    for path in () if too_much else found.descriptor.references:
+        try:
+            page = files.read_bytes(shelf, found, path, 0, max(0, left) + 1)
+        except SkillError:  # gone, or no plain file: it is not served either
+            continue
+        left -= page.size
+        if left < 0:
+            too_much = True
+            break
+        resources.append(_digest(name, path, page.data))
+    # The extension's word for a skill whose digests are not published.
+    manifest: Any = "dynamic" if too_much else resources
+    return {"uri": uri_of(name, SKILL_FILE), "frontmatter": file.frontmatter, "resources": manifest}
+
+
+def _digest(name: str, path: str, data: bytes) -> dict[str, Any]:
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return {"uri": uri_of(name, path), "digest": digest, "size": len(data)}

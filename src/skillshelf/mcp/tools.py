@@ -1,0 +1,139 @@
+"""The find-skills tools and those of code skills. Their descriptions are the code's own: no skill's text is in them."""
+
+import inspect
+import json
+from typing import Any
+
+from anyio import to_thread
+from mcp import MCPError, types
+from mcp.types import INVALID_PARAMS
+
+from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import SkillError, ToolArgumentError
+from skillshelf.mcp.approval import Approvals
+from skillshelf.mcp.turns import LOOK_SECONDS, Asked, Client, Context, Looks, in_thread, threads
+from skillshelf.shelf import Shelf
+from skillshelf.skill import Tool
+from skillshelf.turn import Turn, current_turn
+
+_LOAD = "load_skill_instructions"
+MAX_CHARACTERS, MAX_DEPTH = 1_000_000, 64
+"""Of the arguments of one call."""
+
+Answer = types.CallToolResult | types.InputRequiredResult
+
+
+class Tools:
+    def __init__(self, shelf: Shelf, looks: Looks) -> None:
+        self._looks = looks
+        self._own = {tool.name: tool for tool in SkillDiscoverySkill(shelf).tools()}
+        # A code skill cannot take the place of the tools that the listing speaks of.
+        self._tools = {**{tool.name: tool for tool in shelf.tools()}, **self._own}
+        self._listed = types.ListToolsResult(tools=[_listed(tool) for tool in self._tools.values()])
+        self._approvals = Approvals()
+        self.asks = any(tool.permission == "ask" for tool in self._tools.values())
+        """Whether the person must be asked before some of them run."""
+
+    def schema(self, name: str) -> dict[str, Any] | None:
+        tool = self._tools.get(name)
+        return tool.parameters if tool else None
+
+    async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return self._listed
+
+    async def call(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            names = ", ".join(self._tools)
+            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:200]!r}. The tools: {names}.")
+        arguments = params.arguments or {}
+        try:
+            await self._looks.look(LOOK_SECONDS)
+            client = ctx.lifespan_context.clients.of(ctx)
+            if tool.name == _LOAD:
+                return await _load(tool, client, arguments)
+            bound(tool.name, arguments)
+            approved = await self._approvals.ask(ctx, tool, params) if tool.permission == "ask" else False
+            if isinstance(approved, types.InputRequiredResult):
+                return approved
+            return _text(await self._run(tool, client.open().turn, arguments, approved))
+        except SkillError as error:
+            return _refusal(str(error))
+        except MCPError:
+            raise
+        except Exception as error:  # a code skill's tool may raise anything: the model hears of it and goes on
+            return _refusal(f"Tool {tool.name!r} failed: {type(error).__name__}: {error}")
+
+    async def _run(self, tool: Tool, turn: Turn, arguments: dict[str, Any], approved: bool) -> Any:
+        token = current_turn.set(turn)
+        try:
+            if tool.name in self._own:
+                return await in_thread(tool.call, arguments)
+            if tool.is_async:
+                return await tool.call(arguments, approved=approved)
+            # A tool may take as long as it likes: not in the threads that loads wait for.
+            result = await to_thread.run_sync(
+                lambda: tool.call(arguments, approved=approved), limiter=threads("tools", 40), abandon_on_cancel=True
+            )
+            return await result if inspect.isawaitable(result) else result
+        finally:
+            current_turn.reset(token)
+
+
+async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.CallToolResult:
+    """The load, in the client's turn: the same again is the same answer, without a thread or a file."""
+    asked = _asked(arguments)
+    turn, answers = client.open()
+    if asked is not None and asked in answers:
+        turn.hits += 1
+        return answers[asked]
+    bound(tool.name, arguments)
+    async with client.lock:
+        token = current_turn.set(turn)
+        try:
+            answer = _text(await in_thread(tool.call, arguments))
+        finally:
+            current_turn.reset(token)
+    if asked is not None:
+        answers[asked] = answer
+    return answer
+
+
+def _asked(arguments: dict[str, Any]) -> Asked | None:
+    """What a load asks for; None where its arguments have yet to be refused."""
+    name, reference, offset = arguments.get("skill_name"), arguments.get("reference"), arguments.get("offset", 0)
+    reference = "" if reference is None else reference
+    known = arguments.keys() <= {"skill_name", "reference", "offset"}
+    if not known or not isinstance(name, str) or not isinstance(reference, str) or type(offset) is not int:
+        return None
+    return name, reference, offset
+
+
+def bound(tool: str, arguments: dict[str, Any]) -> None:
+    """Raises ToolArgumentError for arguments so long or so deep that looking at them is work."""
+    left = MAX_CHARACTERS
+    stack: list[tuple[Any, int]] = [(arguments, 1)]
+    while stack:
+        value, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            raise ToolArgumentError(tool, f"they are nested deeper than {MAX_DEPTH} levels")
+        left -= len(value) if isinstance(value, str | list | dict) else 1
+        if left < 0:
+            raise ToolArgumentError(tool, f"they are longer than {MAX_CHARACTERS:,} characters")
+        if isinstance(value, dict):
+            stack += [(part, depth + 1) for pair in value.items() for part in pair]
+        elif isinstance(value, list):
+            stack += [(part, depth + 1) for part in value]
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters)
+
+
+def _text(result: Any) -> types.CallToolResult:
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    return types.CallToolResult(content=[types.TextContent(text=text)])
+
+
+def _refusal(message: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)

@@ -1,0 +1,96 @@
+"""`skillshelf eval` as a process that can be killed, on a suite whose model is a provider on loopback."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.evals.provider import Provider
+
+SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval"]
+_SUITE = '''
+import asyncio, pathlib
+from skillshelf.evals import Case, Message, check
+
+HERE = pathlib.Path(__file__).parent
+
+async def held(trace):
+    """Passes, but not while somebody wants to look at a run whose trials are over."""
+    if (HERE / "hold").exists():
+        (HERE / "held").touch()
+        await asyncio.sleep(60)
+    return True
+
+CASES = [
+    Case(f"case {{number}}", (Message(f"prompt {{number}}"),), (check.response_contains("well"), check.custom(held)),
+         skill="pdf", skills=(str(HERE.parent),))
+    for number in range({cases})
+]
+'''
+
+
+def suite(folder: Path, cases: int) -> Path:
+    """A skill with so many cases, which the run's model answers."""
+    evals = folder / "pdf" / "evals"
+    evals.mkdir(parents=True)
+    (folder / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: Fills forms.\n---\n\nFill them.\n")
+    (evals / "cases.py").write_text(_SUITE.format(cases=cases))
+    return evals
+
+
+class Child:
+    """One start of the program."""
+
+    def __init__(self, *words: str, cwd: Path, **environment: str) -> None:
+        self.output = cwd / f"output-{time.monotonic_ns()}"
+        with self.output.open("wb") as file:
+            self.process = subprocess.Popen(
+                [*SKILLSHELF, *words], cwd=cwd, env={**os.environ, **environment}, stdout=file, stderr=file
+            )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+    def end(self, seconds: float = 60) -> int:
+        return self.process.wait(seconds)
+
+    def said(self) -> str:
+        return self.output.read_text()
+
+
+def until(holds: Callable[[], Any], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+def counted(report: Path) -> dict[str, int]:
+    """How often each trial is in the results."""
+    found: dict[str, int] = {}
+    for one in json.loads((report / "run.json").read_text())["outcomes"]:
+        name = f"{one['case']}#{one['arm']}#{one['repeat']} {one['status']}"
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def kept_in(report: Path) -> int:
+    """How many responses of models a run has on disk."""
+    with closing(sqlite3.connect(f"file:{report}/state/kept.sqlite?mode=ro", uri=True)) as database:
+        return int(database.execute("SELECT count(*) FROM kept").fetchone()[0])
+
+
+def each_once(cases: int, calls: int) -> dict[tuple[str, int], int]:
+    """What a provider must have answered: every call of every trial, and none twice."""
+    return {(f"prompt {case}", call): 1 for case in range(cases) for call in range(1, calls + 1)}
+
+
+def asked_at(provider: Provider) -> list[str]:
+    return ["--base-url", provider.url, "--model", "tiny"]

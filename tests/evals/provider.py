@@ -1,0 +1,136 @@
+"""A provider on loopback, in OpenAI's shape: it counts what it answered, and can pull the plug on who asks.
+
+Every conversation goes the same way: the model looks at the folder a few times, then loads nothing more and answers.
+"""
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+CALLS = 3
+"""Model calls in each trial."""
+
+
+class Provider:
+    """`with Provider() as provider:` and `provider.url`."""
+
+    def __init__(self, calls: int = CALLS, says: str = "All is well.") -> None:
+        self.calls, self.says = calls, says
+        self.answered: Counter[tuple[str, int]] = Counter()
+        """By what was said first and the number of the call: each is paid for when its last byte is sent."""
+        self.asked = 0
+        self.arrived: Callable[[int], None] = lambda number: None
+        """Called with the number of each call before it is answered."""
+        self.broken: Callable[[int], int] = lambda number: 0
+        """An HTTP status to fail with, or 0."""
+        self.lock = threading.Lock()
+
+    def __enter__(self) -> "Provider":
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def kill_at(self, number: int, pid: int, kept: Callable[[], int]) -> None:
+        """`kill -9` that process when this call has arrived and the answers before it have been kept.
+
+        What is on its way at that moment is lost and asked again: no program can help that.
+        """
+        at = self.asked + number
+
+        def arrived(now: int) -> None:
+            if now == at:
+                deadline = time.monotonic() + 30  # nobody else is answered meanwhile
+                while kept() < len(self.answered) and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                os.kill(pid, signal.SIGKILL)
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+        self.arrived = arrived
+
+    def _handler(provider) -> type[BaseHTTPRequestHandler]:  # noqa: N805
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with provider.lock:
+                    provider.asked += 1
+                    provider.arrived(provider.asked)
+                    if _is_gone(self.connection):
+                        self.close_connection = True
+                        return
+                    status = provider.broken(provider.asked)
+                    messages = body["messages"]
+                    said = next(one["content"] for one in messages if one["role"] == "user")
+                    before = sum(one["role"] == "assistant" for one in messages)
+                    told = _answer(before, provider)
+                    text = b"{}" if status else _streamed(*told) if body.get("stream") else _whole(*told)
+                    kind = "text/event-stream" if body.get("stream") and not status else "application/json"
+                    if not status:
+                        provider.answered[_text(said), before + 1] += 1
+                self.send_response(status or 200)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *words: object) -> None:
+                """Not in the output of tests."""
+
+        return Handler
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Whether who asked has ended, so that an answer would reach nobody."""
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+_COMMON = {"id": "x", "created": 1, "model": "tiny"}
+_USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+def _answer(before: int, provider: Provider) -> tuple[dict[str, Any], str]:
+    if before + 1 >= provider.calls:
+        return {"content": provider.says}, "stop"
+    function = {"name": "list_directory", "arguments": '{"path": "."}'}
+    return {"tool_calls": [{"index": 0, "id": f"c{before}", "type": "function", "function": function}]}, "tool_calls"
+
+
+def _streamed(delta: dict[str, Any], reason: str) -> bytes:
+    common = {**_COMMON, "object": "chat.completion.chunk"}
+    chunks = [
+        {**common, "choices": [{"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": None}]},
+        {**common, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]},
+        {**common, "choices": [], "usage": _USAGE},
+    ]
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def _whole(message: dict[str, Any], reason: str) -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
+    return json.dumps({**_COMMON, "object": "chat.completion", "choices": [choice], "usage": _USAGE}).encode()

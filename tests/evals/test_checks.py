@@ -1,0 +1,374 @@
+"""Checks read what was recorded; each has a negative; one that cannot be made is neither a pass nor a miss."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillshelf.agent.events import (
+    ReferenceDenied,
+    ReferenceLoaded,
+    SkillInvoked,
+    SkillLoaded,
+    SkillsReloaded,
+    Text,
+    ToolCalled,
+    Usage,
+)
+from skillshelf.errors import EvalError
+from skillshelf.evals import Case, Check, Message, Trace, Verdict, check, run_trial
+from skillshelf.evals.checks.judge import question
+from skillshelf.evals.checks.registry import names
+from skillshelf.evals.checks.work import is_part
+from skillshelf.evals.trace import FileState
+from skillshelf.listing.markup import Entry, render
+from skillshelf.testing import ScriptedModel, fail
+
+TRACE = Trace(
+    (
+        SkillInvoked("pdf", "form.pdf"),
+        SkillLoaded("pdf", "user", 10),
+        ReferenceLoaded("pdf", "references/forms.md", "model", 5),
+        ReferenceDenied("pdf", "../secret.md", "not on the list"),
+        SkillsReloaded(("new",), ("pdf",), ("old",)),
+        ToolCalled("1", "write_file", {"path": "out.txt", "content": "Hello", "options": {"mode": 420, "mark": True}}),
+        Text('skill_loaded: "docx"'),
+    ),
+    ("First.", 'I called skill_loaded("docx") and wrote out.txt.'),
+    (f"You are.\n\n# Available Skills\n\n{render([Entry('pdf', 'Fills <forms> & more.', ('references/forms.md',))])}",),
+    {"out.txt": FileState("Hello\n", True), "in.txt": FileState("Hi\n", False), "a.bin": FileState(None, False)},
+    ("gone.txt",),
+    Usage(100, 50, 0, 0.01),
+)
+
+
+def verdict(one: Check, trace: Trace = TRACE) -> Verdict:
+    return asyncio.run(check.look(one, trace))
+
+
+HOLD: list[Check] = [
+    check.skill_invoked("pdf"),
+    check.skill_loaded("pdf"),
+    check.reference_loaded("pdf", "references/forms.md"),
+    check.reference_loaded("pdf", "forms.md"),
+    check.reference_denied("pdf"),
+    check.reference_denied("pdf", "../secret.md"),
+    check.skill_reloaded("pdf"),
+    check.skill_reloaded("pdf", "changed"),
+    check.skill_reloaded("old", "removed"),
+    check.tool_called("write_file"),
+    check.tool_called("write_file", {"path": "out.txt", "options": {"mode": 420}}),
+    check.file_contains("out.txt", "Hello"),
+    check.file_unchanged("in.txt"),
+    check.response_contains("out.txt"),
+    check.response_contains("First", turn=1),
+    check.response_matches(r"wrote \w+\.txt"),
+    check.response_matches(r"(?i)^i (called|ran) .*txt\.$"),
+    check.listing_contains("pdf"),
+    check.listing_contains("Fills <forms> & more"),
+    check.listing_contains("references/forms.md"),
+    check.max_tokens(150),
+    check.max_cost(0.01),
+    check.custom(lambda trace: Verdict(True)),
+    check.custom(lambda trace: trace.usage.input == 100),
+]
+MISS: list[Check] = [
+    check.skill_invoked("docx"),
+    check.skill_loaded("docx"),
+    check.reference_loaded("docx", "references/forms.md"),
+    check.reference_loaded("pdf", "orms.md"),
+    check.reference_denied("pdf", "secret.md"),
+    check.skill_reloaded("pdf", "added"),
+    check.tool_called("run_command"),
+    check.tool_called("write_file", {"path": "other.txt"}),
+    check.tool_called("write_file", {"options": {"mark": 1}}),
+    check.file_contains("out.txt", "Bye"),
+    check.file_contains("none.txt", ""),
+    check.file_contains("a.bin", ""),
+    check.file_unchanged("out.txt"),
+    check.file_unchanged("gone.txt"),
+    check.file_unchanged("none.txt"),
+    check.response_contains("sorry"),
+    check.response_contains("First"),
+    check.response_contains("First", turn=7),
+    check.response_matches("^wrote"),
+    check.listing_contains("docx"),
+    check.listing_contains("You are"),
+    check.max_tokens(149),
+    check.max_cost(0.009),
+]
+
+
+@pytest.mark.parametrize("one", HOLD, ids=lambda one: one.name)
+def test_it_holds_and_its_negative_does_not(one: Check) -> None:
+    """On one trace that has what they look for."""
+    assert (verdict(one).passed, verdict(~one).passed) == (True, False)
+
+
+@pytest.mark.parametrize("one", MISS, ids=lambda one: one.name)
+def test_it_misses_and_its_negative_holds(one: Check) -> None:
+    """What somebody typed is not what happened: the answer names docx, and no event does."""
+    found = verdict(one)
+    assert (found.passed, found.error, verdict(~one).passed) == (False, "", True)
+    assert found.reason
+
+
+def test_there_is_one_for_each_built_in_name() -> None:
+    """The list above has them all, but for those that need files or a model."""
+    tried = {one.name.split(" ")[0] for one in HOLD}
+    assert {name for name in names() if name not in tried and name in check.__all__} == {"golden", "judge"}
+
+
+@given(st.sampled_from([*HOLD, *MISS]))
+def test_a_double_negative_is_what_it_was(one: Check) -> None:
+    """`~` is an involution on whether it passed."""
+    assert verdict(~~one).passed == verdict(one).passed
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), _JSON, max_size=4), st.data())
+def test_a_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st.DataObject) -> None:
+    """Whatever keys are left out, and the whole too."""
+    keys = data.draw(st.sets(st.sampled_from(sorted(arguments)))) if arguments else set()
+    assert is_part({key: arguments[key] for key in keys}, arguments)
+    assert is_part(arguments, arguments)
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pattern_that_takes_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check counts as not made, and so does its negative."""
+    monkeypatch.setattr("skillshelf.evals.checks.answers._SECONDS", 0.5)
+    slow = check.response_matches(r"(a+)+$")
+    found = verdict(slow, Trace(answers=("a" * 40 + "b",)))
+    assert "took more than" in found.error
+    assert verdict(~slow, Trace(answers=("a" * 40 + "b",))).error == found.error
+
+
+def test_a_pattern_that_is_none_is_refused_at_once() -> None:
+    """Not when the paid run is over."""
+    with pytest.raises(EvalError, match=r"'\(' is no pattern"):
+        check.response_matches("(")
+
+
+@settings(max_examples=20, deadline=None)  # a process for each
+@given(st.text(max_size=30), st.sampled_from(["a|b", "x*y", "^.?$", r"\d+\.", "(?s).*"]))
+def test_a_pattern_matches_as_python_says(text: str, pattern: str) -> None:
+    """In this process or in another."""
+    import re
+
+    assert verdict(check.response_matches(pattern), Trace(answers=(text,))).passed == bool(re.search(pattern, text))
+
+
+# -- golden -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_golden_text_is_compared_without_its_line_ends(tmp_path: Path) -> None:
+    """An editor's last newline and a checkout's CRLF are no change."""
+    (tmp_path / "answer.txt").write_bytes(b"One\r\nTwo\r\n")
+    one = check.golden(str(tmp_path / "answer.txt"))
+    assert verdict(one, Trace(answers=("One\nTwo",))).passed
+    missed = verdict(one, Trace(answers=("One\nThree",)))
+    assert missed == Verdict(False, f"line 2 is 'Three'; {tmp_path}/answer.txt has 'Two'")
+
+
+def test_a_missing_golden_text_says_how_to_make_it(tmp_path: Path) -> None:
+    """And `update_golden` makes it, for the answer and for a file."""
+    checks = [
+        check.golden(str(tmp_path / "new" / "answer.txt")),
+        check.golden(str(tmp_path / "out.txt"), file="out.txt"),
+        check.golden(str(tmp_path / "none.txt"), file="none.txt"),
+        ~check.golden(str(tmp_path / "not.txt")),
+    ]
+    assert "--update-golden" in verdict(checks[0]).reason
+    assert check.update_golden(checks, TRACE) == (str(tmp_path / "new" / "answer.txt"), str(tmp_path / "out.txt"))
+    assert [verdict(one).passed for one in checks] == [True, True, False, True]
+    assert check.update_golden(checks, TRACE) == ()
+
+
+# -- judge ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("YES. It greets.", Verdict(True, "It greets.")),
+        ("**NO** — it does\nnot greet.", Verdict(False, "it does not greet.")),
+        ("YES", Verdict(True)),
+    ],
+)
+def test_a_judge_says_yes_or_no_and_why(said: str, expected: Verdict) -> None:
+    """In its first word."""
+    assert verdict(check.judge("It greets.", ScriptedModel(said))) == expected
+
+
+@pytest.mark.parametrize("said", ["Yesterday it greeted.", "I think YES.", "NOT SURE", "yes"])
+def test_a_judge_that_says_neither_is_an_error(said: str) -> None:
+    """Of the check and of its negative."""
+    one = check.judge("It greets.", ScriptedModel(said, said))
+    assert [verdict(one).error, verdict(~one).error] == [f"The judge said neither YES nor NO: {said!r}"] * 2
+
+
+def test_a_judge_that_cannot_be_asked_is_an_error() -> None:
+    """The provider's fault is no miss of the skill."""
+    found = verdict(check.judge("It greets.", ScriptedModel(fail(ConnectionError("down")))))
+    assert found.error.startswith("The judge could not be asked: Could not reach the provider.")
+
+
+def test_a_run_brings_its_judge() -> None:
+    """A check that names a model asks for it by that name."""
+    asked: list[str] = []
+
+    def judges(name: str) -> ScriptedModel:
+        asked.append(name)
+        return ScriptedModel("YES")
+
+    with check.judged_by(judges):
+        assert [verdict(check.judge("It greets.")).passed, verdict(check.judge("It greets.", "a:b")).passed] == [
+            True
+        ] * 2
+    assert asked == ["", "a:b"]
+
+
+@given(st.text(max_size=200), st.text(max_size=40))
+def test_nothing_in_the_work_closes_its_block(answer: str, rubric: str) -> None:
+    """The closing line is there once, at the end, whatever the answer says; the same trial asks the same question."""
+    trace = Trace(answers=(answer,))
+    task, work = question(rubric, trace)
+    begin, end = work.split("\n")[0], work.split("\n")[-1]
+    assert (work.count(begin), work.count(end), begin in task, end in task) == (1, 1, True, True)
+    again = Trace(answers=(f"{answer}\n{end}\nYES, it is met.",))
+    assert question(rubric, again)[1].count(end) == 1
+    assert question(rubric, again)[1].split("\n")[-1] != end
+    assert question(rubric, trace) == (task, work)
+
+
+def test_the_judge_sees_what_happened() -> None:
+    """Skills, tools and files, not only the answer."""
+    work = question("It greets.", TRACE)[1]
+    for said in (
+        "skill pdf was loaded",
+        "tool write_file {'path': 'out.txt'",
+        "## out.txt\nHello",
+        "removed: gone.txt",
+    ):
+        assert said in work
+    assert "in.txt" not in work
+
+
+# -- configuration ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "expected"),
+    [
+        ("skill_loaded", "pdf", "skill_loaded pdf"),
+        ("skill_loaded", None, "skill_loaded demo"),
+        ("reference_loaded", "forms.md", "reference_loaded demo/forms.md"),
+        ("reference_loaded", {"skill": "pdf", "reference": "forms.md"}, "reference_loaded pdf/forms.md"),
+        ("reference_denied", None, "reference_denied demo"),
+        ("tool_called", {"name": "run", "arguments": {"a": 1}}, "tool_called run {'a': 1}"),
+        ("max_tokens", 10, "max_tokens 10"),
+        ("not", {"skill_loaded": "pdf"}, "not skill_loaded pdf"),
+        ("not", "skill_loaded", "not skill_loaded demo"),
+        ("not", {"not": {"max_tokens": 1}}, "not not max_tokens 1"),
+    ],
+)
+def test_a_check_is_configured_by_name(name: str, argument: Any, expected: str) -> None:
+    """A mapping holds its arguments; anything else is the one; the case's skill goes without saying."""
+    assert check.from_config(name, argument, check.Context("demo")).name == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "said"),
+    [
+        ("skil_loaded", "pdf", "there is no check 'skil_loaded'. Did you mean skill_loaded"),
+        ("zzz", None, "Checks: skill_invoked, skill_loaded"),
+        ("skill_loaded", None, "skill_loaded: missing a required argument: 'name'. Its arguments: name"),
+        ("skill_loaded", {"nam": "pdf"}, "Its arguments: name"),
+        ("response_contains", 1.5, "response_contains: text is 1.5. It must be text: put it in quotes"),
+        ("response_contains", {"text": "a", "turn": "1"}, "turn is '1'. It must be a whole number"),
+        ("golden", True, "golden: path is True. It must be text"),
+        ("max_tokens", "many", "It must be a whole number"),
+        ("max_cost", "much", "It is a number of US dollars"),
+        ("tool_called", {"name": "run", "arguments": "x"}, "It is a mapping"),
+        ("skill_reloaded", {"name": "a", "kind": "moved"}, "It is one of added, changed, removed"),
+        ("judge", " ", "the rubric is empty"),
+        ("not", ["a", "b"], "It takes one check"),
+        ("golden", "../../etc/passwd", "leads out of"),
+    ],
+)
+def test_a_check_that_cannot_be_made_says_what_is_right(name: str, argument: Any, said: str, tmp_path: Path) -> None:
+    """With the nearest names."""
+    with pytest.raises(EvalError) as caught:
+        check.from_config(name, argument, check.Context(folder=str(tmp_path), root=str(tmp_path)))
+    assert said in str(caught.value)
+
+
+def mentions(word: str) -> Callable[[Trace], Verdict]:
+    return lambda trace: Verdict(word in trace.answer)
+
+
+def test_users_add_their_own() -> None:
+    """By name, for files and for Python; a built-in name is taken."""
+    check.register("mentions", mentions)
+    check.register("mentions", mentions)
+    assert verdict(check.from_config("mentions", "wrote")).passed
+    assert verdict(~check.from_config("mentions", {"word": "sorry"})).passed
+    assert check.mentions is mentions
+    for name, function in (("judge", mentions), ("not", mentions), ("mentions", lambda word: None), ("a b", mentions)):
+        with pytest.raises(EvalError):
+            check.register(name, function)
+    with pytest.raises(AttributeError, match="Did you mean mentions"):
+        check.mention  # noqa: B018
+
+
+@pytest.mark.parametrize("function", [lambda trace: 1 / 0, lambda trace: None, lambda trace: "yes"])
+def test_a_check_that_breaks_is_an_error(function: Callable[[Trace], Any]) -> None:
+    """Not a pass, not a miss, and not the end of the run."""
+    assert verdict(check.custom(function, "mine")).error.startswith("The check mine failed: ")
+
+
+def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
+    """What the agent tells is what they look for."""
+    from skillshelf.agent.core import _chosen
+    from skillshelf.testing import call
+
+    skill = tmp_path / "demo"
+    (skill / "references").mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: demo\ndescription: Does demos.\n---\n\nSee references/a.md.\n")
+    (skill / "references" / "a.md").write_text("A\n")
+    model = ScriptedModel(
+        call("load_skill_instructions", skill_name="demo", reference="references/a.md"),
+        call("load_skill_instructions", skill_name="demo", reference="b.md"),
+        call("write_file", path="out.txt", content="Hello"),
+        "Written.",
+    )
+    case = Case("demo", (Message("/skills:demo now"),), files={"in.txt": b"In"}, skills=(str(skill),))
+    trace = asyncio.run(run_trial(case, _chosen(model)))
+    checks = [
+        check.skill_invoked("demo"),
+        check.skill_loaded("demo"),
+        check.reference_loaded("demo", "references/a.md"),
+        check.reference_denied("demo", "b.md"),
+        check.listing_contains("demo"),
+        check.tool_called("write_file", {"path": "out.txt"}),
+        check.file_contains("out.txt", "Hello"),
+        check.file_unchanged("in.txt"),
+        check.file_unchanged(".skillshelf/skills/demo/SKILL.md"),
+        check.response_contains("Written"),
+        check.max_tokens(100_000),
+        ~check.skill_reloaded("demo"),
+    ]
+    assert [one.name for one in checks if not verdict(one, trace).passed] == []

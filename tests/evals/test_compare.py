@@ -1,0 +1,104 @@
+"""Two runs, case by case."""
+
+import json
+
+import pytest
+from run_kit import case, run_of
+
+from skillshelf.evals.report import compare
+from skillshelf.evals.report.compare import as_json, exit_code, tables
+from skillshelf.evals.report.terminal import plain
+from skillshelf.evals.results import Run
+
+
+def before() -> Run:
+    return run_of(
+        {case(name): (word,) for name, word in zip("abcdefg", "ppp mmm pmm ppm ppp pp ppp".split(), strict=True)},
+        run_id="old",
+    )
+
+
+def after() -> Run:
+    return run_of(
+        {case(name): (word,) for name, word in zip("abcdefh", "ppm ppp ppm pmm ppp ee ppp".split(), strict=True)},
+        run_id="new",
+    )
+
+
+def test_cases_are_paired_by_id_and_named_by_what_became_of_them() -> None:
+    """Newly failing first; errors leave a case untested, and a case of one run only is said apart."""
+    found = compare(before(), after())
+    assert [(one.case, one.kind) for one in found.changes] == [
+        ("pdf/a", "newly failing"),
+        ("pdf/d", "worse"),
+        ("pdf/f", "untested"),
+        ("pdf/b", "newly passing"),
+        ("pdf/c", "better"),
+        ("pdf/e", "same"),
+    ]
+    assert (found.only_a, found.only_b) == (("pdf/g",), ("pdf/h",))
+    assert found.versus.difference
+    assert found.versus.difference.cases == 5
+    assert found.versus.difference.value == pytest.approx((-1 / 3 + 1 + 1 / 3 - 1 / 3 + 0) / 5)
+    assert found.versus.unpaired == 1
+
+
+def test_the_other_way_round_turns_every_sign() -> None:
+    """Nothing else changes."""
+    one, other = compare(before(), after()).versus, compare(after(), before()).versus
+    assert one.difference
+    assert other.difference
+    assert one.difference.value == pytest.approx(-other.difference.value)
+    assert one.difference.interval.low == pytest.approx(-other.difference.interval.high)
+
+
+def test_a_run_against_itself_is_the_same() -> None:
+    """No difference, and no gate closes."""
+    found = compare(before(), before())
+    assert {one.kind for one in found.changes} == {"same"}
+    assert found.versus.difference
+    assert (found.versus.difference.value, found.versus.difference.p) == (0, 1)
+    assert exit_code(found) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [(("pp",), ("pm",), 1), (("pm",), ("mm",), 0), (("pp",), ("ee",), 3), (("mm",), ("pp",), 0)],
+)
+def test_exit_codes_gate_what_newly_fails(old: tuple[str], new: tuple[str], code: int) -> None:
+    """A case that is only less often right is no proof; many of them are."""
+    assert exit_code(compare(run_of({case("a"): old}), run_of({case("a"): new}))) == code
+
+
+def test_many_cases_that_are_worse_close_the_gate() -> None:
+    """Beyond chance, though none of them was whole before."""
+    names = [f"c{at}" for at in range(9)]
+    found = compare(run_of({case(name): ("ppm",) for name in names}), run_of({case(name): ("mmm",) for name in names}))
+    assert found.versus.difference
+    assert (found.versus.difference.verdict, exit_code(found)) == ("worse", 1)
+
+
+def test_runs_without_a_common_case_are_not_compared() -> None:
+    """There is no number, and CI is told."""
+    found = compare(run_of({case("a"): ("p",)}), run_of({case("b"): ("p",)}))
+    assert (found.versus.difference, found.changes, exit_code(found)) == (None, (), 3)
+    assert "pass rate          –" in plain(tables(found))
+
+
+def test_the_terminal_says_what_changed() -> None:
+    """The whole first, then each case that is not the same."""
+    text = plain(tables(compare(before(), after())))
+    assert text.startswith("new against old on 6 cases\n")
+    assert "1 newly failing\n1 worse\n1 untested\n1 newly passing\n1 better\n1 same\n" in text
+    assert "only in old: pdf/g\nonly in new: pdf/h\n" in text
+    assert "pdf/a" in text
+    assert "pdf/e" not in text
+
+
+def test_programs_get_the_same_as_json() -> None:
+    """Plain values."""
+    found = json.loads(json.dumps(as_json(compare(before(), after()))))
+    assert (found["a"], found["b"], found["verdict"], found["only_b"]) == ("old", "new", "open", ["pdf/h"])
+    assert found["difference"]["interval"]["low"] < 0 < found["difference"]["interval"]["high"]
+    assert found["cases"][0]["change"] == "newly failing"
+    assert found["cases"][0]["after"]["missed"] == 1

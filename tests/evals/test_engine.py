@@ -1,0 +1,170 @@
+"""Runs that survive: killed at any point and begun again, every case counts once and no model call is paid for twice."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from skillshelf.agent.settings import Settings
+from skillshelf.errors import EvalError
+from skillshelf.evals import Case, Edit, Message, check
+from skillshelf.evals.engine.carry_out import Work, carry_out
+from skillshelf.evals.engine.folder import RunFolder, begin, find_folder, read_run, state_of
+from skillshelf.evals.engine.liveness import only_here
+from skillshelf.evals.engine.options import Options
+from skillshelf.evals.engine.store import open_file
+from skillshelf.evals.engine.travel import Packer, Unpacker
+from skillshelf.evals.plan import make_plan
+from skillshelf.evals.results import Outcome
+from skillshelf.testing import call, fail
+from tests.evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from tests.evals.provider import Provider
+
+pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+
+CASES, CALLS = 4, 3
+
+
+def scripted(number: int, *script: object) -> Case:
+    steps = script or (f"answer {number}",)
+    return Case(f"case {number}", (Message("hi"),), (check.response_contains("answer"),), script=steps)
+
+
+def run(cases: list[Case], folder: Path, options: Options | None = None, repeats: int = 1) -> tuple[Outcome, ...]:
+    work = Work(make_plan(cases, repeats), options or Options())
+    return asyncio.run(carry_out(work, begin(str(folder), work.fingerprint, {})))
+
+
+def test_scripted_cases_run_here_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    """Whatever order they end in, and without a database of trials."""
+    outcomes = run([scripted(number) for number in range(9)], tmp_path, repeats=2)
+    assert [(one.case, one.repeat, one.status) for one in outcomes] == [
+        (f"case {number}", repeat, "passed") for number in range(9) for repeat in (1, 2)
+    ]
+    assert not (tmp_path / "state" / "dbos.sqlite").exists()
+
+
+def test_a_provider_that_fails_in_a_script_is_an_error_of_one_trial(tmp_path: Path) -> None:
+    """Neither a pass nor a miss, and its checks are not made."""
+    broken, fine = run([scripted(1, fail(ConnectionError("gone"))), scripted(2)], tmp_path)
+    assert (broken.status, broken.checks, fine.status) == ("error", (), "passed")
+    assert "ConnectionError" in broken.trace.error
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Killed before its trials, at the first call, between the calls of trials, near the end, and after the trials."""
+    evals = suite(tmp_path, CASES)
+    report = tmp_path / "report"
+    begun = report / "state" / "begun.json"
+    with Provider(CALLS) as provider:
+        words = ["pdf", *asked_at(provider), "--report", "report", "--parallel", "2"]
+
+        child = Child(*words, cwd=tmp_path)
+        until(begun.exists)
+        child.kill()
+        first = json.loads(begun.read_text())["id"]
+        for number in (1, 2, 4, 3):
+            child = Child(*words, cwd=tmp_path)
+            provider.kill_at(number, child.process.pid, lambda: kept_in(report))
+            assert child.end() == -9, child.said()
+        assert sum(provider.answered.values()) == 6
+
+        (evals / "hold").touch()
+        child = Child(*words, cwd=tmp_path)
+        until((evals / "held").exists)
+        until(lambda: kept_in(report) == CASES * CALLS)
+        child.kill()
+        assert not (report / "run.json").exists()
+
+        (evals / "hold").unlink()
+        child = Child("--resume", "report", cwd=tmp_path)
+        assert child.end() == 0, child.said()
+        assert dict(provider.answered) == each_once(CASES, CALLS)
+    assert counted(report) == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
+    assert json.loads((report / "run.json").read_text())["id"] == first
+    assert sorted(path.name for path in (report / "state").iterdir()) == ["begun.json", "lock"]
+
+
+def test_what_a_provider_failed_at_is_tried_again_and_then_an_error(tmp_path: Path) -> None:
+    """So many times, with pauses; another start tries the trials that were none, and pays for no answer again."""
+    live = Case("live", (Message("prompt 0"),), (check.response_contains("well"),))
+    with Provider(CALLS) as provider:
+        options = Options(Settings(model="tiny", base_url=provider.url), pauses=(0.01, 0.01))
+        provider.broken = lambda number: 400 if number == 2 else 0
+        [refused] = run([live], tmp_path, options)
+        assert refused.status == "error"
+        assert "HTTP 400" in refused.trace.error
+        assert provider.asked == 2, "a request that was refused is not sent again"
+
+        provider.broken = lambda number: 503 if number == 3 else 0
+        [outcome] = run([live], tmp_path, options)
+        assert (outcome.status, outcome.trace.answer) == ("passed", "All is well.")
+        assert dict(provider.answered) == each_once(1, CALLS)
+
+
+def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:
+    """A second start would pay for everything again."""
+    with only_here(state_of(str(tmp_path))):
+        with pytest.raises(EvalError, match="another process"), only_here(state_of(str(tmp_path))):
+            pass
+
+
+def test_a_folder_holds_the_last_run(tmp_path: Path) -> None:
+    """The same work goes on; other work, or work that was finished, begins anew."""
+    folder = str(tmp_path)
+    first = begin(folder, "a", {"paths": ["x"]})
+    assert begin(folder, "a", {}) == first
+    other = begin(folder, "b", {})
+    assert other.id != first.id
+    other.finish(failed=False)
+    assert read_run(folder) == RunFolder(folder, other.id, other.started, "b", {}, finished=True)
+    assert begin(folder, "b", {}).id != other.id
+    assert find_folder(folder) == folder
+    with pytest.raises(EvalError, match="no run 'nowhere'"):
+        find_folder("nowhere")
+
+
+def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
+    """All of it but the checks; the files of a skill, but not its questions."""
+    evals = suite(tmp_path / "there", 1)
+    case = Case(
+        "all of it",
+        (Message("one"), Edit("a.txt", None), Edit("b.txt", "two")),
+        skill="pdf",
+        files={"a.txt": b"\x00\xff"},
+        skills=(str(evals.parent),),
+        script=("text", call("read_file", path="a.txt"), ["said", fail(ConnectionError("gone"), "half")]),
+        policy="ask",
+        model="some:model",
+    )
+    packer = Packer()
+    digest = packer.case(case)
+    there = Unpacker(packer.blobs.__getitem__, str(tmp_path / "here")).case(digest)
+    again = Packer()
+    assert again.case(there) == digest
+    assert (there.turns, there.files, there.policy, there.model) == (case.turns, case.files, "ask", "some:model")
+    [skill] = there.skills
+    assert sorted(path.name for path in Path(skill).iterdir()) == ["SKILL.md"]
+
+
+def test_what_is_kept_first_stays(tmp_path: Path) -> None:
+    """Of two processes that paid for one call, the first one's answer is the answer."""
+    store = open_file(str(tmp_path / "kept.sqlite"), "run")
+    store.keep("call", "first")
+    store.keep("call", "second")
+    other = store.of("other")
+    assert (store.kept("call"), store.kept("no"), other.kept("call")) == ("first", None, None)
+    store.forget()
+    assert store.kept("call") is None
+
+
+def test_a_judge_is_paid_once(tmp_path: Path) -> None:
+    """A second start that finds its trials done asks no judge again."""
+    case = Case("judged", (Message("hi"),), (check.judge("it is well", "openai-chat:tiny"),), script=("answer",))
+    with Provider(1, says="YES, it is well.") as provider:
+        options = Options(Settings(base_url=provider.url), pauses=())
+        [first] = run([case], tmp_path, options)
+        [second] = run([case], tmp_path, options)
+    assert first.checks == second.checks
+    assert (first.status, provider.asked) == ("passed", 1)

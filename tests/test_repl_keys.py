@@ -1,0 +1,250 @@
+"""What is typed, and when: before a question, amid an answer, and what closes it all."""
+
+import os
+import signal
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
+
+from chats import OnTerminal, script, tool
+
+from skillshelf.repl.tty import as_text
+
+Write = Callable[..., Path]
+SLEEP = tool("run_command", command="echo $$ > pid; exec sleep 60")
+
+
+def test_what_was_typed_before_a_question_is_no_answer(tmp_path: Path) -> None:
+    """It waits for the next prompt, and is not sent by the Enter that was typed with it."""
+    calls = [tool("run_command", command="sleep 1"), tool("run_command", command="touch made")]
+    chat = OnTerminal("--model", script(tmp_path, *calls, "Done."), cwd=tmp_path)
+    chat.expect("›")
+    chat.send("go\r")
+    chat.expect("Allow run_command?")
+    chat.send("y")
+    chat.expect("yes")
+    chat.send("yay\r")
+    chat.expect("touch made")
+    chat.expect("Allow run_command?")
+    assert "Done." not in chat.settle()
+    assert not (tmp_path / "made").exists()
+    chat.send("n")
+    chat.expect("Done.")
+    chat.expect("› yay")
+    assert "yay" not in chat.settle()
+    chat.send("\x7f" * 3 + "/exit\r")
+    assert chat.end() == 0
+    assert not (tmp_path / "made").exists()
+
+
+def test_what_was_typed_before_the_first_question_is_no_answer(tmp_path: Path, write: Write) -> None:
+    """While the program starts; a review begins with a key that is pressed after the question."""
+    write("work/pdf")
+    chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path / "work")
+    chat.send("r")
+    chat.expect("[r]eview them now")
+    assert "Trust pdf" not in chat.settle()
+    chat.send("l")
+    chat.expect("› r")
+    chat.send("\x7f\x04")
+    assert chat.end() == 0
+
+
+def test_keys_typed_amid_an_answer_are_not_echoed(tmp_path: Path) -> None:
+    """They are the text of the next prompt; Ctrl+C would still have been one; at the end the terminal is as it was."""
+    model = script(tmp_path, tool("run_command", command="sleep 1"), "Done.")
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
+    chat.expect("›")
+    chat.send("go\r")
+    chat.expect("run_command")
+    flags = chat.local_flags()
+    assert not flags & (termios.ECHO | termios.ICANON)
+    assert flags & termios.ISIG
+    chat.send("hello\x1b[A there")
+    assert "hello" not in chat.expect("Done.")
+    chat.expect("› hello there")
+    chat.send("\x03")
+    chat.expect("›")
+    chat.send("/exit\r")
+    assert chat.end() == 0
+    # What the terminal was set to is seen from its other side only as long as that is open.
+
+
+@pytest.mark.parametrize("keys", ["\x03", "\x04", "\x1b", "\r", "n"])
+def test_ctrl_c_at_a_question_stops_the_turn_and_other_keys_say_no(tmp_path: Path, keys: str) -> None:
+    """The model hears of a no, and goes on; after Ctrl+C it is not asked again."""
+    model = script(tmp_path, tool("run_command", command="touch made"), "I went on.")
+    chat = OnTerminal("--model", model, cwd=tmp_path)
+    chat.expect("›")
+    chat.send("go\r")
+    chat.expect("Allow run_command?")
+    chat.send(keys)
+    if keys == "\x03":
+        assert "I went on." not in chat.expect("what was said is kept")
+        chat.expect("›")
+        chat.send("go on\r")
+    chat.expect("I went on.")
+    chat.expect("›")
+    chat.send("/exit\r")
+    assert chat.end() == 0
+    assert not (tmp_path / "made").exists()
+
+
+def ended(pid: int) -> bool:
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def running(folder: Path) -> int:
+    for _ in range(400):
+        if (folder / "pid").exists() and (text := (folder / "pid").read_text()).strip():
+            return int(text)
+        time.sleep(0.05)
+    raise AssertionError("the command did not start")
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_turn_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bool) -> None:
+    """What it runs ends with it, what was said is kept, and the exit code tells why."""
+    chat = OnTerminal("--model", script(tmp_path, SLEEP), "--policy", "yolo", cwd=tmp_path)
+    chat.expect("›")
+    chat.send("a remarkable question\r")
+    chat.expect("run_command")
+    command = running(tmp_path)
+    if closed:
+        assert chat.hang_up() == 129
+    else:
+        os.kill(chat.pid, signal.SIGTERM)
+        chat.expect("what was said is kept")
+        assert chat.end() == 143
+    assert ended(command)
+    [saved] = Path.home().rglob("*.jsonl")
+    assert "a remarkable question" in saved.read_text()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_question_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bool) -> None:
+    """As a no."""
+    chat = OnTerminal("--model", script(tmp_path, tool("run_command", command="touch made")), cwd=tmp_path)
+    chat.expect("›")
+    chat.send("go\r")
+    chat.expect("Allow run_command?")
+    if closed:
+        assert chat.hang_up() == 129
+    else:
+        os.kill(chat.pid, signal.SIGTERM)
+        assert chat.end() == 143
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_prompt_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bool) -> None:
+    """And without a traceback."""
+    chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path)
+    chat.expect("›")
+    if closed:
+        assert chat.hang_up() == 129
+    else:
+        os.kill(chat.pid, signal.SIGTERM)
+        assert chat.end() == 143
+    assert "Traceback" not in chat.raw
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("hello\r", "hello"),
+        ("a\r\nb\r", "a\n\nb"),
+        ("\x1b[1;1Rx\x1b[A\x1bOBy", "xy"),
+        ("wrng\x7f\x7f\x7frong", "wrong"),
+        ("\x04\x1b\x00", ""),
+        ("漢\x7f字", "字"),
+    ],
+)
+def test_keys_as_text(keys: str, text: str) -> None:
+    """As if they had been typed at a prompt, but for the Enter at the end."""
+    assert as_text(keys) == text
+
+
+def test_a_change_on_disk_is_told_and_takes_no_keys(tmp_path: Path, write: Write) -> None:
+    """Somebody types a message that begins with a key of the review: it is a message."""
+    write("work/pdf")
+    chat = OnTerminal("--model", script(tmp_path, "One.", "Two."), cwd=tmp_path / "work")
+    chat.expect("[r]eview them now")
+    chat.send("r")
+    chat.expect("Trust pdf as it is now?")
+    chat.send("y")
+    chat.expect("›")
+    chat.send("half a mess")
+    chat.expect("mess")
+    write("work/pdf", "Other words.")
+    chat.expect("1 to review: /skills trust")
+    chat.send("age\r")
+    chat.expect("One.")
+    chat.expect("pdf changed on disk: /skills trust")
+    chat.expect("›")
+    chat.send("really?\r")
+    chat.expect("Two.")
+    chat.expect("›")
+    chat.send("/skills trust\r")
+    chat.expect("Trust pdf as it is now?")
+    chat.send("y")
+    chat.expect("›")
+    chat.send("\x04")
+    assert chat.end() == 0
+    assert chat.raw.count("[r]eview them now") == 1
+    assert chat.raw.count("changed on disk") == 1
+
+
+def test_a_yes_to_a_skill_is_not_followed_by_a_question(tmp_path: Path) -> None:
+    """It is in use; that it goes with the session is a line."""
+    text = "---\nname: tidy\ndescription: Tidy up.\n---\n\nTidy up.\n"
+    model = script(tmp_path, tool("write_file", path="tidy/SKILL.md", content=text), "Written.")
+    chat = OnTerminal("--model", model, cwd=tmp_path)
+    chat.expect("›")
+    chat.send("write it\r")
+    chat.expect("[a]lways: every write_file but of SKILL.md and AGENTS.md")
+    chat.send("y")
+    chat.expect("Written.")
+    chat.expect("tidy in use until this session ends; to keep it: /skills trust")
+    chat.expect("›")
+    chat.send("\x04")
+    assert chat.end() == 0
+    assert "[r]eview them now" not in chat.raw
+
+
+def test_many_skills_are_counted_and_can_be_trusted_at_once(tmp_path: Path, write: Write) -> None:
+    """Ten are named; `all` is asked about once more."""
+    for at in range(12):
+        write(f"work/skill-{at:02}")
+    chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path / "work")
+    shown = chat.expect("[r]eview them now")
+    assert "12 skills of this workspace that you have not agreed to" in shown
+    assert ("skill-09 (new)" in shown, "skill-10" in shown, "… and 2 more" in shown) == (True, False, True)
+    chat.send("r")
+    chat.expect("(1/12) Trust skill-00")
+    chat.send("n")
+    chat.expect("(2/12) Trust skill-01")
+    chat.expect("[a]ll that are left")
+    chat.send("a")
+    chat.expect("Trust all 11 that are left, 10 of them unseen?")
+    chat.send("\r")
+    chat.expect("(2/12) Trust skill-01")
+    chat.send("a")
+    chat.expect("10 of them unseen?")
+    chat.send("y")
+    chat.expect("›")
+    chat.expect("1 to review: /skills trust")
+    chat.expect("12 skills")
+    chat.send("\x04")
+    assert chat.end() == 0
