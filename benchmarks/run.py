@@ -83,7 +83,7 @@ def _rows(collections: Collections, count: int, rounds: int, python: str) -> tup
     chat = agent.measure(collections[agent.SKILLS], str(empty), rounds)
     typing = completion.measure(agent.SKILLS, rounds)
     _say("measuring the MCP server")
-    served = mcp.measure(min(2, rounds))
+    served = mcp.measure(min(3, rounds), over_http=rounds > 2)
     return others, [scan, *others, *rest, *chat, *typing, *served]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from prompt_toolkit.application.current import get_app
+from prompt_toolkit.application.current import get_app_or_none
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
@@ -31,7 +31,8 @@ class SlashCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         candidates = complete(self.commands, document.text_before_cursor, files=self.files)
-        columns = get_app().output.get_size().columns
+        app = get_app_or_none()
+        columns = app.output.get_size().columns if app else 80
         cells = max(_LEAST_CELLS, min(_LABEL_CELLS, columns // 2))
         labels = [shorten(clean_line(candidate.label or candidate.text), cells) for candidate in candidates]
         room = columns - max(map(get_cwidth, labels), default=0) - _FRAME_CELLS

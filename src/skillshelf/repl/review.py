@@ -1,5 +1,6 @@
 """The person decides about skills that are new or changed."""
 
+import time
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from skillshelf.repl.keys import Keyboard
 from skillshelf.repl.quoted import Page
 
 _NAMED = 10
+_SECONDS = 1.0
 _KEYS = {"y": "yes", "n": "no", "q": "quit"}
 
 
@@ -22,12 +24,17 @@ class Reviews:
     def __init__(self, core: AgentCore, console: Console, keyboard: Keyboard) -> None:
         self._core, self._console, self._keyboard = core, console, keyboard
         self._told: set[tuple[str, str]] = set()
-        self.pending = 0
-        """How many skills wait, as of the last look."""
+        self._pending, self._looked = 0, 0.0
 
-    def look(self) -> None:
-        """Count what waits."""
-        self.pending = len(self._core.skills.pending)
+    @property
+    def pending(self) -> int:
+        """How many skills wait. The line below the prompt asks with every key, so this is counted now and then."""
+        if time.monotonic() - self._looked > _SECONDS:
+            self._count(self._core.skills.pending)
+        return self._pending
+
+    def _count(self, pending: Sequence[Pending]) -> None:
+        self._pending, self._looked = len(pending), time.monotonic()
 
     async def review(self) -> None:
         """One skill after the other, with everything in it; the default is no."""
@@ -46,7 +53,7 @@ class Reviews:
                 self._trust([one])
         self._told |= set(map(_version, pending))  # what changed meanwhile was not shown
         self._core.reload_skills()
-        self.look()
+        self._count(self._core.skills.pending)
 
     async def _decide(self, at: int, pending: Sequence[Pending]) -> str:
         one, left = pending[at], sum(not one.blocked for one in pending[at:])
@@ -81,7 +88,7 @@ class Reviews:
     async def ask_at_start(self) -> None:
         """Once about each skill, as it is now."""
         while fresh := self._fresh():
-            self._console.print(Text(f"{_count(len(fresh))} of this workspace that you have not agreed to:", "yellow"))
+            self._console.print(Text(f"{_skills(len(fresh))} of this workspace that you have not agreed to:", "yellow"))
             for one in fresh[:_NAMED]:
                 self._console.print(Text(f"  {clean_line(summary(one))}", "yellow"))
             if len(fresh) > _NAMED:
@@ -106,13 +113,13 @@ class Reviews:
 
     def _fresh(self) -> list[Pending]:
         pending = self._core.skills.pending
-        self.pending = len(pending)
+        self._count(pending)
         fresh = [one for one in pending if _version(one) not in self._told]
         self._told |= set(map(_version, fresh))
         return fresh
 
 
-def _count(count: int) -> str:
+def _skills(count: int) -> str:
     return "A skill" if count == 1 else f"{count:,} skills"
 
 

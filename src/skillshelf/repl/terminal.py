@@ -199,13 +199,8 @@ class Terminal:
         """Prepare what the first key would wait for: names and words of a shelf that changed."""
         complete(self.commands, "/skills:qxzqxz")
 
-    def _noticed(self) -> None:
-        self._warm()
-        self._reviews.look()
-        self._prompt.app.invalidate()
-
     def _watching(self) -> AbstractContextManager[object]:
         with suppress(MissingExtraError):
             if not self.core.skills.frozen:
-                return self.core.skills.watch(self._noticed)
+                return self.core.skills.watch(self._warm)
         return nullcontext()  # the sweep of each turn sees what changed
