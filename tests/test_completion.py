@@ -15,7 +15,10 @@ pytest.importorskip("rapidfuzz")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application, create_app_session
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.completion import CompleteEvent, Completion
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -24,6 +27,8 @@ from prompt_toolkit.utils import get_cwidth
 from skillshelf import MemorySource, Shelf
 from skillshelf.agent.rank import rank
 from skillshelf.repl.complete import SlashCompleter, meta, shorten, tokens, workspace_files
+from skillshelf.repl.models import model_names
+from skillshelf.repl.prompt import bindings
 from skillshelf.slash import Candidate, Command, Commands, complete, skill_commands
 from skillshelf.slash.completion import Files
 from skillshelf.slash.ranking import Names
@@ -319,6 +324,54 @@ def test_shortening_keeps_within_the_cells(text: str, cells: int) -> None:
     short = shorten(text, cells)
     assert sum(map(get_cwidth, short)) <= cells
     assert short == text or short.endswith("…")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_the_cost_is_within_the_width_of_the_terminal(commands: Commands[None], columns: int) -> None:
+    """Of a long name and a long description, what is left out is not the cost."""
+    commands.register(
+        "", [Command("x" * 70, "word " * 40, nothing, cost=1234), Command("xy", "Short.", nothing, cost=5)]
+    )
+
+    class Narrow(DummyOutput):
+        def get_size(self) -> Size:
+            return Size(24, columns)
+
+    with create_app_session(output=Narrow()), set_app(Application[None](output=Narrow())):
+        shown = list(SlashCompleter(commands).get_completions(Document("/x"), CompleteEvent()))
+    assert {one.display_meta_text.rpartition("~")[2] for one in shown} == {"1.2k tokens", "5 tokens"}
+    name = max(get_cwidth(one.display_text) for one in shown)
+    about = max(get_cwidth(one.display_meta_text) for one in shown)
+    assert name + about + 6 <= columns  # blanks around both, and the scroll bar
+
+
+def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None:
+    """The menu of one has nothing else to give."""
+
+    async def typed() -> str:
+        with create_pipe_input() as keys:
+            session: PromptSession[str] = PromptSession(
+                completer=SlashCompleter(commands), key_bindings=bindings(), input=keys, output=DummyOutput()
+            )
+            prompt = asyncio.create_task(session.prompt_async())
+            for key in ("/skills:kub", "\t", "\t", "\t"):
+                keys.send_text(key)
+                await asyncio.sleep(0.2)
+            keys.send_text("\r")
+            return await prompt
+
+    assert asyncio.run(typed()) == "/skills:kubernetes-deploy"
+
+
+def test_models_after_slash_model() -> None:
+    """The one in use first, then the embedded one; all of a provider once it is typed."""
+    names = [candidate.text for candidate in model_names("openai:gpt-6.1-sol", "")]
+    assert names[:3] == ["openai:gpt-6.1-sol", "local", "anthropic:claude-sonnet-5-5"]
+    assert len(names) == len(set(names))
+    assert "mistral:" in names
+    of_one = [candidate.text for candidate in model_names("local", "anthropic:cl")]
+    assert of_one
+    assert all(name.startswith("anthropic:") for name in of_one)
 
 
 class Answering(SlashCompleter):

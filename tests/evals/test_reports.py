@@ -124,15 +124,15 @@ trials  cases  what
      1      1  ModelHTTPError: 529 overloaded
 neither passes nor misses: in no rate above
 
-12 of 17 trials passed, 71% [33%, 92%]; pass@3 80%, pass^3 40%; 1 infrastructure error apart; 21.3k tokens, 27.0 s, $0.1947
+12 of 17 trials passed, 71% [33%, 92%]; pass@3 80%, pass^3 40%; 1 infrastructure error apart; 21.3k tokens, $0.1947
 """)
 
 
 def test_the_screen_shows_the_same_words() -> None:
     """Cut nowhere; hostile characters are written out."""
     run = sample()
-    evil = replace(run.outcomes[5], checks=(CheckResult("evil\x1b[31m", Verdict(False, "no")),))
-    summary = summarize(replace(run, outcomes=(*run.outcomes[:5], evil, *run.outcomes[6:])), TEXTS)
+    evil = replace(run.outcomes[8], checks=(CheckResult("evil\x1b[31m", Verdict(False, "no")),))
+    summary = summarize(replace(run, outcomes=(*run.outcomes[:8], evil, *run.outcomes[9:])), TEXTS)
     console = Console(width=160, no_color=True, record=True, file=StringIO())
     console.print(Cleaned(terminal.rich(terminal.tables(summary), terminal.headline(summary))))
     shown = console.export_text()

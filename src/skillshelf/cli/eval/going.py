@@ -4,23 +4,24 @@ import argparse
 import asyncio
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skillshelf.agent.models import resolve
 from skillshelf.agent.settings import load_settings
-from skillshelf.cli.diagnostics import print_diagnostic
+from skillshelf.cli.diagnostics import as_json, counted, print_diagnostic
 from skillshelf.cli.eval.cases import cases_of, say_none
 from skillshelf.cli.eval.progress import progress
-from skillshelf.cli.eval.results import show, update
+from skillshelf.cli.eval.results import show, updated
 from skillshelf.cli.output import Output, complain, plural, shown_path
+from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals.case import Case
 from skillshelf.evals.engine.carry_out import Work, carry_out, finish
 from skillshelf.evals.engine.folder import RunFolder, begin, find_folder, new_folder, read_run, state_of
 from skillshelf.evals.engine.liveness import only_here
 from skillshelf.evals.engine.options import PARALLEL, Options
-from skillshelf.evals.plan import Plan, make_plan
+from skillshelf.evals.plan import make_plan
 from skillshelf.evals.results import Run
 
 # What a run was asked, so that --resume need not be told again.
@@ -33,11 +34,10 @@ def run_evals(args: argparse.Namespace, out: Output) -> int:
         raise EvalError("--parallel 0 leaves all trials to workers, and there are none without --engine")
     folder = _resumed(args) if args.resume else ""
     cases, notes = cases_of(args)
-    for note in notes:
-        print_diagnostic(note, out if not args.json else Output(color=False))
     if any(note.severity == "error" for note in notes):
-        complain("skillshelf: nothing was run, because a case would be missing. Mend the files above first.")
-        return 2
+        return _refuse(notes, args, out)
+    for note in () if args.json else notes:
+        print_diagnostic(note, out)
     if not cases:
         return say_none(args)
     options = _options(args)
@@ -51,6 +51,16 @@ def run_evals(args: argparse.Namespace, out: Output) -> int:
             code = show(run, begun, args, out)
             finish(work, begun, run.outcomes)
     return code
+
+
+def _refuse(notes: Sequence[Diagnostic], args: argparse.Namespace, out: Output) -> int:
+    """A case that nobody can read would be missing from the numbers without a word."""
+    if args.json:
+        out.json({"exit_code": 2, "diagnostics": [as_json(note) for note in notes]})
+    for note in () if args.json else notes:
+        print_diagnostic(note, out)
+    complain(f"skillshelf: nothing was run, because of {counted(notes)} in the files of cases.")
+    return 2
 
 
 def _resumed(args: argparse.Namespace) -> str:
@@ -107,8 +117,12 @@ def _options(args: argparse.Namespace) -> Options:
 def _model(cases: list[Case], options: Options) -> str:
     """The name of the run's model, once it is known that every model can be used. Raises ModelUnavailableError."""
     live = [case for case in cases if case.script is None]
-    if not live or options.replay:
-        return "replay" if live else "scripted"
+    if not live:
+        return "scripted"
+    if options.replay:
+        from skillshelf.evals.recording import Replay
+
+        return Replay(options.replay).model_id
     if options.engine and not options.parallel:  # the keys are on the workers
         return options.settings.model
     chosen = {model: resolve(options.settings_of(model)) for model in sorted({case.model for case in live})}
@@ -119,7 +133,7 @@ def _model(cases: list[Case], options: Options) -> str:
 
 
 def _carry_out(work: Work, begun: RunFolder, name: str, args: argparse.Namespace, out: Output) -> Run:
-    plan: Plan = work.plan
+    plan = work.plan
     try:
         with progress(out, len(plan.trials), shown=out.terminal and not args.json) as told:
             outcomes = asyncio.run(carry_out(work, begun, told))
@@ -127,7 +141,6 @@ def _carry_out(work: Work, begun: RunFolder, name: str, args: argparse.Namespace
         again = f"skillshelf eval --resume {shown_path(begun.path) if args.report else os.path.basename(begun.path)}"
         complain(f"Interrupted after some of {plural(len(plan.trials), 'trial')}. `{again}` goes on.")
         raise
-    run = Run(begun.id, begun.started, name, plan.infos, outcomes, plan.skills, plan.repeats, plan.baseline)
     if args.update_golden:
-        update(work, run)
-    return run
+        outcomes = updated(plan, outcomes)
+    return Run(begun.id, begun.started, name, plan.infos, outcomes, plan.skills, plan.repeats, plan.baseline)

@@ -2,17 +2,18 @@
 
 import argparse
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from skillshelf.cli.output import Output, complain, shown_path
 from skillshelf.cli.reports import github
-from skillshelf.evals.checks.golden import update_golden
-from skillshelf.evals.engine.carry_out import Work
+from skillshelf.evals.checks.base import Check, Verdict
+from skillshelf.evals.checks.golden import Golden, update_golden
 from skillshelf.evals.engine.folder import RunFolder
-from skillshelf.evals.report.blame import blame
-from skillshelf.evals.report.files import HTML_FILE, write_run
-from skillshelf.evals.report.junit import junit
-from skillshelf.evals.report.summary import Summary, exit_code, summarize
+from skillshelf.evals.plan import Plan
+from skillshelf.evals.report import Summary, blame, exit_code, junit, summarize, write_run
+from skillshelf.evals.report.files import HTML_FILE
 from skillshelf.evals.report.terminal import headline, plain, rich, tables
 from skillshelf.evals.results import Outcome, Run
 from skillshelf.evals.stats import SkillText, skill_texts
@@ -42,13 +43,24 @@ def show(run: Run, begun: RunFolder, args: argparse.Namespace, out: Output) -> i
     return code
 
 
-def update(work: Work, run: Run) -> None:
-    """Golden files from the first good trial of each case."""
-    outcomes = {(one.case, one.arm, one.repeat): one for one in run.outcomes}
-    for case in work.plan.cases:
-        trace = outcomes[case.id, "with", 1].trace
-        for path in () if trace.error else update_golden(case.checks, trace):
+def updated(plan: Plan, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Golden files from the first good trial of each case, and what their checks say now."""
+    for case in plan.cases:
+        good = (one for one in outcomes if (one.case, one.arm) == (case.id, "with") and not one.trace.error)
+        for path in update_golden(case.checks, first.trace) if (first := next(good, None)) else ():
             complain(f"skillshelf: {shown_path(path)} is what this run gave")
+    checks = {case.id: case.checks for case in plan.cases}
+    return tuple(_looked_again(one, checks[one.case]) for one in outcomes)
+
+
+def _looked_again(outcome: Outcome, checks: Sequence[Check]) -> Outcome:
+    if outcome.trace.error:
+        return outcome
+    results = []
+    for check, result in zip(checks, outcome.checks, strict=True):
+        found = check.look(outcome.trace) if isinstance(check, Golden) else result.verdict
+        results.append(replace(result, verdict=found) if isinstance(found, Verdict) else result)
+    return replace(outcome, checks=tuple(results))
 
 
 def _print(summary: Summary, code: int, out: Output) -> None:

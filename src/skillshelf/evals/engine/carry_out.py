@@ -39,7 +39,8 @@ class Work:
         """The same where a second start has the same to do."""
         checks = {case.id: [check.name for check in case.checks] for case in self.plan.cases}
         settings = self.options.as_json()["settings"]
-        what = [__version__, settings, self.options.replay, self.plan.baseline, self.digests, checks]
+        where = [self.options.replay, bool(self.options.engine)]
+        what = [__version__, settings, where, self.plan.baseline, self.digests, checks]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -128,7 +129,7 @@ class _Course:
         if self._options.engine:
             node = server_node(self._options.engine, listens=self._options.parallel > 0)
         else:
-            node = Node(f"sqlite:///{run.state}/dbos.sqlite", "local", lambda _: open_store(self._options, run))
+            node = Node(f"sqlite:///{run.state}/dbos.sqlite", "local", open_store(self._options, run))
         try:
             queue, judged = Queued(node, run.id, self._options), []
             tasks = [(name, trial.repeat, self._work.digests[name]) for name, trial in trials.items()]

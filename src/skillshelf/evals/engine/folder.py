@@ -64,7 +64,7 @@ def new_folder(report: str) -> str:
     if report:
         os.makedirs(report, exist_ok=True)
         return os.path.abspath(report)
-    folder = os.path.join(_runs(), f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
+    folder = os.path.join(_runs(), _new_id())
     places.make_folders(folder)
     return folder
 
@@ -92,13 +92,15 @@ def begin(folder: str, fingerprint: str, request: Mapping[str, Any]) -> RunFolde
     if found and not found.finished and found.fingerprint == fingerprint:
         return found
     _clear(state_of(folder))
-    now = datetime.now(UTC)
-    run = RunFolder(
-        folder, f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"), fingerprint
-    )
-    run.request = request
+    # A folder of its own has the name of its run, so that --resume finds it by either.
+    name = os.path.basename(folder) if places.state_home() and os.path.dirname(folder) == _runs() else _new_id()
+    run = RunFolder(folder, name, datetime.now(UTC).isoformat(timespec="seconds"), fingerprint, request)
     run.save()
     return run
+
+
+def _new_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 def _clear(state: str, keep: tuple[str, ...] = ()) -> None:

@@ -11,7 +11,6 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from typing import Any
 
 from skillshelf._version import __version__
@@ -34,6 +33,7 @@ except ImportError:
 _APPLICATION = "skillshelf-evals"
 # A trial that takes its process down with it, time and again, ends as an error of the run.
 _STARTS = 20
+_RUNS, _CONNECTIONS = 8, 8
 LOOK_SECONDS = 2.0
 Task = tuple[str, int, str]
 """The name of a trial, the so-manieth of its case, and the digest of the case."""
@@ -42,9 +42,9 @@ Task = tuple[str, int, str]
 class Node:
     """One per process, as DBOS has it."""
 
-    def __init__(self, url: str, executor: str, store: Callable[[str], Store], *, listens: bool = True) -> None:
-        """`store` opens a run's store. `listens`: takes trials from the queues."""
-        self._stores, self._open = dict[str, Store](), store
+    def __init__(self, url: str, executor: str, store: Store, *, listens: bool = True) -> None:
+        """`store`: of any run in that database. `listens`: takes trials from the queues."""
+        self._store = store
         self._models: dict[str, Models] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="skillshelf-evals-")
         self._alive = None if url.startswith("sqlite") else Alive(url, executor)
@@ -62,6 +62,8 @@ class Node:
             log_level="CRITICAL",
             # Not pickle: whoever can write to the database would run code in every worker.
             serializer=DBOSPortableJSONSerializer(),
+            # A server has a hundred connections for all workers together.
+            sys_db_pool_size=_CONNECTIONS,
         )
         _here = self
         try:
@@ -73,20 +75,21 @@ class Node:
             self.close()
             raise unusable(url, error) from error
 
-    def store(self, run: str) -> Store:
-        if run not in self._stores:
-            self._stores[run] = self._open(run)
-        return self._stores[run]
+    def _models_of(self, run: str, plain: dict[str, Any]) -> Models:
+        if run not in self._models:
+            while len(self._models) >= _RUNS:  # a worker outlives many runs
+                del self._models[next(iter(self._models))]
+            self._models[run] = Models(options_from_json(plain), self._store.of(run))
+        return self._models[run]
 
     async def run(self, run: str, task: Task, plain: dict[str, Any]) -> dict[str, Any]:
         """A trial, from what is in the database to what goes there."""
         name, repeat, digest = task
         with tempfile.TemporaryDirectory(prefix="skillshelf-recorded-") as recorded:
-            store = self.store(run)
-            models = self._models.setdefault(run, Models(options_from_json(plain), store))
             try:
-                case = await asyncio.to_thread(Unpacker(store.get, self._folder.name).case, digest)
-                model = models.answering(case, name, repeat, recorded if plain["record"] else "")
+                unpacker = Unpacker(self._store.of(run).get, self._folder.name)
+                case = await asyncio.to_thread(unpacker.case, digest)
+                model = self._models_of(run, plain).answering(case, name, repeat, recorded if plain["record"] else "")
                 trace = await run_trial(case, model)
             except Exception as error:  # this process lacks a key, or a disk is full: the trial was none
                 trace = Trace(error=": ".join(explain(error)))
@@ -105,8 +108,7 @@ class Node:
     def close(self) -> None:
         """What is going on here is left for others, or for the next start."""
         DBOS.destroy()
-        for store in self._stores.values():
-            store.close()
+        self._store.close()
         if self._alive:
             self._alive.close()
         self._folder.cleanup()
@@ -125,9 +127,9 @@ async def trial(run: str, task: Task, options: dict[str, Any]) -> str:
 
 def server_node(url: str, *, listens: bool = True) -> Node:
     """This process, on the server that all share."""
-    open_server(url, "").close()  # says at once, and clearly, what is wrong with an address
+    store = open_server(url, "")  # first: it says at once, and clearly, what is wrong with an address
     executor = f"{os.uname().nodename}-{os.getpid()}-{os.urandom(4).hex()}"
-    return Node(url, executor, lambda run: open_server(url, run), listens=listens)
+    return Node(url, executor, store, listens=listens)
 
 
 def _files(folder: str) -> dict[str, str]:

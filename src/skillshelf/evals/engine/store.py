@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from skillshelf.errors import EvalError, MissingExtraError
 
@@ -18,34 +18,57 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS {}blobs (run TEXT, digest TEXT, data {}, PRIMARY KEY (run, digest))",
 )
 _SCHEMA = "skillshelf_evals"
-_T = TypeVar("_T")
+
+
+class Database:
+    """One connection, for all threads of a process."""
+
+    def __init__(self, connect: Callable[[], Any], *, postgres: bool = False) -> None:
+        self._connect, self._postgres = connect, postgres
+        self._lock = threading.Lock()
+        self._connection = connect()
+
+    def do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        text = statement.format(f"{_SCHEMA}." if self._postgres else "")
+        if self._postgres:
+            text = text.replace("?", "%s")
+        with self._lock:
+            try:
+                return _execute(self._connection, text, values)
+            except Exception:
+                if not (self._postgres and self._connection.closed):
+                    raise
+                self._connection = self._connect()  # the server was started anew
+                return _execute(self._connection, text, values)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
 
 
 class Store:
     """Of one run. What is written once stays: a second writer finds the first one's value."""
 
-    def __init__(self, run: str, connect: Callable[[], Any], *, postgres: bool = False) -> None:
-        self._run, self._connect, self._postgres = run, connect, postgres
-        self._lock = threading.Lock()
-        self._connection = connect()
+    def __init__(self, run: str, database: Database) -> None:
+        self._run, self._database = run, database
 
     def of(self, run: str) -> Store:
         """The same database, for another run."""
-        return Store(run, self._connect, postgres=self._postgres)
+        return Store(run, self._database)
 
     def keep(self, name: str, value: str) -> None:
-        self._do("INSERT INTO {}kept VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, name, value)
+        self._database.do("INSERT INTO {}kept VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, name, value)
 
     def kept(self, name: str) -> str | None:
-        rows = self._do("SELECT value FROM {}kept WHERE run = ? AND name = ?", self._run, name)
+        rows = self._database.do("SELECT value FROM {}kept WHERE run = ? AND name = ?", self._run, name)
         return str(rows[0][0]) if rows else None
 
     def put(self, digest: str, data: bytes) -> None:
-        self._do("INSERT INTO {}blobs VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, digest, data)
+        self._database.do("INSERT INTO {}blobs VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, digest, data)
 
     def get(self, digest: str) -> bytes:
         """Raises KeyError."""
-        rows = self._do("SELECT data FROM {}blobs WHERE run = ? AND digest = ?", self._run, digest)
+        rows = self._database.do("SELECT data FROM {}blobs WHERE run = ? AND digest = ?", self._run, digest)
         if not rows:
             raise KeyError(digest)
         return bytes(rows[0][0])
@@ -53,23 +76,10 @@ class Store:
     def forget(self) -> None:
         """The run is over, and its report is written."""
         for table in ("kept", "blobs"):
-            self._do(f"DELETE FROM {{}}{table} WHERE run = ?", self._run)
+            self._database.do(f"DELETE FROM {{}}{table} WHERE run = ?", self._run)
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
-
-    def _do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        prefix = f"{_SCHEMA}." if self._postgres else ""
-        text = statement.format(prefix)
-        with self._lock:
-            try:
-                return _execute(self._connection, text.replace("?", "%s") if self._postgres else text, values)
-            except Exception as error:
-                if not _is_broken(self._connection, error):
-                    raise
-                self._connection = self._connect()  # the server was started anew
-                return _execute(self._connection, text.replace("?", "%s"), values)
+        self._database.close()
 
 
 def open_file(path: str, run: str) -> Store:
@@ -83,7 +93,7 @@ def open_file(path: str, run: str) -> Store:
             connection.execute(table.format("", "BLOB"))
         return connection
 
-    return Store(run, connect)
+    return Store(run, Database(connect))
 
 
 def open_server(url: str, run: str) -> Store:
@@ -100,7 +110,7 @@ def open_server(url: str, run: str) -> Store:
         return connection
 
     try:
-        return Store(run, connect, postgres=True)
+        return Store(run, Database(connect, postgres=True))
     except psycopg.Error as error:
         raise unusable(url, error) from error
 
@@ -115,10 +125,6 @@ def unusable(url: str, error: Exception) -> EvalError:
 def _execute(connection: Any, text: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
     cursor = connection.execute(text, values)
     return list(cursor.fetchall()) if cursor.description else []
-
-
-def _is_broken(connection: Any, error: Exception) -> bool:
-    return not isinstance(connection, sqlite3.Connection) and bool(connection.closed)
 
 
 def postgres() -> Any:

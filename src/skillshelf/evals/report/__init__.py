@@ -6,7 +6,8 @@ from skillshelf.evals.report.files import RunUnreadableError, read_run, write_ru
 from skillshelf.evals.report.html import page
 from skillshelf.evals.report.junit import junit
 from skillshelf.evals.report.plain import as_json
-from skillshelf.evals.report.summary import Summary, exit_code, summarize
+from skillshelf.evals.report.summary import exit_code, summarize
+from skillshelf.evals.report.tree import Summary
 
 __all__ = [
     "RunComparison",

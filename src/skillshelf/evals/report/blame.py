@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals.report.summary import CaseSummary, Group, Summary
+from skillshelf.evals.report.tree import CaseSummary, Group, Summary
 from skillshelf.evals.report.words import percent
 from skillshelf.evals.stats import Coverage
 
@@ -46,8 +46,9 @@ def _group(group: Group, path: str) -> Iterator[Diagnostic]:
     if loud:
         message = f"loaded where it should not be: {_queries(loud)}"
         yield Diagnostic("error", "trigger-false", message, path, line, "narrow the description")
+    told = {case.info.id for case in (*silent, *loud)}
     for case in missed:
-        if case not in silent and case not in loud:
+        if case.info.id not in told:
             where, at = _place(case.info.location, path)
             yield Diagnostic("error", "case-missed", _reasons(case), where, at)
 

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from skillshelf.evals.report.sections import Column, Table, cut_rows
-from skillshelf.evals.report.summary import CaseArm, case_arm
+from skillshelf.evals.report.summary import case_arm
+from skillshelf.evals.report.tree import CaseArm
 from skillshelf.evals.report.versus import Versus, versus
 from skillshelf.evals.report.words import chance, change, gain, points, rate
 from skillshelf.evals.results import Outcome, Run

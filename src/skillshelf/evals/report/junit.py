@@ -6,7 +6,7 @@ import re
 from xml.sax.saxutils import escape, quoteattr
 
 from skillshelf.characters import clean, clean_line
-from skillshelf.evals.report.summary import CaseSummary, Group, Summary
+from skillshelf.evals.report.tree import CaseSummary, Group, Summary
 from skillshelf.evals.report.words import apart, name_of, rate
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from skillshelf.evals.report.summary import Summary
+from skillshelf.evals.report.tree import Summary
 from skillshelf.evals.stats import Confusion, Difference, Rate
 
 # The trials themselves are in `run.json`.

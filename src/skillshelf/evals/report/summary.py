@@ -1,22 +1,17 @@
-"""From a run to the numbers that a report shows: one tree of values, which every renderer reads."""
+"""From a run to the numbers that a report shows, and to the exit code."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from skillshelf.evals.report.seen import coverage_of
-from skillshelf.evals.report.versus import Versus, versus
+from skillshelf.evals.report.tree import ARMS, ArmSummary, CaseArm, CaseSummary, Failure, Fault, Group, Summary
+from skillshelf.evals.report.versus import versus
 from skillshelf.evals.results import Arm, CaseInfo, Outcome, Run
 from skillshelf.evals.stats import (
-    Confusion,
     Counts,
-    Coverage,
-    Rate,
     SkillText,
-    Spent,
-    Tries,
     Trigger,
     TriggerScore,
     clustered,
@@ -27,84 +22,7 @@ from skillshelf.evals.stats import (
     wilson,
 )
 
-ARMS: tuple[Arm, ...] = ("with", "without", "old")
 _TRIES = (2, 3, 5, 10)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A check that did not hold, with one of its reasons."""
-
-    check: str
-    reason: str
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class CaseArm:
-    """A case on one arm."""
-
-    outcomes: tuple[Outcome, ...]
-    counts: Counts
-    rate: Rate
-    spent: Spent
-    """By the trials that count; what errors took is in the sum of the arm."""
-    failures: tuple[Failure, ...]
-    errors: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CaseSummary:
-    info: CaseInfo
-    arms: Mapping[Arm, CaseArm]
-
-    @property
-    def main(self) -> CaseArm:
-        """With the skill as it is; empty where it was never run so."""
-        return self.arms.get("with") or case_arm(())
-
-
-@dataclass(frozen=True, slots=True)
-class ArmSummary:
-    """All cases of a group on one arm."""
-
-    counts: Counts
-    rate: Rate
-    tries: tuple[Tries, ...]
-    spent: Spent
-    """Everything that was paid for, errors too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Cases that are counted together: those of a skill, or all."""
-
-    name: str
-    """Empty for cases that belong to no skill."""
-    cases: tuple[CaseSummary, ...]
-    arms: Mapping[Arm, ArmSummary]
-    versus: tuple[Versus, ...]
-    trigger: TriggerScore | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """An infrastructure error, and the trials it kept from being any."""
-
-    message: str
-    times: int
-    cases: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    run: Run
-    total: Group
-    skills: tuple[Group, ...]
-    confusion: Confusion | None
-    """None for a run without trigger sets."""
-    coverage: tuple[Coverage, ...]
-    faults: tuple[Fault, ...]
 
 
 def summarize(run: Run, texts: Mapping[str, SkillText] | None = None) -> Summary:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.characters import clean, clean_line
 from skillshelf.evals.report.sections import Column, Table, cut_rows
-from skillshelf.evals.report.summary import CaseSummary, Group, Summary
+from skillshelf.evals.report.tree import CaseSummary, Group, Summary
 from skillshelf.evals.report.words import amount, apart, chance, change, cost, gain, name_of, percent, rate, seconds
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def headline(summary: Summary) -> str:
     several = "".join(f"; pass@{one.k} {percent(one.at)}, pass^{one.k} {percent(one.all)}" for one in arm.tries[-1:])
     return (
         f"{counts.passed} of {counts.trials} trials passed, {rate(arm.rate)}{several}{errors}; "
-        f"{amount(arm.spent.tokens)} tokens, {seconds(arm.spent.seconds)}, {cost(arm.spent)}"
+        f"{amount(arm.spent.tokens)} tokens, {cost(arm.spent)}"
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from skillshelf.evals.report.html.charts import dot, line, svg
 from skillshelf.evals.report.html.elements import Html, join, tag
 from skillshelf.evals.report.seen import LANES, Step, Timeline, timeline
-from skillshelf.evals.report.summary import ARMS, CaseSummary, error_of
+from skillshelf.evals.report.summary import error_of
+from skillshelf.evals.report.tree import ARMS, CaseSummary
 from skillshelf.evals.report.words import amount, money, rate, seconds
 from skillshelf.evals.results import Outcome
 
@@ -16,7 +17,6 @@ from skillshelf.evals.results import Outcome
 SHOWN = 400
 _CUT = 2_000
 _LANE = 24
-_WORDS = {"passed": "passed", "missed": "missed", "error": "error"}
 
 
 def trials(cases: Sequence[CaseSummary]) -> Html:
@@ -49,14 +49,24 @@ def _case(case: CaseSummary) -> Html:
         tag("span", f"{counts.passed} of {counts.trials}{errors}", class_="quiet"),
     )
     body = [tag("p", tag("q", _cut(case.info.prompt)))] if case.info.prompt else []
-    if case.info.location:
-        body.append(tag("p", f"{case.info.location} · {rate(case.main.rate)}", class_="quiet"))
+    facts = [case.info.location, rate(case.main.rate), *_spent(case)]
+    body.append(tag("p", " · ".join(filter(None, facts)), class_="quiet"))
     if case.main.failures:
         failed = [tag("li", tag("b", one.check), f" {one.times}×: {_cut(one.reason)}") for one in case.main.failures]
         body.append(tag("ul", *failed, class_="failed"))
     for arm in ARMS:
         body += [_trial(one, case.info.skill) for one in (case.arms[arm].outcomes if arm in case.arms else ())]
     return tag("details", head, *body, class_=f"case {status}")
+
+
+def _spent(case: CaseSummary) -> list[str]:
+    """What a trial took on each arm."""
+    arms = [(arm, case.arms[arm].spent) for arm in ARMS if arm in case.arms]
+    return [
+        f"{arm}: {amount(one.tokens / one.trials)} tokens, {seconds(one.seconds / one.trials)} a trial"
+        for arm, one in arms
+        if one.trials
+    ]
 
 
 def _trial(outcome: Outcome, skill: str) -> Html:
@@ -83,8 +93,13 @@ def _way(way: Timeline) -> Html:
     """The lanes, top down; across is the order of events."""
     marks = [line(0, 100, _mid(at), _mid(at), "grid") for at in range(len(LANES))]
     marks += [line(_x(at, way), _x(at, way), _mid(1) - 4, _mid(1) + 4, "tick") for at, _ in way.tools]
-    firsts = [first for lane in LANES if (first := next((one for one in way.steps if one.lane == lane), None))]
-    marks += [line(_x(a.at, way), _x(b.at, way), _lane(a), _lane(b), "flow") for a, b in pairwise(firsts) if a.ok]
+    # The way is drawn as far as it goes: what was followed without having been loaded was not followed.
+    firsts = [next((one for one in way.steps if one.lane == lane and one.ok), None) for lane in LANES]
+    marks += [
+        line(_x(a.at, way), _x(b.at, way), _lane(a), _lane(b), "flow")
+        for a, b in pairwise(takewhile(lambda one: one is not None, firsts))
+        if a and b
+    ]
     marks += [
         dot(_x(one.at, way), _lane(one), "mark yes" if one.ok else "mark no", one.label[:200], 6) for one in way.steps
     ]

@@ -1,0 +1,224 @@
+"""`skillshelf eval` as people and CI use it."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from skillshelf.cli.eval.progress import progress
+from skillshelf.cli.output import Output
+from tests.chats import script, tool
+from tests.evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from tests.evals.provider import Provider
+
+Run = Callable[..., tuple[int, str, str]]
+Write = Callable[..., Path]
+
+GOOD = """
+cases:
+  - name: loads it
+    prompt: fill in the form
+    script:
+      - {tool: load_skill_instructions, arguments: {skill_name: pdf}}
+      - done
+    checks: [{skill_loaded: pdf}, {response_contains: done}]
+"""
+BAD = GOOD.replace("loads it", "says it").replace("response_contains: done", "response_contains: never")
+ERROR = "cases:\n  - {name: breaks, prompt: hi, script: [{fail: gone}], checks: [{response_contains: x}]}\n"
+LIVE = "cases:\n  - {name: live, prompt: hi, tags: [slow], checks: [{response_contains: said}]}\n"
+
+
+@pytest.fixture
+def cases(write: Write) -> Callable[..., Path]:
+    """Writes files of cases beside a skill, and returns its folder."""
+
+    def write_cases(*texts: str) -> Path:
+        folder = write("skills/pdf", references__a_md="# A\n\nText.\n").parent
+        (folder / "evals").mkdir()
+        for number, text in enumerate(texts):
+            (folder / "evals" / f"{number}.yaml").write_text(text)
+        return folder
+
+    return write_cases
+
+
+def test_exit_codes_tell_passed_missed_and_errors_apart(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
+    cases(GOOD, BAD, ERROR)
+    codes = [run("eval", "-k", name)[0] for name in ("loads it", "says it", "breaks", "pdf")]
+    assert codes == [0, 1, 3, 1]
+
+
+def test_a_run_leaves_a_report_and_says_where(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
+    """The same in the folder it was told, or in one of its own; JUnit and annotations where they are wanted."""
+    cases(GOOD, BAD)
+    code, out, _ = run("eval", "skills", "--report", "out", "--junit", "junit.xml", "--github", "--repeat", "2")
+    assert code == 1
+    assert "2 of 4 trials passed" in out
+    assert "out/report.html" in out
+    assert "::error " in out
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().tag == "testsuites"
+    assert sum(counted(tmp_path / "out").values()) == 4
+
+
+def test_json_for_a_program(run: Run, cases: Callable[..., Path]) -> None:
+    cases(GOOD)
+    code, out, said = run("eval", "--json")
+    told = json.loads(out)
+    assert (code, said, told["exit_code"]) == (0, "", 0)
+    [trial] = told["trials"]
+    assert (trial["case"], trial["arm"], trial["status"]) == ("pdf/loads it", "with", "passed")
+    assert os.path.isfile(os.path.join(told["folder"], "run.json"))
+
+
+def test_list_names_the_cases_and_the_faults(run: Run, cases: Callable[..., Path]) -> None:
+    """And a run does not begin while a case cannot be read: it would be missing from the numbers."""
+    cases(GOOD, "cases:\n  - {name: odd, promt: hi}\n")
+    code, out, _ = run("eval", "list")
+    assert code == 1
+    assert "pdf/loads it" in out
+    assert "1.yaml:2" in out
+    code, out, said = run("eval")
+    assert code == 2
+    assert "nothing was run" in said
+    code, out, _ = run("eval", "list", "--json")
+    assert [one["id"] for one in json.loads(out)["cases"]] == ["pdf/loads it"]
+    assert json.loads(run("eval", "--json")[1])["exit_code"] == 2
+
+
+def test_no_cases_says_where_it_looked_and_how_to_write_one(run: Run, write: Write) -> None:
+    write("skills/pdf")
+    code, _, said = run("eval", "skills")
+    assert code == 2
+    assert "there is no case in skills" in said
+    assert "cases:" in said
+    assert "with 'x' in name or tags" in run("eval", "skills", "-k", "x")[2]
+
+
+def test_the_run_s_model_answers_cases_without_a_script(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
+    cases(LIVE)
+    model = script(tmp_path, tool("load_skill_instructions", skill_name="pdf"), "said")
+    assert run("eval", "--model", model)[0] == 0
+    code, _, said = run("eval")
+    assert code == 2
+    assert "No model was chosen" in said
+
+
+def test_with_and_without_the_skill(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
+    """Misses of the baseline gate nothing: they are what the skill is for."""
+    cases(GOOD)
+    code, out, _ = run("eval", "--baseline", "none", "--report", "out")
+    assert code == 0, out
+    assert counted(tmp_path / "out") == {"pdf/loads it#with#1 passed": 1, "pdf/loads it#without#1 missed": 1}
+    code, _, said = run("eval", "--baseline", "no-such-thing")
+    assert code == 2
+    assert "--baseline no-such-thing" in said
+
+
+def test_compare_reads_runs_by_folder_and_by_name(run: Run, cases: Callable[..., Path]) -> None:
+    cases(GOOD)
+    run("eval", "--report", "a")
+    name = json.loads(run("eval", "--json")[1])["run"]
+    code, out, _ = run("eval", "compare", "a", name)
+    assert code == 0
+    assert name in out
+    assert json.loads(run("eval", "compare", "a", name, "--json")[1])["only_a"] == []
+    assert run("eval", "compare", "a")[0] == 2
+    code, _, said = run("eval", "compare", "a", "nowhere")
+    assert (code, "There is no run 'nowhere'" in said) == (2, True)
+
+
+def test_golden_files_are_written_from_a_run(run: Run, cases: Callable[..., Path]) -> None:
+    folder = cases(GOOD.replace("{response_contains: done}", "{golden: answer.txt}"))
+    assert run("eval")[0] == 1
+    code, _, said = run("eval", "--update-golden")
+    assert (code, "answer.txt is what this run gave" in said) == (0, True)
+    assert (folder / "evals" / "answer.txt").read_text() == "done\n"
+    assert run("eval")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--engine", "mysql://x"], "a PostgreSQL server"),
+        (["--parallel", "0"], "there are none without --engine"),
+        (["--parallel", "-1"], "invalid number of trials value"),
+        (["--rate", "0/min"], "invalid number of trials a minute value"),
+        (["--record", "a", "--replay", "b"], "not allowed with"),
+        (["--resume", "nowhere"], "There is no run 'nowhere'"),
+        (["--replay", "nowhere"], "nowhere"),
+        (["no/such/path"], "no/such/path"),
+        (["worker"], "a worker takes --engine"),
+    ],
+)
+def test_wrong_use_is_said_in_a_sentence(run: Run, cases: Callable[..., Path], words: list[str], says: str) -> None:
+    cases(LIVE)
+    code, _, said = run("eval", *words)
+    assert code == 2
+    assert says in said
+    assert "Traceback" not in said
+
+
+def test_a_finished_run_is_not_resumed_and_a_changed_one_neither(run: Run, cases: Callable[..., Path]) -> None:
+    folder = cases(GOOD, ERROR)
+    assert run("eval", "-k", "loads", "--report", "a")[0] == 0
+    assert "is finished" in run("eval", "--resume", "a")[2]
+    assert run("eval", "--report", "b")[0] == 3
+    assert run("eval", "--resume", "b")[0] == 3, "what was an error may be tried again"
+    (folder / "SKILL.md").write_text("---\nname: pdf\ndescription: Other.\n---\n\nOther.\n")
+    code, _, said = run("eval", "--resume", "b")
+    assert (code, "have changed since" in said) == (2, True)
+
+
+def test_a_recording_is_played_back_without_a_model(cases: Callable[..., Path], run: Run, tmp_path: Path) -> None:
+    """What the model said, each trial its own, and no word of the server is needed any more."""
+    pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+    cases(LIVE.replace("said", "well"))
+    with Provider() as provider:
+        assert run("eval", *asked_at(provider), "--repeat", "2", "--record", "kept")[0] == 0
+        asked = provider.asked
+    code, out, said = run("eval", "--replay", "kept", "--repeat", "2")
+    assert code == 0, out + said
+    assert asked == 6
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
+    pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+    suite(tmp_path, 2)
+    with Provider() as provider:
+        child = Child("pdf", *asked_at(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
+
+        def interrupt(number: int) -> None:
+            if number == 2:
+                child.process.send_signal(signal.SIGINT)
+                child.process.wait(30)
+
+        provider.arrived = interrupt
+        assert child.end() == 130, child.said()
+        assert "`skillshelf eval --resume report` goes on" in child.said()
+        assert "Traceback" not in child.said()
+        until(lambda: kept_in(tmp_path / "report") == 1)
+        child = Child("--resume", "report", cwd=tmp_path)
+        assert child.end() == 0, child.said()
+        assert dict(provider.answered) == each_once(2, 3)
+
+
+def test_a_bar_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a terminal; a pipe gets nothing."""
+    from skillshelf.evals.results import Outcome
+    from skillshelf.evals.trace import Trace
+
+    done = Outcome("a", "with", 1, (), Trace())
+    with progress(Output(), 2, shown=False) as told:
+        told(done)
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress(Output(), 2, shown=True) as told:
+        told(done)
+    out = capsys.readouterr().out
+    assert "1/2" in out
+    assert "1 passed" in out

@@ -1,0 +1,206 @@
+"""What is on the screen: tool lines, the sign of life, views of skills and sessions, questions that are long."""
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
+
+from agent_kit import agent, say
+from chats import OnTerminal, chat, script, tool
+from rich.cells import cell_len
+from rich.console import Console
+
+from skillshelf.agent import events as on
+from skillshelf.rendering import cut_words
+from skillshelf.repl.markdown import MarkdownStream
+from skillshelf.repl.quoted import Argument, Excerpt
+from skillshelf.repl.show import Screen
+from skillshelf.repl.status import status_line
+
+Write = Callable[..., Path]
+
+
+def console(terminal: bool = False, width: int = 100) -> tuple[Console, io.StringIO]:
+    out = io.StringIO()
+    shown = Console(file=out, width=width, height=30, force_terminal=terminal, markup=False, highlight=False)
+    return shown, out
+
+
+def lines(*events: on.Event) -> list[str]:
+    where, out = console()
+    screen = Screen(where)
+    for event in events:
+        screen.show(event)
+    return out.getvalue().splitlines()
+
+
+def ran(command: str, text: str) -> list[str]:
+    return lines(
+        on.ToolCalled("1", "run_command", {"command": command}), on.ToolReturned("1", "run_command", text, True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[stdout]\nhello\n", "● run_command x  hello"),
+        ("[stdout]\n\nhello\nworld", "● run_command x  hello (+1 line)"),
+        ("[stderr]\nno such file\n[exit code: 2]", "● run_command x  no such file (+1 line)"),
+        ("(no output)", "● run_command x  (no output)"),
+    ],
+)
+def test_the_first_line_of_what_a_command_wrote_is_shown(text: str, line: str) -> None:
+    """Not the labels around it."""
+    assert ran("x", text) == [line]
+
+
+def test_a_load_is_one_line() -> None:
+    """That of the load; one that brought nothing new, or failed, has the line of its call."""
+    asked = {"skill_name": "alpha", "reference": "x.md"}
+    again = on.ToolCalled("3", "load_skill_instructions", asked)
+    assert lines(
+        on.ToolCalled("1", "load_skill_instructions", {"skill_name": "alpha"}),
+        on.ToolCalled("2", "load_skill_instructions", asked),
+        on.SkillLoaded("alpha", "model", 100),
+        on.ReferenceLoaded("alpha", "references/x.md", "model", 10),
+        on.ToolReturned("2", "load_skill_instructions", "text", True),
+        on.ToolReturned("1", "load_skill_instructions", "text", True),
+        again,
+        on.ToolReturned("3", "load_skill_instructions", "You have it.", True),
+    ) == [
+        "◆ skill alpha  loaded by the model, 100 B",
+        "◇ alpha/references/x.md  loaded by the model, 10 B",
+        "● load_skill_instructions alpha x.md  You have it.",
+    ]
+
+
+def test_a_stopped_call_is_named() -> None:
+    """What was running when the person stopped it."""
+    assert lines(on.ToolCalled("1", "run_command", {"command": "sleep 60"}), on.Finished("", stopped=True)) == [
+        "■ run_command sleep 60  stopped",
+        "■ stopped  what was said is kept",
+    ]
+
+
+@pytest.mark.parametrize(
+    "event", [on.ToolReturned("1", "read_file", "text", True), on.Thinking("Hm."), on.SkillLoaded("pdf", "model", 1)]
+)
+def test_while_the_model_is_asked_there_is_a_sign_of_life(event: on.Event) -> None:
+    """After a result, and while it thinks in the middle of an answer."""
+    where, out = console(terminal=True)
+    screen = Screen(where)
+    screen.show(on.Text("Let me see.\n\n"))
+    before = out.getvalue()
+    screen.show(event)
+    screen.pause()
+    assert "thinking" not in before
+    assert "thinking" in out.getvalue().removeprefix(before)
+
+
+def test_silence_amid_an_answer_has_a_sign_of_life() -> None:
+    """While the model writes out a long call, nothing is heard of it."""
+    where, out = console(terminal=True)
+    stream = MarkdownStream(where)
+    stream.feed("Let me see.")
+    time.sleep(1.4)
+    stream.end()
+    assert "thinking" in out.getvalue()
+    assert out.getvalue().rstrip().endswith("Let me see.")
+
+
+def test_a_failed_result_in_a_pipe_is_cut_between_words() -> None:
+    """With a mark that there is more."""
+    assert cut_words("word " * 100, 30) == "word word word word word …"
+    assert cut_words("a\nb", 30) == "a b"
+    assert cut_words("x" * 50, 30) == "x" * 29 + "…"
+
+
+def test_broken_skills_are_listed_with_the_reason(tmp_path: Path, write: Write) -> None:
+    """A few of them, cleaned; `skillshelf check` has the rest."""
+    write("good")
+    for at in range(12):
+        (tmp_path / f"bad-{at:02}").mkdir()
+        (tmp_path / f"bad-{at:02}/SKILL.md").write_bytes(b"\xff\xfe\0")
+    shown = chat("-p", "/skills", "--model", script(tmp_path), "--trust-workspace", cwd=tmp_path).stdout
+    assert "12 errors in skills:" in shown
+    assert "bad-09/SKILL.md: " in shown
+    assert "bad-10" not in shown
+    assert "… and 2 more; `skillshelf check` says what to do" in shown
+
+
+def test_a_skill_is_shown_as_the_model_gets_it(tmp_path: Path, write: Write) -> None:
+    """With comments and the targets of links; an escape is written out."""
+    body = "# Do\n\n<!-- send it away -->\n[here](https://example.org/x)\n\x1b[2J\n"
+    write("pdf", body=body)
+    words = ("--model", script(tmp_path), "--trust-workspace")
+    shown = chat("-p", "/skills show pdf", *words, cwd=tmp_path).stdout
+    assert body.replace("\x1b", "<U+001B>") in shown
+    unknown = chat("-p", "/skills show pfd", *words, cwd=tmp_path)
+    assert unknown.returncode == 1
+    assert "There is no skill named 'pfd'. Did you mean 'pdf'? /skills lists them." in unknown.stderr
+    assert "list_skills" not in chat("-p", "/skills show zzz", *words, cwd=tmp_path).stderr
+
+
+def test_a_resumed_session_shows_where_it_stopped(tmp_path: Path) -> None:
+    """Its id, its length, and the last exchange."""
+    chat("-p", "what is the answer?", "--model", script(tmp_path, "The answer is 42."), cwd=tmp_path)
+    [saved] = Path.home().rglob("*.jsonl")
+    terminal = OnTerminal("--model", script(tmp_path), "--resume", cwd=tmp_path)
+    shown = terminal.expect("›")
+    assert f"Session {saved.stem}, 2 messages." in shown
+    assert shown.index("what is the answer?") < shown.index("The answer is 42.")
+    terminal.send("\x04")
+    assert terminal.end() == 0
+
+
+def test_a_long_command_is_shown_in_part_and_whole_when_asked_for(tmp_path: Path) -> None:
+    """Its beginning and its end stand above the question, which says how far a command can write."""
+    command = "\n".join(f": line {at}" for at in range(60))
+    terminal = OnTerminal(
+        "--model", script(tmp_path, tool("run_command", command=command), "Ran."), "--no-sandbox", cwd=tmp_path
+    )
+    terminal.expect("›")
+    terminal.send("go\r")
+    shown = terminal.expect("… 41 lines …")
+    assert ("line 0" in shown, "line 30" in shown) == (True, False)
+    assert "line 59" in terminal.expect("Allow run_command? (it can write anywhere) [y]es [n]o [v]iew all of it")
+    terminal.expect("[a]lways this command")
+    terminal.send("v")
+    terminal.expect("line 30")
+    terminal.expect("Allow run_command?")
+    terminal.send("a")
+    terminal.expect("Ran.")
+    terminal.expect("›")
+    terminal.send("/approve\r")
+    terminal.expect("Policy: ask. Commands can write anywhere.")
+    terminal.expect("run_command: : line 0")
+    terminal.expect("›")
+    terminal.send("\x04")
+    assert terminal.end() == 0
+
+
+def test_rows_are_counted_in_cells() -> None:
+    """Forty wide characters are two rows of forty-four cells, behind their bar."""
+    where, out = console(width=44)
+    excerpt = Excerpt(where, Argument("command", "\n".join(["漢" * 40] * 20)), 20)
+    where.print(excerpt)
+    assert excerpt.hidden == 41 - 20
+    assert len(out.getvalue().rstrip("\n").splitlines()) == 21
+    assert max(map(cell_len, out.getvalue().splitlines())) <= 44
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("waiting", [0, 3])
+def test_the_status_line_fits(tmp_path: Path, columns: int, waiting: int) -> None:
+    """What matters least is left out: first the number of skills, last what waits for a review."""
+    core = agent(tmp_path, "Hello.", mode="auto-edit")
+    say(core, "hi")
+    line = status_line(core, waiting, columns)
+    assert cell_len(line) <= columns
+    assert ("to review: /skills trust" in line) == bool(waiting)
+    assert "auto-edit" in line
+    assert ("skill" in line.replace("/skills trust", "")) == (columns == 80 and not waiting)
