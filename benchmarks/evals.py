@@ -77,12 +77,14 @@ def _turns(folder: str) -> Callable[[], object]:
     """The same conversations, each with an agent of its own, on one workspace."""
     from skillshelf.agent.core import AgentCore
     from skillshelf.agent.policy import Policy
+    from skillshelf.shelf import Shelf
+    from skillshelf.sources.directory import DirectorySource
     from skillshelf.testing import ScriptedModel
 
     async def turns() -> None:
         for _ in range(_TRIED):
             core = AgentCore(ScriptedModel(*_script()), policy=Policy("yolo"))  # type: ignore[arg-type]
-            core.load_skills(folder, alone=True)
+            core.load_skills(folder, shelf=Shelf([DirectorySource(folder, "project", cache=False)]))
             async for _event in core.process_message("hi"):
                 pass
 

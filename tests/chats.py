@@ -63,8 +63,9 @@ class OnTerminal:
         while text not in (shown := self._shown()):
             if time.monotonic() > deadline or not self._read(deadline):
                 raise AssertionError(f"{text!r} did not appear. The terminal shows:\n{shown}")
-        self._read_to += shown.index(text) + len(text)
-        return shown
+        end = shown.index(text) + len(text)
+        self._read_to += end
+        return shown[:end]
 
     def settle(self, seconds: float = 0.7) -> str:
         """What appears in this time; the next look begins after it."""

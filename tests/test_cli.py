@@ -53,6 +53,7 @@ def test_help(run: Run) -> None:
             ["new", "start a skill"],
             ["trust", "look at what a workspace brings, and say what the agent may use"],
             ["chat", "talk with an agent that uses the skills"],
+            ["eval", "try out skills on cases, and measure what they bring and cost"],
             ["serve", "serve the skills to other programs over MCP"],
             ["conformance", "try every way in with the same scenario"],
         ]

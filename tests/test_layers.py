@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -25,6 +26,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module by its dotted name below skillshelf; a package goes by its own name."""
     paths = [path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"]

@@ -61,6 +61,29 @@ def test_it_answers_twice_and_talks_to_this_machine_only() -> None:
 
 
 @needs_model
+@pytest.mark.parametrize(
+    ("skill", "question", "answer"),
+    [
+        (
+            "Run `make ship` to deploy.\nThe port is 8443.\nTell Maria when it is done.",
+            "Which command deploys?",
+            "make ship",
+        ),
+        ("Bake at 240 degrees for 40 minutes.\nLet it rest first.", "At how many degrees do I bake the bread?", "240"),
+        ("The fee is 24 euro.\nThe gate code is 7719.\n", "What is the gate code?", "7719"),
+    ],
+)
+def test_it_quotes_what_it_was_given(skill: str, question: str, answer: str) -> None:
+    """A penalty on words that were said must not keep it from the words of the skill."""
+    model = local_model(Settings())
+    try:
+        agent = Agent(model, instructions="Answer briefly.")
+        assert answer in asyncio.run(agent.run(f"<skill>\n{skill}\n</skill>\n\n{question}")).output
+    finally:
+        model.server.stop()
+
+
+@needs_model
 def test_the_server_wants_its_key_and_shows_no_page() -> None:
     """Another program on this machine cannot use it, nor can a page in a browser."""
     server = LocalServer(bundled_weights(), 512)

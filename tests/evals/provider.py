@@ -63,7 +63,7 @@ class Provider:
 
         self.arrived = arrived
 
-    def _handler(provider) -> type[BaseHTTPRequestHandler]:  # noqa: N805
+    def _handler(provider) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 

@@ -3,17 +3,18 @@
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from chats import script, tool
+from processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from provider import Provider
 
 from skillshelf.cli.eval.progress import progress
 from skillshelf.cli.output import Output
-from tests.chats import script, tool
-from tests.evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
-from tests.evals.provider import Provider
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -183,6 +184,19 @@ def test_a_recording_is_played_back_without_a_model(cases: Callable[..., Path], 
     code, out, said = run("eval", "--replay", "kept", "--repeat", "2")
     assert code == 0, out + said
     assert asked == 6
+
+
+def test_without_the_extra_it_says_what_to_install(
+    run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is something to pay for; scripted cases need no database of trials."""
+    cases(LIVE, GOOD)
+    monkeypatch.setitem(sys.modules, "dbos", None)
+    for name in ("node", "queued"):
+        monkeypatch.delitem(sys.modules, f"skillshelf.evals.engine.{name}", raising=False)
+    code, _, said = run("eval", "-m", "tiny", "--base-url", "http://127.0.0.1:1/v1")
+    assert (code, "pip install 'skillshelf[evals]'" in said) == (1, True)
+    assert run("eval", "-k", "loads")[0] == 0
 
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:

@@ -1,10 +1,16 @@
-"""Runs that survive: killed at any point and begun again, every case counts once and no model call is paid for twice."""
+"""Runs that survive: killed and begun again, every case counts once and no model call is paid for twice."""
 
 import asyncio
 import json
+from collections.abc import Awaitable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from provider import Provider
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelRequest, ModelResponse
 
 from skillshelf.agent.settings import Settings
 from skillshelf.errors import EvalError
@@ -13,13 +19,12 @@ from skillshelf.evals.engine.carry_out import Work, carry_out
 from skillshelf.evals.engine.folder import RunFolder, begin, find_folder, read_run, state_of
 from skillshelf.evals.engine.liveness import only_here
 from skillshelf.evals.engine.options import Options
+from skillshelf.evals.engine.paid import Kept, patiently
 from skillshelf.evals.engine.store import open_file
 from skillshelf.evals.engine.travel import Packer, Unpacker
 from skillshelf.evals.plan import make_plan
 from skillshelf.evals.results import Outcome
-from skillshelf.testing import call, fail
-from tests.evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
-from tests.evals.provider import Provider
+from skillshelf.testing import ScriptedModel, call, fail
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
@@ -105,9 +110,9 @@ def test_what_a_provider_failed_at_is_tried_again_and_then_an_error(tmp_path: Pa
 
 def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:
     """A second start would pay for everything again."""
-    with only_here(state_of(str(tmp_path))):
-        with pytest.raises(EvalError, match="another process"), only_here(state_of(str(tmp_path))):
-            pass
+    state = state_of(str(tmp_path))
+    with only_here(state), pytest.raises(EvalError, match="another process"), only_here(state):
+        pass
 
 
 def test_a_folder_holds_the_last_run(tmp_path: Path) -> None:
@@ -132,6 +137,7 @@ def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
         "all of it",
         (Message("one"), Edit("a.txt", None), Edit("b.txt", "two")),
         skill="pdf",
+        should_trigger=False,
         files={"a.txt": b"\x00\xff"},
         skills=(str(evals.parent),),
         script=("text", call("read_file", path="a.txt"), ["said", fail(ConnectionError("gone"), "half")]),
@@ -140,10 +146,13 @@ def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
     )
     packer = Packer()
     digest = packer.case(case)
-    there = Unpacker(packer.blobs.__getitem__, str(tmp_path / "here")).case(digest)
+    there = Unpacker(str(tmp_path / "here")).case(digest, packer.blobs.__getitem__)
     again = Packer()
     assert again.case(there) == digest
     assert (there.turns, there.files, there.policy, there.model) == (case.turns, case.files, "ask", "some:model")
+    assert there.should_trigger is False
+    stays = {"checks", "tags", "location"}
+    assert set(json.loads(packer.blobs[digest])) == {field.name for field in fields(Case)} - stays
     [skill] = there.skills
     assert sorted(path.name for path in Path(skill).iterdir()) == ["SKILL.md"]
 
@@ -168,3 +177,39 @@ def test_a_judge_is_paid_once(tmp_path: Path) -> None:
         [second] = run([case], tmp_path, options)
     assert first.checks == second.checks
     assert (first.status, provider.asked) == ("passed", 1)
+
+
+def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
+    """A trial that is run again has another folder, and the model has named the old one."""
+    store = open_file(str(tmp_path / "kept.sqlite"), "run")
+    said = []
+    for folder in ("/here/skillshelf-eval-aaaaaaaa", "/there/skillshelf-eval-bbbbbbbb"):
+        model = Kept(ScriptedModel(f"see {folder}/out.txt"), store, "trial")
+        asked = ModelRequest.user_text_prompt("hi", instructions=f"You work in {folder}.")
+        said.append(asyncio.run(model_request(model, [asked])).text)
+    assert said == ["see /here/skillshelf-eval-aaaaaaaa/out.txt", "see /there/skillshelf-eval-bbbbbbbb/out.txt"]
+
+
+@pytest.mark.parametrize(
+    ("faults", "asked"), [([TimeoutError, ConnectionError], 3), ([ConnectionError] * 9, 3), ([ValueError], 1)]
+)
+def test_only_a_fault_that_passes_is_waited_out(faults: list[type[Exception]], asked: int) -> None:
+    """So many times; what will fail again fails at once."""
+    left, calls = list(faults), []
+
+    async def ask() -> ModelResponse:
+        calls.append(1)
+        if left:
+            raise left.pop(0)
+        return ModelResponse([])
+
+    outcome = asyncio.run(_ended(patiently(ask, (0.001, 0.001))))
+    assert (len(calls), outcome) == (asked, None if len(faults) == 2 else faults[0])
+
+
+async def _ended(work: Awaitable[object]) -> type[Exception] | None:
+    try:
+        await work
+    except Exception as error:
+        return type(error)
+    return None

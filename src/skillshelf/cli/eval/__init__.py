@@ -1,6 +1,7 @@
 """`skillshelf eval`: whether skills are found, loaded and followed, and what they cost."""
 
 import argparse
+import os
 
 from skillshelf.cli.output import Output, complain, positive
 from skillshelf.errors import EvalError, MissingExtraError, ModelUnavailableError, SettingsError, SourceError
@@ -59,6 +60,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
 def _do(action: str, args: argparse.Namespace, out: Output) -> int:
     if args.engine and not args.engine.startswith(("postgresql://", "postgres://")):
         raise EvalError("--engine takes the address of a PostgreSQL server", "It looks like this: postgresql://host/db")
+    # pydantic-ai greets whoever runs it in a terminal; this terminal is ours.
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     try:
         import pydantic_ai_harness  # noqa: F401
     except ImportError:

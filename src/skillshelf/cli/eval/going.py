@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from skillshelf._version import __version__
 from skillshelf.agent.models import resolve
 from skillshelf.agent.settings import load_settings
 from skillshelf.cli.diagnostics import as_json, counted, print_diagnostic
@@ -73,7 +74,7 @@ def _resumed(args: argparse.Namespace) -> str:
     if found.request["server"] and not args.engine:
         raise EvalError(f"The run {found.id} is on a PostgreSQL server", "Give its address with --engine")
     for name in _REQUEST:
-        setattr(args, name, found.request[name])
+        setattr(args, name, found.request[name] or getattr(args, name))
     return found.path
 
 
@@ -100,8 +101,10 @@ def _begin(folder: str, work: Work, args: argparse.Namespace) -> RunFolder:
 
 
 def _request(args: argparse.Namespace) -> Mapping[str, Any]:
-    """As it would be said from any folder. The server's address is not in it: it may hold a password."""
+    """As it would be said from any folder. An address with a password is not in it: people share their reports."""
     asked = {name: getattr(args, name) for name in _REQUEST}
+    if "@" in (args.base_url or ""):
+        asked["base_url"] = None
     asked["paths"] = [os.path.abspath(path) for path in args.paths or [args.workspace]]
     for name in _FOLDERS:
         if asked[name] and (name != "baseline" or os.path.isdir(asked[name])):
@@ -134,6 +137,8 @@ def _model(cases: list[Case], options: Options) -> str:
 
 def _carry_out(work: Work, begun: RunFolder, name: str, args: argparse.Namespace, out: Output) -> Run:
     plan = work.plan
+    if not work.options.parallel:
+        complain(f"skillshelf: {plural(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
     try:
         with progress(out, len(plan.trials), shown=out.terminal and not args.json) as told:
             outcomes = asyncio.run(carry_out(work, begun, told))

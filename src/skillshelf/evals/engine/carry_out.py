@@ -7,10 +7,11 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from skillshelf._version import __version__
 from skillshelf.agent.explain import explain
-from skillshelf.errors import SkillError
+from skillshelf.errors import EvalError, SkillError
 from skillshelf.evals.engine.folder import RunFolder
 from skillshelf.evals.engine.models import Models
 from skillshelf.evals.engine.options import PARALLEL, Options
@@ -76,7 +77,8 @@ def finish(work: Work, run: RunFolder, outcomes: Iterable[Outcome]) -> None:
     if work.options.engine and not failed:
         from skillshelf.evals.engine.queued import forget
 
-        forget(work.options.engine, run.id)
+        with suppress(EvalError):  # the server is gone, and the report is not
+            forget(work.options.engine, run.id)
 
 
 def open_store(options: Options, run: RunFolder) -> Store:

@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import time
+from contextlib import suppress
 from typing import Any
 
 from skillshelf._version import __version__
@@ -19,7 +20,7 @@ from skillshelf.errors import MissingExtraError
 from skillshelf.evals.engine.liveness import Alive
 from skillshelf.evals.engine.models import Models
 from skillshelf.evals.engine.options import options_from_json
-from skillshelf.evals.engine.store import Store, open_server, unusable
+from skillshelf.evals.engine.store import Store, open_server, postgres, unusable
 from skillshelf.evals.engine.travel import Unpacker
 from skillshelf.evals.trace import Trace
 from skillshelf.evals.trial import run_trial
@@ -47,6 +48,7 @@ class Node:
         self._store = store
         self._models: dict[str, Models] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="skillshelf-evals-")
+        self._unpacker = Unpacker(self._folder.name)
         self._alive = None if url.startswith("sqlite") else Alive(url, executor)
         self._looked = time.monotonic()
         self._launch(url, executor, listens)
@@ -87,8 +89,7 @@ class Node:
         name, repeat, digest = task
         with tempfile.TemporaryDirectory(prefix="skillshelf-recorded-") as recorded:
             try:
-                unpacker = Unpacker(self._store.of(run).get, self._folder.name)
-                case = await asyncio.to_thread(unpacker.case, digest)
+                case = await asyncio.to_thread(self._unpacker.case, digest, self._store.of(run).get)
                 model = self._models_of(run, plain).answering(case, name, repeat, recorded if plain["record"] else "")
                 trace = await run_trial(case, model)
             except Exception as error:  # this process lacks a key, or a disk is full: the trial was none
@@ -101,9 +102,10 @@ class Node:
             return
         self._looked = time.monotonic()
         going = DBOS.list_workflows(status="PENDING", name=WORKFLOW, load_input=False, load_output=False)
-        for executor in self._alive.dead({one.executor_id for one in going if one.executor_id}):
-            # The call that DBOS's own recovery service makes; there is no public name for it.
-            DBOS._recover_pending_workflows([executor])
+        with suppress(postgres().Error):  # the server is away for a while, and DBOS waits for it too
+            for executor in self._alive.dead({one.executor_id for one in going if one.executor_id}):
+                # The call that DBOS's own recovery service makes; there is no public name for it.
+                DBOS._recover_pending_workflows([executor])
 
     def close(self) -> None:
         """What is going on here is left for others, or for the next start."""

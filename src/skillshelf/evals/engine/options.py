@@ -42,7 +42,7 @@ class Options:
         return scripted or bool(self.replay)
 
     def as_json(self) -> dict[str, Any]:
-        """What a worker must know. No key is in it: a worker has its own."""
+        """What a worker must know. A worker has its own keys."""
         return {"settings": asdict(self.settings), "record": bool(self.record), "pauses": list(self.pauses)}
 
 

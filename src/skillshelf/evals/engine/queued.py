@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from dbos import DBOS, DBOSClient, SetWorkflowID, WorkflowStatus
+from sqlalchemy.exc import SQLAlchemyError
 
 from skillshelf.evals.engine.node import Node, Task, trial
 from skillshelf.evals.engine.options import PARALLEL, Options
-from skillshelf.evals.engine.store import open_server
+from skillshelf.evals.engine.store import open_server, unusable
 from skillshelf.evals.trace import Trace
 
 _OVER = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
@@ -71,18 +72,20 @@ class Queued:
 
 
 def forget(url: str, run: str) -> None:
-    """Take a run that is over, and whose report is written, from the server that all share."""
-    client = DBOSClient(system_database_url=url, retry_connection_errors=False)
+    """Take a run that is over, and whose report is written, from the server that all share. Raises EvalError."""
+    store = open_server(url, run)
+    client = DBOSClient(system_database_url=url, retry_connection_errors=False, lazy=True)
     try:
         done = client.list_workflows(workflow_id_prefix=f"{run}:", load_input=False, load_output=False)
         for chunk in _chunks([one.workflow_id for one in done]):
             client.delete_workflows(chunk)
         client.delete_queue(_queue(run))
+        store.forget()
+    except SQLAlchemyError as error:
+        raise unusable(url, error) from error
     finally:
         client.destroy()
-    store = open_server(url, run)
-    store.forget()
-    store.close()
+        store.close()
 
 
 def _queue(run: str) -> str:

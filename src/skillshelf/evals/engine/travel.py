@@ -33,6 +33,7 @@ class Packer:
         plain = {
             "name": case.name,
             "skill": case.skill,
+            "should_trigger": case.should_trigger,
             "turns": [_turn(turn) for turn in case.turns],
             "files": {path: base64.b64encode(data).decode() for path, data in sorted(case.files.items())},
             "skills": [skill for folder in case.skills for skill in self._folder(folder)],
@@ -58,31 +59,35 @@ class Packer:
 class Unpacker:
     """Unpacks cases. Each skill is unpacked once, in a folder that nobody writes to."""
 
-    def __init__(self, get: Callable[[str], bytes], folder: str) -> None:
-        self._get, self._into = get, folder
+    def __init__(self, folder: str) -> None:
+        self._into = folder
         self._lock = threading.Lock()
 
-    def case(self, digest: str) -> Case:
-        plain = json.loads(self._get(digest))
+    def case(self, digest: str, get: Callable[[str], bytes]) -> Case:
+        """`get`: what was packed under a digest."""
+        plain = json.loads(get(digest))
         files = {path: base64.b64decode(data) for path, data in plain["files"].items()}
         return Case(
             plain["name"],
             tuple(_turn_from(turn) for turn in plain["turns"]),
             skill=plain["skill"],
+            should_trigger=plain["should_trigger"],
             files=files,
-            skills=tuple(self._skill(name, digest) for name, digest in plain["skills"]),
+            skills=tuple(self._skill(name, digest, get) for name, digest in plain["skills"]),
             script=None if plain["script"] is None else tuple(_step_from(step) for step in plain["script"]),
             policy=plain["policy"],
             model=plain["model"],
         )
 
-    def _skill(self, name: str, digest: str) -> str:
-        path = os.path.join(self._into, digest, name)
-        with self._lock:
-            if not os.path.isdir(path):
-                with tarfile.open(fileobj=io.BytesIO(self._get(digest))) as archive:
-                    archive.extractall(path, filter="tar")  # links stay as they are, and lead no file out of the folder
-        return path
+    def _skill(self, name: str, digest: str, get: Callable[[str], bytes]) -> str:
+        home = os.path.join(self._into, digest)
+        with self._lock:  # several trials want it at the same time, and none wants half of it
+            if not os.path.isdir(home):
+                with tarfile.open(fileobj=io.BytesIO(get(digest))) as archive:
+                    # Links stay as they are, and lead no file out of the folder.
+                    archive.extractall(os.path.join(f"{home}.part", name), filter="tar")
+                os.rename(f"{home}.part", home)
+        return os.path.join(home, name)
 
 
 def _archive(folder: str) -> bytes:
