@@ -35,6 +35,8 @@ ROWS = [
     "agent: no skills, each model call of a turn of 5",
     "completion: a key, 99th percentile",
     "completion: the first key after a reload",
+    "evals: 1,000 scripted cases, on one core",
+    "evals: a case, over the agent's own turn",
     "mcp: a cached reference, in memory",
     "mcp: a cached reference over HTTP, 100 clients, the server's CPU",
     "mcp: 100 clients × 20 references over HTTP, p99",
