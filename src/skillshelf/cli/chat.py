@@ -73,8 +73,6 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _open(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
     """The agent as the words on the command line and the settings want it, and what to say first."""
-    # pydantic-ai greets whoever runs it in a terminal; this terminal is ours.
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     try:
         import prompt_toolkit  # noqa: F401
         import pydantic_ai_harness  # noqa: F401

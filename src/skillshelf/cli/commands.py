@@ -72,6 +72,8 @@ def _drop_output() -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    # pydantic-ai greets whoever runs it in a terminal; the output of a command is its own.
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     try:
         code: int = _module(args.command).run(args, Output(color=not args.no_color))
         return code
