@@ -38,13 +38,18 @@ def chat(*words: str, cwd: Path, stdin: str | None = None) -> subprocess.Complet
     )
 
 
+def _environment() -> dict[str, str]:
+    """Without the size of somebody else's terminal, which parallel test runs hand on."""
+    return {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+
+
 class OnTerminal:
     """A chat on a pseudo-terminal: `send` keys, `expect` what appears."""
 
     def __init__(
         self, *words: str, cwd: Path, columns: int = 100, rows: int = 40, env: Mapping[str, str] | None = None
     ) -> None:
-        environment = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+        environment = {**_environment(), "TERM": "xterm-256color", **(env or {})}
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)

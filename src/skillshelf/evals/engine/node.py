@@ -6,6 +6,7 @@ there is something to pay for.
 
 from __future__ import annotations
 
+import logging
 import asyncio
 import json
 import os
@@ -69,7 +70,9 @@ class Node:
         )
         _here = self
         try:
-            DBOS(config=config)
+            # It flushes the handlers of an earlier node, whose stream may be closed by now, and then makes its own.
+        logging.getLogger("dbos").handlers.clear()
+        DBOS(config=config)
             if not listens:
                 DBOS.listen_queues([])
             DBOS.launch()
