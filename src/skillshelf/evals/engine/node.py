@@ -6,9 +6,9 @@ there is something to pay for.
 
 from __future__ import annotations
 
-import logging
 import asyncio
 import json
+import logging
 import os
 import tempfile
 import time
@@ -71,8 +71,8 @@ class Node:
         _here = self
         try:
             # It flushes the handlers of an earlier node, whose stream may be closed by now, and then makes its own.
-        logging.getLogger("dbos").handlers.clear()
-        DBOS(config=config)
+            logging.getLogger("dbos").handlers.clear()
+            DBOS(config=config)
             if not listens:
                 DBOS.listen_queues([])
             DBOS.launch()
