@@ -54,10 +54,8 @@ def call(tool: str, **arguments: str) -> dict[str, Any]:
 PROMPT = "· ask ·"  # the status line, which is there while a person may type
 NOTES = "# v1.2\n\n- Breaking: Python 3.9 is no longer supported. (#44)\n- There is a dark mode. (#41)\n"
 WORK = [
-    [
-        call("load_skill_instructions", skill_name="release-notes", reference="references/style.md"),
-        call("read_file", path="merged.txt"),
-    ],
+    call("load_skill_instructions", skill_name="release-notes", reference="references/style.md"),
+    call("read_file", path="merged.txt"),
     call("write_file", path="NOTES.md", content=NOTES),
     "`NOTES.md` has the release notes of **v1.2**: one breaking change and one new feature. I left out #43, because no "
     "user can notice it.",
