@@ -77,7 +77,17 @@ async def compact(
     Where the model cannot summarize, the oldest messages go without a summary; without `fallback`, its error is raised.
     """
     old = _without_notes(messages)
-    short, problem = await _shortened(old, model, focus, keep_tokens, usage, fallback, counter)
+    problem = ""
+    try:
+        short = await compact_now(
+            _summarizing(old, keep_tokens, counter), old, model=model, focus=focus or None, usage=usage
+        )
+    except Exception as error:  # whatever a provider's library raises: the conversation must be able to go on
+        if not fallback:
+            raise
+        sliding = SlidingWindowCompaction[None](max_tokens=1, keep_tokens=keep_tokens, tokenizer=counter)
+        short = await compact_now(sliding, old, model=model)
+        problem = f"The model could not summarize ({explain(error)[1]}): the oldest messages went without a summary."
     before = estimate_token_count(list(messages), counter)
     if short == old:
         return Compacted(list(messages), before, before, tuple(loaded_skills(messages)))
@@ -88,32 +98,14 @@ async def compact(
     return Compacted(new, before, after, (*back, *here), tuple(gone), "" if problem else _summary(short), problem)
 
 
-async def _shortened(
-    messages: list[ModelMessage],
-    model: Model,
-    focus: str,
-    keep_tokens: int,
-    usage: RunUsage | None,
-    fallback: bool,
-    counter: Counter,
-) -> tuple[list[ModelMessage], str]:
-    """The messages with a summary for the old ones, or without them where no summary could be had, and why."""
+def _summarizing(messages: list[ModelMessage], keep_tokens: int, counter: Counter) -> SummarizingCompaction[None]:
     first = _first_prompt(messages)
-    summarizing = SummarizingCompaction[None](
+    return SummarizingCompaction[None](
         max_tokens=1,  # due at once: compact_now does not ask, but one limit must be set
         keep_tokens=keep_tokens,
         tokenizer=counter,
         preserve_first_user_message=not first.startswith("Apply Skill ") and counter(first) <= _FIRST_TOKENS,
     )
-    try:
-        return await compact_now(summarizing, messages, model=model, focus=focus or None, usage=usage), ""
-    except Exception as error:  # whatever a provider's library raises: the conversation must be able to go on
-        if not fallback:
-            raise
-        reason = explain(error)[1]
-    sliding = SlidingWindowCompaction[None](max_tokens=1, keep_tokens=keep_tokens, tokenizer=counter)
-    problem = f"The model could not summarize ({reason}): the oldest messages were left out without a summary."
-    return await compact_now(sliding, messages, model=model), problem
 
 
 def _within(cap: int, texts: list[LoadedText], counter: Counter) -> tuple[list[LoadedText], list[LoadedText]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf.listing.markup import Entry, parse, render
+from skillshelf.listing.markup import escaped, parse, render
 from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
@@ -90,5 +90,4 @@ def _difference(old: "Listing", new: "Listing") -> str:
 
 
 def _names(what: str, names: list[str]) -> str:
-    # The markup keeps a name from ending the sentence; a block of names only is on one line.
-    return f"{what.capitalize()}: {', '.join(Entry(name, '').name for name in names)}." if names else ""
+    return f"{what.capitalize()}: {', '.join(map(escaped, names))}." if names else ""

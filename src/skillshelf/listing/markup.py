@@ -51,6 +51,11 @@ class Entry:
         return f'<skill name="{self.name.translate(_ATTRIBUTE)}"{references}{more}>{text}{body}</skill>\n'
 
 
+def escaped(name: str) -> str:
+    """A name outside an entry, so that it can neither close the block nor begin a line."""
+    return name.translate(_ATTRIBUTE)
+
+
 def render(entries: Sequence[Entry]) -> str:
     """The block. Skills of which only the name is shown share one element: many names in few tokens."""
     whole = "".join(entry.render() for entry in entries if entry.description)
