@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from pydantic_ai.exceptions import RunCancelled
+from pydantic_ai.messages import PartDeltaEvent
 from pydantic_ai.usage import UsageLimits
 
 from skillshelf.agent.compaction import needs_compaction
@@ -95,8 +96,10 @@ class Exchange:
                 async for event in run:
                     for one in told(event):
                         self.emit(one)
-                    # The last one may still grow: it is kept when the next has begun, or at the end.
-                    self._keep(run.all_messages()[before:-1])
+                    # The last one may still grow: it is kept when the next has begun, or at the end. A piece of text
+                    # begins nothing, and there are thousands of them.
+                    if not isinstance(event, PartDeltaEvent):
+                        self._keep(run.all_messages()[before:-1])
         finally:  # after its teardown, which puts in order what was cut short
             if run is not None:
                 self._keep(_messages(run)[before:])
