@@ -4,12 +4,11 @@ import hmac
 import ipaddress
 import re
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,7 +20,7 @@ from skillshelf.mcp.turns import CONNECTION
 
 PATH, HEALTH = "/mcp", "/health"
 MAX_BODY = 4 * 1024 * 1024
-_LOOPBACK_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?")
+_LOOPBACK_HOST = re.compile(rb"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?")
 
 
 def is_loopback(host: str) -> bool:
@@ -62,8 +61,8 @@ class Guard:
     """Answers who is not let through, and whoever asks whether the server is well."""
 
     def __init__(self, app: ASGIApp, token: str, origins: Collection[str], *, local: bool) -> None:
-        self._app, self._origins, self._local = app, origins, local
-        self._token = token.encode()
+        self._app, self._local, self._token = app, local, token.encode()
+        self._origins = {origin.encode() for origin in origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -71,20 +70,19 @@ class Guard:
         elif scope["path"] == HEALTH:
             await JSONResponse({"status": "ok"})(scope, receive, send)
         else:
-            refused = self._refusal(Headers(scope=scope))
+            refused = self._refusal(dict(scope["headers"]))
             await (refused or self._app)(scope, receive, send)
 
-    def _refusal(self, headers: Headers) -> PlainTextResponse | None:
+    def _refusal(self, headers: Mapping[bytes, bytes]) -> PlainTextResponse | None:
         # A page in the person's browser can name this server by a host of its own, whose address it changes.
-        if self._local and not _LOOPBACK_HOST.fullmatch(headers.get("host", "")):
+        if self._local and not _LOOPBACK_HOST.fullmatch(headers.get(b"host", b"")):
             return PlainTextResponse("This server is reached as localhost.", 421)
-        origin = headers.get("origin")
+        origin = headers.get(b"origin")
         if origin is not None and origin not in self._origins:
             return PlainTextResponse("This origin is not allowed: --allow-origin names those that are.", 403)
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        # Headers are decoded as Latin-1; this gives the bytes back.
-        same = hmac.compare_digest(given.strip().encode("latin-1"), self._token)
-        if self._token and not (same and scheme.lower() == "bearer"):
+        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        same = hmac.compare_digest(given.strip(), self._token)
+        if self._token and not (same and scheme.lower() == b"bearer"):
             return PlainTextResponse("A bearer token is needed.", 401, {"WWW-Authenticate": "Bearer"})
         return None
 

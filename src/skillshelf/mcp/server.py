@@ -38,7 +38,8 @@ class SkillsServer(Server[Hub]):
             version=__version__,
             instructions=INSTRUCTIONS,
             lifespan=_lifespan,
-            get_tool_input_schema=self.tools.schema,
+            # No tool has arguments that a client repeats in headers, and to look for them costs as much as an answer.
+            get_tool_input_schema=lambda name: None,
             on_list_tools=self.tools.list,
             on_call_tool=self.tools.call,
             on_list_resources=resources.list,

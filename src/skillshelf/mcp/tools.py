@@ -34,10 +34,6 @@ class Tools:
         self.asks = any(tool.permission == "ask" for tool in self._tools.values())
         """Whether the person must be asked before some of them run."""
 
-    def schema(self, name: str) -> dict[str, Any] | None:
-        tool = self._tools.get(name)
-        return tool.parameters if tool else None
-
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return self._listed
 
