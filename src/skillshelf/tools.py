@@ -73,6 +73,13 @@ class Tool:
         return self.method(**converted)
 
 
+def text_of(result: Any) -> str:
+    """What a tool gave, where only text can be told to the model."""
+    import json
+
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+
 class ToolMethod(NamedTuple):
     """A tool as the class declares it: everything but the instance and its policy."""
 

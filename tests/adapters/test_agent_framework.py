@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -65,6 +66,24 @@ def test_wrong_arguments_are_answered() -> None:
     assert ["skill_name" in one for one in results(response)] == [True] * 4
     [offered] = [one for one in requests(agent)[0][1]["tools"] if one.name == LOAD]
     assert offered.parameters()["required"] == ["skill_name"]
+
+
+def test_a_tool_that_waits_does_not_hold_up_the_others() -> None:
+    """What is not async runs beside the event loop."""
+    seen: list[bool] = []
+
+    class Place(BaseSkill):
+        name, description, instructions = "place", "Where.", "Ask."
+
+        @tool
+        def where(self) -> str:
+            """Where this runs."""
+            seen.append(threading.current_thread() is threading.main_thread())
+            return "here"
+
+    skills = Skills(Shelf([ObjectSource([Place()])]))
+    asyncio.run(own(skills, Call("where", {}), "Done.").run("hi"))
+    assert seen == [False]
 
 
 def test_the_agents_own_tools_and_instructions_stay() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import importlib
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,6 +70,24 @@ def test_ten_wrong_references_do_not_end_the_run() -> None:
     assert text(events) == "Done."
     assert all("notes.md" in one["error"] for one in responses(events))
     assert len(responses(events)) == 10
+
+
+def test_a_tool_that_waits_does_not_hold_up_the_others() -> None:
+    """What is not async runs beside the event loop."""
+    seen: list[bool] = []
+
+    class Place(BaseSkill):
+        name, description, instructions = "place", "Where.", "Ask."
+
+        @tool
+        def where(self) -> str:
+            """Where this runs."""
+            seen.append(threading.current_thread() is threading.main_thread())
+            return "here"
+
+    skills = Skills(Shelf([ObjectSource([Place()])]))
+    asyncio.run(Own(skills, Call("where", {}), "Done.").say())
+    assert seen == [False]
 
 
 def test_wrong_arguments_are_answered() -> None:

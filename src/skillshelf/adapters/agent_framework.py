@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.adapters.common import Disclosure, called, feeds, offered, opened
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
-from skillshelf.skill import Tool
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.turn import Turn, current_turn
+from skillshelf.tools import Tool
+from skillshelf.turn import Turn
 
 try:
     from agent_framework import ChatMiddleware, ContextProvider, FunctionTool, Message
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
     from skillshelf.shelf import Shelf
 
-_KEPT = 1000
-
 
 class Skills(ContextProvider):
     """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
@@ -34,46 +30,30 @@ class Skills(ContextProvider):
     A run is a turn of the shelf. Where the caller has opened one, as with `with shelf.turn():`, the run joins it.
     """
 
-    def __init__(
-        self,
-        shelf: Shelf,
-        *,
-        disclosure: Literal["auto", "catalog", "full"] = "auto",
-        budget: int = DEFAULT_BUDGET,
-    ) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__("skillshelf")
-        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
-        self._tools = [(tool, _arguments(tool)) for tool in SkillDiscoverySkill(shelf).tools() + shelf.tools()]
-        self._feeds: dict[str, Feed] = {}
+        self.shelf = shelf
+        self._tools = [(tool, _arguments(tool)) for tool in offered(shelf)]
+        self._feeds = feeds(shelf, disclosure, budget)
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        joined = current_turn.get()
-        # A sweep stats every skill, which is milliseconds in which nothing else would answer.
-        turn = joined if joined and joined.shelf is self.shelf else await asyncio.to_thread(self.shelf.turn)
+        turn = await opened(self.shelf)
         context.extend_tools(self.source_id, [_bound(tool, arguments, turn) for tool, arguments in self._tools])
         # Instructions given here would stand still for the run; a middleware is asked before each model call.
-        context.extend_middleware(self.source_id, _Listing(self, session.session_id))
-
-    def feed(self, session: str) -> Feed:
-        """What this session was told of the shelf."""
-        if session not in self._feeds:
-            while len(self._feeds) >= _KEPT:  # the oldest is told anew if it goes on
-                self._feeds.pop(next(iter(self._feeds)))
-            self._feeds[session] = Feed(self.shelf, self.disclosure, self.budget)
-        return self._feeds[session]
+        context.extend_middleware(self.source_id, _Listing(self.source_id, self._feeds.of(session.session_id)))
 
 
 class _Listing(ChatMiddleware):
     """Puts the listing as it is now into a model call; the caller's options and history stay as they are."""
 
-    def __init__(self, skills: Skills, session: str) -> None:
-        self._skills, self._session = skills, session
+    def __init__(self, source: str, feed: Feed) -> None:
+        self._source, self._feed = source, feed
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         messages, options = context.messages, dict(context.options or {})
-        feed = self._skills.feed(self._session)
+        feed = self._feed
         if options.get("conversation_id"):  # the service keeps the history: nothing here to put a note beside
             feed.renew()
         section = feed.section(len(messages), lambda: _tokens(messages))
@@ -81,7 +61,7 @@ class _Listing(ChatMiddleware):
         context.options = options
         if feed.notes:
             context.messages = list(messages)
-            mark = {"_attribution": {"source_id": self._skills.source_id}}  # keeps notes out of the saved history
+            mark = {"_attribution": {"source_id": self._source}}  # keeps notes out of the saved history
             for note in reversed(feed.notes):  # from the end, so that the numbers before stay right
                 told = Message("user", [note.text], additional_properties=mark)
                 context.messages.insert(note.message + 1, told)
@@ -92,16 +72,12 @@ def _bound(tool: Tool, arguments: type[BaseModel], turn: Turn) -> FunctionTool:
     """The tool as the framework calls it in the run of this turn."""
 
     async def call(**given: Any) -> Any:
-        token = current_turn.set(turn)
         try:
             # The framework calls a tool that asks only after a yes.
-            result = tool.call(given, approved=tool.permission == "ask")
-            return await result if inspect.isawaitable(result) else result
+            return await called(tool, given, turn, approved=tool.permission == "ask")
         except SkillError as error:
             # Raised, the text would be hidden from the model, and three in a row would take its tools away.
             return str(error)
-        finally:
-            current_turn.reset(token)
 
     mode: Literal["always_require", "never_require"] = "always_require" if tool.permission == "ask" else "never_require"
     return FunctionTool(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.adapters.common import Disclosure, called, joined, offered, opened
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
 from skillshelf.listing.feed import Feed
-from skillshelf.skill import Tool
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.turn import current_turn
+from skillshelf.tools import Tool, text_of
 
 try:
-    from anyio import to_thread
     from claude_agent_sdk import (
         CanUseTool,
         ClaudeAgentOptions,
@@ -45,11 +41,9 @@ class Skills:
     is made by `options()`, and a message that is sent later comes with a note of what has changed since.
     """
 
-    def __init__(
-        self, shelf: Shelf, *, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
-    ) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
-        self.tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
+        self.tools = offered(shelf)
 
     def options(self, own: ClaudeAgentOptions | None = None) -> ClaudeAgentOptions:
         """The host's own options with the shelf in them, for one `query()` or one `ClaudeSDKClient`.
@@ -80,8 +74,7 @@ class _Link:
 
     def __init__(self, skills: Skills) -> None:
         self.skills, self.prompts = skills, 0
-        joined = current_turn.get()
-        self.joined = joined if joined and joined.shelf is skills.shelf else None
+        self.joined = joined(skills.shelf)
         self.turn = self.joined or skills.shelf.turn()
         # Nothing that was sent can be taken back here, so it does not matter how long ago or how short it was.
         self.feed = Feed(skills.shelf, skills.disclosure, skills.budget, clock=lambda: 0.0)
@@ -95,8 +88,7 @@ class _Link:
     async def prompted(self, *_: Any) -> Any:
         """A message was sent: a turn begins, and Claude is told what has changed."""
         if not self.joined:
-            # A sweep stats every skill, which is milliseconds in which nothing else would answer.
-            self.turn = await to_thread.run_sync(self.skills.shelf.turn)
+            self.turn = await opened(self.skills.shelf)
         notes, sent, self.sent = self.feed.notes, self.sent, self._section()
         if self.sent == sent and self.feed.notes == notes:
             return {}
@@ -122,15 +114,10 @@ class _Link:
             approved = (tool.name, arguments) in self.allowed
             if approved:
                 self.allowed.remove((tool.name, arguments))
-            token = current_turn.set(self.turn)
             try:
-                run = partial(tool.call, arguments, approved=approved)
-                result = await (run() if tool.is_async else to_thread.run_sync(run))
+                text = text_of(await called(tool, arguments, self.turn, approved=approved))
             except SkillError as error:  # said so that the model can act on it
                 return {"content": [{"type": "text", "text": str(error)}], "is_error": True}
-            finally:
-                current_turn.reset(token)
-            text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
             return {"content": [{"type": "text", "text": text}]}
 
         return SdkMcpTool(tool.name, tool.description, tool.parameters, call)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import weakref
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.adapters.common import Disclosure, called, feeds, joined, offered, opened
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.listing.feed import Feed
-from skillshelf.skill import Tool
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.turn import Turn, current_turn
+from skillshelf.tools import Tool
+from skillshelf.turn import Turn
 
 try:
     from google.adk.agents.readonly_context import ReadonlyContext
@@ -27,8 +24,6 @@ except ImportError:
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
-_KEPT = 1000
-
 
 class Skills(BaseToolset):
     """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
@@ -36,17 +31,11 @@ class Skills(BaseToolset):
     An invocation is a turn of the shelf. Where the caller has opened one, as with `with shelf.turn():`, it joins that.
     """
 
-    def __init__(
-        self,
-        shelf: Shelf,
-        *,
-        disclosure: Literal["auto", "catalog", "full"] = "auto",
-        budget: int = DEFAULT_BUDGET,
-    ) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__()
-        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
-        self._tools: list[BaseTool] = [_Tool(tool, self) for tool in SkillDiscoverySkill(shelf).tools() + shelf.tools()]
-        self._feeds: dict[tuple[str, ...], Feed] = {}
+        self.shelf = shelf
+        self._feeds = feeds(shelf, disclosure, budget)
+        self._tools: list[BaseTool] = [_Tool(tool, self) for tool in offered(shelf)]
         self._turns: dict[tuple[str, int], Turn] = {}
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
@@ -54,37 +43,25 @@ class Skills(BaseToolset):
 
     async def turn(self, context: ToolContext) -> Turn:
         """The one that the caller opened, or that of the invocation."""
-        joined = current_turn.get()
-        if joined and joined.shelf is self.shelf:
-            return joined
+        if turn := joined(self.shelf):
+            return turn
         key = (context.invocation_id, id(context.session))
         if key not in self._turns:
-            # A sweep stats every skill, which is milliseconds in which nothing else would answer.
-            opened = await asyncio.to_thread(self.shelf.turn)
             # A branch that runs beside this one may have been faster.
-            self._turns.setdefault(key, opened)
+            self._turns.setdefault(key, await opened(self.shelf))
             # A toolset is not told of an invocation's end; each has a session object of its own, which goes with it.
             weakref.finalize(context.session, self._turns.pop, key, None)
         return self._turns[key]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         await self.turn(tool_context)
-        feed, contents = self.feed(tool_context), llm_request.contents
+        session, contents = tool_context.session, llm_request.contents
+        feed = self._feeds.of((session.app_name, session.user_id, session.id, tool_context.agent_name))
         if section := feed.section(len(contents), lambda: _tokens(contents)):
             llm_request.append_instructions([section])
         for note in reversed(feed.notes):  # from the end, so that the numbers before stay right
             # Beside the message and not in it: some providers take function responses only by themselves.
             contents.insert(note.message + 1, types.Content(role="user", parts=[types.Part(text=note.text)]))
-
-    def feed(self, context: ToolContext) -> Feed:
-        """What this agent was told of the shelf in this session."""
-        session = context.session
-        key = (session.app_name, session.user_id, session.id, context.agent_name)
-        if key not in self._feeds:
-            while len(self._feeds) >= _KEPT:  # the oldest is told anew if it goes on
-                self._feeds.pop(next(iter(self._feeds)))
-            self._feeds[key] = Feed(self.shelf, self.disclosure, self.budget)
-        return self._feeds[key]
 
 
 class _Tool(BaseTool):
@@ -104,14 +81,11 @@ class _Tool(BaseTool):
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         confirmation = tool_context.tool_confirmation
-        token = current_turn.set(await self._skills.turn(tool_context))
+        approved = confirmation is not None and confirmation.confirmed
         try:
-            result = self._tool.call(args, approved=confirmation is not None and confirmation.confirmed)
-            return await result if inspect.isawaitable(result) else result
+            return await called(self._tool, args, await self._skills.turn(tool_context), approved=approved)
         except SkillError as error:  # said so that the model can act on it; raised, it would end the run
             return {"error": str(error)}
-        finally:
-            current_turn.reset(token)
 
 
 def _tokens(contents: list[types.Content]) -> int:

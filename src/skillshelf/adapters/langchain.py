@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.turn import Turn, current_turn
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
     from skillshelf.shelf import Shelf
 
-_KEPT = 1000
-Kept = TypeVar("Kept")
 _reviewed: ContextVar[str] = ContextVar("skillshelf_reviewed", default="")
 
 
@@ -48,26 +45,20 @@ class Skills(AgentMiddleware[_State, Any, Any]):
 
     state_schema = _State
 
-    def __init__(
-        self, shelf: Shelf, *, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
-    ) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__()
-        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
-        tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
-        self.tools = [
-            _Tool(name=tool.name, description=tool.description, args_schema=tool.parameters, tool=tool)
-            for tool in tools
-        ]
+        self.shelf, tools = shelf, offered(shelf)
+        self.tools = [_Tool(name=t.name, description=t.description, args_schema=t.parameters, tool=t) for t in tools]
         self._review = HumanInTheLoopMiddleware[Any, Any, Any](
             {tool.name: {"allowed_decisions": ["approve", "reject"]} for tool in tools if tool.permission == "ask"},
             interrupt_mode="per_call",
         )
-        self._turns: dict[str, Turn] = {}
-        self._feeds: dict[str, Feed] = {}
+        self._turns = Kept[str, Turn](lambda: joined(shelf) or shelf.turn())
+        self._feeds = feeds(shelf, disclosure, budget)
 
     def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
         name = uuid4().hex
-        self._turn(name)
+        self._turns.of(name)
         return {"skillshelf_turn": name}
 
     async def abefore_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
@@ -95,7 +86,9 @@ class Skills(AgentMiddleware[_State, Any, Any]):
     def _inside(self, request: ToolCallRequest) -> Iterator[bool]:
         """In the turn of the run that the call belongs to; whether there are checkpoints to interrupt it at."""
         can_ask = _thread(request.runtime) is not None
-        turn = current_turn.set(self._turn(request.state.get("skillshelf_turn", "")))
+        # A run that goes on in another process has no turn there yet, and perhaps no name for it.
+        name = request.state.get("skillshelf_turn")
+        turn = current_turn.set(self._turns.of(name) if name else self._turns.make())
         reviewed = _reviewed.set(request.tool_call["name"] if can_ask else "")
         try:
             yield can_ask
@@ -103,23 +96,13 @@ class Skills(AgentMiddleware[_State, Any, Any]):
             _reviewed.reset(reviewed)
             current_turn.reset(turn)
 
-    def _turn(self, name: str) -> Turn:
-        """The turn of this name. A run that goes on in another process has none there yet, and perhaps no name."""
-        joined = current_turn.get()
-        found = self._turns.get(name) or (joined if joined and joined.shelf is self.shelf else self.shelf.turn())
-        return _keep(self._turns, name, found) if name else found
-
     def _told(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the listing, and with what changed since the conversation was told."""
         thread, messages = _thread(request.runtime), list(request.messages)
-        if thread is None:
-            listing = self.shelf.listing(self.disclosure, self.budget).text
-        else:
-            known = self._feeds.get(thread) or Feed(self.shelf, self.disclosure, self.budget)
-            feed = _keep(self._feeds, thread, known)
-            listing = feed.section(len(messages), lambda: count_tokens_approximately(messages))
-            for note in feed.notes:
-                messages[note.message] = _longer(messages[note.message], note.text)
+        feed = self._feeds.of(thread) if thread else self._feeds.make()
+        listing = feed.section(len(messages), lambda: count_tokens_approximately(messages))
+        for note in feed.notes:
+            messages[note.message] = _longer(messages[note.message], note.text)
         if not listing:
             return request
         system = _longer(request.system_message, listing) if request.system_message else SystemMessage(listing)
@@ -137,10 +120,8 @@ class _Tool(BaseTool):
             return asyncio.run(result) if self.tool.is_async else result
 
     async def _arun(self, **arguments: Any) -> Any:
-        if not self.tool.is_async:
-            return await asyncio.to_thread(self._run, **arguments)
         with _answering():
-            return await self.tool.call(arguments, approved=_reviewed.get() == self.name)
+            return await called(self.tool, arguments, current_turn.get(), approved=_reviewed.get() == self.name)
 
 
 @contextmanager
@@ -161,10 +142,3 @@ def _longer(message: BaseMessage, text: str) -> Any:
     content = message.content
     longer = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
     return message.model_copy(update={"content": longer})
-
-
-def _keep(kept: dict[str, Kept], name: str, value: Kept) -> Kept:
-    """Remembers it, up to a number: a run that breaks off and a conversation that ends say so to nobody."""
-    for oldest in list(kept)[: max(0, len(kept) - _KEPT)]:
-        kept.pop(oldest, None)
-    return kept.setdefault(name, value)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.adapters.common import Disclosure, called, offered, opened
 from skillshelf.errors import MissingExtraError, SkillError, ToolArgumentError
-from skillshelf.skill import Tool
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.turn import Turn, current_turn
+from skillshelf.tools import Tool, text_of
+from skillshelf.turn import Turn
 
 try:
     from agents import Agent, FunctionTool, RunContextWrapper
@@ -36,11 +35,9 @@ class Skills:
     in the SDK's way: `result.interruptions`, then `state.approve(…)`.
     """
 
-    def __init__(
-        self, shelf: Shelf, *, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
-    ) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
-        self._tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
+        self._tools = offered(shelf)
         self._turns: dict[int, Turn] = {}
 
     def instructions(self, own: str | Dynamic = "") -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
@@ -64,26 +61,18 @@ class Skills:
         # and instructions run in tasks of their own, whose context variables a tool does not see.
         run = id(ctx.usage)
         if run not in self._turns:
-            joined = current_turn.get()
-            # A sweep stats every skill, which is milliseconds in which nothing else would answer.
-            turn = joined if joined and joined.shelf is self.shelf else await asyncio.to_thread(self.shelf.turn)
-            self._turns[run] = turn
+            self._turns[run] = await opened(self.shelf)
             weakref.finalize(ctx.usage, self._turns.pop, run, None)
         return self._turns[run]
 
     def _tool(self, tool: Tool) -> FunctionTool:
         async def call(ctx: ToolContext[Any], written: str) -> Any:
-            token = current_turn.set(await self._turn(ctx))
+            approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id) is True
             try:
                 arguments = _arguments(tool, written)
-                approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id) is True
-                if tool.is_async:
-                    return _text(await tool.call(arguments, approved=approved))
-                return _text(await asyncio.to_thread(tool.call, arguments, approved=approved))
+                return text_of(await called(tool, arguments, await self._turn(ctx), approved=approved))
             except SkillError as error:  # what is raised here would end the run
                 return str(error)
-            finally:
-                current_turn.reset(token)
 
         return FunctionTool(
             tool.name,
@@ -104,7 +93,3 @@ def _arguments(tool: Tool, written: str) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise ToolArgumentError(tool.name, "they must be a JSON object")
     return arguments
-
-
-def _text(result: Any) -> str:
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)

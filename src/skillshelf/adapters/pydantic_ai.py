@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.adapters.common import Disclosure, called, feeds, offered, opened
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.listing.feed import Feed
-from skillshelf.skill import Tool
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.turn import Turn, current_turn
+from skillshelf.tools import Tool
+from skillshelf.turn import Turn
 
 try:
-    from anyio import to_thread
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 
     from skillshelf.shelf import Shelf
 
-_CONVERSATIONS = 1000
-
 
 class Skills(AbstractCapability[Any]):
     """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
@@ -42,45 +37,29 @@ class Skills(AbstractCapability[Any]):
 
     id = "skillshelf"
 
-    def __init__(
-        self,
-        shelf: Shelf,
-        *,
-        disclosure: Literal["auto", "catalog", "full"] = "auto",
-        budget: int = DEFAULT_BUDGET,
-    ) -> None:
-        self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
+    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
+        self.shelf = shelf
+        self.feeds = feeds(shelf, disclosure, budget)
         # A tool's schema is made from its method once, not for every run.
-        self._tools = (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
-        self._feeds: dict[str | None, Feed] = {}
+        self._tools = offered(shelf)
         self._turn: Turn | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> Skills:
         """A copy with the turn of this run."""
         run = copy(self)
-        joined = current_turn.get()
-        # A sweep stats every skill, which is milliseconds in which nothing else would answer.
-        run._turn = joined if joined and joined.shelf is self.shelf else await to_thread.run_sync(self.shelf.turn)
+        run._turn = await opened(self.shelf)
         return run
-
-    def feed(self, conversation: str | None) -> Feed:
-        """What this conversation was told of the shelf."""
-        if conversation not in self._feeds:
-            while len(self._feeds) >= _CONVERSATIONS:  # the oldest is told anew if it goes on
-                self._feeds.pop(next(iter(self._feeds)))
-            self._feeds[conversation] = Feed(self.shelf, self.disclosure, self.budget)
-        return self._feeds[conversation]
 
     def get_instructions(self) -> Any:
         def listing(ctx: RunContext[Any]) -> str | None:
-            return self.feed(ctx.conversation_id).section(len(ctx.messages), lambda: _tokens(ctx.messages)) or None
+            return self.feeds.of(ctx.conversation_id).section(len(ctx.messages), lambda: _tokens(ctx.messages)) or None
 
         return listing
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        feed, messages = self.feed(ctx.conversation_id), request_context.messages
+        feed, messages = self.feeds.of(ctx.conversation_id), request_context.messages
         for note in feed.notes:
             message = messages[note.message] if note.message < len(messages) else None
             if isinstance(message, ModelRequest):
@@ -96,15 +75,10 @@ class Skills(AbstractCapability[Any]):
         async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
             if tool.permission == "ask" and not ctx.tool_call_approved:
                 raise ApprovalRequired(metadata={"arguments": arguments})
-            token = current_turn.set(self._turn)
             try:
-                run = partial(tool.call, arguments, approved=ctx.tool_call_approved)
-                # A tool that reads files or waits must not hold up everything else on the loop.
-                return await (run() if tool.is_async else to_thread.run_sync(run))
+                return await called(tool, arguments, self._turn, approved=ctx.tool_call_approved)
             except SkillError as error:  # said so that the model can act on it; the run goes on
                 raise ToolFailed(str(error)) from error
-            finally:
-                current_turn.reset(token)
 
         return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)
 

@@ -133,7 +133,7 @@ class AgentCore:
 
     def renew(self) -> None:
         """The next model call gets the listing as it is then: there is no beginning of a prompt to keep."""
-        self._listing.feed(self.conversation.id).renew()
+        self._listing.feeds.of(self.conversation.id).renew()
 
     def process_message(self, text: str) -> AsyncGenerator[Event, None]:
         """Answer a message. `/skills:<name> [args]` invokes a skill; everything else goes to the model as it is."""

@@ -1,7 +1,6 @@
 """The find-skills tools and those of code skills. Their descriptions are the code's own: no skill's text is in them."""
 
 import inspect
-import json
 from typing import Any
 
 from anyio import to_thread
@@ -13,7 +12,7 @@ from skillshelf.errors import SkillError, ToolArgumentError
 from skillshelf.mcp.approval import Approvals
 from skillshelf.mcp.turns import LOOK_SECONDS, Asked, Client, Context, Looks, in_thread, threads
 from skillshelf.shelf import Shelf
-from skillshelf.skill import Tool
+from skillshelf.tools import Tool, text_of
 from skillshelf.turn import Turn, current_turn
 
 _LOAD = "load_skill_instructions"
@@ -127,8 +126,7 @@ def _listed(tool: Tool) -> types.Tool:
 
 
 def _text(result: Any) -> types.CallToolResult:
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    return types.CallToolResult(content=[types.TextContent(text=text)])
+    return types.CallToolResult(content=[types.TextContent(text=text_of(result))])
 
 
 def _refusal(message: str) -> types.CallToolResult:
