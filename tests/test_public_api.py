@@ -13,7 +13,7 @@ def test_the_public_names() -> None:
         "InvalidSkillError", "Loaded", "MemorySource", "MissingExtraError", "PackageSource", "PolicyError",
         "ReferenceNotAllowedError", "ReferenceNotFoundError", "ReferenceUnreadableError", "Shelf", "SkillDescriptor",
         "SkillDiscoverySkill", "SkillError", "SkillNotFoundError", "SkillUnreadableError", "SourceError", "Tool",
-        "ToolArgumentError", "Turn", "tool",
+        "ToolArgumentError", "ToolFailedError", "Turn", "tool",
     ]  # fmt: skip
     assert all(hasattr(skillshelf, name) for name in skillshelf.__all__)
 

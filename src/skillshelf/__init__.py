@@ -29,6 +29,7 @@ from skillshelf.errors import (
     SkillUnreadableError,
     SourceError,
     ToolArgumentError,
+    ToolFailedError,
 )
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill, Tool, tool
@@ -61,6 +62,7 @@ __all__ = [
     "SourceError",
     "Tool",
     "ToolArgumentError",
+    "ToolFailedError",
     "Turn",
     "tool",
 ]

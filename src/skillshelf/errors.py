@@ -10,6 +10,7 @@
     ├── ReferenceUnreadableError     on the list and there, but the read failed or the offset is wrong
     ├── PolicyError                  a raw skill without a policy, or a tool the policy does not let through
     ├── ToolArgumentError            a call whose arguments the tool does not take (also a TypeError)
+    ├── ToolFailedError              a tool that raised something of its own
     ├── SourceError                  a place to look for skills that is none
     ├── SettingsError                a configuration file or a setting that cannot be used
     ├── ModelUnavailableError        a model that cannot be used: unknown, without a key, or not installed
@@ -113,6 +114,12 @@ class ToolArgumentError(SkillError, TypeError):
     def __init__(self, tool: str, reason: str) -> None:
         self.tool, self.reason = tool, reason
         super().__init__(f"Tool {tool!r} cannot take these arguments: {reason}.")
+
+
+class ToolFailedError(SkillError):
+    def __init__(self, tool: str, error: BaseException) -> None:
+        self.tool, self.error = tool, error
+        super().__init__(f"Tool {tool!r} failed: {type(error).__name__}: {error}".rstrip(": "))
 
 
 class SourceError(SkillError):

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
@@ -77,7 +77,13 @@ def text_of(result: Any) -> str:
     """What a tool gave, where only text can be told to the model."""
     import json
 
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)
 
 
 class ToolMethod(NamedTuple):

@@ -15,8 +15,10 @@ from skillshelf.testing.conformance import run
 pytest.importorskip("langchain", reason="needs the extra skillshelf[langchain]")
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -156,7 +158,7 @@ def test_a_run_joins_the_turn_that_is_open() -> None:
 
 
 def test_a_long_conversation_is_told_of_a_change_at_its_end() -> None:
-    """What was sent stays as it is, byte for byte, and each later call has the note where it was first told."""
+    """In that run what was sent stays as it is, byte for byte; from the next on, the listing itself is new."""
     stock, source = shelf("pdf")
     model = script("a", "b", "c")
     agent = create_agent(model, middleware=[Skills(stock)], checkpointer=InMemorySaver())
@@ -165,9 +167,32 @@ def test_a_long_conversation_is_told_of_a_change_at_its_end() -> None:
     agent.invoke(hello("two"), THREAD)
     agent.invoke(hello("three"), THREAD)
     first, second, third = model.requests
-    assert first[0].text == second[0].text == third[0].text
+    assert first[0].text == second[0].text
     assert second[-1].text.startswith("two\n\nThe available skills changed. Added: csv.")
-    assert [one.text for one in third[:4]] == [one.text for one in second]
+    assert 'name="csv"' in third[0].text
+    assert [one.text for one in third[1:] if one.type == "human"][1:] == ["two", "three"]
+
+
+def test_a_summary_in_the_place_of_messages_brings_the_listing_up_to_date() -> None:
+    """A note is never put on a message that it was not told at."""
+    stock, source = shelf("pdf")
+    model = script("a", ("install", {}), ("install", {}), ("install", {}), "Done.")
+
+    @langchain_tool
+    def install() -> str:
+        """Put a skill on the shelf."""
+        source.put("csv", SKILL.format("csv"))
+        stock.reload()
+        return "installed " * 3000
+
+    summary = SummarizationMiddleware(script(*["Summary."] * 9), trigger=("messages", 6), keep=("messages", 2))
+    agent = create_agent(model, [install], middleware=[summary, Skills(stock)], checkpointer=InMemorySaver())
+    agent.invoke(hello("long " * 3000), THREAD)
+    agent.invoke(hello("two"), THREAD)
+    for request in model.requests[2:]:
+        noted = [one.type for one in request[1:] if "skills changed" in one.text]
+        assert ('name="csv"' in request[0].text) != bool(noted)
+        assert set(noted) <= {"tool", "human"}
 
 
 @pytest.mark.parametrize(("answer", "erased"), [("approve", ["a.txt"]), ("reject", [])])
@@ -204,6 +229,15 @@ def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked() -> None:
     [(status, text)] = results(state)
     assert (status, files.erased) == ("error", [])
     assert "runs only once the person has approved" in text
+
+
+def test_a_thread_alone_is_no_checkpointer() -> None:
+    """An interrupt that nobody could answer would be the end of the run."""
+    stock, files = asking()
+    agent = create_agent(script(("erase", {"path": "a"}), "Done."), middleware=[Skills(stock)])
+    state = agent.invoke(hello(), THREAD)
+    assert ([status for status, _ in results(state)], files.erased) == (["error"], [])
+    assert state["messages"][-1].text == "Done."
 
 
 def test_an_argument_may_have_any_name() -> None:

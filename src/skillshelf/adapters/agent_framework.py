@@ -9,7 +9,7 @@ from skillshelf.adapters.common import Disclosure, called, feeds, offered, opene
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool
+from skillshelf.tools import Tool, text_of
 from skillshelf.turn import Turn
 
 try:
@@ -34,15 +34,17 @@ class Skills(ContextProvider):
         super().__init__("skillshelf")
         self.shelf = shelf
         self._tools = [(tool, _arguments(tool)) for tool in offered(shelf)]
-        self._feeds = feeds(shelf, disclosure, budget)
+        self._feeds = feeds(shelf, disclosure, budget, _tokens, _mark)
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         turn = await opened(self.shelf)
         context.extend_tools(self.source_id, [_bound(tool, arguments, turn) for tool, arguments in self._tools])
+        feed = self._feeds.of(session.session_id)
+        feed.turn_begins()
         # Instructions given here would stand still for the run; a middleware is asked before each model call.
-        context.extend_middleware(self.source_id, _Listing(self.source_id, self._feeds.of(session.session_id)))
+        context.extend_middleware(self.source_id, _Listing(self.source_id, feed))
 
 
 class _Listing(ChatMiddleware):
@@ -56,7 +58,7 @@ class _Listing(ChatMiddleware):
         feed = self._feed
         if options.get("conversation_id"):  # the service keeps the history: nothing here to put a note beside
             feed.renew()
-        section = feed.section(len(messages), lambda: _tokens(messages))
+        section = feed.section(messages)
         options["instructions"] = "\n".join(filter(None, (options.get("instructions"), section)))
         context.options = options
         if feed.notes:
@@ -74,7 +76,7 @@ def _bound(tool: Tool, arguments: type[BaseModel], turn: Turn) -> FunctionTool:
     async def call(**given: Any) -> Any:
         try:
             # The framework calls a tool that asks only after a yes.
-            return await called(tool, given, turn, approved=tool.permission == "ask")
+            return text_of(await called(tool, given, turn, approved=tool.permission == "ask"))
         except SkillError as error:
             # Raised, the text would be hidden from the model, and three in a row would take its tools away.
             return str(error)
@@ -94,6 +96,10 @@ def _arguments(tool: Tool) -> type[BaseModel]:
             return tool.parameters
 
     return Arguments
+
+
+def _mark(message: Message) -> str:
+    return f"{message.role} {[str(one.text or one.result or one.arguments) for one in message.contents]}"
 
 
 def _tokens(messages: Sequence[Message]) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.errors import InvalidSkillError, SkillError, ToolFailedError
 from skillshelf.listing.feed import Feed
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, current_turn
@@ -14,6 +16,7 @@ from skillshelf.turn import Turn, current_turn
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
+Errors: TypeAlias = tuple[type[Exception], ...]
 Disclosure = Literal["auto", "catalog", "full"]
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -36,14 +39,23 @@ class Kept(dict[Key, Value]):
         return self.setdefault(key, self.make())
 
 
-def feeds(shelf: Shelf, disclosure: Disclosure, budget: int) -> Kept[Any, Feed]:
+def feeds(
+    shelf: Shelf,
+    disclosure: Disclosure,
+    budget: int,
+    tokens: Callable[[Sequence[Any]], int],
+    mark: Callable[[Any], Hashable] = repr,
+) -> Kept[Any, Feed]:
     """What each conversation was told of the shelf. One that was dropped is told anew if it goes on."""
-    return Kept(partial(Feed, shelf, disclosure, budget))
+    return Kept(partial(Feed, shelf, disclosure, budget, tokens, mark))
 
 
 def offered(shelf: Shelf) -> tuple[Tool, ...]:
-    """The find-skills tools, and those of the shelf's code skills."""
-    return (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())
+    """The find-skills tools, and those of the shelf's code skills. Raises InvalidSkillError."""
+    own, others = SkillDiscoverySkill(shelf).tools(), shelf.tools()
+    for name in {tool.name for tool in own} & {tool.name for tool in others}:
+        raise InvalidSkillError(f"A code skill has a tool {name!r}, as every shelf has. Rename it with @tool(name=…).")
+    return (*own, *others)
 
 
 def joined(shelf: Shelf) -> Turn | None:
@@ -62,14 +74,31 @@ async def opened(shelf: Shelf) -> Turn:
     return await to_thread.run_sync(shelf.turn)
 
 
-async def called(tool: Tool, arguments: Mapping[str, Any], turn: Turn | None, *, approved: bool) -> Any:
-    """The tool's result, in this turn. Raises what the tool raises."""
+async def called(
+    tool: Tool, arguments: Mapping[str, Any], turn: Turn | None, *, approved: bool, passing: Errors = ()
+) -> Any:
+    """The tool's result, in this turn. Raises SkillError."""
     from anyio import to_thread
 
     token = current_turn.set(turn)
     try:
         run = partial(tool.call, arguments, approved=approved)
-        # A tool that reads files or waits must not hold up everything else on the loop.
-        return await (run() if tool.is_async else to_thread.run_sync(run))
+        with typed_errors(tool, passing):
+            # A tool that reads files or waits must not hold up everything else on the loop.
+            return await (run() if tool.is_async else to_thread.run_sync(run))
     finally:
         current_turn.reset(token)
+
+
+@contextmanager
+def typed_errors(tool: Tool, passing: Errors = ()) -> Iterator[None]:
+    """Whatever a tool raises, as a SkillError: the model is told, and the run goes on.
+
+    `passing`: by which the framework stops or asks in the middle of a tool. They are not for the model.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (SkillError, *passing)):
+            raise
+        raise ToolFailedError(tool.name, error) from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.common import Disclosure, called, feeds, joined, offered, opened
 from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn
@@ -34,7 +36,7 @@ class Skills(BaseToolset):
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__()
         self.shelf = shelf
-        self._feeds = feeds(shelf, disclosure, budget)
+        self._feeds = feeds(shelf, disclosure, budget, _tokens)
         self._tools: list[BaseTool] = [_Tool(tool, self) for tool in offered(shelf)]
         self._turns: dict[tuple[str, int], Turn] = {}
 
@@ -49,19 +51,23 @@ class Skills(BaseToolset):
         if key not in self._turns:
             # A branch that runs beside this one may have been faster.
             self._turns.setdefault(key, await opened(self.shelf))
+            self._feed(context).turn_begins()
             # A toolset is not told of an invocation's end; each has a session object of its own, which goes with it.
             weakref.finalize(context.session, self._turns.pop, key, None)
         return self._turns[key]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         await self.turn(tool_context)
-        session, contents = tool_context.session, llm_request.contents
-        feed = self._feeds.of((session.app_name, session.user_id, session.id, tool_context.agent_name))
-        if section := feed.section(len(contents), lambda: _tokens(contents)):
+        feed, contents = self._feed(tool_context), llm_request.contents
+        if section := feed.section(contents):
             llm_request.append_instructions([section])
         for note in reversed(feed.notes):  # from the end, so that the numbers before stay right
             # Beside the message and not in it: some providers take function responses only by themselves.
             contents.insert(note.message + 1, types.Content(role="user", parts=[types.Part(text=note.text)]))
+
+    def _feed(self, context: ToolContext) -> Feed:
+        session = context.session
+        return self._feeds.of((session.app_name, session.user_id, session.id, context.agent_name))
 
 
 class _Tool(BaseTool):
@@ -88,7 +94,7 @@ class _Tool(BaseTool):
             return {"error": str(error)}
 
 
-def _tokens(contents: list[types.Content]) -> int:
+def _tokens(contents: Sequence[types.Content]) -> int:
     """About how many tokens a conversation has."""
     parts = (part for content in contents for part in content.parts or ())
     return sum(len(part.text or str(part.function_response or part.function_call or "")) for part in parts) // 4

@@ -9,9 +9,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
-from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered
+from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered, typed_errors
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.tools import text_of
 from skillshelf.turn import Turn, current_turn
 
 try:
@@ -20,6 +21,8 @@ try:
     from langchain_core.messages import BaseMessage, SystemMessage
     from langchain_core.messages.utils import count_tokens_approximately
     from langchain_core.tools import BaseTool, ToolException
+    from langgraph.constants import CONFIG_KEY_CHECKPOINTER
+    from langgraph.errors import GraphBubbleUp
 except ImportError:
     raise MissingExtraError("skillshelf.adapters.langchain", "langchain") from None
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from skillshelf.shelf import Shelf
 
+_PASSING = (GraphBubbleUp, ToolException)
 _reviewed: ContextVar[str] = ContextVar("skillshelf_reviewed", default="")
 
 
@@ -54,9 +58,11 @@ class Skills(AgentMiddleware[_State, Any, Any]):
             interrupt_mode="per_call",
         )
         self._turns = Kept[str, Turn](lambda: joined(shelf) or shelf.turn())
-        self._feeds = feeds(shelf, disclosure, budget)
+        self._feeds = feeds(shelf, disclosure, budget, count_tokens_approximately)
 
     def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
+        if thread := _thread(runtime):
+            self._feeds.of(thread).turn_begins()
         name = uuid4().hex
         self._turns.of(name)
         return {"skillshelf_turn": name}
@@ -85,7 +91,7 @@ class Skills(AgentMiddleware[_State, Any, Any]):
     @contextmanager
     def _inside(self, request: ToolCallRequest) -> Iterator[bool]:
         """In the turn of the run that the call belongs to; whether there are checkpoints to interrupt it at."""
-        can_ask = _thread(request.runtime) is not None
+        can_ask = request.runtime.config.get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER) is not None
         # A run that goes on in another process has no turn there yet, and perhaps no name for it.
         name = request.state.get("skillshelf_turn")
         turn = current_turn.set(self._turns.of(name) if name else self._turns.make())
@@ -100,7 +106,7 @@ class Skills(AgentMiddleware[_State, Any, Any]):
         """The request with the listing, and with what changed since the conversation was told."""
         thread, messages = _thread(request.runtime), list(request.messages)
         feed = self._feeds.of(thread) if thread else self._feeds.make()
-        listing = feed.section(len(messages), lambda: count_tokens_approximately(messages))
+        listing = feed.section(messages)
         for note in feed.notes:
             messages[note.message] = _longer(messages[note.message], note.text)
         if not listing:
@@ -114,27 +120,26 @@ class _Tool(BaseTool):
     tool: Any  # a Tool: its type is not one that pydantic could check
     handle_tool_error: bool = True
 
-    def _run(self, **arguments: Any) -> Any:
-        with _answering():
-            result = self.tool.call(arguments, approved=_reviewed.get() == self.name)
-            return asyncio.run(result) if self.tool.is_async else result
+    def _run(self, **arguments: Any) -> str:
+        with self._answering() as approved, typed_errors(self.tool, _PASSING):
+            result = self.tool.call(arguments, approved=approved)
+            return text_of(asyncio.run(result) if self.tool.is_async else result)
 
-    async def _arun(self, **arguments: Any) -> Any:
-        with _answering():
-            return await called(self.tool, arguments, current_turn.get(), approved=_reviewed.get() == self.name)
+    async def _arun(self, **arguments: Any) -> str:
+        with self._answering() as approved:
+            return text_of(await called(self.tool, arguments, current_turn.get(), approved=approved, passing=_PASSING))
 
-
-@contextmanager
-def _answering() -> Iterator[None]:
-    """What went wrong is said so that the model can act on it, and the run goes on."""
-    try:
-        yield
-    except SkillError as error:
-        raise ToolException(str(error)) from error
+    @contextmanager
+    def _answering(self) -> Iterator[bool]:
+        """Whether the person agreed. What went wrong is said so that the model can act on it, and the run goes on."""
+        try:
+            yield _reviewed.get() == self.name
+        except SkillError as error:
+            raise ToolException(str(error)) from error
 
 
 def _thread(runtime: Any) -> str | None:
-    """The conversation's id, where there is a checkpointer."""
+    """The conversation's id, if it has one."""
     return runtime.execution_info.thread_id if runtime.execution_info else None
 
 

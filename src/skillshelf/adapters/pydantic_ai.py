@@ -16,7 +16,7 @@ from skillshelf.turn import Turn
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
+    from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
     from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
     from pydantic_ai.tools import Tool as FrameworkTool
     from pydantic_ai.toolsets import FunctionToolset
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 
+_PASSING = (ApprovalRequired, CallDeferred, ModelRetry, ToolFailed)
+
+
 class Skills(AbstractCapability[Any]):
     """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
 
@@ -39,7 +42,7 @@ class Skills(AbstractCapability[Any]):
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf = shelf
-        self.feeds = feeds(shelf, disclosure, budget)
+        self.feeds = feeds(shelf, disclosure, budget, _tokens, _mark)
         # A tool's schema is made from its method once, not for every run.
         self._tools = offered(shelf)
         self._turn: Turn | None = None
@@ -52,7 +55,7 @@ class Skills(AbstractCapability[Any]):
 
     def get_instructions(self) -> Any:
         def listing(ctx: RunContext[Any]) -> str | None:
-            return self.feeds.of(ctx.conversation_id).section(len(ctx.messages), lambda: _tokens(ctx.messages)) or None
+            return self.feeds.of(ctx.conversation_id).section(ctx.messages) or None
 
         return listing
 
@@ -60,12 +63,14 @@ class Skills(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         feed, messages = self.feeds.of(ctx.conversation_id), request_context.messages
-        for note in feed.notes:
-            message = messages[note.message] if note.message < len(messages) else None
-            if isinstance(message, ModelRequest):
-                messages[note.message] = replace(message, parts=[*message.parts, UserPromptPart(note.text)])
-            else:  # the history was rewritten: the next call begins anew
-                feed.renew()
+        notes = [(note.message, note.text) for note in feed.notes]
+        if not feed.fits(messages):
+            # The host has just shortened the history: all at the end, and the next call begins anew.
+            notes = [(len(messages) - 1, "\n\n".join(note.text for note in feed.notes))]
+            feed.renew()
+        for at, text in notes:
+            if isinstance(message := messages[at], ModelRequest):
+                messages[at] = replace(message, parts=[*message.parts, UserPromptPart(text)])
         return request_context
 
     def get_toolset(self) -> FunctionToolset[Any]:
@@ -76,11 +81,15 @@ class Skills(AbstractCapability[Any]):
             if tool.permission == "ask" and not ctx.tool_call_approved:
                 raise ApprovalRequired(metadata={"arguments": arguments})
             try:
-                return await called(tool, arguments, self._turn, approved=ctx.tool_call_approved)
+                return await called(tool, arguments, self._turn, approved=ctx.tool_call_approved, passing=_PASSING)
             except SkillError as error:  # said so that the model can act on it; the run goes on
                 raise ToolFailed(str(error)) from error
 
         return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)
+
+
+def _mark(message: ModelMessage) -> str:
+    return "\n".join(f"{part.part_kind} {getattr(part, 'content', '')}" for part in message.parts)
 
 
 def _tokens(messages: Sequence[ModelMessage]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent
@@ -52,12 +53,7 @@ class Loop:
 
 def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str], confined: bool) -> Loop:
     """For a model that can call tools. `confined`: commands can write in the workspace only."""
-    files = FileSystem[None](
-        content_hashes=False,
-        tools=sorted(READING | WRITING),
-        denied_patterns=_own_places(root),
-        max_retries=_RETRIES,
-    )
+    files = _file_tools(tuple(_own_places(root)))
     # Nothing is denied by its name, which a shell can spell in many ways: the person decides on each command.
     shell = Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=120.0)
     capabilities: list[AbstractCapability[Any]] = [
@@ -79,6 +75,14 @@ def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str]
     toolsets = (files.get_toolset(), shell.get_toolset(), skills.get_toolset())
     tools = (tool for toolset in toolsets if isinstance(toolset, FunctionToolset) for tool in toolset.tools.values())
     return Loop(agent, instructions, tuple(tool.tool_def for tool in tools))
+
+
+@lru_cache(maxsize=16)
+def _file_tools(denied: tuple[str, ...]) -> FileSystem[None]:
+    """Their schemas take milliseconds to make, and one toolset serves any number of workspaces."""
+    return FileSystem(
+        content_hashes=False, tools=sorted(READING | WRITING), denied_patterns=denied, max_retries=_RETRIES
+    )
 
 
 def routed_loop(gate: Gate) -> Loop:

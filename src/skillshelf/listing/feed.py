@@ -6,12 +6,11 @@ date.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.listing.markup import escaped, parse, render
-from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
     from skillshelf.listing.choose import Listing
@@ -26,6 +25,8 @@ class Note:
     """What changed, told at the end of the conversation's message of this number, and there from then on."""
 
     message: int
+    mark: Hashable
+    """Tells that message from others: a host may drop the first ones, or put a summary in their place."""
     text: str
 
 
@@ -35,11 +36,15 @@ class Feed:
     def __init__(
         self,
         shelf: "Shelf",
-        disclosure: Literal["auto", "catalog", "full"] = "auto",
-        budget: int = DEFAULT_BUDGET,
+        disclosure: Literal["auto", "catalog", "full"],
+        budget: int,
+        tokens: Callable[[Sequence[Any]], int],
+        mark: Callable[[Any], Hashable] = repr,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._shelf, self._disclosure, self._budget, self._clock = shelf, disclosure, budget, clock
+        """`tokens`: about how many some messages have. `mark`: what tells a message from others."""
+        self._shelf, self._disclosure, self._budget = shelf, disclosure, budget
+        self._tokens, self._mark, self._clock = tokens, mark, clock
         self._sent: Listing | None = None
         self._told: Listing | None = None
         self._called = 0.0
@@ -49,18 +54,23 @@ class Feed:
         """The conversation begins anew, or its beginning was rewritten."""
         self._sent = None
 
-    def section(self, messages: int, tokens: Callable[[], int]) -> str:
-        """For the next model call of a conversation of so many messages and tokens."""
+    def turn_begins(self) -> None:
+        """For a host that may shorten a request once it is out of our hands: notes hold for a turn, no longer."""
+        if self.notes:
+            self.renew()
+
+    def section(self, messages: Sequence[Any]) -> str:
+        """For the next model call of a conversation of these messages."""
         now = self._shelf.listing(self._disclosure, self._budget)
         called, self._called = self._called, self._clock()
         if self._sent is None or self._told is None:
             self._renewed(now)
         elif now is not self._told or self.notes:
-            kept = self._called - called < _CACHED_FOR and tokens() >= _CACHED_FROM and not self._rewritten(messages)
-            if not kept:
+            kept = self._called - called < _CACHED_FOR and self._tokens(messages) >= _CACHED_FROM
+            if not kept or not self.fits(messages):
                 self._renewed(now)
             elif now.text != self._told.text:
-                self._tell(now, messages - 1)
+                self._tell(now, messages)
         assert self._sent is not None
         return self._sent.text
 
@@ -68,14 +78,16 @@ class Feed:
         self._sent = self._told = now
         self.notes = ()
 
-    def _tell(self, now: "Listing", message: int) -> None:
+    def fits(self, messages: Sequence[Any]) -> bool:
+        """Whether every note finds the message that it was told at."""
+        return all(one.message < len(messages) and self._mark(messages[one.message]) == one.mark for one in self.notes)
+
+    def _tell(self, now: "Listing", messages: Sequence[Any]) -> None:
         assert self._told is not None
-        self.notes, self._told = (*self.notes, Note(message, _difference(self._told, now))), now
+        note = Note(len(messages) - 1, self._mark(messages[-1]), _difference(self._told, now))
+        self.notes, self._told = (*self.notes, note), now
         if sum(len(note.text) for note in self.notes) > len(now.text):  # longer than the section itself
             self._renewed(now)
-
-    def _rewritten(self, messages: int) -> bool:
-        return any(note.message >= messages for note in self.notes)
 
 
 def _difference(old: "Listing", new: "Listing") -> str:

@@ -1,0 +1,91 @@
+"""What all adapters do alike."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from skillshelf import BaseSkill, InvalidSkillError, MemorySource, Shelf, SkillError, tool
+from skillshelf.adapters.common import Kept, called, offered
+from skillshelf.sources.package import ObjectSource
+from skillshelf.tools import text_of
+
+
+class Fragile(BaseSkill):
+    name, description, instructions = "fragile", "Breaks.", "Break."
+
+    @tool
+    def crack(self) -> str:
+        """Crack."""
+        raise ValueError("kaput")
+
+    @tool
+    async def shatter(self) -> str:
+        """Shatter."""
+        raise RuntimeError
+
+
+class Impostor(BaseSkill):
+    name, description, instructions = "impostor", "Loads.", "Load."
+
+    @tool
+    def load_skill_instructions(self, skill_name: str) -> str:
+        """Load."""
+        return "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("crack", "Tool 'crack' failed: ValueError: kaput"), ("shatter", "Tool 'shatter' failed: Runti")]
+)
+def test_what_a_tool_raises_is_told_and_not_raised(name: str, said: str) -> None:
+    """As an error of ours, which every adapter turns into an answer."""
+    shelf = Shelf([ObjectSource([Fragile()])])
+    [one] = [tool for tool in offered(shelf) if tool.name == name]
+    with pytest.raises(SkillError, match=said):
+        asyncio.run(called(one, {}, shelf.turn(), approved=False))
+
+
+def test_what_a_framework_raises_in_a_tool_is_its_own() -> None:
+    shelf = Shelf([ObjectSource([Fragile()])])
+    [one] = [tool for tool in offered(shelf) if tool.name == "crack"]
+    with pytest.raises(ValueError, match=r"^kaput$"):
+        asyncio.run(called(one, {}, shelf.turn(), approved=False, passing=(ValueError,)))
+
+
+def test_a_code_skill_cannot_take_the_place_of_the_shelf_s_own_tools() -> None:
+    with pytest.raises(InvalidSkillError, match="load_skill_instructions"):
+        offered(Shelf([ObjectSource([Impostor()])]))
+
+
+def test_only_so_many_conversations_are_remembered() -> None:
+    """The oldest goes first, and comes back as a new one."""
+    kept: Kept[int, list[int]] = Kept(list)
+    first = kept.of(0)
+    assert kept.of(0) is first
+    for number in range(1, 1001):
+        kept.of(number)
+    assert len(kept) == 1000
+    assert kept.of(0) is not first
+
+
+class Plain:
+    def __str__(self) -> str:
+        return "plain"
+
+
+def test_results_that_are_no_text_are_told_as_json() -> None:
+    """Objects of a dataclass or of pydantic by their fields, anything else as it prints."""
+    from dataclasses import dataclass
+
+    from pydantic import BaseModel
+
+    @dataclass
+    class Point:
+        x: int
+
+    class Model(BaseModel):
+        y: int
+
+    value: Any = {"a": Point(1), "b": Model(y=2), "c": Plain(), "d": "ü"}
+    assert text_of(value) == '{"a": {"x": 1}, "b": {"y": 2}, "c": "plain", "d": "ü"}'
+    assert (text_of("as it is"), text_of(MemorySource)) == ("as it is", f'"{MemorySource}"')
