@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillshelf.adapters.common import Disclosure, called, joined, offered, opened
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
@@ -18,6 +18,7 @@ try:
         CanUseTool,
         ClaudeAgentOptions,
         HookMatcher,
+        McpSdkServerConfig,
         PermissionResult,
         PermissionResultAllow,
         SdkMcpTool,
@@ -57,6 +58,8 @@ class Skills:
         link, hooks = _Link(self), own.hooks or {}
         free = [_PREFIX + tool.name for tool in self.tools if tool.permission != "ask"]
         server = create_sdk_mcp_server(_SERVER, tools=[link.tool(tool) for tool in self.tools])
+        # Else Claude Code leaves them out of the prompt, for the model to find with a search of its own.
+        server = cast(McpSdkServerConfig, {**server, "alwaysLoad": True})
         prompted = [*hooks.get("UserPromptSubmit", ()), HookMatcher(hooks=[link.prompted])]
         return replace(
             own,
