@@ -1,6 +1,7 @@
 """What tests share: a home of their own, and skills written in a line."""
 
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"---\nname: {path.parent.name}\ndescription: {description}\n---\n\n{body}")
         for name, text in files.items():
-            file = path.parent / name.replace("__", "/").replace("_md", ".md").replace("_py", ".py")
+            file = path.parent / re.sub("_(md|py|yaml|json)$", r".\1", name.replace("__", "/"))
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         return path

@@ -1,4 +1,4 @@
-"""A server that speaks Anthropic's Messages API and says what a script tells it to: where Claude Code asks its model."""
+"""A server that speaks the Messages API and says what a script tells it to: where Claude Code asks its model."""
 
 import json
 import threading

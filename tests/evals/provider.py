@@ -21,7 +21,8 @@ CALLS = 3
 class Provider:
     """`with Provider() as provider:` and `provider.url`."""
 
-    def __init__(self, calls: int = CALLS, says: str = "All is well.") -> None:
+    def __init__(self, calls: int = CALLS, says: str | Callable[[dict[str, Any], int], str] = "All is well.") -> None:
+        """`says`: the last answer of a trial, or a function of what was sent and the number of the call."""
         self.calls, self.says = calls, says
         self.answered: Counter[tuple[str, int]] = Counter()
         """By what was said first and the number of the call: each is paid for when its last byte is sent."""
@@ -79,7 +80,7 @@ class Provider:
                     messages = body["messages"]
                     said = next(one["content"] for one in messages if one["role"] == "user")
                     before = sum(one["role"] == "assistant" for one in messages)
-                    told = _answer(before, provider)
+                    told = _answer(body, before, provider)
                     text = b"{}" if status else _streamed(*told) if body.get("stream") else _whole(*told)
                     kind = "text/event-stream" if body.get("stream") and not status else "application/json"
                     if not status:
@@ -114,9 +115,10 @@ _COMMON = {"id": "x", "created": 1, "model": "tiny"}
 _USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
-def _answer(before: int, provider: Provider) -> tuple[dict[str, Any], str]:
+def _answer(body: dict[str, Any], before: int, provider: Provider) -> tuple[dict[str, Any], str]:
     if before + 1 >= provider.calls:
-        return {"content": provider.says}, "stop"
+        says = provider.says
+        return {"content": says if isinstance(says, str) else says(body, provider.asked)}, "stop"
     function = {"name": "list_directory", "arguments": '{"path": "."}'}
     return {"tool_calls": [{"index": 0, "id": f"c{before}", "type": "function", "function": function}]}, "tool_calls"
 

@@ -1,15 +1,18 @@
 """Synthetic runs: a case in a line, with as many trials on each arm as letters."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from skillshelf.agent.events import Event, ReferenceLoaded, SkillLoaded, ToolCalled, Usage
 from skillshelf.evals.checks.base import Verdict
 from skillshelf.evals.results import Arm, CaseInfo, CheckResult, Outcome, Run
+from skillshelf.evals.stats import SkillText
 from skillshelf.evals.trace import Trace
 from skillshelf.listing import Entry
 from skillshelf.listing.markup import render
 
 _ARMS: tuple[Arm, ...] = ("with", "without", "old")
+_HOSTILE: tuple[tuple[str, Arm], ...] = (("m", "with"), ("p", "without"))
 
 
 def system(*skills: str) -> str:
@@ -33,23 +36,22 @@ def outcome(
     case: str,
     letter: str,
     arm: Arm = "with",
-    repeat: int = 0,
+    repeat: int = 1,
     events: Iterable[Event] = (),
     *,
+    check: str = "",
     reason: str = "it is not there",
     answer: str = "Done.",
     cost: float | None = 0.0,
 ) -> Outcome:
-    """`p` passed, `m` missed, `e` an infrastructure error."""
+    """`p` passed, `m` missed, `e` an infrastructure error. `check`: the name of the one that tells, and of no other."""
     tokens = (1000 if arm == "with" else 700) + 10 * len(case)
     usage = Usage(tokens, 100, 0, None if cost is None else cost + tokens / 1e5)
     error = "ModelHTTPError: 529 overloaded" if letter == "e" else ""
     trace = Trace(tuple(events), (answer,), (system("pdf", "csv"),), {}, (), usage, 1.5, error)
-    checks = (
-        CheckResult("tool_called('run_command')", Verdict(True, "called")),
-        CheckResult("response_contains('total')", Verdict(letter != "m", "" if letter == "p" else reason)),
-    )
-    return Outcome(case, arm, repeat, () if error else checks, trace)
+    tells = CheckResult(check or "response_contains 'total'", Verdict(letter != "m", "" if letter == "p" else reason))
+    others = () if check else (CheckResult("tool_called run_command", Verdict(True, "called")),)
+    return Outcome(case, arm, repeat, () if error else (*others, tells), trace)
 
 
 def case(name: str, skill: str = "pdf", should: bool | None = None, prompt: str = "") -> CaseInfo:
@@ -68,12 +70,58 @@ def run_of(
     `events`: those of the trials with the skill, by the id of the case.
     """
     outcomes = [
-        outcome(info.id, letter, arm, at, (events or {}).get(info.id, ()) if arm == "with" else ())
+        outcome(
+            info.id, letter, arm, at, (events or {}).get(info.id, ()) if arm == "with" else (), check=_trigger(info)
+        )
         for info, words in rows.items()
         for arm, word in zip(_ARMS, words, strict=False)
-        for at, letter in enumerate(word)
+        for at, letter in enumerate(word, 1)
     ]
     repeats = max(len(word) for words in rows.values() for word in words)
     baseline = "none" if any(len(words) > 1 for words in rows.values()) else ""
     made = "2026-11-15T10:00:00Z"
     return Run(run_id, made, "scripted", tuple(rows), tuple(outcomes), dict(skills or {}), repeats, baseline)
+
+
+def _trigger(info: CaseInfo) -> str:
+    """What a case of a trigger set checks."""
+    if info.should_trigger is None:
+        return ""
+    return f"{'' if info.should_trigger else 'not '}skill_loaded {info.skill}"
+
+
+def hostile(text: str) -> Run:
+    """A run in which whatever comes from outside is this text."""
+    info = CaseInfo(text + "1", text, text, True, text, text)
+    other = replace(info, id=text + "2", should_trigger=None)
+    events = (*loads(text, text), ReferenceLoaded(text, text, "model", 3), ToolCalled("1", text, {text: text}))
+    outcomes = [
+        outcome(one.id, letter, arm, 1, events, reason=text, answer=text)
+        for one in (info, other)
+        for letter, arm in _HOSTILE
+    ]
+    stray = replace(outcomes[0], repeat=2, trace=replace(outcomes[0].trace, error=text or "x", systems=(text,)))
+    return Run(text, text, text, (info, other), (*outcomes, stray), {text: text}, 2, text)
+
+
+TEXTS = {"pdf": SkillText("# Forms\n", {"references/a.md": "# A\n", "references/b.md": "# B\n"})}
+
+
+def sample(path: str = "skills/pdf/SKILL.md") -> Run:
+    """Two skills with a baseline, an error, a stolen trigger and one that came for nothing."""
+    rows = {
+        case("fill"): ("ppp", "mmm"),
+        case("merge"): ("ppm", "mmp"),
+        case("split"): ("pep", "pmm"),
+        case("sum", "csv"): ("ppp", "ppp"),
+        case("ask", should=True, prompt="Fill in this form"): ("mmm",),
+        case("leave", should=False, prompt="What is a PDF?"): ("mpp",),
+    }
+    events = {
+        "pdf/fill": loads("pdf", "references/a.md"),
+        "pdf/merge": loads("pdf"),
+        "pdf/ask": loads("csv"),
+        "pdf/leave": loads("pdf"),
+        "csv/sum": loads("csv"),
+    }
+    return run_of(rows, events, skills={"pdf": path})

@@ -17,15 +17,17 @@ from skillshelf.agent.events import (
     SkillsReloaded,
     Text,
     ToolCalled,
+    ToolReturned,
     Usage,
 )
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Check, Message, Trace, Verdict, check, run_trial
 from skillshelf.evals.checks.judge import question
-from skillshelf.evals.checks.registry import names
+from skillshelf.evals.checks.registry import BUILT_IN
 from skillshelf.evals.checks.work import is_part
 from skillshelf.evals.trace import FileState
 from skillshelf.listing.markup import Entry, render
+from skillshelf.skill import BaseSkill, tool
 from skillshelf.testing import ScriptedModel, fail
 
 TRACE = Trace(
@@ -80,21 +82,17 @@ MISS: list[Check] = [
     check.skill_invoked("docx"),
     check.skill_loaded("docx"),
     check.reference_loaded("docx", "references/forms.md"),
-    check.reference_loaded("pdf", "orms.md"),
     check.reference_denied("pdf", "secret.md"),
     check.skill_reloaded("pdf", "added"),
     check.tool_called("run_command"),
     check.tool_called("write_file", {"path": "other.txt"}),
     check.tool_called("write_file", {"options": {"mark": 1}}),
     check.file_contains("out.txt", "Bye"),
-    check.file_contains("none.txt", ""),
-    check.file_contains("a.bin", ""),
+    check.file_contains("none.txt", "Hello"),
     check.file_unchanged("out.txt"),
     check.file_unchanged("gone.txt"),
-    check.file_unchanged("none.txt"),
     check.response_contains("sorry"),
     check.response_contains("First"),
-    check.response_contains("First", turn=7),
     check.response_matches("^wrote"),
     check.listing_contains("docx"),
     check.listing_contains("You are"),
@@ -120,9 +118,90 @@ def test_it_misses_and_its_negative_holds(one: Check) -> None:
 def test_there_is_one_for_each_built_in_name() -> None:
     """The list above has them all, but for those that need files or a model."""
     tried = {one.name.split(" ")[0] for one in HOLD}
-    assert {name for name in names() if name not in tried and name in check.__all__} == {"golden", "judge"}
+    assert {maker.__name__ for maker in BUILT_IN} - tried == {"golden", "judge"}
 
 
+UNMADE: list[Check] = [
+    check.file_contains("a.bin", "Hello"),
+    check.file_unchanged("none.txt"),
+    check.response_contains("First", turn=7),
+    check.response_matches("First", turn=3),
+    check.golden("/nowhere/answer.txt"),
+]
+
+
+@pytest.mark.parametrize("one", UNMADE, ids=lambda one: one.name)
+def test_what_the_case_has_not_got_is_neither_there_nor_missing(one: Check) -> None:
+    """A file that never was, an answer beyond the last: the negative must not pass for want of anything to look at."""
+    for found in map(verdict, (one, ~one, ~~one)):
+        assert (found.passed, found.error != "") == (False, True)
+
+
+def test_a_reference_that_the_skill_has_not_got_cannot_be_left_alone() -> None:
+    """Its load is missed, as ever; that it was not loaded says nothing. Where the listing does not tell, it is left."""
+    assert verdict(~check.reference_loaded("pdf", "orms.md")).error
+    gone = check.reference_loaded("pdf", "renamed.md")
+    assert verdict(gone) == Verdict(False, "references loaded: pdf/references/forms.md")
+    assert verdict(~gone).error == (
+        "pdf has no reference renamed.md that could be left alone; it has: references/forms.md"
+    )
+    unread = check.reference_loaded("pdf", "forms.md")
+    listed = render([Entry("pdf", "Fills forms.", ("references/forms.md",))])
+    more = render([Entry("pdf", "Fills forms.", (), more=2)])
+    denied = Trace((ReferenceDenied("pdf", "../renamed.md", "not on the list"),), systems=(listed,))
+    assert verdict(~gone, denied).passed, "it was asked for, so there was something to leave alone"
+    for one, section in ((unread, listed), (gone, more), (gone, render([Entry("pdf", "")])), (gone, render([]))):
+        assert verdict(~one, Trace(systems=(section,))).passed
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: check.response_contains(""),
+        lambda: check.response_matches(""),
+        lambda: check.file_contains("a.txt", ""),
+        lambda: check.file_contains("", "a"),
+        lambda: check.file_unchanged(""),
+        lambda: check.listing_contains(""),
+        lambda: check.skill_loaded(""),
+        lambda: check.reference_loaded("pdf", ""),
+        lambda: check.tool_called(""),
+        lambda: check.golden(""),
+        lambda: check.response_contains("a", turn=0),
+        lambda: check.response_matches("a", turn=-1),
+        lambda: check.from_config("response_contains", ""),
+        lambda: check.from_config("response_contains", {"text": "a", "turn": 0}),
+    ],
+)
+def test_a_check_that_could_only_say_one_thing_is_refused(make: Callable[[], Check]) -> None:
+    """Before anything is run: every answer has the empty text, and there is no answer 0."""
+    with pytest.raises(EvalError, match=r"is empty\. Say what|turn is (0|-1)\. The first answer is 1"):
+        make()
+
+
+def test_a_call_that_was_refused_was_not_made() -> None:
+    """One that failed was: it may have done something all the same. The reason says which is which."""
+    calls = [ToolCalled(str(number), "run_command", {"command": f"c{number}"}) for number in range(4)]
+    texts = [
+        "run_command is not allowed: the policy is read-only. Reading works; only the person can change it.",
+        "run_command needs the person's approval, and nobody is there to ask.",
+        "Tool 'run_command' is blocked by the policy of its skill. Do without it.",
+    ]
+    refused = [ToolReturned(str(number), "run_command", text, False) for number, text in enumerate(texts)]
+    trace = Trace((*calls[:3], *refused))
+    assert verdict(check.tool_called("run_command"), trace) == Verdict(
+        False,
+        "tools called: run_command {'command': 'c0'} (refused), run_command {'command': 'c1'} (refused), "
+        "run_command {'command': 'c2'} (refused)",
+    )
+    assert verdict(~check.tool_called("run_command"), trace).passed
+    failed = Trace((calls[3], ToolReturned("3", "run_command", "It broke off.", False)))
+    assert verdict(check.tool_called("run_command"), failed) == Verdict(
+        True, "tools called: run_command {'command': 'c3'} (failed)"
+    )
+
+
+@settings(deadline=None)  # a pattern may want a process of its own
 @given(st.sampled_from([*HOLD, *MISS]))
 def test_a_double_negative_is_what_it_was(one: Check) -> None:
     """`~` is an involution on whether it passed."""
@@ -169,32 +248,6 @@ def test_a_pattern_matches_as_python_says(text: str, pattern: str) -> None:
     import re
 
     assert verdict(check.response_matches(pattern), Trace(answers=(text,))).passed == bool(re.search(pattern, text))
-
-
-# -- golden -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_golden_text_is_compared_without_its_line_ends(tmp_path: Path) -> None:
-    """An editor's last newline and a checkout's CRLF are no change."""
-    (tmp_path / "answer.txt").write_bytes(b"One\r\nTwo\r\n")
-    one = check.golden(str(tmp_path / "answer.txt"))
-    assert verdict(one, Trace(answers=("One\nTwo",))).passed
-    missed = verdict(one, Trace(answers=("One\nThree",)))
-    assert missed == Verdict(False, f"line 2 is 'Three'; {tmp_path}/answer.txt has 'Two'")
-
-
-def test_a_missing_golden_text_says_how_to_make_it(tmp_path: Path) -> None:
-    """And `update_golden` makes it, for the answer and for a file."""
-    checks = [
-        check.golden(str(tmp_path / "new" / "answer.txt")),
-        check.golden(str(tmp_path / "out.txt"), file="out.txt"),
-        check.golden(str(tmp_path / "none.txt"), file="none.txt"),
-        ~check.golden(str(tmp_path / "not.txt")),
-    ]
-    assert "--update-golden" in verdict(checks[0]).reason
-    assert check.update_golden(checks, TRACE) == (str(tmp_path / "new" / "answer.txt"), str(tmp_path / "out.txt"))
-    assert [verdict(one).passed for one in checks] == [True, True, False, True]
-    assert check.update_golden(checks, TRACE) == ()
 
 
 # -- judge ------------------------------------------------------------------------------------------------------------
@@ -334,6 +387,38 @@ def test_users_add_their_own() -> None:
         check.mention  # noqa: B018
 
 
+def is_short(most: int) -> Callable[[Trace], bool]:
+    return lambda trace: len(trace.answer) <= most
+
+
+def is_short_later(most: int) -> Any:
+    async def look(trace: Trace) -> bool:
+        return len(trace.answer) <= most
+
+    return look
+
+
+@pytest.mark.parametrize("made", [is_short, is_short_later])
+def test_one_of_theirs_may_say_only_whether_it_held(made: Callable[[int], Any]) -> None:
+    """From a file too, now or later, and with `not`."""
+    check.register(made.__name__, made)
+    assert verdict(check.from_config(made.__name__, 80)) == Verdict(True, "held")
+    assert verdict(check.from_config(made.__name__, 8)) == Verdict(False, "did not hold")
+    assert verdict(check.from_config("not", {made.__name__: 8})).passed
+    assert verdict(~Check("bare", made(8))).passed
+
+
+def test_one_of_theirs_that_looks_at_once_is_refused() -> None:
+    """It was meant to return a function, and every trial would be an error."""
+    check.register("at_once", _at_once)
+    with pytest.raises(EvalError, match=r"at_once makes True\. It returns a Check"):
+        check.from_config("at_once", "x")
+
+
+def _at_once(word: str) -> Any:
+    return word == "x"
+
+
 @pytest.mark.parametrize("function", [lambda trace: 1 / 0, lambda trace: None, lambda trace: "yes"])
 def test_a_check_that_breaks_is_an_error(function: Callable[[Trace], Any]) -> None:
     """Not a pass, not a miss, and not the end of the run."""
@@ -372,3 +457,34 @@ def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
         ~check.skill_reloaded("demo"),
     ]
     assert [one.name for one in checks if not verdict(one, trace).passed] == []
+
+
+class Eraser(BaseSkill):
+    name = "eraser"
+    description = "Erases."
+    instructions = "Call erase."
+    category = "raw"
+
+    @tool
+    def erase(self, path: str) -> str:
+        """Erase a file."""
+        return path
+
+
+@pytest.mark.parametrize(
+    ("policy", "name", "arguments"),
+    [
+        ("read-only", "write_file", {"path": "out.txt", "content": "x"}),
+        ("ask", "run_command", {"command": "true"}),
+        ("yolo", "erase", {"path": "out.txt"}),
+    ],
+)
+def test_the_agent_s_refusals_are_known(policy: str, name: str, arguments: dict[str, Any]) -> None:
+    """In the words that the gate and a skill's own policy have for them: were they to change, a check would pass."""
+    from skillshelf.agent.core import _chosen
+    from skillshelf.testing import call
+
+    blocked = Eraser().with_policy({"erase": "blocked"})
+    case = Case("refused", (Message("Go."),), code_skills=(blocked,), policy=policy)
+    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel(call(name, **arguments), "Refused."))))
+    assert verdict(check.tool_called(name), trace) == Verdict(False, f"tools called: {name} {arguments} (refused)")

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -134,7 +135,7 @@ def test_compare_reads_runs_by_folder_and_by_name(run: Run, cases: Callable[...,
 
 def test_golden_files_are_written_from_a_run(run: Run, cases: Callable[..., Path]) -> None:
     folder = cases(GOOD.replace("{response_contains: done}", "{golden: answer.txt}"))
-    assert run("eval")[0] == 1
+    assert run("eval")[0] == 3, "there is nothing to compare with yet"
     code, _, said = run("eval", "--update-golden")
     assert (code, "answer.txt is what this run gave" in said) == (0, True)
     assert (folder / "evals" / "answer.txt").read_text() == "done\n"
@@ -184,6 +185,24 @@ def test_a_recording_is_played_back_without_a_model(cases: Callable[..., Path], 
     code, out, said = run("eval", "--replay", "kept", "--repeat", "2")
     assert code == 0, out + said
     assert asked == 6
+
+
+def test_of_a_recording_the_model_is_played_back_that_is_named(
+    cases: Callable[..., Path], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By --model; one of the person's settings is no hindrance, and of several some word must be said."""
+    pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+    cases(LIVE.replace("said", "large"))
+    with Provider(1, lambda body, number: f"I am {body['model']}.") as provider:
+        for model in ("tiny", "large"):
+            run("eval", "--base-url", provider.url, "--model", model, "--record", "kept")
+    code, _, said = run("eval", "--replay", "kept")
+    assert (code, "several models said: openai:large, openai:tiny" in said) == (2, True)
+    assert [run("eval", "--replay", "kept", "--model", model)[0] for model in ("tiny", "large")] == [1, 0]
+    code, _, said = run("eval", "--replay", "kept", "--model", "other")
+    assert (code, "has nothing that other said" in said) == (2, True)
+    monkeypatch.setenv("SKILLSHELF_MODEL", "large")
+    assert run("eval", "--replay", "kept", "--engine", "postgresql://127.0.0.1:1/x", "--parallel", "0")[0] == 0
 
 
 def test_without_the_extra_it_says_what_to_install(
@@ -236,3 +255,77 @@ def test_a_bar_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch, capsys: p
     out = capsys.readouterr().out
     assert "1/2" in out
     assert "1 passed" in out
+
+
+def test_a_resumed_run_is_shown_as_it_was_wanted_and_asked_nothing_else(
+    run: Run, cases: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The files that CI waits for are written; another number of repeats would be another run."""
+    cases(ERROR)
+    assert run("eval", "--report", "a", "--junit", "junit.xml", "--github")[0] == 3
+    (tmp_path / "junit.xml").unlink()
+    code, out, _ = run("eval", "--resume", "a")
+    assert (code, (tmp_path / "junit.xml").exists()) == (3, True)
+    assert "::warning " in out
+    code, _, said = run("eval", "--resume", "a", "--repeat", "5")
+    assert (code, "was not begun with this repeat: 5. Leave it out" in said) == (2, True)
+    assert run("eval", "skills", "--resume", "a")[0] == 2
+    assert run("eval", ".", "--resume", "a")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--junit", "nowhere/junit.xml"), "--junit: nowhere/junit.xml cannot be written: No such file"),
+        (("--report", "skills/pdf/SKILL.md"), "--report: skills/pdf/SKILL.md is a file. Name a folder"),
+        (("--replay", "nowhere"), "--replay: there is no folder nowhere"),
+        (("--repeat", "100000000"), "are more than 1,000,000 trials"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_run(
+    run: Run, cases: Callable[..., Path], words: tuple[str, ...], said: str
+) -> None:
+    cases(GOOD)
+    code, out, complaint = run("eval", *words)
+    assert (code, out) == (2, "")
+    assert said in complaint
+
+
+def test_a_judge_without_a_model_is_said_before_anything_is_run(
+    run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all cases are scripted, and where workers have the keys: the judges are asked here."""
+    monkeypatch.delenv("SKILLSHELF_MODEL", raising=False)
+    cases(GOOD.replace("{response_contains: done}", "{judge: It is done.}"))
+    code, out, complaint = run("eval")
+    assert (code, out) == (2, "")
+    assert "model" in complaint
+
+
+def test_a_skill_that_is_new_is_left_out_of_the_comparison(
+    run: Run, cases: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The others are compared, and it is said."""
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    (tmp_path / "README.md").write_text("x")
+    for words in (("init", "-q"), ("add", "README.md"), (*who, "commit", "-qm", "before")):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    cases(GOOD)
+    code, out, said = run("eval", "--baseline", "HEAD")
+    assert (code, "1 of 1 trials passed" in out) == (0, True)
+    assert "pdf is new since HEAD" in said
+
+
+def test_old_runs_are_tidied_up(run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are over; one that was interrupted can still go on, and one with --report is the person's own."""
+    from skillshelf.evals.engine import folder
+
+    monkeypatch.setattr(folder, "KEPT", 3)
+    cases(GOOD, ERROR)
+    names = []
+    for number in range(6):
+        monkeypatch.setattr(folder, "_new_id", lambda number=number: f"20260101-00000{number}-aaaaaa")
+        names.append(json.loads(run("eval", "-k", "loads", "--json")[1])["run"])
+    assert run("eval", "-k", "loads", "--report", "own")[0] == 0
+    kept = [run("eval", "compare", name, names[-1])[0] for name in names]
+    assert kept == [2, 2, 2, 0, 0, 0]

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from carried import run
 from processes import Child, asked_at, counted, each_once, kept_in, suite, until
 from provider import Provider
 from pydantic_ai.direct import model_request
@@ -15,15 +16,12 @@ from pydantic_ai.messages import ModelRequest, ModelResponse
 from skillshelf.agent.settings import Settings
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check
-from skillshelf.evals.engine.carry_out import Work, carry_out
 from skillshelf.evals.engine.folder import RunFolder, begin, find_folder, read_run, state_of
 from skillshelf.evals.engine.liveness import only_here
 from skillshelf.evals.engine.options import Options
 from skillshelf.evals.engine.paid import Kept, patiently
 from skillshelf.evals.engine.store import open_file
 from skillshelf.evals.engine.travel import Packer, Unpacker
-from skillshelf.evals.plan import make_plan
-from skillshelf.evals.results import Outcome
 from skillshelf.testing import ScriptedModel, call, fail
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
@@ -34,11 +32,6 @@ CASES, CALLS = 4, 3
 def scripted(number: int, *script: object) -> Case:
     steps = script or (f"answer {number}",)
     return Case(f"case {number}", (Message("hi"),), (check.response_contains("answer"),), script=steps)
-
-
-def run(cases: list[Case], folder: Path, options: Options | None = None, repeats: int = 1) -> tuple[Outcome, ...]:
-    work = Work(make_plan(cases, repeats), options or Options())
-    return asyncio.run(carry_out(work, begin(str(folder), work.fingerprint, {})))
 
 
 def test_scripted_cases_run_here_in_the_order_of_the_plan(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def test_a_suite_names_its_skills() -> None:
         ("skils: x\ncases: []", ":1: the file has no key 'skils'. Did you mean 'skills'?"),
         ("case: []", ":1: the file has no key 'case'. Did you mean 'cases'?"),
         ("policy: yolo", ":1: it has no cases. Write `cases:` and a list of them"),
-        ("", ":1: the file is None. It is a mapping of skill, skills, policy, model, tags, cases"),
+        ("", ":1: the file is None. It is a mapping of skill, skills, code_skills, policy, model, tags, cases"),
         ("cases: x", ":1: 'cases' is 'x'. It must be a list: lines that begin with `- `"),
         ("cases:\n- x", ":2: the case is 'x'. It is a mapping of name, prompt"),
         ("cases:\n- prompt: x", ":2: the case has no name. Write `name:` with a few words"),
@@ -140,7 +141,7 @@ def test_a_suite_names_its_skills() -> None:
         ("cases:\n- name: a\n  prompt: x\n  files:\n    /etc/x: y", ":5: the path '/etc/x' is not one inside"),
         ("cases:\n- name: a\n  prompt: x\n  files:\n    a: 1", ":5: the text of a file is 1. It must be text"),
         ("cases:\n- name: a\n  prompt: x\n  files:\n    a: {from: /etc/passwd}", ":5: the path '/etc/passwd' leads"),
-        ("cases:\n- name: a\n  prompt: x\n  files:\n    a: {from: no.txt}", ":5: it cannot be read: No such file"),
+        ("cases:\n- name: a\n  prompt: x\n  files:\n    a: {from: no.txt}", ":5: there is no file 'no.txt'. Paths in"),
         ("cases:\n- name: a\n  prompt: x\n  script:\n  - x\n  - {tol: x}", ":6: {'tol': 'x'} is no step of a script"),
         ("cases:\n- name: a\n  prompt: x\n  checks:\n  - skill_loade: a", ":5: there is no check 'skill_loade'. Did"),
         ("cases:\n- name: a\n  prompt: x\n  checks:\n  - {a: 1, b: 2}", ":5: {'a': 1, 'b': 2} is no check. Write"),
@@ -272,10 +273,29 @@ def test_reading_a_module_leaves_nothing_behind() -> None:
         ("from skillshelf.evals import check\nCASES = [\n check.response_matches('(')]", ":3: '(' is no pattern"),
         ("CASES = [5]", ":1: case 1 is int. Define CASES"),
         ("from skillshelf.evals import *\nCASES = [\n  Case('a', ())]", ":3: nothing is said in 'a'"),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', (5,))]", ":3: a turn is int"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', (5,), (print,))]", ":3: a turn is int"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',))]", ":3: 'a' checks nothing"),
+        (
+            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), skills=('no',))]",
+            ":3: there is no fo",
+        ),
+        (
+            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), files={'a': 1})]",
+            ":3: the file 'a' is",
+        ),
+        (
+            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), should_trigger=True)]",
+            ":3: it is not known which",
+        ),
         ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (5,))]", ":3: a check is int"),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), files={'../a': b''})]", ":3: the path '../a'"),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', (Edit('/a', ''),))]", ":3: the path '/a' is not"),
+        (
+            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), files={'../a': b''})]",
+            ":3: the path '../a'",
+        ),
+        (
+            "from skillshelf.evals import *\nCASES = [\n  Case('a', (Edit('/a', ''),), (print,))]",
+            ":3: the path '/a' is not",
+        ),
     ],
 )
 def test_a_fault_in_python_has_its_line(read: Any, text: str, said: str) -> None:
@@ -287,7 +307,7 @@ def test_a_fault_in_python_has_its_line(read: Any, text: str, said: str) -> None
 
 def test_one_bad_case_in_python_does_not_hide_the_others(read: Any) -> None:
     """As in YAML."""
-    cases, faults = read("from skillshelf.evals import *\nCASES = [5, Case('b', ('x',))]", "suite.py")
+    cases, faults = read("from skillshelf.evals import *\nCASES = [5, Case('b', ('x',), (print,))]", "suite.py")
     assert ([case.name for case in cases], len(faults)) == (["b"], 1)
 
 
@@ -367,7 +387,7 @@ def test_a_fault_in_json_is_told(read: Any, value: str, said: str) -> None:
 def test_the_cases_of_all_skills_below_a_folder_are_found() -> None:
     """Each file once, however many paths lead to it."""
     cases, faults = find_cases([FIXTURES, GREETER, f"{GREETER}/evals", f"{GREETER}/evals/cases.yaml"])
-    assert {case.skill for case in cases} == {"greeter", "sales-figures", "minutes"}
+    assert {case.skill for case in cases} == {"greeter", "sales-figures", "minutes", "reports"}
     assert len({case.id for case in cases}) == len(cases)
     assert [fault for fault in faults if fault.severity == "error"] == []
 
@@ -379,6 +399,59 @@ def test_what_lies_beside_the_cases_is_left_alone() -> None:
         ("grader.py", "info", "no-cases"),
         ("results.json", "info", "no-cases"),
     }
+
+
+def test_cases_whose_skill_is_gone_are_an_error(write: Callable[..., Path], tmp_path: Path) -> None:
+    """Left out, they would leave the gate green; a suite that names its skills is at home anywhere."""
+    text = "cases: [{name: a, prompt: x, checks: [response_contains: x]}]"
+    for name in ("here", "gone"):
+        skill = write(f"skills/{name}", evals__cases_yaml=text)
+    skill.unlink()
+    cases, [fault] = find_cases([tmp_path])
+    assert [case.id for case in cases] == ["here/a"]
+    assert (fault.severity, fault.message) == (
+        "error",
+        f"these cases belong to no skill: there is no SKILL.md in {skill.parent}",
+    )
+    (skill.parent / "evals" / "cases.yaml").write_text(
+        f"skills: [../../here]\nskill: here\n{text.replace(': a', ': b')}"
+    )
+    assert [case.id for case in find_cases([tmp_path])[0]] == ["here/b", "here/a"]
+
+
+def test_one_bad_entry_does_not_hide_a_trigger_set(write: Callable[..., Path]) -> None:
+    """It is told, and the others are read."""
+    entries = [{"query": "x", "should_trigger": True}, {"q": "y", "should_trigger": True}, {"query": " "}]
+    skill = write("pdf", evals__triggers_json=json.dumps(entries)).parent
+    cases, faults = find_cases([skill])
+    assert [case.turns for case in cases] == [(Message("x"),)]
+    assert [fault.message for fault in faults] == ["case 2 has no prompt", "case 3 has no prompt"]
+
+
+def test_a_folder_s_own_files_are_read_beside_the_evals_below(write: Callable[..., Path], tmp_path: Path) -> None:
+    """What lies there and is none is no matter."""
+    text = "cases: [{name: NAME, prompt: x, checks: [response_contains: x]}]"
+    write("skills/pdf", evals__cases_yaml=text.replace("NAME", "below"))
+    (tmp_path / "top.yaml").write_text(text.replace("NAME", "top"))
+    (tmp_path / "compose.yaml").write_text("services: {{ broken")
+    cases, faults = find_cases([tmp_path])
+    assert ([case.name for case in cases], faults) == (["top", "below"], ())
+
+
+def test_an_empty_list_of_cases_is_told(write: Callable[..., Path]) -> None:
+    skill = write("pdf", evals__a_yaml="cases: []", evals__b_py="CASES = []").parent
+    assert [(Path(one.path).name, one.code, one.severity) for one in find_cases([skill])[1]] == [
+        ("b.py", "no-cases", "warning"),
+        ("a.yaml", "no-cases", "warning"),
+    ]
+
+
+def test_two_skills_in_folders_of_one_name_are_refused(read: Any, write: Callable[..., Path]) -> None:
+    """They would be one in the workspace."""
+    write("a/pdf")
+    write("b/pdf")
+    _, faults = read("skills: [a, b/pdf]\ncases: [{name: a, prompt: x, checks: [response_contains: x]}]")
+    assert "would be one folder of the workspace" in faults[0]
 
 
 def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ def test_an_old_version_in_a_folder_takes_the_skill_s_place(write: Write, tmp_pa
         plan = make_plan([case("a", now, other)], 1, str(tmp_path / given), str(stage))
         old = plan.trials[1].case
         assert [trial.arm for trial in plan.trials] == ["with", "old"]
-        assert old.skills == (str(other), str(stage / "pdf"))
+        assert old.skills[0] == str(other)
+        assert Path(old.skills[1]).name == "pdf"
         assert old_text(old).endswith("The old way.\n")
 
 
@@ -107,10 +108,10 @@ def test_a_revision_gives_the_skill_as_it_was(write: Write, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("revision", "says"),
-    [("v9", "neither such a folder nor such a revision"), ("--help", "neither such a folder"), ("v0", "no skill in")],
+    [("v9", "neither such a folder nor such a revision"), ("--help", "neither such a folder")],
 )
 def test_a_revision_that_does_not_help_is_said(write: Write, tmp_path: Path, revision: str, says: str) -> None:
-    """Unknown, made to look like an option, or from before the skill."""
+    """Unknown, or made to look like an option."""
     (tmp_path / "README.md").write_text("x")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
@@ -118,6 +119,74 @@ def test_a_revision_that_does_not_help_is_said(write: Write, tmp_path: Path, rev
     git(tmp_path, "tag", "v0")
     with pytest.raises(EvalError, match=says):
         make_plan([case("a", write("pdf").parent)], 1, revision, str(tmp_path / "stage"))
+
+
+def test_a_skill_that_is_new_since_the_revision_has_nothing_to_be_compared_with(write: Write, tmp_path: Path) -> None:
+    """The others have, and the plan says which has not."""
+    git(tmp_path, "init", "-q")
+    there = write("skills/pdf").parent
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "one")
+    fresh = write("skills/fresh").parent
+    plan = make_plan([case("a", there), case("b", fresh, skill="fresh")], 1, "HEAD", str(tmp_path / "stage"))
+    assert [trial.id for trial in plan.trials] == ["pdf/a#with#1", "pdf/a#old#1", "fresh/b#with#1"]
+    assert plan.new == ("fresh",)
+
+
+def test_skills_in_folders_of_one_name_have_old_versions_of_their_own(write: Write, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    folders = [write(f"{name}/skills/pdf", body=f"Of {name}.\n").parent for name in "ab"]
+    for name, folder in zip("ab", folders, strict=True):
+        file = folder / "SKILL.md"
+        file.write_text(file.read_text().replace("name: pdf", f"name: pdf-{name}"))
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "both")
+    cases = [case("x", folder, skill=f"pdf-{name}") for name, folder in zip("ab", folders, strict=True)]
+    plan = make_plan(cases, 1, "HEAD", str(tmp_path / "stage"))
+    assert [old_text(trial.case)[-6:] for trial in plan.trials if trial.arm == "old"] == ["Of a.\n", "Of b.\n"]
+
+
+def test_a_tree_made_by_hand_writes_nothing_outside(write: Write, tmp_path: Path) -> None:
+    """git lets an entry be called `..`."""
+    file = write("repo/pdf")
+    repo = tmp_path / "repo"
+    git(repo, "init", "-q")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "good")
+
+    def made(kind: str, data: bytes) -> bytes:
+        words = ["git", "-C", str(repo), "hash-object", "-w", "--literally", "-t", kind, "--stdin"]
+        return bytes.fromhex(subprocess.run(words, input=data, check=True, capture_output=True).stdout.decode().strip())
+
+    blob = made("blob", b"escaped")
+    skill = made("blob", file.read_bytes())
+    above = made("tree", b"100644 escaped.txt\0" + blob)
+    inner = made("tree", b"40000 ..\0" + above + b"100644 SKILL.md\0" + skill)
+    top = made("tree", b"40000 pdf\0" + inner).hex()
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    words = ["git", *who, "-C", str(repo), "commit-tree", top, "-m", "bad"]
+    bad = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+    with pytest.raises(EvalError, match="is not one inside the workspace"):
+        make_plan([case("a", file.parent)], 1, bad, str(tmp_path / "stage"))
+    assert list(tmp_path.rglob("escaped.txt")) == []
+
+
+def test_a_copy_of_the_skill_in_the_workspace_is_left_out_too(write: Write) -> None:
+    """By the name in it: a model that finds its text has the skill."""
+    folder = write("pdf").parent
+    files = {"SKILL.md": (folder / "SKILL.md").read_bytes(), "copy/SKILL.md": (folder / "SKILL.md").read_bytes()}
+    plan = make_plan([case("a", folder, files={**files, "copy/a.md": b"x", "b.md": b"y"})], 1, "none")
+    assert dict(plan.trials[1].case.files) == {"b.md": b"y"}
+
+
+def test_a_baseline_for_cases_without_a_skill_is_refused(write: Write) -> None:
+    with pytest.raises(EvalError, match="no case is of a skill"):
+        make_plan([case("a", skill="")], 1, "none")
+
+
+def test_more_trials_than_fit_in_memory_are_refused() -> None:
+    with pytest.raises(EvalError, match="Repeat them less often"):
+        make_plan([case("a", skill="")], 100_000_000)
 
 
 def test_a_revision_needs_a_repository(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

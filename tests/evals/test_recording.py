@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,9 +19,12 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
 from skillshelf.agent.core import _chosen
-from skillshelf.agent.events import Usage
+from skillshelf.agent.events import ToolReturned, Usage
+from skillshelf.agent.sandbox import can_confine
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Recording, Replay, Trace, run_trial
+from skillshelf.evals.recorded import recorded
+from skillshelf.evals.tape import Tape
 from skillshelf.testing import ScriptedModel, call
 
 SKILL = "---\nname: demo\ndescription: {about}\n---\n\nDo it.\n"
@@ -96,6 +100,57 @@ def test_an_answer_that_names_the_workspace_names_the_one_of_its_run(tmp_path: P
     assert "skillshelf-eval-workspace" not in str(again.events)
 
 
+def _told(request: Any) -> str:
+    """The temporary folder of commands, as the last one printed it."""
+    return str(request.messages[-1].parts[-1].content).split("TMPDIR=")[1].split()[0]
+
+
+@pytest.mark.skipif(not can_confine(), reason="commands have no temporary folder of their own here")
+def test_the_temporary_folder_of_commands_is_no_part_of_a_call(tmp_path: Path) -> None:
+    """It has another name in each trial; and an answer that names it names the one of its run."""
+    folder, records = skill(tmp_path), str(tmp_path / "records")
+    case = Case("look", (Message("Look."),))
+    steps = (
+        call("run_command", command="echo TMPDIR=$TMPDIR"),
+        lambda request: call("run_command", command=f"touch {_told(request)}/new && ls {_told(request)}"),
+        "Done.",
+    )
+    first = trial(Recording(ScriptedModel(*steps), records), folder, case)
+    again = trial(Replay(records), folder, case)
+    assert (first.error, again.error) == ("", "")
+    assert _results(first)[1] == _results(again)[1] == "[stdout]\nnew\n"
+    assert _results(first)[0] != _results(again)[0]
+
+
+def _results(trace: Trace) -> list[str]:
+    return [event.text for event in trace.events if isinstance(event, ToolReturned)]
+
+
+@pytest.mark.parametrize("names", [("tmp", "a b"), ("a b", "tmp"), ("it's [x] (1)", "other")])
+def test_a_recording_is_at_home_on_another_machine(
+    tmp_path: Path, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its temporary folder is called."""
+
+    def root(request: Any) -> str:
+        return str(request.system.split("the folder ")[1].split(": ")[0])
+
+    steps = (
+        lambda request: call("write_file", path=f"{root(request)}/new.txt", content="New."),
+        lambda request: f"It is in {root(request)}.",
+    )
+    folder, records = skill(tmp_path), str(tmp_path / "records")
+    case = Case("look", (Message("Look."),))
+    models = (lambda: Recording(ScriptedModel(*steps), records), lambda: Replay(records))
+    for name, model in zip(names, models, strict=True):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+        trace = trial(model(), folder, case)
+        assert (trace.error, "new.txt" in trace.files) == ("", True)
+        assert trace.answer.startswith(f"It is in {tmp_path / name}/skillshelf-eval-")
+    assert not any(str(tmp_path) in path.read_text() for path in (tmp_path / "records").iterdir())
+
+
 _STEP = st.one_of(
     st.text(min_size=1),
     st.builds(lambda path: call("read_file", path=path), st.text(min_size=1, max_size=20)),
@@ -142,8 +197,9 @@ def test_each_repeat_has_its_own_answer(tmp_path: Path) -> None:
     """What a model says the second time is another answer to the same call."""
     folder = str(tmp_path)
     for repeat in (1, 2):
-        ask(Recording(ScriptedModel(f"Answer {repeat}"), folder, repeat))
-    assert [ask(Replay(folder, repeat)).text for repeat in (1, 2, 1)] == ["Answer 1", "Answer 2", "Answer 1"]
+        ask(Recording(ScriptedModel(f"Answer {repeat}"), Tape(folder, repeat=repeat)))
+    played = [ask(Replay(Tape(folder, repeat=repeat))).text for repeat in (1, 2, 1)]
+    assert played == ["Answer 1", "Answer 2", "Answer 1"]
 
 
 def test_a_call_twice_in_one_trial_has_two_answers(tmp_path: Path) -> None:
@@ -158,7 +214,7 @@ def test_one_repeat_more_than_was_recorded_fails(tmp_path: Path) -> None:
     """It is not answered with what was said in another one."""
     ask(Recording(ScriptedModel("One"), str(tmp_path)))
     with pytest.raises(EvalError, match=r"was recorded 1 times .*asked for once more.*--record"):
-        ask(Replay(str(tmp_path), 2))
+        ask(Replay(Tape(str(tmp_path), repeat=2)))
 
 
 def test_ids_and_times_are_no_part_of_a_call(tmp_path: Path) -> None:
@@ -193,34 +249,49 @@ def test_the_minute_of_a_long_listing_is_no_part_of_a_call(tmp_path: Path) -> No
         asyncio.run(model_request(played, history("-rw-r--r-- 1 ada ada 7 Nov 15 11:01 b.txt")))
 
 
+async def _hi(messages: Any, info: Any) -> ModelResponse:
+    return ModelResponse([TextPart("Hi")])
+
+
 def test_headers_and_timeouts_are_no_part_of_a_call(tmp_path: Path) -> None:
     """A key in a header is not written to a file."""
     secret = ModelSettings(extra_headers={"Authorization": "s3cret"}, timeout=5, temperature=0.5)
     messages = [ModelRequest.user_text_prompt("Go")]
     asyncio.run(model_request(Recording(ScriptedModel("One"), str(tmp_path)), messages, model_settings=secret))
-    assert not any("s3cret" in path.read_text() for path in tmp_path.iterdir())
+    asyncio.run(model_request(Recording(FunctionModel(_hi, settings=secret), str(tmp_path / "own")), messages))
+    assert not any("s3cret" in path.read_text() for path in tmp_path.rglob("*.json"))
     other = ModelSettings(timeout=9, temperature=0.5)
     assert asyncio.run(model_request(Replay(str(tmp_path)), messages, model_settings=other)).text == "One"
 
 
 def test_several_models_share_a_folder(tmp_path: Path) -> None:
     """The agent's and the judge's: each call is found by what was asked of whom."""
-    ask(Recording(ScriptedModel("I work", name="worker"), str(tmp_path)), "Work")
-    ask(Recording(ScriptedModel("I judge", name="judge"), str(tmp_path)), "Judge")
-    assert [ask(Replay(str(tmp_path)), said).text for said in ("Work", "Judge")] == ["I work", "I judge"]
-    assert ask(Replay(str(tmp_path), name="judge"), "Judge").text == "I judge"
-    with pytest.raises(EvalError, match="has nothing that other said"):
-        Replay(str(tmp_path), name="other")
+    folder = str(tmp_path)
+    for name in ("worker", "judge"):
+        ask(Recording(ScriptedModel(f"I {name}", name=name), folder))
+    assert [ask(Replay(folder, recorded(folder, name))).text for name in ("worker", "function:judge")] == [
+        "I worker",
+        "I judge",
+    ]
+    assert ask(Replay(folder, recorded(folder, usual="judge"))).text == "I judge"
+    with pytest.raises(EvalError, match="has nothing that other said, but of function:judge, function:worker"):
+        recorded(folder, "other")
+    with pytest.raises(EvalError, match="what several models said: function:judge, function:worker"):
+        Replay(folder)
+
+
+def test_half_a_character_is_recorded(tmp_path: Path) -> None:
+    """A provider's JSON can hold one, and UTF-8 cannot: an answer that was paid for is not lost over it."""
+    ask(Recording(ScriptedModel("Half \ud83d"), str(tmp_path)))
+    [path] = tmp_path.glob("call-*")
+    assert json.loads(path.read_text())["answer"]["parts"][0]["content"] == "Half \ud83d"
 
 
 def test_the_stand_in_is_treated_as_the_model_was(tmp_path: Path) -> None:
     """What a model can do decides what it is sent, so a stand-in can do the same."""
 
-    async def answer(messages: Any, info: Any) -> ModelResponse:
-        return ModelResponse([TextPart("Hi")])
-
     profile = ModelProfile(supports_tools=False, context_window=1234)
-    ask(Recording(FunctionModel(answer, model_name="small", profile=profile), str(tmp_path)))
+    ask(Recording(FunctionModel(_hi, model_name="small", profile=profile), str(tmp_path)))
     played = Replay(str(tmp_path))
     assert (played.model_id, played.profile["supports_tools"], played.context_window) == ("function:small", False, 1234)
 
@@ -271,6 +342,16 @@ def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
     """Before anything is run."""
     with pytest.raises(EvalError, match="has no recordings"):
         Replay(str(tmp_path / "nothing"))
+
+
+def test_a_recording_of_another_version_is_made_again(tmp_path: Path) -> None:
+    """It is said in a sentence; and once it is recorded again, the old files are in nobody's way."""
+    old = {"id": "function:scripted", "name": "scripted", "system": "function", "profile": {}, "settings": None}
+    (tmp_path / "model-0123abcd.json").write_text(json.dumps(old))
+    with pytest.raises(EvalError, match=r"no recordings but those of another version of skillshelf\. .*--record"):
+        Replay(str(tmp_path))
+    ask(Recording(ScriptedModel("One"), str(tmp_path)))
+    assert ask(Replay(str(tmp_path))).text == "One"
 
 
 def test_a_damaged_recording_is_named(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
-from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,40 +13,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
-from run_kit import case, loads, outcome, run_of
+from run_kit import TEXTS, case, hostile, outcome, run_of, sample
 
-from skillshelf.agent.events import ReferenceDenied, ReferenceLoaded, SkillInvoked, ToolCalled
-from skillshelf.cli.reports import github
+from skillshelf.agent.events import Usage
 from skillshelf.evals.checks.base import Verdict
-from skillshelf.evals.report import as_json, blame, exit_code, junit, page, read_run, summarize, terminal, write_run
+from skillshelf.evals.report import (
+    Summary,
+    as_json,
+    blame,
+    exit_code,
+    junit,
+    page,
+    read_run,
+    summarize,
+    terminal,
+    words,
+    write_run,
+)
+from skillshelf.evals.report import compare as compare_runs
+from skillshelf.evals.report.compare import tables as compared
 from skillshelf.evals.report.files import RunUnreadableError
-from skillshelf.evals.report.html import elements
-from skillshelf.evals.report.seen import Step, timeline
+from skillshelf.evals.report.sections import Table, inert
 from skillshelf.evals.results import CaseInfo, CheckResult, Run
-from skillshelf.evals.stats import Counts, SkillText
+from skillshelf.evals.stats import Counts, Interval, SkillText, wilson
 from skillshelf.rendering import Cleaned
-
-TEXTS = {"pdf": SkillText("# Forms\n", {"references/a.md": "# A\n", "references/b.md": "# B\n"})}
-
-
-def sample(path: str = "skills/pdf/SKILL.md") -> Run:
-    """Two skills with a baseline, an error, a stolen trigger and one that came for nothing."""
-    rows = {
-        case("fill"): ("ppp", "mmm"),
-        case("merge"): ("ppm", "mmp"),
-        case("split"): ("pep", "pmm"),
-        case("sum", "csv"): ("ppp", "ppp"),
-        case("ask", should=True, prompt="Fill in this form"): ("mmm",),
-        case("leave", should=False, prompt="What is a PDF?"): ("mpp",),
-    }
-    events = {
-        "pdf/fill": loads("pdf", "references/a.md"),
-        "pdf/merge": loads("pdf"),
-        "pdf/ask": loads("csv"),
-        "pdf/leave": loads("pdf"),
-        "csv/sum": loads("csv"),
-    }
-    return run_of(rows, events, skills={"pdf": path})
 
 
 def test_the_summary_counts_errors_apart() -> None:
@@ -76,43 +63,207 @@ def test_a_trial_with_a_judge_that_could_not_be_asked_is_an_error() -> None:
     assert summary.faults[0].message == "judge: 503"
 
 
+def _tried(*verdicts: Verdict, words: tuple[str, ...] = ("p",)) -> Run:
+    """A run of one trial whose checks said this."""
+    whole = run_of({case("a"): words})
+    checks = tuple(CheckResult(f"check {number}", verdict) for number, verdict in enumerate(verdicts, 1))
+    return replace(whole, outcomes=(replace(whole.outcomes[0], checks=checks), *whole.outcomes[1:]))
+
+
+def test_a_definite_miss_is_one_whatever_the_judge_would_have_said() -> None:
+    """And the check that told is shown, not the judge that did not."""
+    run = _tried(Verdict(True), Verdict(False, error="The judge could not be asked: 503"), Verdict(False, "no total"))
+    summary = summarize(run)
+    assert (run.outcomes[0].status, exit_code(run)) == ("missed", 1)
+    assert summary.total.arms["with"].counts == Counts(0, 1, 0)
+    assert _table(summary, "Cases to look at").rows == (("missed", "0/1", "pdf/a", "check 3: no total"),)
+    assert summary.faults == ()
+    assert "check 2: The judge could not be asked: 503" in page(summary)
+
+
+def _table(summary: Summary, title: str) -> Table:
+    return next(one for one in terminal.tables(summary) if one.title == title)
+
+
+def test_the_terminal_says_why_with_every_check_that_failed() -> None:
+    """As far as a cell has room."""
+    run = _tried(*(Verdict(False, f"reason {number}") for number in range(1, 6)))
+    why = "check 1: reason 1; check 2: reason 2; check 3: reason 3; and 2 more"
+    assert _table(summarize(run), "Cases to look at").rows[0][-1] == why
+    long = _tried(Verdict(False, "x" * 1000))
+    assert len(_table(summarize(long), "Cases to look at").rows[0][-1]) == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            "AssertionError: AssertionError: The script has 1 steps, and the model was called 2 times.",
+            "The case's script is too short: it has 1 step, and the model was called 2 times.",
+        ),
+        (
+            "AssertionError: The script has 3 steps, and the model was called 4 times.",
+            "The case's script is too short: it has 3 steps, and the model was called 4 times.",
+        ),
+        ("KeyError: KeyError: 'x'", "KeyError: 'x'"),
+        ("EvalError: this call is not in recorded.", "this call is not in recorded."),
+        ("ModelHTTPError: 529 overloaded", "ModelHTTPError: 529 overloaded"),
+    ],
+)
+def test_an_error_is_told_once_and_in_words(error: str, said: str) -> None:
+    """The class of what was raised is no news to an author; a script that is too short is theirs to mend."""
+    whole = run_of({case("a"): ("p",)})
+    broken = replace(whole.outcomes[0], checks=(), trace=replace(whole.outcomes[0].trace, error=error))
+    summary = summarize(replace(whole, outcomes=(broken,)))
+    assert summary.faults[0].message == summary.total.cases[0].main.errors[0] == said
+
+
+def test_a_paragraph_does_not_fill_the_tables() -> None:
+    """What is cut is in the page and in the annotation."""
+    whole = run_of({case("a"): ("e",)})
+    long = replace(whole.outcomes[0].trace, error="No model was chosen. " * 40)
+    summary = summarize(replace(whole, outcomes=(replace(whole.outcomes[0], trace=long),)))
+    assert max(map(len, terminal.plain(terminal.tables(summary)).splitlines())) < 240
+
+
+_FORGED = "::error file=README.md,line=1::forged"
+
+
+@pytest.mark.parametrize("text", [f"x\n{_FORGED}", _FORGED, f" \t{_FORGED}", "::error", f"##[error]no\r\n{_FORGED}"])
+def test_no_name_can_forge_a_command_of_the_workflow(text: str) -> None:
+    """GitHub reads standard output: `::` after blanks begins one, and `##[` anywhere does."""
+    summary = summarize(hostile(text), {text: SkillText("", {text: ""})})
+    made = terminal.plain(terminal.tables(summary), terminal.headline(summary))
+    made += terminal.plain(compared(compare_runs(hostile(text), hostile(text))))
+    for line in made.splitlines():
+        assert not line.lstrip().startswith("::")
+        assert "##[" not in line
+    assert "error" in made
+
+
+def test_ordinary_colons_stay() -> None:
+    """A test's name is no command."""
+    assert inert("missed  tests/test_a.py::test_b: x") == "missed  tests/test_a.py::test_b: x"
+
+
+@pytest.mark.parametrize(
+    ("passed", "total", "shown"),
+    [
+        (1000, 1000, "100% [99%, 100%]"),
+        (999, 1000, ">99% [99%, 100%]"),
+        (0, 1000, "0% [0%, 1%]"),
+        (1, 1000, "<1% [0%, 1%]"),
+        (0, 0, "–"),
+    ],
+)
+def test_an_interval_is_never_shown_narrower_than_it_is(passed: int, total: int, shown: str) -> None:
+    """A thousand passes are no proof of 100%, and 999 are not all."""
+    assert words.rate(wilson(passed, total)) == shown
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_ends_are_rounded_outwards(one: float, other: float) -> None:
+    """By less than a point."""
+    low, high = sorted((one, other))
+    found = [int(end) / 100 for end in re.findall(r"\d+", words.ends(Interval(low, high)))]
+    assert found[0] <= low + 1e-9
+    assert high - 1e-9 <= found[1]
+    assert max(low - found[0], found[1] - high) < 0.01 + 1e-9
+
+
+def test_what_is_true_by_leaving_the_skill_out_is_no_gain() -> None:
+    """Without a skill it cannot be loaded: such checks prove that it was left out. The old version could be."""
+    rows = {
+        case("ask", should=True): ("pp", "mm", "mm"),
+        case("leave", should=False): ("pp", "pp", "pp"),
+        case("fill"): ("pp", "mm", "mm"),
+        case("merge"): ("mm", "pp", "pp"),
+        case("late"): ("pp", "ee", "ee"),
+    }
+    run = run_of(rows)
+    loads_it = ("skill_loaded pdf", "not reference_denied pdf", "reference_loaded pdf/a.md", "listing_contains Fills")
+    outcomes = [
+        replace(
+            one,
+            checks=(
+                *one.checks,
+                *(CheckResult(name, Verdict(one.arm == "with", "none")) for name in loads_it if one.checks),
+                *([CheckResult("skill_loaded csv", Verdict(True))] if one.case == "pdf/fill" else []),
+            ),
+        )
+        for one in run.outcomes
+    ]
+    summary = summarize(replace(run, outcomes=tuple(outcomes)))
+    without, old = summary.total.versus
+    assert [(one.case, one.base, one.new) for one in without.pairs] == [
+        ("pdf/fill", (0, 2), (2, 2)),
+        ("pdf/merge", (2, 2), (0, 2)),
+    ]
+    assert (without.aside, without.unpaired, old.aside, len(old.pairs)) == (2, 1, 0, 4)
+    assert without.account == (
+        "2 cases compared; 2 left aside, with no check but of what is offered or loaded; 1 not tried on both sides"
+    )
+    assert f"pdf against without: {without.account}" in _table(summary, "Gain").notes
+    assert without.account in page(summary)
+    assert without.tokens
+    assert without.tokens.cases == 4
+
+
+def test_a_skill_of_which_only_the_trigger_is_tested_has_a_cost_and_no_gain() -> None:
+    """The row is there, and says why."""
+    table = _table(summarize(run_of({case("ask", should=True): ("p", "m")})), "Gain")
+    assert table.rows == (("pdf", "without", "0", "–", "–", "–", "+300", "+$0.0030"),)
+    assert len(table.notes) == 1
+
+
+def test_a_judge_is_paid_for_and_is_no_cost_of_the_skill() -> None:
+    """Its tokens are in the sum of the arm, and in no difference."""
+    run = run_of({case("a"): ("p", "p")})
+    judged = tuple(replace(one, judging=Usage(5000, 10, 0, 0.1)) for one in run.outcomes)
+    plain, dear = summarize(run), summarize(replace(run, outcomes=judged))
+    assert dear.total.arms["with"].spent.tokens == plain.total.arms["with"].spent.tokens + 5010
+    assert dear.total.versus == plain.total.versus
+
+
 def test_the_terminal_shows_all_of_it_in_plain_text() -> None:
     """What a pipe gets."""
     summary = summarize(sample(), TEXTS)
     assert terminal.plain(terminal.tables(summary), terminal.headline(summary)) == snapshot("""\
 Skills
 skill  arm      passed        rate [95%]  errors  tokens    time     cost
-csv    with        3/3  100% [21%, 100%]            3.5k   4.5 s  $0.0321
-csv    without     3/3  100% [21%, 100%]            2.6k   4.5 s  $0.0231
-pdf    with       9/14    64% [26%, 90%]       1   17.8k  22.5 s  $0.1626
-pdf    without     2/9     22% [3%, 73%]            8.0k  13.5 s  $0.0708
-all    with      12/17    71% [33%, 92%]       1   21.3k  27.0 s  $0.1947
-all    without    5/12    42% [11%, 80%]           10.6k  18.0 s  $0.0939
+csv    with        3/3  100% [20%, 100%]            3.5k   4.5 s  $0.0321
+csv    without     3/3  100% [20%, 100%]            2.6k   4.5 s  $0.0231
+pdf    with       9/14    64% [25%, 91%]       1   17.8k  22.5 s  $0.1626
+pdf    without     2/9     22% [2%, 73%]            8.0k  13.5 s  $0.0708
+all    with      12/17    71% [32%, 93%]       1   21.3k  27.0 s  $0.1947
+all    without    5/12    42% [11%, 81%]           10.6k  18.0 s  $0.0939
 
 Cases to look at
 status  passed  case       why
-missed     2/3  pdf/merge  response_contains('total'): it is not there
-missed     0/3  pdf/ask    response_contains('total'): it is not there
-missed     2/3  pdf/leave  response_contains('total'): it is not there
+missed     2/3  pdf/merge  response_contains 'total': it is not there
+missed     0/3  pdf/ask    skill_loaded pdf: it is not there
+missed     2/3  pdf/leave  not skill_loaded pdf: it is not there
 error      2/2  pdf/split  ModelHTTPError: 529 overloaded
 
 Gain
-skill  against  gain [95%]         verdict  p      tokens per trial   cost per trial
-csv    without  ±0 pp [−99, +99]   open     1.000  +300               +$0.0030
-pdf    without  +67 pp [−39, +94]  open     0.250  +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
-all    without  +50 pp [−11, +84]  open     0.250  +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
+skill  against  cases  gain [95%]          verdict  p      tokens per trial   cost per trial
+csv    without      1  ±0 pp [−100, +100]  open     1.000  +300               +$0.0030
+pdf    without      3  +67 pp [−40, +94]   open     0.250  +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
+all    without      4  +50 pp [−16, +86]   open     0.250  +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
 csv against without: no difference is seen: more runs will not settle it within 10,000
+pdf against without: 3 cases compared; 2 not tried on both sides
 pdf against without: needs about 6 cases in all (17 more runs)
+all against without: 4 cases compared; 2 not tried on both sides
 all against without: needs about 8 cases in all (23 more runs)
 
 Triggers
 skill  precision [95%]  recall [95%]      F1 [95%]
-pdf       0% [0%, 79%]  0% [0%, 79%]  0% [0%, 79%]
+pdf       0% [0%, 80%]  0% [0%, 80%]  0% [0%, 80%]
 
 Who was loaded
 should be loaded  trials  csv  pdf  (none)
 pdf                    3    3
-(none)                 3         3
+not pdf                3         3
 csv was loaded in 3 trials that were for pdf
 
 Coverage
@@ -124,7 +275,7 @@ trials  cases  what
      1      1  ModelHTTPError: 529 overloaded
 neither passes nor misses: in no rate above
 
-12 of 17 trials passed, 71% [33%, 92%]; pass@3 80%, pass^3 40%; 1 infrastructure error apart; 21.3k tokens, $0.1947
+12 of 17 trials passed, 71% [32%, 93%]; pass@3 80%, pass^3 40%; 1 infrastructure error apart; 21.3k tokens, $0.1947
 """)
 
 
@@ -136,8 +287,8 @@ def test_the_screen_shows_the_same_words() -> None:
     console = Console(width=160, no_color=True, record=True, file=StringIO())
     console.print(Cleaned(terminal.rich(terminal.tables(summary), terminal.headline(summary))))
     shown = console.export_text()
-    for words in ("pdf/merge", "Infrastructure errors", "Who was loaded", "+67 pp [−39, +94]", "evil<U+001B>"):
-        assert words in shown
+    for part in ("pdf/merge", "Infrastructure errors", "Who was loaded", "+67 pp [−40, +94]", "evil<U+001B>"):
+        assert part in shown
     assert "\x1b" not in shown
 
 
@@ -176,8 +327,8 @@ def test_junit_has_a_testcase_for_each_case() -> None:
     assert found == {"fill": [], "merge": ["failure"], "split": ["error"], "ask": ["failure"], "leave": ["failure"]}
     failure = suites["pdf"].find("testcase[@name='merge']/failure")
     assert failure is not None
-    assert failure.get("message") == "response_contains('total'): it is not there (1×)"
-    assert "pdf/merge: 2 of 3 passed, 67% [21%, 94%]" in (failure.text or "")
+    assert failure.get("message") == "response_contains 'total': it is not there (1×)"
+    assert "pdf/merge: 2 of 3 passed, 67% [20%, 94%]" in (failure.text or "")
     error = suites["pdf"].find("testcase[@name='split']/error")
     assert error is not None
     assert error.get("type") == "infrastructure"
@@ -200,157 +351,6 @@ def test_junit_is_legal_xml_whatever_a_reason_holds(text: str) -> None:
         assert set(suite.attrib) == _SUITE
         assert [child.tag for child in suite] == ["properties", "testcase", "system-out", "system-err"]
         assert all(set(one.attrib) == _TESTCASE and len(one) <= 1 for one in suite.iter("testcase"))
-
-
-def test_blame_falls_on_the_line_that_can_be_mended(tmp_path: Path) -> None:
-    """A missed trigger on `description:`, a case that was not followed where it is written, gaps as notes."""
-    skill = tmp_path / "SKILL.md"
-    skill.write_text("---\nname: pdf\ndescription: Does it.\n---\n")
-    notes = blame(summarize(sample(str(skill)), TEXTS))
-    assert [(note.severity, note.code, note.path, note.line) for note in notes] == [
-        ("error", "trigger-missed", str(skill), 3),
-        ("error", "trigger-false", str(skill), 3),
-        ("error", "case-missed", "skills/pdf/evals/cases.yaml", 7),
-        ("info", "coverage-gap", str(skill), 1),
-    ]
-    assert notes[0].message == "not loaded where it should be: 'Fill in this form' (passed 0 of 3)"
-    assert github(notes[2]).startswith("::error file=skills/pdf/evals/cases.yaml,line=7,title=case-missed::pdf/merge")
-    assert github(notes[3]).endswith("::no case loaded 1 of 2 references: references/b.md")
-
-
-def test_blame_without_a_file_is_on_line_one() -> None:
-    """A SKILL.md that is gone by now still gets its annotation."""
-    assert blame(summarize(sample("gone/SKILL.md")))[0].line == 1
-
-
-def test_a_timeline_goes_from_offered_to_followed() -> None:
-    """In the order of events; what was refused or did not hold is marked."""
-    events = (
-        ToolCalled("0", "search_skills", {"query": "forms"}),
-        ToolCalled("9", "read_file", {"path": "a"}),
-        SkillInvoked("pdf", ""),
-        *loads("pdf"),
-        ReferenceDenied("pdf", "x.md", "not listed"),
-    )
-    found = timeline(outcome("c", "m", events=events), "pdf")
-    assert found.steps == (
-        Step(0, "offered", "pdf listed"),
-        Step(1, "selected", "search: forms"),
-        Step(3, "selected", "/skills:pdf"),
-        Step(4, "selected", "pdf"),
-        Step(5, "loaded", "pdf"),
-        Step(6, "loaded", "pdf / x.md: not listed", False),
-        Step(7, "followed", "tool_called('run_command'): called"),
-        Step(8, "followed", "response_contains('total'): it is not there", False),
-    )
-    assert (found.tools, found.length) == (((2, "read_file"),), 9)
-    assert timeline(outcome("c", "p"), "gone").steps[0] == Step(0, "offered", "gone not listed", False)
-
-
-class _Seen(HTMLParser):
-    """What a browser would find in a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(name, value or "") for name, value in attrs]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def _look(html: str) -> _Seen:
-    seen = _Seen()
-    seen.feed(html)
-    return seen
-
-
-def test_the_page_shows_every_plot_and_needs_nothing_else() -> None:
-    """No address of another place, no style or handler in an attribute."""
-    html = page(summarize(sample(), TEXTS))
-    seen = _look(html)
-    for title in ("Pass rates", "Gain", "Cost against gain", "Triggers", "Coverage", "Infrastructure errors", "Cases"):
-        assert f">{title}</h2>" in html
-    assert {"svg", "details", "table", "caption", "nav"} <= set(seen.tags)
-    assert seen.tags.count("script") == seen.tags.count("style") == 1
-    assert all(value.startswith("#") for name, value in seen.attributes if name in ("href", "src"))
-    assert not re.search(r"https?://|@import|url\(", html)
-    assert len(set(_ids(seen))) == len(_ids(seen))
-
-
-def _ids(seen: _Seen) -> list[str]:
-    return [value for name, value in seen.attributes if name == "id"]
-
-
-_PAYLOADS = [
-    "<script>document.title='owned'</script>",
-    '"><img src=x onerror=alert(1)>',
-    "</style></script></title><script>1</script>",
-    "' onmouseover='alert(1)",
-    "javascript:alert(1)",
-    "<!--",
-    "]]>",
-    "&lt;b&gt;",
-]
-
-
-def hostile(text: str) -> Run:
-    """A run in which whatever comes from outside is this text."""
-    info = CaseInfo(text + "1", text, text, True, text, text)
-    other = replace(info, id=text + "2", should_trigger=None)
-    events = (*loads(text, text), ReferenceLoaded(text, text, "model", 3), ToolCalled("1", text, {text: text}))
-    outcomes = [
-        outcome(one.id, letter, arm, 0, events, reason=text, answer=text)
-        for one in (info, other)
-        for letter, arm in (("m", "with"), ("p", "without"))
-    ]
-    stray = replace(outcomes[0], repeat=1, trace=replace(outcomes[0].trace, error=text or "x", systems=(text,)))
-    return Run(text, text, text, (info, other), (*outcomes, stray), {text: text}, 2, text)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.sampled_from(_PAYLOADS) | st.text(max_size=8), max_size=4).map("".join))
-def test_nothing_in_a_run_can_become_markup(text: str) -> None:
-    """The page has the tags and attributes of an innocent one, and nothing besides."""
-    texts = {text: SkillText(f"# {text}\n", {text: text})}
-    innocent, seen = _look(page(summarize(hostile("innocent")))), _look(page(summarize(hostile(text), texts)))
-    known = set(innocent.tags) | {"ul", "li", "q", "p", "pre"}
-    assert set(seen.tags) <= known
-    assert seen.tags.count("script") == seen.tags.count("style") == 1
-    assert not [name for name, _ in seen.attributes if name.startswith("on") or name in ("style", "src", "srcdoc")]
-    assert all(value.startswith("#") for name, value in seen.attributes if name == "href")
-
-
-def test_text_is_escaped_by_being_text() -> None:
-    """Only what the module made is markup; hidden characters are written out."""
-    assert elements.tag("p", "<b>", elements.tag("i", "\u202e&")) == "<p>&lt;b&gt;<i>&lt;U+202E&gt;&amp;</i></p>"
-    assert elements.tag("p", class_='"', hidden=False, lang=None) == '<p class="&quot;"></p>'
-
-
-def test_a_long_run_still_opens() -> None:
-    """Trials beyond what a page can hold are left to `run.json`, the ones that missed are not."""
-    rows = {case(f"c{at}"): ("p",) for at in range(500)} | {case("bad"): ("m",)}
-    html = page(summarize(run_of(rows)))
-    assert html.count('class="trial"') == 400
-    assert "101 more cases are in run.json." in html
-    assert html.index("pdf/bad") < html.index("pdf/c1<")
-
-
-@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here to open the page with")
-def test_a_browser_runs_nothing_that_an_answer_holds(tmp_path: Path) -> None:
-    """The page's own few lines run, under its policy; a payload that got through would change the title."""
-    write_run(hostile("".join(_PAYLOADS)), tmp_path)
-    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    done = subprocess.run(
-        [*browser, "--dump-dom", f"file://{tmp_path / 'report.html'}"], capture_output=True, text=True, timeout=60
-    )
-    assert "<title>owned" not in done.stdout
-    assert re.search(r'<p class="buttons"(?! hidden)', done.stdout), done.stderr
 
 
 def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -382,6 +382,7 @@ def _broken(change: Any) -> str:
         (_broken(lambda run: run["outcomes"][0]["trace"]["events"][0].update(event="new")), "KeyError"),
         (_broken(lambda run: run["outcomes"][0].update(case="pdf/none")), "none of its cases"),
         (_broken(lambda run: run["cases"].append(run["cases"][0])), "a case twice"),
+        (_broken(lambda run: run["outcomes"].append(run["outcomes"][0])), "trial 1 of 'pdf/fill', with, twice"),
         (_broken(lambda run: run["cases"][0].update(should_trigger=1)), "should_trigger is 1"),
         (_broken(lambda run: run.update(skills=[["a", 1]])), "run.skills.a is 1"),
     ],
@@ -402,11 +403,28 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_numbers_are_there_for_programs() -> None:
-    """Plain values all through, without the traces."""
+    """Plain values all through, without the traces; a case is there once."""
     plain = json.loads(json.dumps(as_json(summarize(sample(), TEXTS))))
+    assert (plain["run"], plain["repeats"], plain["total"].keys() & {"cases"}) == ("r1", 3, set())
     assert plain["total"]["arms"]["with"]["counts"] == {"passed": 12, "missed": 5, "errors": 1}
+    rate = plain["total"]["arms"]["with"]["rate"]
+    assert rate["interval"]["low"] < rate["value"] < rate["interval"]["high"]
     assert plain["skills"][1]["versus"][0]["difference"]["verdict"] == "open"
-    assert {"expected": "pdf", "loaded": "csv", "trials": 3} in plain["confusion"]["cells"]
+    assert plain["confusion"] == [
+        {"skill": "pdf", "should_trigger": True, "trials": 3, "loaded": [{"skill": "csv", "trials": 3}]},
+        {"skill": "pdf", "should_trigger": False, "trials": 3, "loaded": [{"skill": "pdf", "trials": 3}]},
+    ]
+    assert plain["trials"][0] == {
+        "case": "pdf/fill",
+        "arm": "with",
+        "repeat": 1,
+        "status": "passed",
+        "error": "",
+        "checks": [
+            {"name": "tool_called run_command", "passed": True, "reason": "called", "error": ""},
+            {"name": "response_contains 'total'", "passed": True, "reason": "", "error": ""},
+        ],
+    }
     assert "trace" not in json.dumps(plain)
 
 

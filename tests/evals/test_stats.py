@@ -16,6 +16,7 @@ from skillshelf.evals.stats import (
     Counts,
     Interval,
     Pair,
+    Queries,
     Section,
     SkillText,
     Spent,
@@ -25,6 +26,7 @@ from skillshelf.evals.stats import (
     confusion,
     cover,
     difference,
+    is_right,
     mcnemar,
     mean,
     pass_all,
@@ -38,6 +40,7 @@ from skillshelf.evals.stats import (
     wilson,
 )
 from skillshelf.evals.stats import paired as paired_module
+from skillshelf.evals.stats.paired import newcombe, phi
 from skillshelf.evals.stats.quantiles import student
 
 counts = st.integers(1, 6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
@@ -192,6 +195,59 @@ def test_swapping_the_arms_turns_the_sign_and_nothing_else(given: list[Pair]) ->
     assert one.value - 1e-12 <= one.interval.high <= 1
 
 
+@pytest.mark.parametrize(
+    ("table", "published"),
+    [
+        ((59, 6, 16, 80), (-0.0621, -0.1186, -0.0046)),
+        ((1, 1, 7, 12), (-0.2857, -0.507, -0.026)),
+    ],
+)
+def test_the_interval_of_pairs_is_the_published_one(
+    table: tuple[int, int, int, int], published: tuple[float, float, float]
+) -> None:
+    """Cavo 2012 and Bentur 2009 in Fagerland, Lydersen & Laake, Statistical Analysis of Contingency Tables, chapter 8.
+
+    In the first the correlation is lessened by the continuity correction; in the second nothing is left of it.
+    """
+    both, one, other, neither = table
+    number = sum(table)
+    new = [1.0] * (both + one) + [0.0] * (other + neither)
+    base = [1.0] * both + [0.0] * one + [1.0] * other + [0.0] * neither
+    rates = [wilson(int(sum(arm)), number) for arm in (base, new)]
+    sides = [(rate.value or 0.0, rate.interval or Interval(0, 0)) for rate in rates]
+    found = newcombe(sides[0], sides[1], phi(base, new))
+    assert sides[1][0] - sides[0][0] == pytest.approx(published[0], abs=5e-5)
+    assert (found.low, found.high) == pytest.approx(published[1:], abs=5e-4)
+    assert phi(base, new) == pytest.approx(_phi(*table))
+
+
+def _phi(a: int, b: int, c: int, d: int) -> float:
+    """As Newcombe writes it: in counts."""
+    top = a * d - b * c
+    top_corrected = max(top - (a + b + c + d) / 2, 0) if top > 0 else top
+    return float(top_corrected / ((a + b) * (c + d) * (a + c) * (b + d)) ** 0.5)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
+def test_the_correlation_is_newcombe_s(given: list[tuple[bool, bool]]) -> None:
+    """For every table of single trials whose margins are not empty."""
+    table = [given.count(one) for one in ((True, True), (True, False), (False, True), (False, False))]
+    found = phi([float(base) for base, _ in given], [float(new) for _, new in given])
+    a, b, c, d = table
+    expected = 0.0 if not (a + b) * (c + d) * (a + c) * (b + d) else _phi(a, b, c, d)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=20), st.integers(2, 8))
+def test_repeats_that_agree_leave_a_difference_as_it_is(given: list[tuple[bool, bool]], repeats: int) -> None:
+    """Ten repeats that always give the same are one trial, for the correlation too."""
+    one = difference([Pair("", (base, 1), (new, 1)) for base, new in given])
+    many = difference([Pair("", (base * repeats, repeats), (new * repeats, repeats)) for base, new in given])
+    assert one
+    assert many
+    assert (one.interval.low, one.interval.high) == pytest.approx((many.interval.low, many.interval.high))
+
+
 _TRUTHS = [(0.25, 0.25, 0.25, 0.25), (0.4, 0.1, 0.1, 0.4), (0.2, 0.6, 0.05, 0.15), (0.6, 0.3, 0.02, 0.08)]
 
 
@@ -288,17 +344,22 @@ def test_precision_recall_and_the_matrix_of_who_stole_whose_trigger() -> None:
     assert (csv.recall.passed, csv.recall.total) == (1, 2)
     assert csv.f1 == pytest.approx(0.4)
     found = confusion(trials)
-    assert found.rows == ("csv", "pdf", "")
+    pdfs, csvs, others = Queries("pdf"), Queries("csv"), Queries("pdf", should=False)
+    assert found.rows == (csvs, pdfs, others)
+    assert list(map(str, found.rows)) == ["csv", "pdf", "not pdf"]
     assert found.columns == ("csv", "pdf", "")
-    assert found.totals == {"pdf": 3, "": 2, "csv": 2}
+    assert found.totals == {pdfs: 3, others: 2, csvs: 2}
     assert found.counts == {
-        ("pdf", "pdf"): 2,
-        ("pdf", "csv"): 2,
-        ("", "pdf"): 1,
-        ("", "csv"): 1,
-        ("csv", "csv"): 1,
-        ("csv", ""): 1,
+        (pdfs, "pdf"): 2,
+        (pdfs, "csv"): 2,
+        (others, "pdf"): 1,
+        (others, "csv"): 1,
+        (csvs, "csv"): 1,
+        (csvs, ""): 1,
     }
+    right = {(row, column): is_right(row, column) for row in found.rows for column in found.columns}
+    assert [where for where, held in right.items() if held] == [(csvs, "csv"), (pdfs, "pdf"), (others, "")]
+    assert [where for where, held in right.items() if held is None] == [(others, "csv")]
     assert found.stolen == (("pdf", "csv", 2),)
 
 
@@ -387,7 +448,9 @@ def test_a_description_that_is_really_better_is_chosen() -> None:
     turned = choose_best({"bad": bad[::-1], "good": good[::-1]}, names[::-1], groups[::-1])
     assert (found.best, found.left_out, found.held_out.value, found.corrected) == ("good", 1, 1.0, 1.0)
     assert (turned.best, turned.chosen_on, turned.held_out) == (found.best, found.chosen_on, found.held_out)
-    assert found.corrected_interval == Interval(1.0, 1.0)
+    assert found.corrected_interval == wilson(19, 19).interval
+    assert (found.naive, found.flattery) == (wilson(19, 19), 0.0)
+    assert sorted((*found.choosing, *found.held)) == list(range(19))
 
 
 @pytest.mark.parametrize("scores", [{}, {"a": [True]}, {"a": [True, False], "b": [True]}, {"a": [None, True]}])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -30,20 +31,20 @@ def can_confine() -> bool:
 class ConfinedWorkspace(LocalWorkspace[Any]):
     """A local workspace whose commands write below it and in a temporary folder of their own."""
 
-    _scratch: tempfile.TemporaryDirectory[str] = field(
-        default_factory=lambda: tempfile.TemporaryDirectory(prefix="skillshelf-"), init=False, repr=False
-    )
-
     def get_workspace(self, ctx: RunContext[Any], *, ref: WorkspaceRef | None) -> WorkspaceBackend | None:
-        backend = _Confined(str(self.working_dir), self._scratch.name)
+        backend = _Confined(str(self.working_dir), lambda: self._scratch.name)
         return None if ref is not None and ref != backend.ref else backend
+
+    @cached_property
+    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
+        """Made for the first command: most conversations run none."""
+        return tempfile.TemporaryDirectory(prefix="skillshelf-")
 
 
 class _Confined(LocalWorkspaceBackend):
-    def __init__(self, root: str, scratch: str) -> None:
-        # Compilers and package managers keep caches, by default in a home they cannot write to here.
-        super().__init__(root, env={"TMPDIR": scratch, "XDG_CACHE_HOME": f"{scratch}/cache"})
-        self._folders = (os.path.realpath(root), scratch)
+    def __init__(self, root: str, scratch: Callable[[], str]) -> None:
+        super().__init__(root)
+        self._root, self._scratch = os.path.realpath(root), scratch
 
     async def run(
         self,
@@ -54,6 +55,9 @@ class _Confined(LocalWorkspaceBackend):
         timeout: float | None = None,
     ) -> CommandResult:
         program = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        scratch = self._scratch()
         # -I: neither the workspace nor the environment chooses what Python imports before it is confined.
-        confined = [sys.executable, "-I", _LAUNCHER, *self._folders, "--", *program]
-        return await super().run(confined, env=env, timeout=timeout)
+        confined = [sys.executable, "-I", _LAUNCHER, self._root, scratch, "--", *program]
+        # Compilers and package managers keep caches, by default in a home they cannot write to here.
+        places = {"TMPDIR": scratch, "XDG_CACHE_HOME": f"{scratch}/cache"}
+        return await super().run(confined, env={**places, **(env or {})}, timeout=timeout)

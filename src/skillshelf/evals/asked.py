@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai.messages import InstructionPart, ModelMessage, ModelMessagesTypeAdapter, ModelRequest
@@ -19,10 +20,8 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from skillshelf.evals.checks.words import clip
+from skillshelf.evals.place import HERE, SCRATCH, everywhere, scratch_in, without_place, workspace_in
 
-HERE = "/skillshelf-eval-workspace"
-"""Stands for the workspace of a trial, which has another name each time."""
-_WORKSPACE = re.compile(r"(?:/[^\s/\"'`<>|:;=,()\[\]{}\\]+)*/skillshelf-eval-[a-z0-9_]{8}(?![a-z0-9_-])")
 # `ls -l`, which agents love: links, owner, size of a folder and time are those of the machine and the minute.
 _LS = re.compile(r"^([-dlbcps][-rwxsStT]{9})[.+@]? +\d+ +\S+ +\S+ +\d+ +\S+ +\d+ +[\d:]+ ", re.M)
 _LEFT_OUT = frozenset({"timestamp", "id", "provider_name", "provider_details", "metadata", "signature"})
@@ -32,42 +31,57 @@ _PARTS = ("model", "system", "tools", "settings", "output", "messages")
 Asked = dict[str, Any]
 
 
-def asked(
-    model: str, messages: Sequence[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
-) -> Asked:
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What goes into one call of a model."""
+
+    messages: list[ModelMessage]
+    settings: ModelSettings | None
+    parameters: ModelRequestParameters
+
+    @property
+    def system(self) -> str:
+        if self.parameters.instruction_parts:
+            return InstructionPart.join(self.parameters.instruction_parts) or ""
+        told = [message.instructions for message in self.messages if isinstance(message, ModelRequest)]
+        return (told[-1] if told else None) or ""
+
+
+def asked(model: str, sent: Sent) -> Asked:
     """A call by its parts: model, system, tools, settings, output and messages."""
     parts = {
         "model": model,
-        "system": _system(messages, parameters),
-        "tools": sorted(map(_tool, parameters.function_tools), key=lambda tool: str(tool["name"])),
-        "settings": {key: value for key, value in (settings or {}).items() if key not in _NOT_ASKED},
-        "output": [parameters.output_mode, *map(_tool, parameters.output_tools)],
-        "messages": list(_messages(ModelMessagesTypeAdapter.dump_python(list(messages), mode="json"))),
+        "system": sent.system,
+        "tools": sorted(map(_tool, sent.parameters.function_tools), key=lambda tool: str(tool["name"])),
+        "settings": public(sent.settings),
+        "output": [sent.parameters.output_mode, *map(_tool, sent.parameters.output_tools)],
+        "messages": list(_messages(ModelMessagesTypeAdapter.dump_python(sent.messages, mode="json"))),
     }
-    text = json.dumps(to_jsonable_python(parts, fallback=str), ensure_ascii=False)
-    plain: Asked = json.loads(without_place(text))
+    plain: Asked = everywhere(without_place, to_jsonable_python(parts, fallback=str))
     return plain
+
+
+def public(settings: ModelSettings | None) -> dict[str, Any]:
+    """What of a model's settings may be written to a file."""
+    return {name: value for name, value in (settings or {}).items() if name not in _NOT_ASKED}
 
 
 def key(call: Asked) -> str:
     return hashlib.sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def without_place(text: str) -> str:
-    return _WORKSPACE.sub(HERE, text)
+def put_back(answer: Any, sent: Sent) -> Any:
+    """An answer that was given elsewhere, as JSON, at home where this call is made."""
 
+    def change(text: str) -> str:
+        if HERE in text:
+            text = text.replace(HERE, workspace_in(sent.system))
+        if SCRATCH in text:  # no prompt names it: a command has told the model
+            told = ModelMessagesTypeAdapter.dump_json(sent.messages).decode("utf-8", "replace")
+            text = text.replace(SCRATCH, scratch_in(told))
+        return text
 
-def place(messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> str:
-    """Where the workspace of this call is; the stand-in where it names none."""
-    found = _WORKSPACE.search(_system(messages, parameters))
-    return found[0] if found else HERE
-
-
-def _system(messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> str:
-    if parameters.instruction_parts:
-        return InstructionPart.join(parameters.instruction_parts) or ""
-    told = [message.instructions for message in messages if isinstance(message, ModelRequest)]
-    return (told[-1] if told else None) or ""
+    return everywhere(change, answer)
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -9,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from skillshelf.errors import EvalError
-from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.evals.folders import is_skill, skill_name, skills_in
+from skillshelf.evals.paths import workspace_path
 from skillshelf.sources.folder import SKILL_FILES
 
 NONE = "none"
@@ -30,36 +32,24 @@ class Baseline:
         return self.given == NONE
 
     def old_version(self, skill: str, folder: str) -> str:
-        """The folder with the old version of the skill in `folder`, under the name that it has there."""
-        target = os.path.join(self.stage, os.path.basename(os.path.abspath(folder)))
+        """The folder with the old version of the skill in `folder`, under the name that it has there.
+
+        Empty for a skill that is new since that revision. Raises EvalError.
+        """
+        # Two skills may lie in folders of the same name.
+        home = hashlib.sha256(os.path.realpath(folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        target = os.path.join(self.stage, home, os.path.basename(os.path.abspath(folder)))
         if not os.path.isdir(target):
             if os.path.isdir(self.given):
                 shutil.copytree(_in_folder(self.given, skill), target, symlinks=True)
-            else:
-                _at_revision(self.given, folder, target)
+            elif not _at_revision(self.given, folder, target):
+                return ""
         return target
-
-
-def is_skill(folder: str) -> bool:
-    return any(os.path.isfile(os.path.join(folder, name)) for name in SKILL_FILES)
-
-
-def skill_name(folder: str) -> str:
-    """What the skill in a folder is called; its folder's name where its file does not say."""
-    base = os.path.basename(os.path.abspath(folder))
-    for name in SKILL_FILES:
-        try:
-            with open(os.path.join(folder, name), "rb") as file:
-                return read(decode(file.read(MAX_FILE + 1)), base).name
-        except (OSError, Unreadable):
-            continue
-    return base
 
 
 def _in_folder(given: str, skill: str) -> str:
     """The skill in a folder that is one, or that has folders of skills in it."""
-    inner = [given] if is_skill(given) else [entry.path for entry in os.scandir(given) if entry.is_dir()]
-    for folder in inner:
+    for folder in skills_in(given):
         if is_skill(folder) and (skill_name(folder) == skill or os.path.basename(folder) == skill):
             return folder
     raise EvalError(
@@ -67,8 +57,11 @@ def _in_folder(given: str, skill: str) -> str:
     )
 
 
-def _at_revision(revision: str, folder: str, target: str) -> None:
-    """The files of a skill's folder as they were: git's own objects, so that no filter, hook or checkout has a say."""
+def _at_revision(revision: str, folder: str, target: str) -> bool:
+    """The files of a skill's folder as they were, if it was there.
+
+    From git's own objects, so that no filter, hook or checkout has a say. Raises EvalError.
+    """
     where = f"--baseline {revision}"
     if not shutil.which("git"):
         raise EvalError(f"{where}: git is not installed", "Give `none`, or a folder with the old version")
@@ -85,9 +78,10 @@ def _at_revision(revision: str, folder: str, target: str) -> None:
     listed = _git(folder, "ls-tree", "-r", "-z", commit.decode().strip(), ".") or b""
     entries = list(_entries(listed))
     if not any(path in SKILL_FILES for _, _, path in entries):
-        raise EvalError(f"{where}: at that revision there is no skill in {folder}", "Compare with `--baseline none`")
+        return False
     for (mode, _, path), data in zip(entries, _blobs(folder, [oid for _, oid, _ in entries]), strict=True):
         _put(os.path.join(target, path), mode, data)
+    return True
 
 
 def _entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
@@ -96,7 +90,8 @@ def _entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
         about, _, path = line.partition(b"\t")
         mode, kind, oid = about.decode().split()
         if kind == "blob":
-            yield mode, oid, os.fsdecode(path)
+            # A tree can be made by hand, with `..` in it.
+            yield mode, oid, workspace_path(os.fsdecode(path))
 
 
 def _blobs(folder: str, oids: Sequence[str]) -> Iterator[bytes]:

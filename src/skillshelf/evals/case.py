@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skillshelf.evals.checks.base import Check
+from skillshelf.evals.code_skills import CodeSkill
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Case:
     """The workspace, by path."""
     skills: tuple[str, ...] = ()
     """Folders of skills, or of folders of skills, that are on the shelf."""
+    code_skills: tuple[CodeSkill, ...] = ()
+    """Code skills that are on the shelf."""
     script: tuple[Any, ...] | None = None
     """What a scripted model says, step by step; None where the run's model answers."""
     policy: str = "yolo"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from skillshelf.errors import EvalError
-from skillshelf.evals.baseline import NONE, Baseline, is_skill, skill_name
+from skillshelf.evals.arms import arms
+from skillshelf.evals.baseline import Baseline
 from skillshelf.evals.case import Case, Message
 from skillshelf.evals.results import Arm, CaseInfo
-from skillshelf.sources.folder import SKILL_FILES
+from skillshelf.evals.stats import SkillText
+from skillshelf.evals.tested import file_of, text_of
+
+MOST = 1_000_000
+"""Trials of a run: more do not fit in memory, nor in anybody's budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Plan:
     trials: tuple[Trial, ...]
     repeats: int = 1
     baseline: str = ""
+    new: tuple[str, ...] = ()
+    """Skills that the baseline does not have, so that there is nothing to compare them with."""
 
     @property
     def infos(self) -> tuple[CaseInfo, ...]:
@@ -42,24 +48,42 @@ class Plan:
 
     @property
     def skills(self) -> dict[str, str]:
-        """The skills under test: name to the path of the SKILL.md."""
+        """The skills under test: name to the path of the SKILL.md, or of the module of a code skill."""
+        paths = {skill: file_of(case) for skill, case in self._tested.items()}
+        return {skill: path for skill, path in paths.items() if path}
+
+    @property
+    def texts(self) -> dict[str, SkillText]:
+        """What there is to be loaded of the skills under test, for the coverage."""
+        found: dict[str, SkillText] = {}
+        for case in self._tested.values():
+            found |= text_of(case)
+        return found
+
+    @property
+    def _tested(self) -> dict[str, Case]:
+        """Each skill under test, and the first case of it."""
         first: dict[str, Case] = {}
         for case in self.cases:
             if case.skill:
                 first.setdefault(case.skill, case)
-        folders = {skill: _folder_of(case) for skill, case in first.items()}
-        return {skill: _skill_file(folder) for skill, folder in folders.items() if folder}
+        return first
 
 
 def make_plan(cases: Sequence[Case], repeats: int = 1, baseline: str = "", stage: str = "") -> Plan:
     """`stage`: a folder for the old versions of skills, where the baseline is one. Raises EvalError."""
     _refuse_twins(cases)
     against = Baseline(baseline, stage) if baseline else None
-    trials = []
-    for case in cases:
-        for arm, one in _arms(case, against):
-            trials += [Trial(one, arm, repeat) for repeat in range(1, repeats + 1)]
-    return Plan(tuple(cases), tuple(trials), repeats, baseline)
+    if against and not any(case.skill for case in cases):
+        raise EvalError(f"--baseline {baseline}: no case is of a skill", "Name the skill under test with `skill:`")
+    compared = [(case, tuple(arms(case, against))) for case in cases]
+    if sum(len(found) for _, found in compared) * repeats > MOST:
+        raise EvalError(f"{len(cases)} cases {repeats} times are more than {MOST:,} trials", "Repeat them less often")
+    trials = [
+        Trial(one, arm, repeat) for _, found in compared for arm, one in found for repeat in range(1, repeats + 1)
+    ]
+    new = {case.skill: None for case, found in compared if against and case.skill and len(found) == 1}
+    return Plan(tuple(cases), tuple(trials), repeats, baseline, tuple(new))
 
 
 def _refuse_twins(cases: Iterable[Case]) -> None:
@@ -72,63 +96,6 @@ def _refuse_twins(cases: Iterable[Case]) -> None:
                 f"{case.location or 'a case'}: {case.id!r} is also in {first}", "Give one of them another name"
             )
         known[case.id] = case.location
-
-
-def _arms(case: Case, against: Baseline | None) -> Iterator[tuple[Arm, Case]]:
-    yield "with", case
-    if against is None or not case.skill:
-        return
-    without = _without(case)
-    if against.removes:
-        yield "without", without
-        return
-    folder = _folder_of(case)
-    if not folder:
-        raise EvalError(
-            f"{case.location or case.id}: the skill {case.skill!r} is not among the case's folders of skills, "
-            "so that its old version has no place",
-            f"Use --baseline {NONE}",
-        )
-    yield "old", replace(without, skills=(*without.skills, against.old_version(case.skill, folder)))
-
-
-def _without(case: Case) -> Case:
-    """The case on a shelf that lacks the skill under test, whether that came as a folder or with the workspace."""
-    skills = tuple(folder for folder in _expanded(case.skills) if not _is(folder, case.skill))
-    homes = {
-        path[: -len(name)] for path in case.files for name in SKILL_FILES if path.endswith(f"/{case.skill}/{name}")
-    }
-    files: Mapping[str, bytes] = {
-        path: data for path, data in case.files.items() if not path.startswith(tuple(homes) or ("\0",))
-    }
-    if len(files) == len(case.files) and len(skills) == len(tuple(_expanded(case.skills))):
-        raise EvalError(
-            f"{case.location or case.id}: the skill {case.skill!r} is not on the case's shelf, so that there is "
-            "nothing to leave out",
-            "Add its folder to the case's skills",
-        )
-    return replace(case, skills=skills, files=files)
-
-
-def _expanded(folders: Iterable[str]) -> Iterator[str]:
-    """Each skill's own folder."""
-    for folder in folders:
-        if is_skill(folder) or not os.path.isdir(folder):
-            yield folder
-        else:
-            yield from sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
-
-
-def _is(folder: str, skill: str) -> bool:
-    return os.path.basename(os.path.abspath(folder)) == skill or skill_name(folder) == skill
-
-
-def _folder_of(case: Case) -> str:
-    return next((folder for folder in _expanded(case.skills) if _is(folder, case.skill)), "")
-
-
-def _skill_file(folder: str) -> str:
-    return next(path for name in (*SKILL_FILES, "") if os.path.exists(path := os.path.join(folder, name)))
 
 
 def _info(case: Case) -> CaseInfo:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from skillshelf.agent.events import ReferenceLoaded, SkillLoaded
+from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals.checks.base import Verdict
 from skillshelf.evals.trace import Trace, trace_from_json
 
@@ -47,23 +47,32 @@ class Outcome:
     repeat: int
     checks: tuple[CheckResult, ...]
     trace: Trace
+    judging: Usage | None = None
+    """What the judges among the checks took; None where there was none."""
+
+    @property
+    def usage(self) -> Usage:
+        """What the trial took, its judges included; the trace has what the agent took."""
+        return add(self.trace.usage, self.judging) if self.judging else self.trace.usage
 
     @property
     def status(self) -> Status:
-        if self.trace.error or any(one.verdict.error for one in self.checks):
+        """A check that did not hold is a miss, whatever another one would have said that could not be made."""
+        if self.trace.error:
             return "error"
-        return "passed" if all(one.verdict.passed for one in self.checks) else "missed"
+        if self.failed:
+            return "missed"
+        return "error" if any(one.verdict.error for one in self.checks) else "passed"
+
+    @property
+    def failed(self) -> tuple[CheckResult, ...]:
+        """The checks that were made and did not hold."""
+        return tuple(one for one in self.checks if not one.verdict.passed and not one.verdict.error)
 
     @property
     def loaded(self) -> frozenset[str]:
         """The skills that entered the conversation."""
         return frozenset(event.skill for event in self.trace.events if isinstance(event, SkillLoaded))
-
-    @property
-    def references(self) -> frozenset[tuple[str, str]]:
-        """The references that did, each with its skill."""
-        found = (event for event in self.trace.events if isinstance(event, ReferenceLoaded))
-        return frozenset((event.skill, event.reference) for event in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,12 @@ class Run:
         }
 
 
+def add(one: Usage, other: Usage) -> Usage:
+    """Two amounts. The price of a sum is known where both are."""
+    cost = None if one.cost is None or other.cost is None else one.cost + other.cost
+    return Usage(one.input + other.input, one.output + other.output, one.cached + other.cached, cost)
+
+
 def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "case": outcome.case,
@@ -104,6 +119,7 @@ def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "checks": [{"name": one.name, **asdict(one.verdict)} for one in outcome.checks],
         "trace": outcome.trace.as_json(),
+        "judging": asdict(outcome.judging) if outcome.judging else None,
     }
 
 
@@ -111,7 +127,8 @@ def outcome_from_json(plain: Mapping[str, Any]) -> Outcome:
     checks = tuple(
         CheckResult(one["name"], Verdict(one["passed"], one["reason"], one["error"])) for one in plain["checks"]
     )
-    return Outcome(plain["case"], plain["arm"], plain["repeat"], checks, trace_from_json(plain["trace"]))
+    judging = Usage(**plain["judging"]) if plain.get("judging") else None
+    return Outcome(plain["case"], plain["arm"], plain["repeat"], checks, trace_from_json(plain["trace"]), judging)
 
 
 def run_from_json(plain: Mapping[str, Any]) -> Run:

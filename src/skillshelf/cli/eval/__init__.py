@@ -15,29 +15,35 @@ EXAMPLES = """
   skillshelf eval --resume RUN                        go on with a run that was interrupted
   skillshelf eval list                                the cases that are found
   skillshelf eval compare A B                         two runs, case by case
+  skillshelf eval choose skills/pdf --descriptions new.yaml       which description is best, and how sure is that?
   skillshelf eval --engine postgresql://host/db --parallel 0      leave the work to workers,
   skillshelf eval worker --engine postgresql://host/db            on as many machines as you like
 
 A worker does what the database says, commands included: give it a database that only you write to.
 Exit codes: 0 passed, 1 missed, 2 wrong use, 3 nothing missed, but some trials could not be made.
 """
-_ACTIONS = ("list", "compare", "worker")
+_ACTIONS = ("list", "compare", "choose", "worker")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "paths", metavar="PATH", nargs="*", help="files of cases, skills or folders of skills; list, compare or worker"
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="files of cases, skills or folders of skills; list, compare, choose or worker",
     )
     parser.add_argument("-k", dest="filter", metavar="TEXT", default="", help="only cases with this in name or tags")
     parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model for cases without a script")
     parser.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server")
     parser.add_argument("--repeat", metavar="N", type=positive, default=1, help="try each case so often (1)")
     parser.add_argument("--baseline", metavar="WHAT", default="", help="compare with none, a folder or a git revision")
+    parser.add_argument("--descriptions", metavar="FILE", default="", help="for choose: a YAML list of descriptions")
     answers = parser.add_mutually_exclusive_group()
     answers.add_argument("--record", metavar="DIR", default="", help="keep what the model says")
     answers.add_argument("--replay", metavar="DIR", default="", help="play that back in place of the model")
     parser.add_argument("--parallel", metavar="N", type=_number, help="trials at once (4); 0 leaves all to workers")
     parser.add_argument("--rate", metavar="N", type=_rate, default=0, help="begin at most so many trials a minute")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive, default=900, help="for one trial (900)")
     parser.add_argument("--engine", metavar="URL", default="", help="a PostgreSQL server that workers share")
     parser.add_argument("--resume", metavar="RUN", default="", help="go on with a run: its name, or its folder")
     parser.add_argument("--report", metavar="DIR", default="", help="where the run and its report are kept")
@@ -79,7 +85,16 @@ def _do(action: str, args: argparse.Namespace, out: Output) -> int:
 
         return run_worker(args, out)
     from skillshelf.cli.eval.going import run_evals
+    from skillshelf.cli.eval.request import resume
 
+    if args.descriptions and action != "choose":
+        raise EvalError("--descriptions is for choose", "skillshelf eval choose SKILL --descriptions FILE")
+    if args.resume:
+        resume(args)
+    if action == "choose" or args.descriptions:
+        from skillshelf.cli.eval.choose import choose
+
+        return choose(args, out)
     return run_evals(args, out)
 
 

@@ -11,6 +11,7 @@ from skillshelf.cli.table import print_table
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals.case import Case, Message
 from skillshelf.evals.formats.find import find_cases
+from skillshelf.evals.report.sections import inert
 
 _COLUMNS = (Column("case", "bold"), Column("checks", right=True), Column("model", "cyan"), Column("where"))
 _HOW = """\
@@ -59,7 +60,7 @@ def list_cases(args: argparse.Namespace, out: Output) -> int:
 def _row(case: Case) -> list[Any]:
     path, _, line = case.location.rpartition(":")
     where = f"{shown_path(path)}:{line}" if path else case.location
-    return [case.id, str(len(case.checks)), _model(case), where]
+    return [inert(case.id), str(len(case.checks)), _model(case), where]
 
 
 def _model(case: Case) -> str:

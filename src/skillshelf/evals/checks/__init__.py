@@ -7,7 +7,7 @@ adds one, which case files then use by its name.
 
 from skillshelf.evals.checks.answers import response_contains, response_matches
 from skillshelf.evals.checks.custom import custom, look
-from skillshelf.evals.checks.golden import golden, update_golden
+from skillshelf.evals.checks.golden import golden
 from skillshelf.evals.checks.judge import judge, judged_by
 from skillshelf.evals.checks.loads import (
     listing_contains,
@@ -42,7 +42,6 @@ __all__ = [
     "skill_loaded",
     "skill_reloaded",
     "tool_called",
-    "update_golden",
 ]
 
 

@@ -8,7 +8,7 @@ import sys
 
 from skillshelf.errors import EvalError
 from skillshelf.evals.checks.base import Check, Verdict
-from skillshelf.evals.checks.words import clip
+from skillshelf.evals.checks.words import clip, refuse_empty
 from skillshelf.evals.trace import Trace
 
 _SECONDS = 3.0
@@ -21,6 +21,8 @@ _SEARCH = "import json, re, sys; pattern, text = json.load(sys.stdin); print(boo
 
 def response_contains(text: str, turn: int | None = None) -> Check:
     """The answer to the last message, or to the message of this number, has this text."""
+    refuse_empty("response_contains", text=text)
+    _refuse_turn("response_contains", turn)
 
     def look(trace: Trace) -> Verdict:
         answer = _answer(trace, turn)
@@ -34,6 +36,8 @@ def response_matches(regex: str, turn: int | None = None) -> Check:
 
     A pattern that takes longer than a few seconds is stopped, and the check counts as not made.
     """
+    refuse_empty("response_matches", regex=regex)
+    _refuse_turn("response_matches", turn)
     try:
         re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
@@ -67,12 +71,18 @@ async def _search(regex: str, text: str) -> bool:
     return str(done.stdout).strip() == "True"
 
 
+def _refuse_turn(check: str, turn: int | None) -> None:
+    if turn is not None and turn < 1:
+        raise EvalError(f"{check}: turn is {turn}", "The first answer is 1; without a turn, the last is meant")
+
+
 def _answer(trace: Trace, turn: int | None) -> str | Verdict:
     if turn is None:
         return trace.answer
-    if 1 <= turn <= len(trace.answers):
+    if turn <= len(trace.answers):
         return trace.answers[turn - 1]
-    return Verdict(False, f"there is no answer {turn}; there are {len(trace.answers)}")
+    # The case says how many messages there are: that it has none of this number is its own fault.
+    return Verdict(False, error=f"There is no answer {turn}: the case has {len(trace.answers)}.")
 
 
 def _at(turn: int | None) -> str:

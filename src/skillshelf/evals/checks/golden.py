@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from skillshelf.evals.checks.base import Check, Verdict
-from skillshelf.evals.checks.words import clip
+from skillshelf.evals.checks.words import clip, refuse_empty
 from skillshelf.evals.paths import inside
 from skillshelf.evals.trace import Trace
 
@@ -17,46 +16,58 @@ _LARGEST = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Golden(Check):
-    """A golden check, which `update_golden` can bring up to date."""
+    """A golden check, whose text `bless` can bring up to date."""
 
     path: str = ""
     file: str | None = None
     """The file of the workspace that is compared; None for the answer."""
+    negated: bool = False
 
     def below(self, folder: str, root: str) -> Golden:
         """The same, with its path taken from the folder of the case. It is written too, and never outside the root."""
-        return _named(self.name, inside(root, folder, self.path), self.file)
+        return _named(self.name, inside(root, folder, self.path), self.file, self.negated)
+
+    def __invert__(self) -> Golden:
+        """Still a golden check: whoever reads the case has yet to say which folder its path is from."""
+        return _named(f"not {self.name}", self.path, self.file, not self.negated)
 
 
 def golden(path: str, file: str | None = None) -> Golden:
     """The last answer, or a file of the workspace, equals the text in `path`; line ends and the last newline aside."""
+    refuse_empty("golden", path=path)
     return _named(f"golden {path}" + (f" for {file}" if file else ""), path, file)
 
 
-def _named(name: str, path: str, file: str | None) -> Golden:
+def _named(name: str, path: str, file: str | None, negated: bool = False) -> Golden:
     def look(trace: Trace) -> Verdict:
         try:
             wanted = _read(path)
         except (OSError, ValueError) as error:
             reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
-            return Verdict(False, f"{path} {reason}; `skillshelf eval --update-golden` writes it from this run")
+            how = "write what must not come" if negated else "`skillshelf eval --update-golden` writes it from a run"
+            return Verdict(False, error=f"{path} {reason}; {how}.")
         found = _found(trace, file)
         if found is None:
-            return Verdict(False, f"there is no text file {file} to compare")
-        return Verdict(_same(found, wanted), _difference(found, wanted, path))
+            return Verdict(negated, f"there is no text file {file} to compare")
+        return Verdict(_same(found, wanted) != negated, _difference(found, wanted, path))
 
-    return Golden(name, look, path, file)
+    return Golden(name, look, path=path, file=file, negated=negated)
 
 
-def update_golden(checks: Iterable[Check], trace: Trace) -> tuple[str, ...]:
-    """Store what this trial gave as what is right, for all golden checks among these; the files that changed."""
-    changed = []
-    for check in checks:
-        found = _found(trace, check.file) if isinstance(check, Golden) else None
-        if isinstance(check, Golden) and found is not None and not _is_stored(check.path, found):
-            _write(check.path, _normal(found) + "\n")
-            changed.append(check.path)
-    return tuple(changed)
+def text_for(check: Check, trace: Trace) -> tuple[str, str] | None:
+    """What a golden check would have stored, and where; None for any other check, and where there is no such text."""
+    if not isinstance(check, Golden) or check.negated:  # what must not be there is not learnt from what was
+        return None
+    found = _found(trace, check.file)
+    return None if found is None else (check.path, _normal(found) + "\n")
+
+
+def store(path: str, text: str) -> bool:
+    """Whether there was anything to change. Raises OSError."""
+    if _is_stored(path, text):
+        return False
+    _write(path, text)
+    return True
 
 
 def _found(trace: Trace, file: str | None) -> str | None:

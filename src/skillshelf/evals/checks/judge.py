@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.agent.events import ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled
+from skillshelf.agent.events import ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, Usage
 from skillshelf.agent.explain import explain
 from skillshelf.errors import EvalError
 from skillshelf.evals.checks.base import Check, Verdict
 from skillshelf.evals.checks.words import clip
+from skillshelf.evals.place import without_place
 from skillshelf.evals.trace import Trace
 
 if TYPE_CHECKING:
@@ -48,22 +49,32 @@ def judge(rubric: str, model: str | Model[Any] | None = None) -> Check:
             said = await asyncio.wait_for(_ask(asked, rubric, trace), _SECONDS)
         except Exception as error:  # whatever a provider raises: the trial counts neither way
             return Verdict(False, error=f"The judge could not be asked: {explain(error)[1]}")
-        found = _VERDICT.match(said)
-        if not found:
-            return Verdict(False, error=f"The judge said neither YES nor NO: {clip(said)!r}")
-        return Verdict(found[1] == "YES", clip(" ".join(found[2].split()), 400))
+        return verdict_in(said) or Verdict(False, error=f"The judge said neither YES nor NO: {clip(said)!r}")
 
     return Check(f"judge {clip(rubric, 80)!r}", look)
 
 
+def is_judge(check: Check) -> bool:
+    """Whether it asks a model; its opposite does, too."""
+    return check.name.removeprefix("not ").startswith("judge ")
+
+
+def verdict_in(said: str) -> Verdict | None:
+    """What a judge decided; None where it did not."""
+    found = _VERDICT.match(said)
+    return Verdict(found[1] == "YES", clip(" ".join(found[2].split()), 400)) if found else None
+
+
 @contextmanager
-def judged_by(judges: Judges) -> Iterator[None]:
-    """Within, these models judge: how a run brings its own, recorded or replayed."""
-    token = _judges.set(judges)
+def judged_by(judges: Judges) -> Iterator[list[Usage]]:
+    """Within, these models judge: how a run brings its own, recorded or replayed. What each call took."""
+    taken: list[Usage] = []
+    tokens = _judges.set(judges), _taken.set(taken)
     try:
-        yield
+        yield taken
     finally:
-        _judges.reset(token)
+        _judges.reset(tokens[0])
+        _taken.reset(tokens[1])
 
 
 def _from_settings(name: str) -> Model[Any]:
@@ -74,14 +85,20 @@ def _from_settings(name: str) -> Model[Any]:
 
 
 _judges: ContextVar[Judges] = ContextVar("judges", default=_from_settings)
+_taken: ContextVar[list[Usage] | None] = ContextVar("taken", default=None)
 
 
 async def _ask(model: Model[Any], rubric: str, trace: Trace) -> str:
     from pydantic_ai.direct import model_request
     from pydantic_ai.messages import ModelRequest
 
+    from skillshelf.agent.models import price
+
     task, work = question(rubric, trace)
     response = await model_request(model, [ModelRequest.user_text_prompt(work, instructions=task)])
+    if (taken := _taken.get()) is not None:
+        used = response.usage
+        taken.append(Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, price(response)))
     return response.text or ""
 
 
@@ -100,10 +117,10 @@ def _work(trace: Trace) -> str:
     changed = {path: state.text for path, state in trace.files.items() if state.changed}
     files, room = [], _FILES
     for path, text in changed.items():
-        shown = clip(text if text is not None else "(no text)", min(_FILE, room)) if room > 0 else "(left out)"
+        shown = _clip(text if text is not None else "(no text)", min(_FILE, room)) if room > 0 else "(left out)"
         room -= len(shown)
         files.append(f"## {path}\n{shown}")
-    said = [f"# Answer {number}\n{clip(text, _ANSWER)}" for number, text in enumerate(trace.answers, 1)]
+    said = [f"# Answer {number}\n{_clip(text, _ANSWER)}" for number, text in enumerate(trace.answers, 1)]
     events = "\n".join(happened[:_EVENTS]) or "(nothing)"
     gone = "".join(f"\n(removed: {path})" for path in trace.removed)
     return "\n\n".join(["# What happened\n" + events, "# Files written" + gone, *(files or ["(none)"]), *said])
@@ -118,5 +135,10 @@ def _line(event: object) -> str:
         case ReferenceLoaded(skill=skill, reference=reference):
             return f"- the reference {reference} of {skill} was loaded"
         case ToolCalled(name=name, arguments=arguments):
-            return f"- tool {name} {clip(str(arguments), 400)}"
+            return f"- tool {name} {_clip(str(arguments), 400)}"
     return ""
+
+
+def _clip(text: str, length: int) -> str:
+    """Without the place first: the same trial asks the same question, wherever its workspace was."""
+    return clip(without_place(text), length)

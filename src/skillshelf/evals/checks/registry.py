@@ -2,13 +2,14 @@
 
 import difflib
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from skillshelf.errors import EvalError
 from skillshelf.evals.checks.answers import response_contains, response_matches
-from skillshelf.evals.checks.base import Check, Verdict
+from skillshelf.evals.checks.base import Check, Look
+from skillshelf.evals.checks.custom import custom
 from skillshelf.evals.checks.golden import Golden, golden
 from skillshelf.evals.checks.judge import judge
 from skillshelf.evals.checks.loads import (
@@ -21,13 +22,11 @@ from skillshelf.evals.checks.loads import (
 )
 from skillshelf.evals.checks.words import clip
 from skillshelf.evals.checks.work import file_contains, file_unchanged, max_cost, max_tokens, tool_called
-from skillshelf.evals.trace import Trace
 
-Look = Callable[[Trace], Verdict | Awaitable[Verdict]]
 Maker = Callable[..., Check | Look]
 """Takes the arguments of a check, and returns the check or the function that looks."""
 
-_BUILT_IN = (
+BUILT_IN = (
     skill_invoked,
     skill_loaded,
     skill_reloaded,
@@ -44,7 +43,7 @@ _BUILT_IN = (
     golden,
     judge,
 )
-_makers: dict[str, Maker] = {maker.__name__: maker for maker in _BUILT_IN}
+_makers: dict[str, Maker] = {maker.__name__: maker for maker in BUILT_IN}
 _OWN = frozenset(_makers)
 # What a bare argument is, where that is not the first one; and what the case's own skill is.
 _BARE = {"reference_loaded": "reference", "reference_denied": "reference"}
@@ -66,10 +65,6 @@ class Context:
     """What a golden path is relative to; empty: the current folder."""
     root: str = ""
     """What it may not leave."""
-
-
-def names() -> tuple[str, ...]:
-    return tuple(_makers)
 
 
 def maker(name: str) -> Maker:
@@ -105,16 +100,19 @@ def from_config(name: str, argument: Any = None, context: Context | None = None)
     made = _made(name, make, given)
     if isinstance(made, Golden) and where.folder:
         return made.below(where.folder, where.root or where.folder)
-    return made if isinstance(made, Check) else Check(f"{name} {clip(str(argument), 60)}" if given else name, made)
+    return made if isinstance(made, Check) else custom(made, f"{name} {clip(str(argument), 60)}" if given else name)
 
 
 def _made(name: str, make: Maker, given: Mapping[str, Any]) -> Check | Look:
     try:
-        return make(**given)
+        made = make(**given)
     except EvalError:
         raise
     except Exception as error:  # a registered check is anybody's code
         raise EvalError(f"{name} refuses its arguments: {type(error).__name__}: {clip(str(error))}") from error
+    if not isinstance(made, Check) and not callable(made):
+        raise EvalError(f"{name} makes {clip(repr(made), 60)}", "It returns a Check, or a function of the trace")
+    return made
 
 
 def _negated(argument: Any, where: Context) -> Check:

@@ -3,23 +3,47 @@
 from collections.abc import Mapping
 from typing import Any
 
-from skillshelf.agent.events import ToolCalled
+from skillshelf.agent.events import ToolCalled, ToolReturned
 from skillshelf.errors import EvalError
 from skillshelf.evals.checks.base import Check, Verdict
-from skillshelf.evals.checks.words import clip, some
+from skillshelf.evals.checks.words import clip, refuse_empty, some
 from skillshelf.evals.trace import Trace
+
+# What the gate and a skill's own policy answer in the place of a tool. A tool that ran and failed says something else.
+_REFUSALS = (
+    "is not allowed: the policy is",
+    "needs the person's approval",
+    "The person did not allow this call",
+    "is blocked by the policy of its skill",
+)
 
 
 def tool_called(name: str, arguments: Mapping[str, Any] | None = None) -> Check:
-    """The model called the tool, with these arguments among others."""
+    """The model called the tool, with these arguments among others. A call that was refused does not count."""
+    refuse_empty("tool_called", name=name)
     wanted = dict(arguments or {})
 
     def look(trace: Trace) -> Verdict:
         found = [event for event in trace.events if isinstance(event, ToolCalled)]
-        held = any(one.name == name and is_part(wanted, one.arguments) for one in found)
-        return Verdict(held, f"tools called: {some([f'{one.name} {one.arguments}' for one in found])}")
+        ended = {event.id: _ended(event) for event in trace.events if isinstance(event, ToolReturned)}
+        held = any(
+            one.name == name and is_part(wanted, one.arguments) and ended.get(one.id) != "refused" for one in found
+        )
+        said = [f"{one.name} {one.arguments}{_aside(ended.get(one.id, ''))}" for one in found]
+        return Verdict(held, f"tools called: {some(said)}")
 
     return Check(f"tool_called {name} {wanted or ''}".rstrip(), look)
+
+
+def _ended(event: ToolReturned) -> str:
+    """How a call ended, where it did not end well. A tool that failed may have done something all the same."""
+    if event.ok:
+        return ""
+    return "refused" if any(words in event.text for words in _REFUSALS) else "failed"
+
+
+def _aside(ended: str) -> str:
+    return f" ({ended})" if ended else ""
 
 
 def is_part(wanted: Any, given: Any) -> bool:
@@ -33,13 +57,14 @@ def is_part(wanted: Any, given: Any) -> bool:
 
 def file_contains(path: str, text: str) -> Check:
     """A file of the workspace has this text after the trial."""
+    refuse_empty("file_contains", path=path, text=text)
 
     def look(trace: Trace) -> Verdict:
         state = trace.files.get(path)
         if state is None:
             return Verdict(False, f"there is no file {path}; changed: {some(_changed(trace))}")
         if state.text is None:
-            return Verdict(False, f"{path} is no text, or too long to look into")
+            return Verdict(False, error=f"{path} is no text, or too long to look into.")
         return Verdict(text in state.text, f"{path} is: {clip(state.text)!r}")
 
     return Check(f"file_contains {path} {clip(text, 40)!r}", look)
@@ -47,12 +72,13 @@ def file_contains(path: str, text: str) -> Check:
 
 def file_unchanged(path: str) -> Check:
     """A file that the case put there is as it was."""
+    refuse_empty("file_unchanged", path=path)
 
     def look(trace: Trace) -> Verdict:
         if path in trace.removed:
             return Verdict(False, f"{path} is gone")
         if path not in trace.files:
-            return Verdict(False, f"there was no file {path}")
+            return Verdict(False, error=f"The case has no file {path} that could change.")
         changed = trace.files[path].changed
         return Verdict(not changed, f"{path} {'changed, or is new' if changed else 'is as it was'}")
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from skillshelf._version import __version__
@@ -20,6 +20,7 @@ from skillshelf.evals.engine.store import Store, open_file, open_server
 from skillshelf.evals.engine.travel import Packer
 from skillshelf.evals.plan import Plan, Trial
 from skillshelf.evals.results import Outcome
+from skillshelf.evals.tape import Tape, tape_of
 from skillshelf.evals.trace import Trace, trace_from_json
 from skillshelf.evals.trial import run_trial
 
@@ -47,7 +48,7 @@ class Work:
     @property
     def queued(self) -> dict[str, Trial]:
         """What a second start must not do again, or what other machines help with."""
-        wanted = (one for one in self.plan.trials if self.options.engine or not self.options.is_free(one.case))
+        wanted = (one for one in self.plan.trials if self.options.server or not self.options.is_free(one.case))
         return {one.id: one for one in wanted if self.digests[one.id]}
 
     def _digest(self, trial: Trial) -> str:
@@ -74,16 +75,16 @@ def finish(work: Work, run: RunFolder, outcomes: Iterable[Outcome]) -> None:
     """The report is written. What it was made from goes, unless there are trials to try again."""
     failed = any(one.status == "error" for one in outcomes)
     run.finish(failed)
-    if work.options.engine and not failed:
+    if work.options.server and not failed:
         from skillshelf.evals.engine.queued import forget
 
         with suppress(EvalError):  # the server is gone, and the report is not
-            forget(work.options.engine, run.id)
+            forget(work.options.server, run.id)
 
 
 def open_store(options: Options, run: RunFolder) -> Store:
-    if options.engine:
-        return open_server(options.engine, run.id)
+    if options.server:
+        return open_server(options.server, run.id)
     return open_file(os.path.join(run.state, "kept.sqlite"), run.id)
 
 
@@ -101,24 +102,31 @@ class _Course:
         await asyncio.gather(self._run_here(here), self._run_queued(queued, run) if queued else asyncio.sleep(0))
         return tuple(self._outcomes[trial.id] for trial in self._work.plan.trials)
 
-    async def _over(self, trial: Trial, trace: Trace) -> None:
+    async def _over(self, trial: Trial, trace: Trace, tape: Tape | None) -> None:
         async with self._judging:
-            outcome = await outcome_of(trial, trace, self._models)
+            outcome = await outcome_of(trial, trace, self._models, tape)
+        if tape and self._options.record and outcome.status != "error":
+            await asyncio.to_thread(tape.prune)
         self._outcomes[trial.id] = outcome
         self._told(outcome)
+
+    def _tape(self, trial: Trial) -> Tape | None:
+        return tape_of(self._options.record or self._options.replay, trial.id, trial.repeat)
 
     async def _run_here(self, trials: Sequence[Trial]) -> None:
         left = iter(trials)
 
         async def work() -> None:
             for trial in left:
-                await self._over(trial, await self._try(trial))
+                tape = self._tape(trial)
+                await self._over(trial, await self._try(trial, tape), tape)
 
         await asyncio.gather(*(work() for _ in range(self._at_once)))
 
-    async def _try(self, trial: Trial) -> Trace:
+    async def _try(self, trial: Trial, tape: Tape | None) -> Trace:
         try:
-            return await run_trial(trial.case, self._models.answering(trial.case, trial.id, trial.repeat))
+            model = self._models.answering(trial.case, trial.id, tape)
+            return await run_trial(trial.case, model, self._options.timeout)
         except SkillError as error:  # a recording that is not there, a script that cannot be read
             return Trace(error=": ".join(explain(error)))
 
@@ -128,25 +136,27 @@ class _Course:
 
         for digest, data in self._work.packer.blobs.items():
             await asyncio.to_thread(self._store.put, digest, data)
-        if self._options.engine:
-            node = server_node(self._options.engine, listens=self._options.parallel > 0)
+        if self._options.server:
+            node = server_node(self._options.server, listens=self._options.parallel > 0)
         else:
             node = Node(f"sqlite:///{run.state}/dbos.sqlite", "local", open_store(self._options, run))
         try:
             queue, judged = Queued(node, run.id, self._options), []
             tasks = [(name, trial.repeat, self._work.digests[name]) for name, trial in trials.items()]
             async for name, result in queue.results(tasks):
-                _keep_recorded(result["recorded"].items(), self._options.record)
-                trace = trace_from_json(result["trace"])
-                judged.append(asyncio.create_task(self._over(trials[name], trace)))
+                tape = self._tape(trials[name])
+                trace = _recorded(trace_from_json(result["trace"]), result["recorded"], tape)
+                judged.append(asyncio.create_task(self._over(trials[name], trace, tape)))
             await asyncio.gather(*judged)
         finally:
             await asyncio.to_thread(node.close)
 
 
-def _keep_recorded(files: Iterable[tuple[str, str]], folder: str) -> None:
-    for name, text in files:
-        path = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+def _recorded(trace: Trace, files: Mapping[str, str], tape: Tape | None) -> Trace:
+    """What a worker recorded goes to the folder of this run; the trial was none where that cannot be."""
+    try:
+        if tape:
+            tape.take(files)
+    except EvalError as error:
+        return Trace(error=str(error))
+    return trace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,8 @@ from skillshelf import places
 from skillshelf.errors import EvalError
 from skillshelf.evals.engine.liveness import LOCK
 
+KEPT = 100
+"""Runs, of those without a folder of their own."""
 _STATE, _MANIFEST = "state", "begun.json"
 
 
@@ -66,7 +69,17 @@ def new_folder(report: str) -> str:
         return os.path.abspath(report)
     folder = os.path.join(_runs(), _new_id())
     places.make_folders(folder)
+    _tidy(_runs())
     return folder
+
+
+def _tidy(home: str) -> None:
+    """Runs that are over and that nobody gave a folder of their own: the last ones will do."""
+    begun = sorted((name for name in os.listdir(home) if os.path.isdir(os.path.join(home, name))), reverse=True)
+    for name in begun[KEPT:]:
+        found = read_run(os.path.join(home, name))
+        if found and found.finished:
+            shutil.rmtree(found.path, ignore_errors=True)
 
 
 def find_folder(run: str) -> str:

@@ -12,8 +12,11 @@ from skillshelf.agent.scripted import ScriptedModel
 from skillshelf.agent.settings import Settings
 from skillshelf.evals.case import Case
 from skillshelf.evals.engine.options import SCRIPT, Options
-from skillshelf.evals.engine.paid import Kept
+from skillshelf.evals.engine.paid import Kept, KeptVerdict
 from skillshelf.evals.engine.store import Store
+from skillshelf.evals.recorded import Recorded, recorded
+from skillshelf.evals.recording import Recording, Replay, describe
+from skillshelf.evals.tape import Tape
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -25,33 +28,52 @@ class Models:
     def __init__(self, options: Options, store: Store) -> None:
         self._options, self._store = options, store
         self._resolved: dict[Settings, ChosenModel] = {}
+        self._replayed: dict[str, Recorded] = {}
 
-    def answering(self, case: Case, name: str, repeat: int, record: str = "") -> ChosenModel:
-        """The model of a trial of this name; `record`: a folder for what it says. Raises SkillError."""
+    def answering(self, case: Case, name: str, tape: Tape | None = None) -> ChosenModel:
+        """The model of a trial of this name; `tape`: where that is recorded or replayed. Raises SkillError."""
         if case.script is not None:
             return ChosenModel(ScriptedModel(*case.script), "scripted", True, DEFAULT_CONTEXT_WINDOW, True)
-        return self._model(case.model, name, repeat, record)
+        return self._model(case.model, name, tape, Kept)
 
-    def judging(self, model: str, name: str, repeat: int) -> Model[Any]:
+    def judging(self, model: str, name: str, tape: Tape | None = None) -> Model[Any]:
         """The model that a check of this name asks: the one that it wants, or the run's."""
-        return self._model(model, name, repeat, self._options.record).model
+        return self._model(model, name, tape, KeptVerdict).model
 
-    def _model(self, wanted: str, name: str, repeat: int, record: str) -> ChosenModel:
-        settings = self._options.settings_of(wanted)
+    def _model(self, wanted: str, name: str, tape: Tape | None, kept: type[Kept]) -> ChosenModel:
         if self._options.replay:
-            from skillshelf.evals.recording import Replay
+            assert tape is not None
+            if wanted not in self._replayed:  # a folder of thousands of files is looked through once
+                self._replayed[wanted] = replayed(self._options, wanted)
+            like = self._replayed[wanted]
+            # As it was then, whatever is set here: to a model that was sent something else, this was never said.
+            return ChosenModel(Replay(tape, like), like.id, like.tools, like.window, True)
+        chosen = self._live(wanted)
+        model = chosen.model
+        if not _is_script(self._options, wanted):
+            model = kept(model, self._store, name, self._options.pauses)
+        if tape:
+            names = sorted({chosen.name, self._options.settings_of(wanted).model} - {""})
+            model = Recording(model, tape, describe(chosen.model, chosen.tools, chosen.window, wanted, names))
+        return replace(chosen, model=model)
 
-            model: Model[Any] = Replay(self._options.replay, repeat, wanted)
-            window = settings.window or DEFAULT_CONTEXT_WINDOW
-            return ChosenModel(model, model.model_id, settings.tools != "off", window, True)
-        if settings.model.startswith(SCRIPT):  # begins anew with each trial
+    def _live(self, wanted: str) -> ChosenModel:
+        settings = self._options.settings_of(wanted)
+        if _is_script(self._options, wanted):  # begins anew with each trial
             return resolve(settings)
         if settings not in self._resolved:  # a provider's client keeps its connections, a local model its memory
             self._resolved[settings] = resolve(settings)
-        chosen = self._resolved[settings]
-        model = Kept(chosen.model, self._store, name, self._options.pauses)
-        if record:
-            from skillshelf.evals.recording import Recording
+        return self._resolved[settings]
 
-            model = Recording(model, record, repeat)
-        return replace(chosen, model=model)
+
+def replayed(options: Options, wanted: str = "") -> Recorded:
+    """The model whose answers are played back for a case or a check that wants this one. Raises EvalError.
+
+    A model that was named for this run must be in the recording. One from a settings file only decides between several:
+    somebody else's recording is played back whatever one's own favourite is.
+    """
+    return recorded(options.replay, wanted or options.named, options.settings.model)
+
+
+def _is_script(options: Options, wanted: str) -> bool:
+    return options.settings_of(wanted).model.startswith(SCRIPT)

@@ -23,6 +23,7 @@ from skillshelf.evals.engine.models import Models
 from skillshelf.evals.engine.options import options_from_json
 from skillshelf.evals.engine.store import Store, open_server, postgres, unusable
 from skillshelf.evals.engine.travel import Unpacker
+from skillshelf.evals.tape import tape_of
 from skillshelf.evals.trace import Trace
 from skillshelf.evals.trial import run_trial
 
@@ -93,8 +94,9 @@ class Node:
         with tempfile.TemporaryDirectory(prefix="skillshelf-recorded-") as recorded:
             try:
                 case = await asyncio.to_thread(self._unpacker.case, digest, self._store.of(run).get)
-                model = self._models_of(run, plain).answering(case, name, repeat, recorded if plain["record"] else "")
-                trace = await run_trial(case, model)
+                tape = tape_of(recorded if plain["record"] else "", name, repeat)
+                model = self._models_of(run, plain).answering(case, name, tape)
+                trace = await run_trial(case, model, plain["timeout"])
             except Exception as error:  # this process lacks a key, or a disk is full: the trial was none
                 trace = Trace(error=": ".join(explain(error)))
             return {"trace": trace.as_json(), "recorded": await asyncio.to_thread(_files, recorded)}
@@ -139,8 +141,7 @@ def server_node(url: str, *, listens: bool = True) -> Node:
 
 def _files(folder: str) -> dict[str, str]:
     found = {}
-    for path, _, names in os.walk(folder):
-        for name in names:
-            with open(os.path.join(path, name), encoding="utf-8") as file:
-                found[os.path.relpath(os.path.join(path, name), folder)] = file.read()
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            found[name] = file.read()
     return found

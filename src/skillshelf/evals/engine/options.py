@@ -9,6 +9,7 @@ from typing import Any
 from skillshelf.agent.settings import Settings
 from skillshelf.evals.case import Case
 from skillshelf.evals.engine.paid import PAUSES
+from skillshelf.evals.trial import SECONDS
 
 PARALLEL = 4
 SCRIPT = "script:"
@@ -29,8 +30,17 @@ class Options:
     """Trials at once, in each process; 0 leaves all to the workers."""
     rate: int = 0
     """Trials that begin in a minute, over all processes; 0 for as many as will."""
+    timeout: int = SECONDS
+    """Seconds that a trial may take."""
     pauses: Sequence[float] = PAUSES
     """Seconds before each further attempt at a call that failed for a reason that passes."""
+    named: str = ""
+    """The model that the person named for this run; the settings may have one from a file."""
+
+    @property
+    def server(self) -> str:
+        """The engine, where there is something for it to do: what is replayed costs nothing and needs nobody's help."""
+        return "" if self.replay else self.engine
 
     def settings_of(self, model: str) -> Settings:
         """For a case or a check that wants a model of its own; the run's where it wants none."""
@@ -42,10 +52,11 @@ class Options:
         return scripted or bool(self.replay)
 
     def as_json(self) -> dict[str, Any]:
-        """What a worker must know. A worker has its own keys."""
-        return {"settings": asdict(self.settings), "record": bool(self.record), "pauses": list(self.pauses)}
+        """What a worker must know. A worker has its own keys, and replays nothing."""
+        told = {"settings": asdict(self.settings), "record": bool(self.record)}
+        return {**told, "timeout": self.timeout, "pauses": list(self.pauses)}
 
 
 def options_from_json(plain: Mapping[str, Any]) -> Options:
     """As a worker knows them."""
-    return Options(Settings(**plain["settings"]), pauses=plain["pauses"])
+    return Options(Settings(**plain["settings"]), timeout=plain["timeout"], pauses=plain["pauses"])

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 
+from skillshelf.agent.events import Usage
 from skillshelf.evals.checks.custom import look
 from skillshelf.evals.checks.judge import judged_by
 from skillshelf.evals.engine.models import Models
 from skillshelf.evals.plan import Trial
-from skillshelf.evals.results import CheckResult, Outcome
+from skillshelf.evals.results import CheckResult, Outcome, add
+from skillshelf.evals.tape import Tape
 from skillshelf.evals.trace import Trace
 
 
-async def outcome_of(trial: Trial, trace: Trace, models: Models) -> Outcome:
+async def outcome_of(trial: Trial, trace: Trace, models: Models, tape: Tape | None = None) -> Outcome:
     """The checks of a trial that was none are not made: they would say nothing, and a judge costs money."""
-    results = []
+    results: list[CheckResult] = []
+    taken: list[Usage] = []
     for number, check in enumerate(() if trace.error else trial.case.checks, 1):
-        with judged_by(partial(models.judging, name=f"{trial.id}/check-{number}", repeat=trial.repeat)):
+        with judged_by(partial(models.judging, name=f"{trial.id}/check-{number}", tape=tape)) as usages:
             results.append(CheckResult(check.name, await look(check, trace)))
-    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace)
+        taken += usages
+    judging = reduce(add, taken) if taken else None
+    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace, judging)

@@ -6,6 +6,7 @@ A call that was on its way when the process died is made again, since nobody kno
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -24,8 +25,10 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.evals.asked import HERE, place, without_place
+from skillshelf.evals.asked import Sent, asked, key, put_back
+from skillshelf.evals.checks.judge import verdict_in
 from skillshelf.evals.engine.store import Store
+from skillshelf.evals.place import everywhere, without_place
 
 PAUSES = (1.0, 3.0, 9.0, 27.0)
 """Seconds before each further attempt at a call that failed for a reason that passes."""
@@ -59,7 +62,7 @@ class Kept(WrapperModel):
         async def ask() -> ModelResponse:
             return await self.wrapped.request(messages, model_settings, model_request_parameters)
 
-        return await self._once(ask, place(messages, model_request_parameters))
+        return await self._once(ask, Sent(messages, model_settings, model_request_parameters))
 
     @asynccontextmanager
     async def request_stream(
@@ -76,22 +79,40 @@ class Kept(WrapperModel):
                     pass
             return stream.get()
 
-        response = await self._once(ask, place(messages, model_request_parameters))
+        response = await self._once(ask, Sent(messages, model_settings, model_request_parameters))
         yield CompletedStreamedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)
 
-    async def _once(self, ask: Callable[[], Awaitable[ModelResponse]], here: str) -> ModelResponse:
-        """`here`: the workspace, which has another name each time a trial is run; a model may have used it."""
-        self._calls += 1
-        name = f"{self._name}/{self._calls}"
+    async def _once(self, ask: Callable[[], Awaitable[ModelResponse]], sent: Sent) -> ModelResponse:
+        name = self.name_of(sent)
         text = await asyncio.to_thread(self._store.kept, name)
         if text is None:
             response = await patiently(ask, self._pauses)
-            text = without_place(ModelMessagesTypeAdapter.dump_json([response]).decode())
-            await asyncio.to_thread(self._store.keep, name, text)
+            if self.is_answer(response):
+                plain = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+                await asyncio.to_thread(self._store.keep, name, json.dumps(everywhere(without_place, plain)))
             return response
-        [kept] = ModelMessagesTypeAdapter.validate_json(text.replace(HERE, here))
+        # A trial that is run again has a workspace of another name, and the model may have used it.
+        [kept] = ModelMessagesTypeAdapter.validate_json(json.dumps(put_back(json.loads(text), sent)))
         assert isinstance(kept, ModelResponse)
         return kept
+
+    def name_of(self, sent: Sent) -> str:
+        """By number: a trial that is run again goes the same way, and the time in a command's output costs nothing."""
+        self._calls += 1
+        return f"{self._name}/{self._calls}"
+
+    def is_answer(self, response: ModelResponse) -> bool:
+        return True
+
+
+class KeptVerdict(Kept):
+    """A judge's. By its question: another rubric in the same place is another question. A maybe is asked again."""
+
+    def name_of(self, sent: Sent) -> str:
+        return f"{self._name}/{key(asked(self.model_id, sent))}"
+
+    def is_answer(self, response: ModelResponse) -> bool:
+        return verdict_in(response.text or "") is not None
 
 
 async def patiently(ask: Callable[[], Awaitable[ModelResponse]], pauses: Sequence[float]) -> ModelResponse:

@@ -13,11 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skillshelf.agent.scripted import Call, Fail
-from skillshelf.evals.baseline import is_skill
 from skillshelf.evals.case import Case, Edit, Message
-
-# As in a trial: a model that sees the questions proves nothing.
-_LEFT_OUT = "evals"
+from skillshelf.evals.code_skills import packed
+from skillshelf.evals.folders import LEFT_OUT, skills_in
 
 
 class Packer:
@@ -37,6 +35,7 @@ class Packer:
             "turns": [_turn(turn) for turn in case.turns],
             "files": {path: base64.b64encode(data).decode() for path, data in sorted(case.files.items())},
             "skills": [skill for folder in case.skills for skill in self._folder(folder)],
+            "code_skills": [packed(skill) for skill in case.code_skills],
             "script": None if case.script is None else [_step(step) for step in case.script],
             "policy": case.policy,
             "model": case.model,
@@ -45,8 +44,7 @@ class Packer:
 
     def _folder(self, folder: str) -> list[tuple[str, str]]:
         if folder not in self._folders:
-            inner = [folder] if is_skill(folder) else [one.path for one in os.scandir(folder) if one.is_dir()]
-            names = {os.path.basename(os.path.abspath(path)): path for path in inner}
+            names = {os.path.basename(os.path.abspath(path)): path for path in skills_in(folder)}
             self._folders[folder] = [(name, self._put(_archive(path))) for name, path in sorted(names.items())]
         return self._folders[folder]
 
@@ -74,6 +72,7 @@ class Unpacker:
             should_trigger=plain["should_trigger"],
             files=files,
             skills=tuple(self._skill(name, digest, get) for name, digest in plain["skills"]),
+            code_skills=tuple(name for name, _ in plain["code_skills"]),
             script=None if plain["script"] is None else tuple(_step_from(step) for step in plain["script"]),
             policy=plain["policy"],
             model=plain["model"],
@@ -94,7 +93,7 @@ def _archive(folder: str) -> bytes:
     """The same bytes for the same files, whoever owns them and whenever they were written."""
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if _LEFT_OUT in member.name.split("/"):
+        if member.name == f"./{LEFT_OUT}":
             return None
         member.uid = member.gid = 0
         member.uname = member.gname = ""

@@ -10,10 +10,10 @@ from typing import Any
 
 from skillshelf.agent.policy import MODES
 from skillshelf.errors import EvalError
+from skillshelf.evals.code_skills import CodeSkill, code_skill_name
+from skillshelf.evals.folders import is_skill, skill_name, skills_in
 from skillshelf.evals.formats.document import Table, read_bytes
 from skillshelf.evals.paths import inside, workspace_path
-from skillshelf.skillmd import Unreadable, decode, read
-from skillshelf.sources.folder import SKILL_FILES
 
 MAX_WORKSPACE = 16 * 1024 * 1024
 _SHOWN = 60
@@ -47,19 +47,25 @@ def home_of(path: str) -> Home:
     return Home(path, skill_name(folder), folder) if inside and is_skill(folder) else Home(path)
 
 
-def is_skill(folder: str) -> bool:
-    return any(os.path.isfile(os.path.join(folder, name)) for name in SKILL_FILES)
+def folders_of(paths: Sequence[str], home: Home) -> tuple[str, ...]:
+    """Folders of skills, from where the cases are written. Raises EvalError."""
+    folders = tuple(os.path.normpath(os.path.join(home.base, path)) for path in paths)
+    taken: dict[str, str] = {}
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise EvalError(f"there is no folder {folder}", "Paths are relative to this file")
+        for skill in skills_in(folder):
+            first = taken.setdefault(os.path.basename(os.path.abspath(skill)), skill)
+            if first != skill:
+                raise EvalError(f"{skill} and {first} would be one folder of the workspace", "Leave one of them out")
+    return folders
 
 
-def skill_name(folder: str) -> str:
-    """As the shelf names it: the frontmatter's word, or the folder's."""
-    name = os.path.basename(os.path.abspath(folder))
-    for file in SKILL_FILES:
-        try:
-            return read(decode(read_bytes(os.path.join(folder, file))), name).name
-        except (EvalError, Unreadable):
-            continue
-    return name
+def only_skill(skills: Sequence[str], code_skills: Sequence[CodeSkill]) -> str:
+    """The skill under test, where the shelf has no other."""
+    if len(skills) == 1 and not code_skills:
+        return skill_name(skills[0]) if is_skill(skills[0]) else ""
+    return code_skill_name(code_skills[0]) if len(code_skills) == 1 and not skills else ""
 
 
 class Fields:
@@ -123,6 +129,8 @@ class Fields:
 def copied(home: Home, source: str, target: str) -> dict[str, bytes]:
     """The files of `source`, a file or a folder beside the cases, under their paths in the workspace."""
     whole = inside(home.root, home.base, source)
+    if not os.path.exists(whole):
+        raise EvalError(f"there is no file {source!r:.80}", f"Paths in `from:` are relative to {home.base}")
     if not os.path.isdir(whole):
         return {workspace_path(target): read_bytes(whole, MAX_WORKSPACE)}
     below = "" if target == "." else f"{workspace_path(target)}/"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.errors import EvalError
-from skillshelf.evals.case import Case
+from skillshelf.evals.case import Case, Edit
+from skillshelf.evals.folders import is_skill
 from skillshelf.evals.formats import legacy, python, yaml
-from skillshelf.evals.formats.fields import Home, home_of, is_skill
+from skillshelf.evals.formats.fields import Home, home_of
+from skillshelf.sources.folder import SKILL_FILES
 from skillshelf.sources.names import SKIPPED_FOLDERS
 
 
@@ -28,17 +30,19 @@ _FORMATS = {
     ".json": _Format(legacy.read_legacy, legacy.holds_cases),
 }
 _ORDER = list(_FORMATS)
+_Place = Literal["named", "evals", "beside", "stray"]
+"""Where a file was found: by its name, in the `evals/` of a skill or a suite, beside them, in one without a skill."""
 
 
 def find_cases(paths: Iterable[str | os.PathLike[str]]) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     """The cases of files and folders, and the faults in what was written as one.
 
-    Of a folder: its `evals/` and those of the skills below it. Raises EvalError for a path that is none.
+    Of a folder: its own files of cases, and those in every `evals/` below it. Raises EvalError for a path that is none.
     """
     cases: dict[str, Case] = {}
     faults: list[Diagnostic] = []
-    for path, named in _unique(paths):
-        read, found = _read(path, named)
+    for path, place in _unique(paths):
+        read, found = _read(path, place)
         faults += found
         for case in read:
             first = cases.setdefault(case.id, case)
@@ -47,39 +51,37 @@ def find_cases(paths: Iterable[str | os.PathLike[str]]) -> tuple[tuple[Case, ...
     return tuple(cases.values()), tuple(faults)
 
 
-def _unique(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, bool]]:
-    """The files, each once, and whether it was named itself."""
+def _unique(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, _Place]]:
+    """The files, each once."""
     seen = set()
     for one in paths:
         given = os.fspath(one)
         if not os.path.exists(given):
             raise EvalError(f"there is no {given}", "Give a file of cases, a skill, or a folder of skills")
-        for path in _files(given) if os.path.isdir(given) else [given]:
+        for path, place in _files(given):
             if (real := os.path.realpath(path)) not in seen:
                 seen.add(real)
-                yield path, path == given
+                yield path, place
 
 
-def _files(folder: str) -> Iterator[str]:
-    if os.path.basename(os.path.abspath(folder)) == "evals":
-        yield from _case_files(folder)
+def _files(folder: str) -> Iterator[tuple[str, _Place]]:
+    if not os.path.isdir(folder):
+        yield folder, "named"
         return
-    found = False
-    for one in [folder, *(skill for skill in _skills(folder) if skill != folder)]:
-        for path in _case_files(os.path.join(one, "evals")):
-            found = True
-            yield path
-    if not found and not is_skill(folder):
-        yield from _case_files(folder)
-
-
-def _skills(folder: str) -> Iterator[str]:
-    """The folders of skills; a skill inside another is none."""
+    if os.path.basename(os.path.abspath(folder)) == "evals":
+        yield from ((path, "evals") for path in _case_files(folder))
+        return
+    if not is_skill(folder):
+        yield from ((path, "beside") for path in _case_files(folder))
     for path, below, _ in os.walk(folder):
         below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
-        if is_skill(path):
+        at_home = path == folder or is_skill(path)
+        if "evals" in below:
+            place: _Place = "evals" if at_home else "stray"
+            yield from ((file, place) for file in _case_files(os.path.join(path, "evals")))
+            below.remove("evals")  # what lies deeper are fixtures
+        if is_skill(path):  # a skill inside another is none
             below.clear()
-            yield path
 
 
 def _case_files(folder: str) -> list[str]:
@@ -89,19 +91,49 @@ def _case_files(folder: str) -> list[str]:
     return [path for _, name in known if os.path.isfile(path := os.path.join(folder, name))]
 
 
-def _read(path: str, named: bool) -> tuple[list[Case], list[Diagnostic]]:
+def _read(path: str, place: _Place) -> tuple[list[Case], list[Diagnostic]]:
     kind = _FORMATS.get(os.path.splitext(path)[1].lower())
     try:
         if kind is None:
             raise EvalError("it is no file of cases", f"Their names end in {', '.join(_FORMATS)}", path)
-        if not named and os.path.basename(path) != "evals.json" and not kind.holds_cases(path):
+        if place != "named" and not _is_meant(path, place, kind):
             # Results and graders lie there as a rule; a YAML file without `cases:` is more likely a slip.
             severity: Severity = "warning" if kind is _YAML else "info"
-            return [], [Diagnostic(severity, "no-cases", "the file has no cases; it is left alone", path)]
+            return [], [_left_alone(severity, path)] if place == "evals" else []
         cases, faults = kind.read(home_of(path))
-        return cases, [_diagnostic(fault) for fault in faults]
+        if place == "stray" and (faults or not all(_has_skill(case) for case in cases)):
+            return [], [_stray(path)]
+        return cases, [_diagnostic(fault) for fault in faults] or ([] if cases else [_left_alone("warning", path)])
     except EvalError as fault:
         return [], [_diagnostic(fault)]
+
+
+def _is_meant(path: str, place: _Place, kind: _Format) -> bool:
+    """Whether a file that was found is one of cases. Elsewhere than in `evals/`, any file may lie, broken ones too."""
+    if place == "evals" and os.path.basename(path) == "evals.json":
+        return True
+    try:
+        return kind.holds_cases(path)
+    except EvalError:
+        if place == "evals":
+            raise
+        return False
+
+
+def _has_skill(case: Case) -> bool:
+    written = [*case.files, *(turn.path for turn in case.turns if isinstance(turn, Edit))]
+    return bool(case.skills or case.code_skills) or any(path.endswith(SKILL_FILES) for path in written)
+
+
+def _stray(path: str) -> Diagnostic:
+    home = os.path.dirname(os.path.dirname(path))
+    message = f"these cases belong to no skill: there is no SKILL.md in {home}"
+    fix = "Put it back, or name the skills with `skills:` or `code_skills:`"
+    return Diagnostic("error", "case-invalid", message, path, 1, fix)
+
+
+def _left_alone(severity: Severity, path: str) -> Diagnostic:
+    return Diagnostic(severity, "no-cases", "the file has no cases; it is left alone", path)
 
 
 def _diagnostic(fault: EvalError) -> Diagnostic:

@@ -16,9 +16,10 @@ from skillshelf.errors import EvalError
 from skillshelf.evals.case import Case, Message
 from skillshelf.evals.checks.base import Check
 from skillshelf.evals.checks.judge import judge
-from skillshelf.evals.checks.loads import skill_loaded
+from skillshelf.evals.checks.loads import trigger
+from skillshelf.evals.folders import is_skill, skill_name
 from skillshelf.evals.formats.document import read_bytes, read_text
-from skillshelf.evals.formats.fields import MAX_WORKSPACE, Home, bounded, is_skill, skill_name
+from skillshelf.evals.formats.fields import MAX_WORKSPACE, Home, bounded
 from skillshelf.evals.paths import inside, workspace_path
 
 _LISTS = ("evals", "cases", "queries")
@@ -48,7 +49,7 @@ def read_legacy(home: Home) -> tuple[list[Case], list[EvalError]]:
 def holds_cases(path: str) -> bool:
     """Whether a JSON file is one of cases: results and schemas lie beside them."""
     entries = _entries(_parse(read_text(path), path))
-    return bool(entries) and all(isinstance(one, dict) and _said(one) for one in entries or ())
+    return any(isinstance(one, dict) and (_said(one) or "should_trigger" in one) for one in entries or ())
 
 
 def _parse(text: str, path: str) -> Any:
@@ -131,8 +132,7 @@ def _name(entry: Mapping[str, Any], number: int, said: str, home: Home) -> str:
 
 
 def _checks(entry: Mapping[str, Any], should: bool | None, skill: str) -> Iterator[Check]:
-    if should is not None:
-        yield skill_loaded(skill) if should else ~skill_loaded(skill)
+    yield from trigger(skill, should)
     sentences = [sentence for key in _SENTENCES for sentence in _sentences(entry.get(key), key)]
     yield from (judge(sentence) for sentence in sentences)
     expected = entry.get("expected_output")

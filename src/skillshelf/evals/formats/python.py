@@ -24,8 +24,10 @@ from skillshelf.evals.case import Case, Edit, Message
 from skillshelf.evals.checks.base import Check
 from skillshelf.evals.checks.custom import custom
 from skillshelf.evals.checks.golden import Golden
+from skillshelf.evals.checks.loads import trigger
+from skillshelf.evals.code_skills import code_source
 from skillshelf.evals.formats.document import read_text
-from skillshelf.evals.formats.fields import Home, bounded
+from skillshelf.evals.formats.fields import Home, bounded, folders_of, only_skill
 from skillshelf.evals.paths import workspace_path
 
 _NAMES = ("CASES", "cases")
@@ -117,13 +119,17 @@ def _settled(item: Any, number: int, home: Home, line: int) -> Case:
     if not item.turns:
         raise EvalError(f"nothing is said in {item.name!r}", "Give it turns: (Message(…),)")
     turns = (item.turns,) if isinstance(item.turns, str) else item.turns
-    skills = tuple(os.path.normpath(os.path.join(home.base, folder)) for folder in item.skills)
+    if not item.checks and item.should_trigger is None:
+        raise EvalError(f"{item.name!r} checks nothing", "Give it checks, or should_trigger")
+    skills = folders_of(item.skills, home)
+    code_source(item.code_skills)  # what is wrong with one is told here, and not by every trial
+    skill = item.skill or home.skill or only_skill(skills, item.code_skills)
     return replace(
         item,
         turns=tuple(_turn(turn) for turn in turns),
-        checks=tuple(_check(check, home) for check in item.checks),
-        skill=item.skill or home.skill,
-        files=bounded({workspace_path(path): data for path, data in item.files.items()}),
+        checks=(*trigger(skill, item.should_trigger), *(_check(check, home) for check in item.checks)),
+        skill=skill,
+        files=bounded({workspace_path(path): _bytes(path, data) for path, data in item.files.items()}),
         skills=skills or ((home.folder,) if home.folder else ()),
         location=item.location or f"{home.path}:{line}",
     )
@@ -135,6 +141,12 @@ def _turn(turn: Any) -> Message | Edit:
     if isinstance(turn, Message | str):
         return Message(turn) if isinstance(turn, str) else turn
     raise EvalError(f"a turn is {type(turn).__name__}", "It is a Message or an Edit")
+
+
+def _bytes(path: str, data: Any) -> bytes:
+    if not isinstance(data, bytes | str):
+        raise EvalError(f"the file {path!r:.60} is {type(data).__name__}", "It is bytes or text")
+    return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
 
 
 def _check(check: Any, home: Home) -> Check:

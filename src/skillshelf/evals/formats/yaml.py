@@ -1,6 +1,7 @@
 """Cases in YAML.
 
     skills: [..]              # folders, relative to this file; a skill's own evals need none
+    code_skills: []           # `my_company.skills.rag.skill:RagSkill`; see skillshelf.evals.code_skills
     policy: yolo              # as for `skillshelf chat`
     cases:
       - name: fills a form
@@ -13,8 +14,8 @@
           - tool_called: {name: write_file, arguments: {path: out.pdf}}
           - not: {response_contains: sorry}
 
-Of the file, for all cases: `skills`, `skill` (the one under test; in a skill's `evals/`, that skill), `policy`,
-`model`, `tags`. Of a case: these, `name`, and
+Of the file, for all cases: `skills`, `code_skills`, `skill` (the one under test; in a skill's `evals/`, that skill),
+`policy`, `model`, `tags`. Of a case: these, `name`, and
 
 - `prompt`, or `turns`: texts, and between them `{write: {path: text}}` or `{remove: path}`, by another program;
 - `files`: the workspace, `path: text` or `path: {from: …}` with a file or a folder below the skill's, or the suite's;
@@ -25,21 +26,21 @@ Of the file, for all cases: `skills`, `skill` (the one under test; in a skill's 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from skillshelf.errors import EvalError
 from skillshelf.evals.case import Case, Edit, Message
 from skillshelf.evals.checks.base import Check
-from skillshelf.evals.checks.loads import skill_loaded
+from skillshelf.evals.checks.loads import trigger
 from skillshelf.evals.checks.registry import Context, from_config
+from skillshelf.evals.code_skills import code_source
 from skillshelf.evals.formats.document import Row, Table, parse_yaml, read_text
-from skillshelf.evals.formats.fields import Fields, Home, bounded, copied, is_skill, skill_name
+from skillshelf.evals.formats.fields import Fields, Home, bounded, copied, folders_of, only_skill
 from skillshelf.evals.formats.script import steps
 from skillshelf.evals.paths import workspace_path
 
-_SHARED = ("skill", "skills", "policy", "model", "tags")
+_SHARED = ("skill", "skills", "code_skills", "policy", "model", "tags")
 _FILE = (*_SHARED, "cases")
 _CASE = ("name", "prompt", "turns", "files", "script", "should_trigger", "checks", *_SHARED)
 
@@ -48,6 +49,7 @@ class _Common(NamedTuple):
     """What a file says for all of its cases."""
 
     skills: tuple[str, ...]
+    code_skills: tuple[str, ...]
     skill: str
     policy: str
     model: str
@@ -66,7 +68,7 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
         raise EvalError("it has no cases", "Write `cases:` and a list of them", home.path, 1)
     # Once for all cases: a fault in it is told once.
     policy, model, tags = shared.policy("yolo"), shared.text("model"), shared.texts("tags")
-    common = _Common(_skills(shared, home), shared.text("skill"), policy, model, tags)
+    common = _Common(_skills(shared, home), _code_skills(shared), shared.text("skill"), policy, model, tags)
     cases, faults = [], []
     for item, line in shared.items("cases"):
         try:
@@ -88,9 +90,8 @@ def _case(item: Any, line: int, common: _Common, home: Home) -> Case:
     if not name:
         raise fields.fault("name", "the case has no name", "Write `name:` with a few words; reports show it")
     skills = _skills(fields, home) or common.skills or ((home.folder,) if home.folder else ())
-    skill = fields.text("skill") or common.skill or home.skill
-    if not skill and len(skills) == 1 and is_skill(skills[0]):
-        skill = skill_name(skills[0])
+    code_skills = _code_skills(fields) or common.code_skills
+    skill = fields.text("skill") or common.skill or home.skill or only_skill(skills, code_skills)
     should = fields.flag("should_trigger")
     return Case(
         name,
@@ -99,6 +100,7 @@ def _case(item: Any, line: int, common: _Common, home: Home) -> Case:
         should_trigger=should,
         files=_files(fields, home),
         skills=skills,
+        code_skills=code_skills,
         script=_script(fields),
         policy=fields.policy(common.policy),
         tags=(*common.tags, *fields.texts("tags")),
@@ -109,11 +111,19 @@ def _case(item: Any, line: int, common: _Common, home: Home) -> Case:
 
 
 def _skills(fields: Fields, home: Home) -> tuple[str, ...]:
-    folders = tuple(os.path.normpath(os.path.join(home.base, path)) for path in fields.texts("skills"))
-    for folder in folders:
-        if not os.path.isdir(folder):
-            raise fields.fault("skills", f"there is no folder {folder}", "Paths are relative to this file")
-    return folders
+    try:
+        return folders_of(fields.texts("skills"), home)
+    except EvalError as fault:
+        raise fields.fault("skills", fault.problem, fault.fix) from None
+
+
+def _code_skills(fields: Fields) -> tuple[str, ...]:
+    names = fields.texts("code_skills")
+    try:
+        code_source(names)
+    except EvalError as fault:
+        raise fields.fault("code_skills", fault.problem, fault.fix) from None
+    return names
 
 
 def _turns(fields: Fields) -> tuple[Message | Edit, ...]:
@@ -187,7 +197,10 @@ def _script(fields: Fields) -> tuple[Any, ...] | None:
 
 
 def _checks(fields: Fields, home: Home, skill: str, should: bool | None) -> tuple[Check, ...]:
-    checks = [] if should is None else [_trigger(fields, skill, should)]
+    try:
+        checks = list(trigger(skill, should))
+    except EvalError as fault:
+        raise fields.fault("should_trigger", fault.problem, fault.fix) from None
     for item, line in fields.items("checks"):
         try:
             checks.append(_check(item, home, skill))
@@ -196,12 +209,6 @@ def _checks(fields: Fields, home: Home, skill: str, should: bool | None) -> tupl
     if not checks:
         raise fields.fault("checks", "the case checks nothing", "Write `checks:`, or `should_trigger:`")
     return tuple(checks)
-
-
-def _trigger(fields: Fields, skill: str, should: bool) -> Check:
-    if not skill:
-        raise fields.fault("should_trigger", "it is not known which skill should trigger", "Write `skill:` too")
-    return skill_loaded(skill) if should else ~skill_loaded(skill)
 
 
 def _check(item: Any, home: Home, skill: str) -> Check:

@@ -3,71 +3,102 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals.report.tree import CaseSummary, Group, Summary
-from skillshelf.evals.report.words import percent
+from skillshelf.evals.checks.words import clip
+from skillshelf.evals.report.about import about
+from skillshelf.evals.report.lines import Lines
+from skillshelf.evals.report.tree import CaseSummary, Fault, Summary
 from skillshelf.evals.stats import Coverage
 
-# GitHub shows ten annotations of a kind for each step: one line of a file gets one, with this many queries.
+# GitHub shows ten annotations of a kind for each step: one line of a file gets one, with this many cases.
 _NAMED = 5
+_LONG = 200
 _LOCATION = re.compile(r"(.*?):(\d+)")
-_DESCRIPTION = re.compile(r"\s*[\"']?description[\"']?\s*:", re.I)
-# A frontmatter is no longer than this.
-_LINES = 200
+_MISSED, _FALSE, _REFERENCE, _FOLLOWED = "trigger-missed", "trigger-false", "reference-missed", "case-missed"
+# In this order: what was not loaded could not be followed.
+_FIXES = {
+    _MISSED: "say in the description when to use it",
+    _FALSE: "narrow the description",
+    _REFERENCE: "say in the instructions when to load it",
+    _FOLLOWED: "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """What is wrong with a skill; with several cases it is one annotation."""
+
+    code: str
+    skill: str
+    reference: str = ""
 
 
 def blame(summary: Summary) -> tuple[Diagnostic, ...]:
-    """Missed triggers on `description:`, cases that were not followed where they are written, gaps as notes."""
-    found = [note for group in summary.skills for note in _group(group, summary.run.skills.get(group.name, ""))]
-    found += [note for one in summary.coverage for note in _gaps(one, summary.run.skills.get(one.skill, ""))]
-    return tuple(found)
+    """Each miss on the line that can mend it, gaps as notes, and what could not be tried where it is written.
+
+    A missed trigger is a matter of `description:`, a missed reference of the line that names it, a case that was not
+    followed of the instructions. Where the skill's file is not known, the case's own line is the place.
+    """
+    found: dict[_Cause, list[CaseSummary]] = defaultdict(list)
+    for case in summary.total.cases:
+        for cause in _causes(case):
+            found[cause].append(case)
+    ordered = sorted(found.items(), key=lambda item: list(_FIXES).index(item[0].code))
+    notes = [note for cause, cases in ordered for note in _notes(cause, cases, summary.run.skills.get(cause.skill, ""))]
+    notes += [_untried(fault, summary) for fault in summary.faults]
+    notes += [note for one in summary.coverage for note in _gaps(one, summary.run.skills.get(one.skill, ""))]
+    return tuple(notes)
 
 
-def description_line(path: str) -> int:
-    """The line of `description:` in a SKILL.md; 1 where there is none to be found."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line for _, line in zip(range(_LINES), file, strict=False)]
-    except OSError:
-        return 1
-    return next((at for at, line in enumerate(lines, 1) if _DESCRIPTION.match(line)), 1)
+def _causes(case: CaseSummary) -> list[_Cause]:
+    """Of a case that missed, those that come first: the rest may be no more than what follows from them."""
+    found = []
+    for failure in case.main.failures:
+        what = about(failure.check)
+        if what and what.kind == "skill_loaded":
+            found.append(_Cause(_FALSE if what.negated else _MISSED, what.skill))
+        elif what and what.kind == "reference_loaded" and not what.negated:
+            found.append(_Cause(_REFERENCE, what.skill, what.reference))
+        else:
+            found.append(_Cause(_FOLLOWED, case.info.skill))
+    triggers = [one for one in found if one.code in (_MISSED, _FALSE)]
+    references = [one for one in found if one.code == _REFERENCE]
+    return list(dict.fromkeys(triggers or references or found))
 
 
-def _group(group: Group, path: str) -> Iterator[Diagnostic]:
-    missed = [case for case in group.cases if case.main.counts.missed]
-    silent = [case for case in missed if path and _is_silent(case)]
-    loud = [case for case in missed if path and case.info.should_trigger is False and _is_taken(case)]
-    line = description_line(path) if silent or loud else 0
-    if silent:
-        message = f"not loaded where it should be: {_queries(silent)}"
-        yield Diagnostic("error", "trigger-missed", message, path, line, "say in the description when to use it")
-    if loud:
-        message = f"loaded where it should not be: {_queries(loud)}"
-        yield Diagnostic("error", "trigger-false", message, path, line, "narrow the description")
-    told = {case.info.id for case in (*silent, *loud)}
-    for case in missed:
-        if case.info.id not in told:
-            where, at = _place(case.info.location, path)
-            yield Diagnostic("error", "case-missed", _reasons(case), where, at)
+def _notes(cause: _Cause, cases: Sequence[CaseSummary], path: str) -> Iterator[Diagnostic]:
+    if not path:
+        for case in cases:
+            message = f"{case.info.id} {_share(case)}: {_reasons(case)}"
+            yield Diagnostic("error", cause.code, message, *_place(case), _FIXES[cause.code])
+        return
+    line, words = _told(cause, Lines(path, cause.skill))
+    tell = _account if cause.code == _FOLLOWED else _query
+    more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+    message = f"{words}: {'; '.join(map(tell, cases[:_NAMED]))}{more}"
+    yield Diagnostic("error", cause.code, message, path, line, _FIXES[cause.code])
 
 
-def _is_silent(case: CaseSummary) -> bool:
-    """The skill was not loaded in a trial that missed, though the case or one of its checks wants it to be."""
-    wanted = case.info.should_trigger or any(one.check.startswith("skill_loaded") for one in case.main.failures)
-    missed = [one for one in case.main.outcomes if one.status == "missed"]
-    return bool(wanted) and any(case.info.skill not in one.loaded for one in missed)
+def _told(cause: _Cause, lines: Lines) -> tuple[int, str]:
+    if cause.code == _REFERENCE:
+        return lines.reference(cause.reference), f"{cause.reference} is not loaded where it should be"
+    if cause.code == _FOLLOWED:
+        return lines.instructions, "not followed"
+    missed = cause.code == _MISSED
+    return lines.description, "not loaded where it should be" if missed else "loaded where it should not be"
 
 
-def _is_taken(case: CaseSummary) -> bool:
-    return any(case.info.skill in one.loaded for one in case.main.outcomes if one.status == "missed")
+def _query(case: CaseSummary) -> str:
+    return f"{case.info.prompt or case.info.name!r:.80} ({_share(case)})"
 
 
-def _queries(cases: Sequence[CaseSummary]) -> str:
-    shown = [f"{case.info.prompt or case.info.name!r:.80} ({_share(case)})" for case in cases[:_NAMED]]
-    rest = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
-    return "; ".join(shown) + rest
+def _account(case: CaseSummary) -> str:
+    where = f"{case.info.location}, " if case.info.location else ""
+    return f"{case.info.id} ({where}{_share(case)}): {_reasons(case)}"
 
 
 def _share(case: CaseSummary) -> str:
@@ -75,15 +106,20 @@ def _share(case: CaseSummary) -> str:
 
 
 def _reasons(case: CaseSummary) -> str:
-    reasons = "; ".join(f"{one.check}: {one.reason}" for one in case.main.failures[:_NAMED])
-    return f"{case.info.id} {_share(case)}, {percent(case.main.rate.value)}: {reasons}"
+    return "; ".join(clip(f"{one.check}: {one.reason}", _LONG) for one in case.main.failures[:_NAMED])
 
 
-def _place(location: str, path: str) -> tuple[str, int]:
-    match = _LOCATION.fullmatch(location)
-    if match:
-        return match[1], int(match[2])
-    return (location, 0) if location else (path, 1)
+def _untried(fault: Fault, summary: Summary) -> Diagnostic:
+    """No fault of the skill, and still nobody knows whether it works."""
+    first = next(case for case in summary.total.cases if case.info.id == fault.cases[0])
+    number = f"{fault.times} trial{'s' if fault.times > 1 else ''}"
+    names = ", ".join(fault.cases[:_NAMED]) + (" …" if len(fault.cases) > _NAMED else "")
+    return Diagnostic("warning", "not-tried", f"{number} of {names} could not be made: {fault.message}", *_place(first))
+
+
+def _place(case: CaseSummary) -> tuple[str, int]:
+    match = _LOCATION.fullmatch(case.info.location)
+    return (match[1], int(match[2])) if match else (case.info.location, 0)
 
 
 def _gaps(coverage: Coverage, path: str) -> Iterator[Diagnostic]:

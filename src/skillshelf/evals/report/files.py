@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 
 from skillshelf.characters import to_json
@@ -70,9 +71,13 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
 
 def _mixed_up(run: Run) -> str:
-    """Trials without a case, or a case twice, would be counted wrongly without a word."""
+    """Trials without a case, or a case or a trial twice, would be counted wrongly without a word."""
     names = {case.id for case in run.cases}
     stray = next((one.case for one in run.outcomes if one.case not in names), None)
     if stray is not None:
         return f"it holds a trial of {stray!r:.60}, which is none of its cases"
-    return "it holds a case twice" if len(names) < len(run.cases) else ""
+    if len(names) < len(run.cases):
+        return "it holds a case twice"
+    trials = Counter((one.case, str(one.arm), one.repeat) for one in run.outcomes)
+    twice = next((one for one, number in trials.items() if number > 1), None)
+    return f"it holds trial {twice[2]} of {twice[0]!r:.60}, {twice[1]}, twice" if twice else ""

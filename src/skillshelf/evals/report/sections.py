@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 _SHOWN = 50
+_COMMAND = re.compile(r"^\s*:(?=:)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +31,11 @@ def cut_rows(table: Table) -> Table:
     if more <= 0:
         return table
     return replace(table, rows=table.rows[:_SHOWN], notes=(*table.notes, f"{more} more rows are in the HTML report"))
+
+
+def inert(line: str) -> str:
+    """A line that GitHub takes for no command of the workflow, whatever a skill or a case is called.
+
+    It looks for `::` after any blanks at the beginning, and for `##[` anywhere.
+    """
+    return _COMMAND.sub(r"\g<0> ", line.replace("##[", "## ["))

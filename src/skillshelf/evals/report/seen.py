@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from skillshelf.agent.events import Event, ReferenceDenied, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled
+from skillshelf.evals.report.words import fault
 from skillshelf.evals.results import Outcome
 from skillshelf.evals.stats import Coverage, SkillText, cover
 from skillshelf.listing import parse
@@ -58,7 +59,8 @@ def timeline(outcome: Outcome, skill: str = "") -> Timeline:
             tools.append((at, event.name))
     for check in outcome.checks:
         at += 1
-        steps.append(Step(at, "followed", f"{check.name}: {check.verdict.reason}", check.verdict.passed))
+        said = fault(check.verdict.error) or check.verdict.reason
+        steps.append(Step(at, "followed", f"{check.name}: {said}", check.verdict.passed))
     return Timeline(tuple(steps), at + 1, tuple(tools))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from skillshelf.evals.report.seen import coverage_of
 from skillshelf.evals.report.tree import ARMS, ArmSummary, CaseArm, CaseSummary, Failure, Fault, Group, Summary
 from skillshelf.evals.report.versus import versus
+from skillshelf.evals.report.words import fault
 from skillshelf.evals.results import Arm, CaseInfo, Outcome, Run
 from skillshelf.evals.stats import (
     Counts,
@@ -69,7 +70,7 @@ def case_arm(outcomes: Iterable[Outcome]) -> CaseArm:
     counts = Counts(status["passed"], status["missed"], status["error"])
     tried = [one for one in given if one.status != "error"]
     failed: dict[str, list[str]] = defaultdict(list)
-    for check in (check for one in tried for check in one.checks if not check.verdict.passed):
+    for check in (check for one in tried for check in one.failed):
         failed[check.name].append(check.verdict.reason)
     return CaseArm(
         given,
@@ -83,7 +84,7 @@ def case_arm(outcomes: Iterable[Outcome]) -> CaseArm:
 
 def error_of(outcome: Outcome) -> str:
     """What kept a trial from being one; empty where nothing did."""
-    return outcome.trace.error or next((one.verdict.error for one in outcome.checks if one.verdict.error), "")
+    return fault(outcome.trace.error or next((one.verdict.error for one in outcome.checks if one.verdict.error), ""))
 
 
 def _case(info: CaseInfo, outcomes: Sequence[Outcome]) -> CaseSummary:
@@ -98,8 +99,14 @@ def _group(name: str, cases: Sequence[CaseSummary], repeats: int, trigger: Trigg
         if given:
             arms[arm] = _arm(given, repeats)
     new = {case.info.id: case.main.outcomes for case in cases}
+    skills = {case.info.id: case.info.skill for case in cases}
     compared = [
-        versus(arm, {case.info.id: case.arms[arm].outcomes for case in cases if arm in case.arms}, new)
+        versus(
+            arm,
+            {case.info.id: case.arms[arm].outcomes for case in cases if arm in case.arms},
+            new,
+            skills if arm == "without" else None,
+        )
         for arm in arms
         if arm != "with"
     ]
@@ -115,7 +122,7 @@ def _arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
         sum((case.counts for case in cases), Counts()),
         clustered(pairs),
         tuple(one for one in several if one),
-        spent((one.trace.usage, one.trace.seconds) for case in cases for one in case.outcomes),
+        spent((one.usage, one.trace.seconds) for case in cases for one in case.outcomes),
     )
 
 

@@ -5,15 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from skillshelf.characters import clean, clean_line
-from skillshelf.evals.report.sections import Column, Table, cut_rows
+from skillshelf.characters import clean_line
+from skillshelf.evals.checks.words import clip
+from skillshelf.evals.report.sections import Column, Table, cut_rows, inert
 from skillshelf.evals.report.tree import CaseSummary, Group, Summary
-from skillshelf.evals.report.words import amount, apart, chance, change, cost, gain, name_of, percent, rate, seconds
+from skillshelf.evals.report.words import (
+    NOTHING,
+    amount,
+    apart,
+    chance,
+    change,
+    cost,
+    ends,
+    gain,
+    name_of,
+    percent,
+    rate,
+    seconds,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _WORST = {"missed": "red", "error": "yellow"}
+# As much of one reason, and as many of them, as a cell can hold; the HTML report has the rest.
+_CLIP, _REASONS = 200, 3
 
 
 def tables(summary: Summary) -> tuple[Table, ...]:
@@ -45,8 +61,9 @@ def headline(summary: Summary) -> str:
 
 
 def plain(given: Sequence[Table], last: str = "") -> str:
-    """Aligned columns under titles, whole and without colour: what a pipe gets."""
-    return "\n".join([*(_plain(table) for table in given), *([clean_line(last)] if last else [])]) + "\n"
+    """Aligned columns under titles, whole and without colour: what a pipe gets, and the log of a CI."""
+    lines = [line for table in given for line in _plain(table)] + ([clean_line(last)] if last else [])
+    return "".join(f"{inert(line)}\n" for line in lines)
 
 
 def rich(given: Sequence[Table], last: str = "", style: str = "") -> RenderableType:
@@ -59,7 +76,9 @@ def rich(given: Sequence[Table], last: str = "", style: str = "") -> RenderableT
     for table in given:
         grid = Grid(box=None, padding=(0, 2, 0, 0), header_style="dim", title_justify="left")
         for column in table.columns:
-            grid.add_column(column.title, justify="right" if column.right else "left", overflow="fold")
+            grid.add_column(
+                Text(clean_line(column.title)), justify="right" if column.right else "left", overflow="fold"
+            )
         for row in table.rows:
             colour = next((_WORST[cell] for cell in row if cell in _WORST), "")
             grid.add_row(*(Text(clean_line(cell)) for cell in row), style=colour)
@@ -69,8 +88,8 @@ def rich(given: Sequence[Table], last: str = "", style: str = "") -> RenderableT
     return Lines(*lines, Text(clean_line(last), style)) if last else Lines(*lines)
 
 
-def _plain(table: Table) -> str:
-    rows = [tuple(column.title for column in table.columns), *(tuple(map(clean_line, row)) for row in table.rows)]
+def _plain(table: Table) -> list[str]:
+    rows = [tuple(map(clean_line, row)) for row in (tuple(one.title for one in table.columns), *table.rows)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(table.columns))]
     lines = [
         "  ".join(
@@ -79,7 +98,7 @@ def _plain(table: Table) -> str:
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([clean(table.title), *lines, *map(clean_line, table.notes), ""])
+    return [clean_line(table.title), *lines, *map(clean_line, table.notes), ""]
 
 
 def _skills(summary: Summary) -> Table:
@@ -121,8 +140,10 @@ def _cases(summary: Summary) -> Table:
 
 
 def _why(case: CaseSummary) -> str:
-    reasons = [f"{one.check}: {one.reason}" for one in case.main.failures]
-    return (reasons or list(case.main.errors) or [""])[0]
+    failed = [f"{one.check}: {one.reason}" for one in case.main.failures]
+    reasons = [clip(one, _CLIP) for one in failed or dict.fromkeys(case.main.errors)]
+    more = [f"and {len(reasons) - _REASONS} more"] if len(reasons) > _REASONS else []
+    return "; ".join([*reasons[:_REASONS], *more])
 
 
 def _versus(summary: Summary) -> Table:
@@ -131,13 +152,14 @@ def _versus(summary: Summary) -> Table:
         name = "all" if group is summary.total else name_of(group.name)
         for one in group.versus:
             found = one.difference
-            if found:
-                row = (name, one.base, gain(found), found.verdict, chance(found.p), change(one.tokens))
-                rows.append((*row, change(one.cost, "$")))
+            said = (gain(found), found.verdict, chance(found.p)) if found else (NOTHING,) * 3
+            rows.append((name, one.base, str(len(one.pairs)), *said, change(one.tokens), change(one.cost, "$")))
+            if one.account:
+                notes.append(f"{name} against {one.base}: {one.account}")
             if found and found.verdict == "open" and one.settle:
                 notes.append(f"{name} against {one.base}: {one.settle.text}")
-    titles = ("skill", "against", "gain [95%]", "verdict", "p", "tokens per trial", "cost per trial")
-    return Table("Gain", tuple(Column(title) for title in titles), tuple(rows), tuple(notes))
+    titles = ("skill", "against", "cases", "gain [95%]", "verdict", "p", "tokens per trial", "cost per trial")
+    return Table("Gain", tuple(Column(title, title == "cases") for title in titles), tuple(rows), tuple(notes))
 
 
 def _triggers(summary: Summary) -> Table:
@@ -152,8 +174,7 @@ def _scores(group: Group) -> Iterator[str]:
     yield name_of(group.name)
     yield rate(one.precision)
     yield rate(one.recall)
-    low = f" [{percent(one.f1_interval.low)}, {percent(one.f1_interval.high)}]" if one.f1_interval else ""
-    yield percent(one.f1) + low
+    yield f"{percent(one.f1)} {ends(one.f1_interval)}".rstrip()
 
 
 def _confusion(summary: Summary) -> Table:
@@ -162,7 +183,7 @@ def _confusion(summary: Summary) -> Table:
         return Table("", (), ())
     rows = [
         (
-            row or "(none)",
+            str(row),
             str(found.totals[row]),
             *(str(found.counts.get((row, column), "")) for column in found.columns),
         )
@@ -187,6 +208,6 @@ def _coverage(summary: Summary) -> Table:
 
 
 def _faults(summary: Summary) -> Table:
-    rows = tuple((str(one.times), str(len(one.cases)), one.message) for one in summary.faults)
+    rows = tuple((str(one.times), str(len(one.cases)), clip(one.message, _CLIP)) for one in summary.faults)
     notes = ("neither passes nor misses: in no rate above",)
     return Table("Infrastructure errors", (Column("trials", True), Column("cases", True), Column("what")), rows, notes)

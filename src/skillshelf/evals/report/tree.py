@@ -29,7 +29,7 @@ class CaseArm:
     counts: Counts
     rate: Rate
     spent: Spent
-    """By the trials that count; what errors took is in the sum of the arm."""
+    """What the agent took in the trials that count; what errors and judges took is in the sum of the arm."""
     failures: tuple[Failure, ...]
     errors: tuple[str, ...]
 
@@ -56,7 +56,7 @@ class ArmSummary:
     rate: Rate
     tries: tuple[Tries, ...]
     spent: Spent
-    """Everything that was paid for, errors too."""
+    """Everything that was paid for, errors and judges too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from math import ceil, floor
+
 from skillshelf.evals.stats import Difference, Interval, Mean, Rate, Spent
 
 SUITE = "(no skill)"
@@ -9,12 +12,29 @@ NOTHING = "–"
 
 
 def percent(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f}%"
+    """Whole per cent; 0 and 100 are kept for none and all."""
+    if value is None:
+        return NOTHING
+    shown = f"{100 * value:.0f}"
+    if shown == "100" and value < 1:
+        return ">99%"
+    return "<1%" if shown == "0" and value > 0 else f"{shown}%"
 
 
 def ends(interval: Interval | None) -> str:
     """An interval of shares: `[12%, 34%]`."""
-    return f"[{percent(interval.low)}, {percent(interval.high)}]" if interval else ""
+    if interval is None:
+        return ""
+    low, high = _outwards(interval)
+    return f"[{low}%, {high}%]"
+
+
+def _outwards(interval: Interval) -> tuple[int, int]:
+    """In whole hundredths, never narrower than it is: of a thousand passes, 100% would not be the lower end.
+
+    What floats add in the last place is not to cost a whole point.
+    """
+    return floor(100 * interval.low + 1e-9), ceil(100 * interval.high - 1e-9)
 
 
 def rate(given: Rate) -> str:
@@ -30,7 +50,8 @@ def points(value: float) -> str:
 def gain(given: Difference | None) -> str:
     if given is None:
         return NOTHING
-    return f"{points(given.value)} pp [{points(given.interval.low)}, {points(given.interval.high)}]"
+    low, high = _outwards(given.interval)
+    return f"{points(given.value)} pp [{points(low / 100)}, {points(high / 100)}]"
 
 
 def chance(p: float) -> str:
@@ -84,3 +105,18 @@ def _signed(value: float, unit: str) -> str:
 
 def name_of(skill: str) -> str:
     return skill or SUITE
+
+
+_TWICE = re.compile(r"(\w+): (?=\1: )")
+_SHORT_SCRIPT = re.compile(r"(?:AssertionError: )?The script has (\d+) steps, and the model was called (\d+) times\.?")
+
+
+def fault(error: str) -> str:
+    """What kept a trial from being one, in words for the author: not the class of what was raised, twice."""
+    twice = _TWICE.match(error)
+    told = error[twice.end() :] if twice else error
+    short = _SHORT_SCRIPT.fullmatch(told)
+    if short:
+        steps = f"{short[1]} step{'s' if short[1] != '1' else ''}"
+        return f"The case's script is too short: it has {steps}, and the model was called {short[2]} times."
+    return told.removeprefix("EvalError: ")

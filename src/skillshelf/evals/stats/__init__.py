@@ -7,7 +7,7 @@ from skillshelf.evals.stats.passk import Tries, pass_all, pass_at, tries
 from skillshelf.evals.stats.rates import Counts, Interval, Rate, clustered, wilson
 from skillshelf.evals.stats.settle import Settle, settle
 from skillshelf.evals.stats.spending import Mean, Spent, mean, spent
-from skillshelf.evals.stats.triggers import Confusion, Trigger, TriggerScore, confusion, score
+from skillshelf.evals.stats.triggers import Confusion, Queries, Trigger, TriggerScore, confusion, is_right, score
 
 __all__ = [
     "Choice",
@@ -18,6 +18,7 @@ __all__ = [
     "Interval",
     "Mean",
     "Pair",
+    "Queries",
     "Rate",
     "Section",
     "Settle",
@@ -31,6 +32,7 @@ __all__ = [
     "confusion",
     "cover",
     "difference",
+    "is_right",
     "mcnemar",
     "mean",
     "pass_all",

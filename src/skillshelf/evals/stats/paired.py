@@ -127,30 +127,42 @@ class _Arm:
         self.share = float(sum(Fraction(*one) for one in counts) / len(counts))
         self.spread = variance(self.shares) if len(counts) > 1 else 0.0
         size = effective_size(self.share, self.spread / len(counts), len(counts), sum(total for _, total in counts))
+        self.each = size / len(counts)
+        """Trials of a case, as far as they tell more than one would."""
         self.interval = score_interval(self.share, size * certainty(len(counts), confidence), confidence)
 
 
 def _reach(base: _Arm, new: _Arm, value: float) -> Interval:
-    """Newcombe's interval for paired proportions (1998, Statistics in Medicine 17:2635, method 10).
+    """`newcombe`, at the effective sizes that their repeats and the number of cases leave the arms."""
+    step = 1 / (base.each * new.each)
+    found = newcombe((base.share, base.interval), (new.share, new.interval), phi(base.shares, new.shares, step))
+    # Of the shares as fractions: what floats make of them must not move the middle.
+    moved = value - (new.share - base.share)
+    return Interval(max(-1.0, found.low + moved), min(1.0, found.high + moved))
 
-    The Wilson intervals of the arms, at the effective sizes that their repeats and the number of cases leave them, put
-    together under the correlation of the cases' rates.
-    """
-    shared = _correlation(base, new)
-    low = _together(new.share - new.interval.low, base.interval.high - base.share, shared)
-    high = _together(new.interval.high - new.share, base.share - base.interval.low, shared)
-    return Interval(max(-1.0, value - low), min(1.0, value + high))
+
+def newcombe(base: tuple[float, Interval], new: tuple[float, Interval], shared: float) -> Interval:
+    """Newcombe's interval for paired proportions (1998, Statistics in Medicine 17:2635, method 10): the Wilson interval
+    of each, put together under their correlation."""
+    (old, around_old), (now, around_new) = base, new
+    low = _together(now - around_new.low, around_old.high - old, shared)
+    high = _together(around_new.high - now, old - around_old.low, shared)
+    return Interval(now - old - low, now - old + high)
 
 
 def _together(one: float, other: float, shared: float) -> float:
     return sqrt(max(0.0, one * one + other * other - 2 * shared * one * other))
 
 
-def _correlation(base: _Arm, new: _Arm) -> float:
-    number = len(base.shares)
-    scale = sqrt(base.spread * new.spread)
+def phi(base: Sequence[float], new: Sequence[float], step: float = 1.0) -> float:
+    """The correlation of the cases' rates, with the continuity correction of method 10 where it is positive.
+
+    There it is n/2 off ad - bc, which is n times the sum of products below: half of the step by which that sum moves
+    when two cases change places. With repeats the rates have finer steps, and so has the sum.
+    """
+    means = fmean(base), fmean(new)
+    scale = sqrt(sum((one - means[0]) ** 2 for one in base) * sum((one - means[1]) ** 2 for one in new))
     if scale <= 0:
         return 0.0
-    means = fmean(base.shares), fmean(new.shares)
-    products = sum((a - means[0]) * (b - means[1]) for a, b in zip(base.shares, new.shares, strict=True))
-    return max(-1.0, min(1.0, products / (number - 1) / scale))
+    products = sum((a - means[0]) * (b - means[1]) for a, b in zip(base, new, strict=True))
+    return max(-1.0, min(1.0, (max(products - step / 2, 0.0) if products > 0 else products) / scale))

@@ -21,9 +21,6 @@ class Interval:
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
-    def __neg__(self) -> Interval:
-        return Interval(-self.high, -self.low)
-
 
 @dataclass(frozen=True, slots=True)
 class Counts:

@@ -9,7 +9,22 @@ from dataclasses import dataclass
 from skillshelf.evals.stats.rates import CONFIDENCE, Interval, Rate, clustered
 
 NONE = ""
-"""The row of queries that the case's skill should leave alone, and the column of trials that loaded nothing."""
+"""The column of trials that loaded nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """A row of the matrix: the queries that a skill should be loaded for, or those that it should leave alone.
+
+    The latter are often another skill's queries, and the case does not say whose: only a load of this very skill is
+    wrong there.
+    """
+
+    skill: str
+    should: bool = True
+
+    def __str__(self) -> str:
+        return self.skill if self.should else f"not {self.skill}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,32 +36,35 @@ class Trigger:
     should: bool
     loaded: frozenset[str]
 
-    @property
-    def expected(self) -> str:
-        return self.skill if self.should else NONE
-
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
     """Who was loaded for whose queries."""
 
-    rows: tuple[str, ...]
+    rows: tuple[Queries, ...]
     columns: tuple[str, ...]
-    counts: Mapping[tuple[str, str], int]
+    counts: Mapping[tuple[Queries, str], int]
     """Trials by row and column. A trial that loads two skills counts in both columns, so a row may sum to more than
     its total."""
-    totals: Mapping[str, int]
+    totals: Mapping[Queries, int]
     """Trials by row."""
 
     @property
     def stolen(self) -> tuple[tuple[str, str, int], ...]:
         """Whose queries loaded another skill, which, and how often; the most frequent first."""
         found = [
-            (row, column, number)
+            (row.skill, column, number)
             for (row, column), number in self.counts.items()
-            if row and column and row != column and number
+            if row.should and column and row.skill != column and number
         ]
         return tuple(sorted(found, key=lambda one: (-one[2], one)))
+
+
+def is_right(row: Queries, column: str) -> bool | None:
+    """Whether these queries should load this skill, or nothing; None where the case does not say."""
+    if row.should:
+        return row.skill == column
+    return False if row.skill == column else True if column == NONE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +81,16 @@ class TriggerScore:
 
 
 def confusion(trials: Sequence[Trigger]) -> Confusion:
-    """The matrix: rows are the skill that should have been loaded, or none; columns what was loaded, or none."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    totals: dict[str, int] = defaultdict(int)
+    """The matrix: rows are the skill that should, or should not, have been loaded; columns what was, or none."""
+    counts: dict[tuple[Queries, str], int] = defaultdict(int)
+    totals: dict[Queries, int] = defaultdict(int)
     for one in trials:
-        totals[one.expected] += 1
+        row = Queries(one.skill, one.should)
+        totals[row] += 1
         for column in one.loaded or {NONE}:
-            counts[one.expected, column] += 1
-    rows = sorted(totals, key=_none_last)
-    columns = sorted({column for _, column in counts} | set(totals), key=_none_last)
+            counts[row, column] += 1
+    rows = sorted(totals, key=lambda row: (not row.should, row.skill))
+    columns = sorted({column for _, column in counts} | {row.skill for row in totals} | {NONE}, key=_none_last)
     return Confusion(tuple(rows), tuple(columns), dict(counts), dict(totals))
 
 
@@ -85,7 +104,7 @@ def score(skill: str, trials: Sequence[Trigger], confidence: float = CONFIDENCE)
     known = [one for one in trials if one.should or one.skill == skill]
     precision, recall, jaccard = (defaultdict[str, list[bool]](list) for _ in range(3))
     for one in known:
-        right, taken = one.expected == skill, skill in one.loaded
+        right, taken = one.should and one.skill == skill, skill in one.loaded
         if taken:
             precision[one.case].append(right)
         if right:

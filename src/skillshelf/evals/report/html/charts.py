@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from skillshelf.evals.report.html.elements import Html, table, tag
 from skillshelf.evals.report.words import amount, ends, money, percent, points
 from skillshelf.evals.results import Arm
-from skillshelf.evals.stats import Confusion, Interval, Rate
+from skillshelf.evals.stats import Confusion, Interval, Rate, is_right
 
 _HEIGHT = 26
 _SHADES = 8
@@ -76,7 +76,7 @@ class Dumbbell:
     name: str
     base: float
     new: float
-    arm: Arm
+    arm: str
     """What the base is."""
 
 
@@ -144,15 +144,18 @@ def heat(given: Confusion) -> Html:
     rows = []
     for row in given.rows:
         cells = [
-            _heat(given.counts.get((row, column), 0), given.totals[row], row == column) for column in given.columns
+            _heat(given.counts.get((row, column), 0), given.totals[row], is_right(row, column))
+            for column in given.columns
         ]
-        rows.append([row or "(none)", *cells, str(given.totals[row])])
+        rows.append([str(row), *cells, str(given.totals[row])])
     return table(headings, rows, "What was loaded (columns) for what should have been (rows)", "heat")
 
 
-def _heat(number: int, total: int, right: bool) -> Html:
-    shade = round(_SHADES * number / total) if total else 0
-    kind = "right" if right else "wrong"
+def _heat(number: int, total: int, right: bool | None) -> Html:
+    """A load that the case says nothing about is in neither colour, and never dark."""
+    shade = round(_SHADES * number / total) if total and right is not None else 0
+    kind = {True: "right", False: "wrong", None: "open"}[right]
+    words = {"right": ", as it should be", "wrong": ", as it should not be"}.get(kind, "") if number else ""
     back = tag("rect", width="100%", height="100%", class_=f"{kind} shade-{shade}")
     count = tag("text", str(number), x="50%", y="50%", dy=5, class_="count dark" if shade > _SHADES / 2 else "count")
-    return svg(back, count, height=34, label=f"{number} of {total}{', as it should be' if right else ''}")
+    return svg(back, count, height=34, label=f"{number} of {total}{words}")

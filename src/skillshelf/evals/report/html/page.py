@@ -25,10 +25,12 @@ from skillshelf.evals.report.tree import Group, Summary
 from skillshelf.evals.report.words import amount, cost, ends, gain, name_of, percent, seconds
 
 _HOW = (
-    "Rates are over trials; intervals are Wilson's at 95%, made wider where repeats of a case agree with each other. "
-    "A gain is the mean of the cases' own differences, and settled only where its interval leaves out 0 and an exact "
-    "test on the cases agrees. Infrastructure errors are neither passes nor misses and are in no rate. A trial that "
-    "loads two skills counts in both columns of the matrix."
+    "Rates are over trials; intervals are Wilson's at 95%, made wider where repeats of a case agree with each "
+    "other, and rounded outwards. A gain is the mean of the cases' own differences, and settled only where its "
+    "interval leaves out 0 and an exact test on the cases agrees; against trials without the skill, checks of "
+    "whether it is loaded are left out. Infrastructure errors are neither passes nor misses and are in no rate. A "
+    "trial that loads two skills counts in both columns of the matrix; where a skill should not be loaded, a load "
+    "of another is neither right nor wrong."
 )
 
 

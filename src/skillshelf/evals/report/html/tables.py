@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from skillshelf.evals.report.html.charts import Dumbbell, Point, dumbbells
 from skillshelf.evals.report.html.elements import Html, join, table, tag
-from skillshelf.evals.report.tree import Summary
-from skillshelf.evals.report.words import amount, chance, change, cost, ends, gain, name_of, percent, rate, seconds
+from skillshelf.evals.report.tree import Group, Summary
+from skillshelf.evals.report.versus import Versus
+from skillshelf.evals.report.words import (
+    NOTHING,
+    amount,
+    chance,
+    change,
+    cost,
+    ends,
+    gain,
+    name_of,
+    percent,
+    rate,
+    seconds,
+)
 
 _PAIRS = 60
+
+
+def _groups(summary: Summary) -> list[tuple[str, Group]]:
+    """Each skill, and all of them where there are several."""
+    found = [(name_of(group.name), group) for group in summary.skills]
+    return [*found, ("all", summary.total)] if len(found) > 1 else found
 
 
 def tries_table(summary: Summary) -> Html:
@@ -22,29 +41,28 @@ def tries_table(summary: Summary) -> Html:
 
 
 def gain_section(summary: Summary) -> Html:
-    rows, parts = [], []
-    for group in (*summary.skills, summary.total):
-        name = "all" if group is summary.total else name_of(group.name)
+    rows = []
+    for name, group in _groups(summary):
         for one in group.versus:
             found = one.difference
-            if found:
-                settled = one.settle.text if one.settle else ""
-                rows.append((name, one.base, gain(found), found.verdict, chance(found.p), found.method, settled))
-    titles = ("skill", "against", "gain [95%]", "verdict", "p", "test", "what would settle it")
-    parts.append(table(titles, rows, "Paired differences"))
-    for arm in (arm for arm in summary.total.arms if arm != "with"):
-        given = [
-            Dumbbell(case.info.id, old, new, arm)
-            for case in summary.total.cases
-            if arm in case.arms
-            and (old := case.arms[arm].rate.value) is not None
-            and (new := case.main.rate.value) is not None
-        ]
-        moved = sorted((one for one in given if one.new != one.base), key=lambda one: one.new - one.base)
-        same = f"; {len(given) - len(moved)} are the same on both"
-        more = f"; the first {_PAIRS} of {len(moved)}" if len(moved) > _PAIRS else ""
-        parts.append(dumbbells(moved[:_PAIRS], f"Cases that differ, {arm} and with, losses first{same}{more}"))
-    return join(parts)
+            said = (gain(found), found.verdict, chance(found.p), found.method) if found else (NOTHING,) * 4
+            cases = one.account or str(len(one.pairs))
+            rows.append((name, one.base, *said, cases, one.settle.text if one.settle else ""))
+    titles = ("skill", "against", "gain [95%]", "verdict", "p", "test", "cases", "what would settle it")
+    return join([table(titles, rows, "Paired differences"), *map(_pairs, summary.total.versus)])
+
+
+def _pairs(against: Versus) -> Html:
+    """What each case does on both sides, by the checks that the gain is over."""
+    given = [
+        Dumbbell(one.case, one.base[0] / one.base[1], one.new[0] / one.new[1], against.base) for one in against.pairs
+    ]
+    moved = sorted((one for one in given if one.new != one.base), key=lambda one: one.new - one.base)
+    if not moved:
+        return tag("p", f"Of {len(given)} cases, none differs between {against.base} and with.", class_="quiet")
+    same = f"; {len(given) - len(moved)} are the same on both"
+    more = f"; the first {_PAIRS} of {len(moved)}" if len(moved) > _PAIRS else ""
+    return dumbbells(moved[:_PAIRS], f"Cases that differ, {against.base} and with, losses first{same}{more}")
 
 
 def cost_points(summary: Summary) -> tuple[list[Point], str] | None:
@@ -62,8 +80,7 @@ def cost_points(summary: Summary) -> tuple[list[Point], str] | None:
 
 def cost_table(summary: Summary) -> Html:
     rows = []
-    for group in (*summary.skills, summary.total):
-        name = "all" if group is summary.total else name_of(group.name)
+    for name, group in _groups(summary):
         compared = {one.base: one for one in group.versus}
         for arm, one in group.arms.items():
             less = compared.get(arm)

@@ -77,7 +77,7 @@ def _trial(outcome: Outcome, skill: str) -> Html:
     head = tag(
         "p",
         tag("span", outcome.arm, class_=f"arm {outcome.arm}"),
-        f" trial {outcome.repeat + 1} ",
+        f" trial {outcome.repeat} ",
         tag("span", outcome.status, class_=f"badge {outcome.status}"),
         tag("span", f" {spent}", class_="quiet"),
     )
@@ -86,7 +86,7 @@ def _trial(outcome: Outcome, skill: str) -> Html:
     if outcome.trace.answer:
         answer = tag("pre", _cut(outcome.trace.answer))
         parts.append(tag("details", tag("summary", "answer"), answer, class_="inner"))
-    return tag("section", *parts, class_="trial", aria_label=f"{outcome.arm}, trial {outcome.repeat + 1}")
+    return tag("section", *parts, class_="trial", aria_label=f"{outcome.arm}, trial {outcome.repeat}")
 
 
 def _way(way: Timeline) -> Html:

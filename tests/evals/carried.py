@@ -1,0 +1,21 @@
+"""A run in this process, from its cases to the outcomes."""
+
+import asyncio
+from pathlib import Path
+
+from skillshelf.evals import Case
+from skillshelf.evals.engine.carry_out import Work, carry_out
+from skillshelf.evals.engine.folder import begin
+from skillshelf.evals.engine.options import Options
+from skillshelf.evals.plan import make_plan
+from skillshelf.evals.results import Outcome
+
+
+def run(
+    cases: list[Case], folder: Path, options: Options | None = None, repeats: int = 1, baseline: str = ""
+) -> tuple[Outcome, ...]:
+    """In a folder where a run was before, it goes on with that one."""
+    stage = folder / "stage"
+    stage.mkdir(parents=True, exist_ok=True)
+    work = Work(make_plan(cases, repeats, baseline, str(stage)), options or Options())
+    return asyncio.run(carry_out(work, begin(str(folder), work.fingerprint, {})))

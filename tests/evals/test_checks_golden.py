@@ -1,0 +1,118 @@
+"""Golden texts: what is compared, and what `--update-golden` may and may not store."""
+
+import asyncio
+from pathlib import Path
+
+from skillshelf.evals import Case, Check, Message, Trace, Verdict, check
+from skillshelf.evals.checks.bless import bless
+from skillshelf.evals.formats.find import find_cases
+from skillshelf.evals.results import CheckResult, Outcome
+from skillshelf.evals.trace import FileState
+
+TRACE = Trace(answers=("First.", "I wrote out.txt."), files={"out.txt": FileState("Hello\n", True)})
+
+
+def verdict(one: Check, trace: Trace = TRACE) -> Verdict:
+    return asyncio.run(check.look(one, trace))
+
+
+def _case(name: str, *checks: Check) -> Case:
+    return Case(name, (Message("x"),), checks)
+
+
+def _outcome(case: Case, trace: Trace, repeat: int = 1) -> Outcome:
+    checks = () if trace.error else tuple(CheckResult(one.name, verdict(one, trace)) for one in case.checks)
+    return Outcome(case.id, "with", repeat, checks, trace)
+
+
+def tried(case: Case, answer: str, repeat: int = 1, error: str = "") -> Outcome:
+    """A trial that answered this, and what the checks said of it."""
+    return _outcome(case, Trace(answers=(answer,), error=error), repeat)
+
+
+def test_a_golden_text_is_compared_without_its_line_ends(tmp_path: Path) -> None:
+    """An editor's last newline and a checkout's CRLF are no change."""
+    (tmp_path / "answer.txt").write_bytes(b"One\r\nTwo\r\n")
+    one = check.golden(str(tmp_path / "answer.txt"))
+    assert verdict(one, Trace(answers=("One\nTwo",))).passed
+    missed = verdict(one, Trace(answers=("One\nThree",)))
+    assert missed == Verdict(False, f"line 2 is 'Three'; {tmp_path}/answer.txt has 'Two'")
+
+
+def test_a_missing_golden_text_says_how_to_make_it(tmp_path: Path) -> None:
+    """And a run makes it, for the answer and for a file; what there is nothing for stays an error."""
+    checks = (
+        check.golden(str(tmp_path / "new" / "answer.txt")),
+        check.golden(str(tmp_path / "out.txt"), file="out.txt"),
+        check.golden(str(tmp_path / "none.txt"), file="none.txt"),
+    )
+    assert "--update-golden" in verdict(checks[0]).error
+    case = _case("a", *checks)
+    found = bless([case], [_outcome(case, TRACE)])
+    assert found.written == (str(tmp_path / "new" / "answer.txt"), str(tmp_path / "out.txt"))
+    assert [verdict(one).passed for one in checks] == [True, True, False]
+    assert [bool(verdict(one).error) for one in checks] == [False, False, True]
+    assert bless([case], found.outcomes).written == ()
+
+
+def test_what_must_not_be_answered_is_a_golden_text_too(tmp_path: Path) -> None:
+    """Its path is from the case's folder, as without `not`; it is not learnt from a run."""
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "bad.txt").write_text("First.\n")
+    one = (~check.golden("bad.txt")).below(str(tmp_path / "evals"), str(tmp_path))
+    assert verdict(one, Trace(answers=("Second.",))).passed
+    assert verdict(one, Trace(answers=("First.",))) == Verdict(False, f"it equals {one.path}")
+    assert bless([_case("a", one)], [tried(_case("a", one), "Third.")]).written == ()
+    assert (~one).name == "not not golden bad.txt"
+    assert verdict(~one, Trace(answers=("First.",))).passed
+
+
+def test_the_opposite_of_a_golden_text_is_found_beside_its_case(tmp_path: Path) -> None:
+    """In a case in Python: a path that is not there would let everything pass."""
+    (tmp_path / "bad.txt").write_text("First.\n")
+    (tmp_path / "cases.py").write_text(
+        "from skillshelf.evals import *\n"
+        "CASES = [Case('a', ('x',), (~check.golden('bad.txt'), check.golden('good.txt')))]\n"
+    )
+    [case], faults = find_cases([str(tmp_path / "cases.py")])
+    assert not faults
+    assert verdict(case.checks[0], Trace(answers=("First.",))) == Verdict(False, f"it equals {tmp_path / 'bad.txt'}")
+    assert bless([case], [tried(case, "First.")]).written == ()
+    assert bless([case], [tried(case, "Good.")]).written == (str(tmp_path / "good.txt"),)
+    assert (tmp_path / "bad.txt").read_text() == "First.\n"
+
+
+def test_only_a_trial_that_passed_all_else_is_a_model(tmp_path: Path) -> None:
+    """The first such one; what its golden checks say is looked at again, for every trial."""
+    path = tmp_path / "answer.txt"
+    case = _case("a", check.response_contains("good"), check.golden(str(path)))
+    tries = [tried(case, "", 1, "down"), tried(case, "bad", 2), tried(case, "good 1", 3), tried(case, "good 2", 4)]
+    found = bless([case], tries)
+    assert (found.written, found.left, path.read_text()) == ((str(path),), (), "good 1\n")
+    assert [one.status for one in found.outcomes] == ["error", "missed", "passed", "missed"]
+    assert bless([case], found.outcomes).written == ()
+
+
+def test_without_such_a_trial_the_text_stays(tmp_path: Path) -> None:
+    """And that is said; a case without golden texts is none of its business."""
+    path = tmp_path / "answer.txt"
+    path.write_text("old\n")
+    case, other = _case("a", check.response_contains("good"), check.golden(str(path))), _case("b")
+    found = bless([case, other], [tried(case, "bad"), tried(other, "x")])
+    assert (found.written, path.read_text()) == ((), "old\n")
+    assert found.left == ("a: no trial passed its other checks, so that its golden files stay as they are",)
+
+
+def test_two_cases_that_want_different_texts_in_one_file_get_none(tmp_path: Path) -> None:
+    """The second would overwrite the first without a word; the same text is no quarrel."""
+    path = tmp_path / "answer.txt"
+    cases = [_case(name, check.golden(str(path))) for name in "abc"]
+    found = bless(cases[:2], [tried(cases[0], "one"), tried(cases[1], "two")])
+    assert (found.written, path.exists()) == ((), False)
+    assert found.left == (f"{path}: a and b want different texts in it, so that it stays as it is",)
+    found = bless(cases, [tried(case, "one") for case in cases])
+    assert (found.written, found.left, path.read_text()) == ((str(path),), (), "one\n")
+    twice = _case("d", check.golden(str(path)), check.golden(str(path), file="out.txt"))
+    trace = Trace(answers=("one",), files={"out.txt": FileState("two", True)})
+    found = bless([twice], [_outcome(twice, trace)])
+    assert found.left == (f"{path}: d has two checks that want different texts in it, so that it stays as it is",)

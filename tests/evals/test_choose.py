@@ -1,0 +1,328 @@
+"""`skillshelf eval choose`: the best of several descriptions, by queries that had no say in it."""
+
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from processes import Child, asked_at, kept_in
+from provider import Provider
+from run_kit import outcome
+
+from skillshelf.errors import EvalError
+from skillshelf.evals.candidates import make_candidates, present_skill, queries_among
+from skillshelf.evals.decide import majority
+from skillshelf.evals.formats.find import find_cases
+from skillshelf.evals.stats import choose_best
+from skillshelf.skillmd import read
+
+pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
+from stand_in import StandIn
+
+Run = Callable[..., tuple[int, str, str]]
+Write = Callable[..., Path]
+TASKS = ("merge", "rotate", "split", "stamp")
+PRESENT = "Does things with documents."
+BETTER = "Use it to merge, rotate, split or stamp PDFs."
+GREEDY = "Use it to merge, to rotate, to bake and to sew."
+
+
+@pytest.fixture
+def model() -> Iterator[list[str]]:
+    """The options for a model that loads a skill whose description has the word for the task."""
+    stand_in = StandIn(dict.fromkeys([*TASKS, "bake", "sew"], "pdf"))
+    yield ["--base-url", stand_in.url, "--model", "stand-in"]
+    stand_in.close()
+
+
+@pytest.fixture
+def skill(write: Write, tmp_path: Path) -> Callable[..., Path]:
+    """Writes a skill with a trigger set, and descriptions to choose from."""
+
+    def write_all(*descriptions: Any, queries: dict[str, bool] | None = None) -> Path:
+        folder = write("skills/pdf", PRESENT, references__a_md="# A\n").parent
+        (folder / "evals").mkdir(exist_ok=True)
+        asked = {f"{task} file {at}": True for task in TASKS for at in range(3)} if queries is None else queries
+        if queries is None:
+            asked |= {f"{task} number {at}": False for task in ("bake", "sew") for at in range(2)}
+        triggers = [{"query": query, "should_trigger": should} for query, should in asked.items()]
+        (folder / "evals" / "triggers.json").write_text(json.dumps(triggers))
+        (tmp_path / "new.yaml").write_text(yaml.safe_dump(list(descriptions)))
+        return folder
+
+    return write_all
+
+
+CHOOSE = ("eval", "choose", "skills/pdf", "--descriptions", "new.yaml")
+
+
+def told(run: Run, *words: str) -> dict[str, Any]:
+    code, out, said = run(*CHOOSE, "--json", *words)
+    assert code == 0, out + said
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_a_clearly_better_description_wins(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """By what it was right on, with honest scores, and as it can be put into the file; the skill stays as it is."""
+    folder = skill(GREEDY, BETTER)
+    before = (folder / "SKILL.md").read_text()
+    code, out, said = run(*CHOOSE, *model, "--report", "out")
+    assert (code, said) == (0, ""), out + said
+    shown = " ".join(out.split())
+    assert "1 present 13 2/8 2/8 25% [" in shown
+    assert "] Does things with documents. 2 " in shown
+    assert "3 best 19 8/8 8/8 100% [" in shown
+    assert "Description 3 is the best on the 8 queries to choose by: right on 8. On the 8 held out" in shown
+    assert "Over all 16, corrected for having been chosen: 100% [" in shown
+    assert "on those held out: +75 pp [" in shown
+    assert "p 0.031, better beyond chance." in shown
+    assert f"\ndescription: {BETTER}\n" in out
+    assert (folder / "SKILL.md").read_text() == before
+
+
+def test_a_tie_changes_nothing(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """Of those that do equally well, the description that the skill has is the best."""
+    skill("Draws.", "Paints.")
+    code, out, _ = run(*CHOOSE, *model)
+    assert code == 0
+    assert "The present description is the best" in out
+    assert "right on 2, as 2 of the others; a tie changes nothing." in out
+    assert "There is nothing to change." in out
+    assert "description: " not in out
+
+
+def test_the_numbers_are_those_of_choose_best(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """On the scores that each description's own run gives; and these are runs like any other."""
+    queries = {"merge": True, "merge all": True, "split": True, "split all": True, "bake": False, "sew": False}
+    skill("Can merge and bake.", "Can split and merge.", "Can sew.", queries=queries)
+    found = told(run, *model, "--repeat", "2", "--report", "out")
+    scores, asked, kinds = {}, [], []
+    for number in range(1, 5):
+        plain = json.loads(Path("out", f"description-{number}", "run.json").read_text())
+        asked = [case["prompt"] for case in plain["cases"]]
+        kinds = [case["should_trigger"] for case in plain["cases"]]
+        passed = {case["id"]: 0 for case in plain["cases"]}
+        for one in plain["outcomes"]:
+            passed[one["case"]] += one["status"] == "passed"
+        scores[str(number)] = [times == 2 for times in passed.values()]
+    choice = choose_best(scores, asked, kinds)
+    assert [one["scores"] for one in found["descriptions"]] == list(scores.values())
+    assert str(found["best"]) == choice.best
+    assert found["held_out"]["passed"] == choice.held_out.passed
+    assert found["corrected"]["value"] == choice.corrected
+    assert found["corrected"]["interval"] == {
+        "low": choice.corrected_interval.low,
+        "high": choice.corrected_interval.high,
+    }
+    assert (found["naive"]["value"], found["flattery"]) == (choice.naive.value, choice.flattery)
+    held = [query["case"] for query in found["queries"] if query["part"] == "held_out"]
+    assert held == [found["queries"][at]["case"] for at in choice.held]
+    code, out, _ = run("eval", "compare", "out/description-1", "out/description-2")
+    assert (code, "on 6 cases" in out) == (1, True), "bake is newly failing"
+    assert json.loads(Path("out/choice.json").read_text()) == found
+
+
+def test_what_was_chosen_by_chance_is_corrected(run: Run, skill: Callable[..., Path]) -> None:
+    """Of descriptions that toss a coin for each query, the best looks better than any is."""
+    words = [f"w{at:02}x" for at in range(20)]
+    draw = random.Random(4)
+    tossed = [" ".join(word for word in words if draw.random() < 0.5) for _ in range(5)]
+    skill(*tossed, queries={f"do {word} now": at % 2 == 0 for at, word in enumerate(words)})
+    stand_in = StandIn(dict.fromkeys(words, "pdf"))
+    found = told(run, "--base-url", stand_in.url, "--model", "stand-in")
+    stand_in.close()
+    assert found["naive"]["value"] == max(sum(one["scores"]) for one in found["descriptions"]) / 20
+    assert found["corrected"]["value"] < found["naive"]["value"] - 0.05
+    assert found["flattery"] > 0.05
+    assert found["gain"] is None or found["gain"]["verdict"] == "open"
+
+
+def test_a_recording_of_a_choice_is_played_back(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """Without a model, and also where one of the descriptions has been taken out."""
+    skill(GREEDY, BETTER, queries={"merge": True, "split": True, "bake": False, "sew": False})
+    first = told(run, *model, "--record", "kept")
+    again = told(run, "--replay", "kept")
+    assert {**again, "run": "", "folder": ""} == {**first, "run": "", "folder": ""}
+    Path("new.yaml").write_text(f"- {BETTER}\n")
+    fewer = told(run, "--replay", "kept")
+    assert fewer["descriptions"] == [first["descriptions"][0], {**first["descriptions"][2], "number": 2}]
+
+
+def test_cases_that_are_no_queries_are_left_aside(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """With a word. A scripted model says the same of every description, and other checks say nothing of one."""
+    folder = skill(BETTER)
+    (folder / "evals" / "more.yaml").write_text(
+        "cases:\n"
+        "  - {name: other, prompt: merge it, checks: [{response_contains: x}]}\n"
+        "  - {name: scripted, prompt: merge it, should_trigger: true, script: [no]}\n"
+        "  - {name: both, prompt: merge them all, should_trigger: true, checks: [{response_contains: never said}]}\n"
+    )
+    code, out, said = run(*CHOOSE, *model, "-k", "o")
+    assert code == 2, "of the triggers none is left, and the one of `both` is too few"
+    assert "1 that should load it and 0 that should not" in said
+    code, out, said = run(*CHOOSE, *model, "--report", "out")
+    assert code == 0, out + said
+    assert "2 cases left aside" in said
+    found = json.loads(Path("out/choice.json").read_text())
+    assert found["descriptions"][1]["scores"] == [True] * 17
+
+
+def test_an_error_leaves_a_query_out_for_all(run: Run, skill: Callable[..., Path]) -> None:
+    """The rest decides, and how to try again is said. Where too little is left, nothing is decided: exit code 3."""
+    skill(BETTER, queries={f"prompt {at}": at < 3 for at in range(6)})
+    with Provider(1) as provider:
+        provider.broken = lambda number: 400 if number == 1 else 0
+        words = [*asked_at(provider), "--parallel", "1", "--report", "out"]
+        code, out, _ = run(*CHOOSE, *words)
+        assert code == 0, out
+        assert "Left out for all descriptions: 1 query without a score" in out
+        assert "1 trial could not be made: " in out
+        code, out, _ = run("eval", "--resume", "out")
+        assert (code, "Left out" in out) == (0, False), out
+        assert provider.asked == 6 * 2 + 1
+
+        provider.broken = lambda number: 400
+        code, out, _ = run(*CHOOSE, *words)
+        assert (code, "Undecided: infrastructure errors left 6 queries without a score" in out) == (3, True)
+        assert "`skillshelf eval --resume out` tries again" in out
+        found = json.loads(run(*CHOOSE, *words, "--json")[1])
+        assert (found["exit_code"], found["best"], found["gain"]) == (3, None, None)
+
+
+def test_a_killed_choice_goes_on_where_it_was(tmp_path: Path, skill: Callable[..., Path]) -> None:
+    """By a second start, then by --resume; every query is put to every description once."""
+    queries = {f"prompt {at}": at < 2 for at in range(4)}
+    skill(BETTER, queries=queries)
+    report = tmp_path / "out"
+    with Provider(2) as provider:
+        words = [*CHOOSE[1:], *asked_at(provider), "--report", "out", "--parallel", "1"]
+        for number in (3, 8):
+            child = Child(*words, cwd=tmp_path)
+            provider.kill_at(number, child.process.pid, lambda: kept_in(report))
+            assert child.end() == -9, child.said()
+        child = Child("--resume", "out", cwd=tmp_path)
+        assert child.end() == 0, child.said()
+        assert "The present description is the best" in child.said()
+        assert dict(provider.answered) == {(query, call): 2 for query in queries for call in (1, 2)}
+    for number in (1, 2):
+        outcomes = json.loads((report / f"description-{number}" / "run.json").read_text())["outcomes"]
+        assert [one["case"] for one in outcomes] == [f"pdf/triggers {at}" for at in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("letters", "right"),
+    [
+        ("p", True),
+        ("m", False),
+        ("e", None),
+        ("ppm", True),
+        ("pm", False),
+        ("ppe", True),
+        ("pme", None),
+        ("mme", False),
+    ],
+)
+def test_more_than_half_of_a_query_s_trials_decide(letters: str, right: bool | None) -> None:
+    """Unless errors could turn it: p passed, m missed, e an error."""
+    assert majority([outcome("a", letter) for letter in letters]) is right
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Fills forms.\n", "new.yaml:1: it is no list of descriptions"),
+        ("[]", "new.yaml:1: it is no list of descriptions"),
+        ("- a: b\n", "new.yaml:1: the description is {'a': 'b'}. It must be text"),
+        ("- Good one.\n- ''\n", "new.yaml:2: the description is empty"),
+        (f"- Good one.\n- {'x' * 1025}\n", "new.yaml:2: the description exceeds 1024 characters (1025)"),
+        ('- Good one.\n- "a\\u200bb"\n', "new.yaml:2: the description has a hidden character"),
+        ("- Good one.\n- >\n  Good\n  one.\n", "new.yaml:2: the description is the same as in line 1"),
+        (f"- {PRESENT}\n", "new.yaml:1: the skill has this description"),
+        ("- 'open\n", "new.yaml:2: it is not YAML"),
+    ],
+)
+def test_a_wrong_description_is_named(run: Run, skill: Callable[..., Path], text: str, says: str) -> None:
+    skill()
+    Path("new.yaml").write_text(text)
+    code, out, said = run(*CHOOSE)
+    assert (code, out) == (2, "")
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["choose"], "choose takes the folder of one skill, and descriptions for it"),
+        (["choose", "skills/pdf"], "choose takes the folder of one skill, and descriptions for it"),
+        (["choose", "skills", "--descriptions", "new.yaml"], "skills is no folder of a skill"),
+        (["choose", "skills/pdf", "--descriptions", "none.yaml"], "none.yaml: it cannot be read"),
+        ([*CHOOSE[1:], "--baseline", "none"], "choose takes no --baseline"),
+        ([*CHOOSE[1:], "--update-golden"], "choose takes no --update-golden"),
+        (["skills/pdf", "--descriptions", "new.yaml"], "--descriptions is for choose"),
+        (CHOOSE[1:], "No model was chosen"),
+    ],
+)
+def test_wrong_use_is_said(run: Run, skill: Callable[..., Path], words: list[str], says: str) -> None:
+    skill(BETTER)
+    code, out, said = run("eval", *words)
+    assert (code, out) == (2, "")
+    assert says in said
+
+
+def test_too_few_queries_say_how_many_are_needed(run: Run, skill: Callable[..., Path]) -> None:
+    """Both kinds are: a description that is always loaded is the best where nothing speaks against it."""
+    skill(BETTER, queries={"merge": True, "split": True, "bake": False})
+    code, _, said = run(*CHOOSE)
+    assert code == 2
+    assert "pdf has too few queries to choose by: 2 that should load it and 1 that should not" in said
+    assert "2 of each are the least" in said
+
+
+def test_a_copy_differs_in_its_description_alone(tmp_path: Path, skill: Callable[..., Path]) -> None:
+    """Other fields, instructions and files stay; questions stay out; other skills are on the shelf as before."""
+    folder = skill(BETTER)
+    fields = f"name: pdf\ndescription: {PRESENT}\nlicense: MIT\nuser-invocable: no\nmetadata: {{owner: '7'}}"
+    (tmp_path / "linked.md").write_text(f"---\n{fields}\n---\n\nDo.\n")
+    (folder / "SKILL.md").unlink()
+    (folder / "SKILL.md").symlink_to(tmp_path / "linked.md")
+    before = (tmp_path / "linked.md").read_text()
+    other = tmp_path / "skills" / "csv"
+    other.mkdir()
+    (other / "SKILL.md").write_text("---\nname: csv\ndescription: Tables.\n---\n\nDo.\n")
+    (folder / "evals" / "more.yaml").write_text(
+        "skills: [../..]\ncases: [{name: beside, prompt: merge, should_trigger: true}]\n"
+    )
+    present = present_skill(str(folder))
+    queries = queries_among(find_cases([folder])[0], "pdf")
+    made = make_candidates(present, [PRESENT, "It says: more # than\nthat."], queries, str(tmp_path / "stage"))
+    assert (tmp_path / "linked.md").read_text() == before
+    for one in made:
+        copy = tmp_path / "stage" / str(one.number) / "pdf"
+        text = read((copy / "SKILL.md").read_text())
+        assert text.description == one.description
+        assert (text.values, text.instructions) == (
+            {**present.text.values, "description": one.description},
+            present.text.instructions,
+        )
+        assert sorted(path.name for path in copy.iterdir()) == ["SKILL.md", "references"]
+        [beside] = [case for case in one.cases if case.name.startswith("beside")]
+        assert beside.skills == (str(other), str(copy))
+    assert len({case.id for one in made for case in one.cases}) == 2 * len(queries)
+
+
+def test_a_skill_that_is_not_on_the_shelf_of_its_queries_is_said(tmp_path: Path, skill: Callable[..., Path]) -> None:
+    """Its description would make no difference."""
+    folder = skill(BETTER)
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "evals" / "more.yaml").write_text(
+        "skills: [../../../elsewhere]\ncases: [{name: alone, prompt: merge, should_trigger: true}]\n"
+    )
+    queries = queries_among(find_cases([folder])[0], "pdf")
+    with pytest.raises(EvalError, match=r"more\.yaml:2: the skill 'pdf' is not on the case's shelf"):
+        make_candidates(present_skill(str(folder)), [PRESENT, BETTER], queries, str(tmp_path / "stage"))

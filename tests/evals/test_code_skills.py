@@ -1,0 +1,184 @@
+"""Code skills are evaluated as folders are: by name in any case, as they are in Python."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillshelf import BaseSkill, tool
+from skillshelf.agent.core import _chosen
+from skillshelf.errors import EvalError
+from skillshelf.evals import Case, Message, find_cases, run_trial
+from skillshelf.evals.engine.travel import Packer, Unpacker
+from skillshelf.evals.plan import make_plan
+from skillshelf.testing import ScriptedModel, call
+
+Run = Callable[..., tuple[int, str, str]]
+
+MODULE = '''
+from skillshelf import BaseSkill, tool
+
+class RagSkill(BaseSkill):
+    name = "rag"
+    description = "Finds documents."
+    instructions = "# Rag\\n\\nSearch first."
+    references = ("references/config.md",)
+
+    def __init__(self, index="documents"):
+        self.index, self.asked = index, 0
+
+    @tool
+    def look_up(self, query: str) -> str:
+        """Look a query up."""
+        self.asked += 1
+        return f"{self.asked} of {self.index}: {query}"
+
+class RawSkill(BaseSkill):
+    name, description, instructions, category = "raw", "Runs.", "Run.", "raw"
+
+    @tool
+    def run_it(self) -> str:
+        """Run it."""
+        return "ran"
+
+def contracts():
+    return RagSkill("contracts")
+
+def bound():
+    return RawSkill().with_policy({"run_it": "safe"})
+
+def broken():
+    raise RuntimeError("no index")
+
+number = 5
+'''
+CASES = """
+code_skills: [acme_rag.skill:RagSkill]
+cases:
+  - name: looks it up
+    prompt: what does the contract say?
+    script:
+      - {tool: load_skill_instructions, arguments: {skill_name: rag, reference: config.md}}
+      - {tool: look_up, arguments: {query: notice}}
+      - It says so.
+    checks:
+      - reference_loaded: {skill: rag, reference: config.md}
+      - tool_called: look_up
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An importable package with a code skill."""
+    home = tmp_path / "lib" / "acme_rag"
+    (home / "references").mkdir(parents=True)
+    (home / "__init__.py").write_text("")
+    (home / "skill.py").write_text(MODULE)
+    (home / "references" / "config.md").write_text("# Config\n\nUse the index.\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    yield home
+    for name in [name for name in sys.modules if name.startswith("acme_rag")]:
+        del sys.modules[name]
+
+
+def test_a_code_skill_is_named_by_its_class(run: Run, package: Path, tmp_path: Path) -> None:
+    """Its tools run, its references load, and the report knows what no case loaded."""
+    (tmp_path / "suite.yaml").write_text(CASES)
+    code, out, said = run("eval", "suite.yaml", "--report", "out")
+    assert (code, said) == (0, "")
+    assert "rag" in out
+    kept = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert kept["skills"] == {"rag": str(package / "skill.py")}
+
+
+def test_its_own_evals_are_found_beside_it(run: Run, package: Path) -> None:
+    """From the folder of the sources, as with a file skill."""
+    (package / "evals").mkdir()
+    (package / "evals" / "cases.yaml").write_text(CASES)
+    code, out, _ = run("eval", str(package.parent.parent))
+    assert code == 0
+    assert "1 of 1 trials passed" in out
+
+
+def test_without_it_the_tools_are_gone(run: Run, package: Path, tmp_path: Path) -> None:
+    """A baseline of none takes it from the shelf."""
+    (tmp_path / "suite.yaml").write_text(CASES)
+    [found], _ = find_cases([tmp_path / "suite.yaml"])
+    arms = {trial.arm: trial.case.code_skills for trial in make_plan([found], 1, "none").trials}
+    assert arms == {"with": ("acme_rag.skill:RagSkill",), "without": ()}
+
+
+def test_an_old_version_of_it_is_refused(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text(CASES)
+    [found], _ = find_cases([tmp_path / "suite.yaml"])
+    with pytest.raises(EvalError, match="--baseline none"):
+        make_plan([found], 1, "v1", str(tmp_path / "stage"))
+
+
+def answers(*code_skills: Any) -> list[str]:
+    case = Case("a", (Message("x"),), code_skills=code_skills)
+    model = ScriptedModel(call("look_up", query="a"), call("look_up", query="b"), "Done.")
+    trace = asyncio.run(run_trial(case, _chosen(model)))
+    assert trace.error == ""
+    parts = [part for message in model.requests[-1].messages for part in message.parts]
+    return [str(part.content) for part in parts if part.part_kind == "tool-return"]
+
+
+def test_each_trial_has_a_skill_of_its_own(package: Path) -> None:
+    """What one leaves in it is not there for the next; a function makes it with what it needs."""
+    assert answers("acme_rag.skill:RagSkill") == ["1 of documents: a", "2 of documents: b"]
+    assert answers("acme_rag.skill:RagSkill") == ["1 of documents: a", "2 of documents: b"]
+    assert answers("acme_rag.skill:contracts")[0] == "1 of contracts: a"
+
+
+class Fake(BaseSkill):
+    name, description, instructions = "fake", "Fakes.", "Fake."
+
+    @tool
+    def look_up(self, query: str) -> str:
+        """Look it up."""
+        return f"fake {query}"
+
+
+def test_a_case_in_python_may_hand_over_a_class_or_a_skill() -> None:
+    assert answers(Fake) == answers(Fake()) == ["fake a", "fake b"]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("skills/rag", "'skills/rag' names no code skill"),
+        ("no_such_package:Skill", "No module named 'no_such_package'. Install the package that has it"),
+        ("acme_rag.skill:Nothing", "the module acme_rag.skill has no 'Nothing'"),
+        ("acme_rag.skill:number", "which is no code skill"),
+        ("acme_rag.skill:broken", "cannot be made: RuntimeError: no index"),
+        ("acme_rag.skill:RawSkill", "each of its tools needs a permission"),
+    ],
+)
+def test_what_is_no_code_skill_is_said_with_its_line(package: Path, tmp_path: Path, named: str, said: str) -> None:
+    (tmp_path / "suite.yaml").write_text(CASES.replace("acme_rag.skill:RagSkill", named))
+    cases, [fault] = find_cases([tmp_path / "suite.yaml"])
+    assert (cases, fault.line) == ((), 2)
+    assert said in f"{fault.message}. {fault.fix}"
+
+
+def test_a_raw_skill_comes_with_its_policy(package: Path) -> None:
+    model = ScriptedModel(call("run_it"), "Done.")
+    trace = asyncio.run(run_trial(Case("a", (Message("x"),), code_skills=("acme_rag.skill:bound",)), _chosen(model)))
+    assert "ran" in model.requests[-1].text
+    assert trace.error == ""
+
+
+def test_a_named_skill_travels_and_another_version_of_it_is_another_case(package: Path, tmp_path: Path) -> None:
+    """A worker imports it by its name; a run that goes on must not go on with other code."""
+    case, packer = Case("a", (Message("x"),), code_skills=("acme_rag.skill:RagSkill",)), Packer()
+    first = packer.case(case)
+    assert Unpacker(str(tmp_path / "unpacked")).case(first, packer.blobs.__getitem__).code_skills == case.code_skills
+    (package / "skill.py").write_text(MODULE + "\n# changed\n")
+    assert packer.case(case) != first
+    with pytest.raises(TypeError):
+        packer.case(Case("a", (Message("x"),), code_skills=(Fake(),)))

@@ -1,0 +1,272 @@
+"""Runs that are recorded and played back: each trial has its own answers, and nobody is asked or paid again."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from carried import run
+from chats import script
+from provider import Provider
+
+from skillshelf.agent.settings import Settings
+from skillshelf.errors import EvalError
+from skillshelf.evals import Case, Message, check
+from skillshelf.evals.engine.carry_out import _recorded
+from skillshelf.evals.engine.models import replayed
+from skillshelf.evals.engine.options import Options
+from skillshelf.evals.results import Outcome
+from skillshelf.evals.tape import Tape
+from skillshelf.evals.trace import Trace
+
+pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+
+SKILL = "---\nname: pdf\ndescription: Fills forms.\n---\n\n{}\n"
+NOWHERE = "postgresql://127.0.0.1:1/nothing"
+
+
+def numbered(body: dict[str, Any], number: int) -> str:
+    """No two calls are answered alike."""
+    return f"{body['model']} says {number}"
+
+
+def live(name: str, *said: str, **more: Any) -> Case:
+    return Case(name, tuple(map(Message, said or ("Hi",))), (check.response_contains("says"),), **more)
+
+
+def recorded(folder: Path, cases: list[Case], provider: Provider, model: str = "tiny", **more: Any) -> list[str]:
+    """The answers of a run that is recorded in `folder/kept`."""
+    asks = Options(Settings(model=model, base_url=provider.url), record=str(folder / "kept"), pauses=())
+    return answers(run(cases, folder / f"run-{model}-{provider.asked}", asks, **more))
+
+
+def played(folder: Path, cases: list[Case], **more: Any) -> tuple[Outcome, ...]:
+    given = {name: more.pop(name) for name in ("settings", "named", "engine", "parallel") if name in more}
+    options = Options(replay=str(folder / "kept"), **given)
+    return run(cases, folder / f"played-{len(list(folder.iterdir()))}", options, **more)
+
+
+def answers(outcomes: tuple[Outcome, ...]) -> list[str]:
+    assert [one.trace.error for one in outcomes] == [""] * len(outcomes)
+    return [" ".join(one.trace.answers) for one in outcomes]
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "kept").glob("call-*")}
+
+
+# -- each trial its own -----------------------------------------------------------------------------------------------
+
+
+def test_every_trial_is_played_back_with_its_own_answers(tmp_path: Path) -> None:
+    """Two cases with the same prompt, one that goes on otherwise, and each repeat of them."""
+    cases = [live("one"), live("two"), live("three", "Hi", "Do X"), live("four", "Hi", "Do Y")]
+    with Provider(1, numbered) as provider:
+        first = recorded(tmp_path, cases, provider, repeats=2)
+    assert len(set(first)) == 8
+    assert answers(played(tmp_path, cases, repeats=2)) == first
+
+
+def test_both_arms_are_played_back_with_their_own_answers(tmp_path: Path) -> None:
+    """The listing of an old version may be the same, and then so is the first call."""
+    now, old = tmp_path / "now" / "pdf", tmp_path / "before" / "pdf"
+    for folder in (now, old):
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(SKILL.format(f"Be {folder.parent.name}. " * 400))
+    case = live("one", skill="pdf", skills=(str(now),), should_trigger=True)
+    with Provider(1, numbered) as provider:
+        first = recorded(tmp_path, [case], provider, baseline=str(old))
+    assert len(set(first)) == 2
+    assert answers(played(tmp_path, [case], baseline=str(old))) == first
+
+
+def test_each_model_is_played_back_with_its_own_answers(tmp_path: Path) -> None:
+    """The same prompt and the same folder: the case's own model, a judge's, and the one that is named for the run."""
+    cases = [live("mine"), live("small", model="openai-chat:small")]
+    with Provider(1, numbered) as provider:
+        first = {model: recorded(tmp_path, cases, provider, model, repeats=2) for model in ("tiny", "large")}
+    for model in ("tiny", "openai:tiny", "openai-chat:tiny"):
+        assert answers(played(tmp_path, cases[:1], named=model, repeats=2)) == first["tiny"][:2]
+    assert answers(played(tmp_path, cases[:1], named="large", repeats=2)) == first["large"][:2]
+    assert answers(played(tmp_path, cases, settings=Settings(model="large"), repeats=2)) == first["large"]
+
+
+def test_a_case_that_was_not_recorded_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """Even where another case was asked the same: nobody knows what would be said to this one."""
+    with Provider(1, numbered) as provider:
+        recorded(tmp_path, [live("one")], provider)
+    [outcome] = played(tmp_path, [live("renamed")])
+    assert outcome.status == "error"
+    assert "has nothing that openai:tiny said in renamed#with" in outcome.trace.error
+
+
+# -- which model ------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
+    """One that the settings file has is no matter: somebody else's recording is played back without it."""
+    with Provider(1, numbered) as provider:
+        first = recorded(tmp_path, [live("one")], provider)
+    [outcome] = played(tmp_path, [live("one")], named="large")
+    assert outcome.status == "error"
+    assert "has nothing that large said, but of openai:tiny" in outcome.trace.error
+    assert answers(played(tmp_path, [live("one")], settings=Settings(model="a:favourite"))) == first
+
+
+def test_of_several_models_one_must_be_named(tmp_path: Path) -> None:
+    with Provider(1, numbered) as provider:
+        for model in ("tiny", "large"):
+            recorded(tmp_path, [live("one")], provider, model)
+    with pytest.raises(EvalError, match=r"what several models said: openai:large, openai:tiny\. Choose .* --model"):
+        replayed(Options(replay=str(tmp_path / "kept")))
+
+
+def test_the_model_of_a_case_or_a_judge_is_not_the_run_s(tmp_path: Path) -> None:
+    """A recording with one model for the trials and another for the checks needs nobody to name them."""
+    case = replace(live("one"), checks=(check.judge("It is well.", "openai-chat:wise"),))
+    with Provider(1, lambda body, number: "YES." if body["model"] == "wise" else "Well.") as provider:
+        recorded(tmp_path, [case], provider)
+    [outcome] = played(tmp_path, [case])
+    assert (outcome.status, replayed(Options(replay=str(tmp_path / "kept"))).id) == ("passed", "openai:tiny")
+
+
+def test_a_model_without_tools_is_played_back_as_one(tmp_path: Path) -> None:
+    """With the window it had, whatever is set where it is played back."""
+    skill = tmp_path / "skills" / "pdf"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text(SKILL.format("Fill it in."))
+    case = live("one", "Please fill forms", skills=(str(skill),))
+    with Provider(1, numbered) as provider:
+        asks = Settings(model="tiny", base_url=provider.url, tools="off", window=4321)
+        first = answers(run([case], tmp_path / "run", Options(asks, record=str(tmp_path / "kept"), pauses=())))
+    assert answers(played(tmp_path, [case], settings=Settings(tools="on", window=99_999))) == first
+    like = replayed(Options(replay=str(tmp_path / "kept")))
+    assert (like.tools, like.window) == (False, 4321)
+
+
+# -- where it is played back ------------------------------------------------------------------------------------------
+
+
+def test_what_is_replayed_is_no_work_for_workers(tmp_path: Path) -> None:
+    """It costs nothing: no server is looked for, and no model is asked."""
+    with Provider(1, numbered) as provider:
+        first = recorded(tmp_path, [live("one")], provider)
+        asks = Settings(model="tiny", base_url=provider.url)
+        again = played(tmp_path, [live("one")], settings=asks, engine=NOWHERE, parallel=0)
+        assert (answers(again), provider.asked) == (first, 1)
+
+
+def test_a_script_as_the_run_s_model_is_recorded_too(tmp_path: Path) -> None:
+    """It runs in the process and costs nothing, and the person asked for a recording."""
+    asks = Options(Settings(model=script(tmp_path, "It says so.")), record=str(tmp_path / "kept"))
+    first = answers(run([live("one")], tmp_path / "run", asks))
+    assert answers(played(tmp_path, [live("one")])) == first == ["It says so."]
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil", "/tmp/evil", "call-evil.json", "model-../x.json", ".hidden", "notes.md"]
+)
+def test_a_worker_s_file_of_another_name_is_not_written(tmp_path: Path, name: str) -> None:
+    """The name comes from a database. The trial counts as an error, and says why."""
+    tape = Tape(str(tmp_path / "a" / "kept"), "one#with")
+    trace = _recorded(Trace(answers=("Hi",)), {name: "{}"}, tape)
+    assert trace.error.startswith(f"A worker sent {name!r}")
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_a_worker_s_files_are_those_of_its_trial(tmp_path: Path) -> None:
+    """It cannot write what was said in another, or what is no recording."""
+    own, other = (Tape(str(tmp_path), trial).next("m", "c0de") for trial in ("one#with", "two#with"))
+    for files_, says in (({own: "{}"}, ""), ({other: "{}"}, "A worker sent"), ({own: "no"}, "A worker sent")):
+        assert _recorded(Trace(), files_, Tape(str(tmp_path), "one#with")).error.startswith(says)
+    assert [path.name for path in tmp_path.iterdir()] == [own]
+
+
+# -- recorded again ---------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_that_is_recorded_again_leaves_nothing_stale(tmp_path: Path) -> None:
+    """What it was asked before goes; other trials, other models and trials that failed keep theirs."""
+    with Provider(1, numbered) as provider:
+        recorded(tmp_path, [live("one"), live("two")], provider, repeats=2)
+        recorded(tmp_path, [live("one")], provider, "large")
+        before = files(tmp_path)
+        changed = [live("one", "Something else")]
+        first = recorded(tmp_path, changed, provider)
+        after = files(tmp_path)
+        provider.broken = lambda number: 400
+        asks = Options(Settings(model="tiny", base_url=provider.url), record=str(tmp_path / "kept"), pauses=())
+        run([live("two", "Other")], tmp_path / "failed", asks)
+    assert (len(before), len(after), len(before - after)) == (5, 5, 1)
+    assert files(tmp_path) == after
+    assert answers(played(tmp_path, changed, named="tiny")) == first
+
+
+# -- judges -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_judge_is_played_back_where_the_work_names_the_workspace(tmp_path: Path) -> None:
+    """The marks around the work are made from it, and the workspace is another each time."""
+    case = replace(live("one"), checks=(check.judge("It says where."),))
+
+    def says(body: dict[str, Any], number: int) -> str:
+        system = str(body["messages"][0]["content"])
+        return "YES." if "criterion" in system else f"It is in {system.split('the folder ')[1].split(':')[0]}/out.txt"
+
+    with Provider(1, says) as provider:
+        [first] = recorded(tmp_path, [case], provider)
+    [outcome] = played(tmp_path, [case])
+    assert "skillshelf-eval-" in first
+    assert outcome.status == "passed", outcome
+
+
+def judged(rubric: str) -> Case:
+    return Case("judged", (Message("hi"),), (check.judge(rubric, "openai-chat:tiny"),), script=("answer",))
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "says", "asked"),
+    [
+        (("It is well.", "It is well."), ("YES.", "NO."), 1),
+        (("So " * 40 + "it is.", "So " * 40 + "it is not."), ("YES.", "NO."), 2),
+        (("It is well.", "It is well."), ("Maybe.", "NO."), 2),
+    ],
+)
+def test_a_verdict_is_kept_for_its_question(
+    tmp_path: Path, rubrics: tuple[str, str], says: tuple[str, str], asked: int
+) -> None:
+    """A run that goes on asks again what is another question, however its name is clipped, and what was no answer."""
+    with Provider(1, lambda body, number: says[number - 1]) as provider:
+        options = Options(Settings(base_url=provider.url), pauses=())
+        outcomes = [run([judged(rubric)], tmp_path, options)[0] for rubric in rubrics]
+        assert provider.asked == asked
+    status: Callable[[str], str] = {"YES.": "passed", "NO.": "missed", "Maybe.": "error"}.__getitem__
+    assert [one.status for one in outcomes] == [status(says[0]), status(says[asked - 1])]
+
+
+def test_what_the_judges_took_is_counted(tmp_path: Path) -> None:
+    """With the outcome, and apart from what the agent took; in the file of the run too."""
+    from skillshelf.agent.events import Usage
+    from skillshelf.evals.results import outcome_as_json, outcome_from_json
+
+    checks = (check.judge("It is well."), ~check.judge("It is bad."))
+    with Provider(1, lambda body, number: "NO." if "bad" in str(body) else "YES, well.") as provider:
+        options = Options(Settings(model="tiny", base_url=provider.url), pauses=())
+        [outcome] = run([replace(live("one"), checks=checks)], tmp_path, options)
+    assert outcome.status == "passed"
+    assert (outcome.trace.usage, outcome.judging, outcome.usage) == (Usage(10, 5), Usage(20, 10), Usage(30, 15))
+    plain = json.loads(json.dumps(outcome_as_json(outcome)))
+    assert outcome_from_json(plain) == outcome
+    del plain["judging"]
+    assert outcome_from_json(plain).usage == Usage(10, 5), "a run of an earlier version"
+
+
+def test_a_price_is_known_where_all_of_it_is() -> None:
+    from skillshelf.agent.events import Usage
+
+    paid = Outcome("one", "with", 1, (), Trace(usage=Usage(1, 2, 0, 0.5)), Usage(3, 4, 1, 0.25))
+    assert paid.usage == Usage(4, 6, 1, 0.75)
+    assert replace(paid, judging=Usage(3, 4)).usage == Usage(4, 6)
+    assert replace(paid, judging=None).usage == Usage(1, 2, 0, 0.5)

@@ -1,0 +1,152 @@
+"""Annotations: each miss on the line that can mend it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from run_kit import TEXTS, case, run_of, sample
+
+from skillshelf.cli.reports import github
+from skillshelf.descriptor import Diagnostic
+from skillshelf.evals.checks.base import Verdict
+from skillshelf.evals.report import blame, summarize
+from skillshelf.evals.report.lines import Lines
+from skillshelf.evals.results import CheckResult, Run
+
+SKILL = """\
+---
+name: pdf
+description: Does it.
+---
+
+# How
+
+Never load forms.md.bak.
+Load references/forms.md.
+"""
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> str:
+    (tmp_path / "SKILL.md").write_text(SKILL)
+    return str(tmp_path / "SKILL.md")
+
+
+def missed(*checks: str, skills: dict[str, str], name: str = "fill") -> Run:
+    """A trial in which these checks did not hold."""
+    run = run_of({case(name): ("m",)}, skills=skills)
+    failed = tuple(CheckResult(check, Verdict(False, "none")) for check in checks)
+    return replace(run, outcomes=(replace(run.outcomes[0], checks=failed),))
+
+
+def places(run: Run) -> list[tuple[str, str, int]]:
+    return [(note.code, note.path, note.line) for note in blame(summarize(run))]
+
+
+def test_blame_falls_on_the_line_that_can_be_mended(skill: str) -> None:
+    """A missed trigger on `description:`, what was not followed on the instructions, gaps as notes."""
+    notes = blame(summarize(sample(skill), TEXTS))
+    assert [(note.severity, note.code, note.path, note.line) for note in notes] == [
+        ("error", "trigger-missed", skill, 3),
+        ("error", "trigger-false", skill, 3),
+        ("error", "case-missed", skill, 6),
+        ("warning", "not-tried", "skills/pdf/evals/cases.yaml", 7),
+        ("info", "coverage-gap", skill, 1),
+    ]
+    assert notes[0].message == "not loaded where it should be: 'Fill in this form' (passed 0 of 3)"
+    assert notes[2].message == (
+        "not followed: pdf/merge (skills/pdf/evals/cases.yaml:7, passed 2 of 3): "
+        "response_contains 'total': it is not there"
+    )
+    assert notes[3].message == "1 trial of pdf/split could not be made: ModelHTTPError: 529 overloaded"
+    assert github(notes[3]).startswith("::warning file=skills/pdf/evals/cases.yaml,line=7,title=not-tried::1 trial of")
+    assert github(notes[4]).endswith("::no case loaded 1 of 2 references: references/b.md")
+
+
+def test_another_skill_s_trigger_is_not_this_one_s_fault(skill: str, tmp_path: Path) -> None:
+    """It is the other's description, where that is known; else the case's line is all there is to name."""
+    at_case = ("trigger-missed", "skills/pdf/evals/cases.yaml", 7)
+    assert places(missed("skill_loaded xlsx", skills={"pdf": skill})) == [at_case]
+    other = tmp_path / "other.md"
+    other.write_text("---\nname: xlsx\nlicense: MIT\ndescription: Sheets.\n---\n\nDo.\n")
+    assert places(missed("skill_loaded xlsx", skills={"pdf": skill, "xlsx": str(other)})) == [
+        ("trigger-missed", str(other), 4)
+    ]
+    assert places(missed("not skill_loaded xlsx", skills={"xlsx": str(other)})) == [("trigger-false", str(other), 4)]
+
+
+def test_a_missed_reference_is_blamed_on_the_line_that_names_it(skill: str) -> None:
+    """By its path or its name; line 1 where none does. What follows from it is not told besides."""
+    for reference, line in (("references/forms.md", 9), ("forms.md", 9), ("references/gone.md", 1), ("orms.md", 1)):
+        run = missed(f"reference_loaded pdf/{reference}", "response_contains 'x'", skills={"pdf": skill})
+        assert places(run) == [("reference-missed", skill, line)]
+
+
+def test_what_was_not_loaded_could_not_be_followed(skill: str) -> None:
+    """One cause, one annotation."""
+    run = missed("skill_loaded pdf", "reference_loaded pdf/a.md", "file_contains a.txt 'x'", skills={"pdf": skill})
+    assert places(run) == [("trigger-missed", skill, 3)]
+
+
+def test_cases_of_one_cause_share_an_annotation(skill: str) -> None:
+    """GitHub shows ten of a kind."""
+    notes = blame(summarize(run_of({case(f"c{at}"): ("m",) for at in range(7)}, skills={"pdf": skill})))
+    assert len(notes) == 1
+    assert notes[0].message.endswith(": it is not there and 2 more")
+
+
+def test_without_a_skill_s_file_each_case_is_its_own_place() -> None:
+    """With its reasons."""
+    notes = blame(summarize(missed("tool_called x", "file_unchanged a", skills={})))
+    assert notes == (
+        Diagnostic(
+            "error",
+            "case-missed",
+            "pdf/fill passed 0 of 1: tool_called x: none; file_unchanged a: none",
+            "skills/pdf/evals/cases.yaml",
+            7,
+        ),
+    )
+
+
+def test_blame_without_a_file_is_on_line_one() -> None:
+    """A SKILL.md that is gone by now still gets its annotation."""
+    assert {note.line for note in blame(summarize(sample("gone/SKILL.md"))) if note.path == "gone/SKILL.md"} == {1}
+
+
+def test_a_code_skill_is_blamed_in_its_module(tmp_path: Path) -> None:
+    """Where its class says so; of several classes, in the right one."""
+    module = tmp_path / "skill.py"
+    module.write_text(
+        "class Other(BaseSkill):\n"
+        '    name = "other"\n'
+        '    description = "Else."\n'
+        "\n"
+        "class Pdf(BaseSkill):\n"
+        '    name: ClassVar[str] = "pdf"\n'
+        '    description = "Does it."\n'
+        '    instructions = "Load forms.md."\n'
+    )
+    lines = Lines(str(module), "pdf")
+    assert (lines.description, lines.instructions, lines.reference("references/forms.md")) == (7, 8, 8)
+    assert Lines(str(module), "unknown").description == 3
+    module.write_text("class Pdf(:\n")
+    assert (Lines(str(module), "pdf").description, Lines(str(module), "pdf").instructions) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("\ufeff---\nname: pdf\ndescription: >\n  Long.\n---\n\n\n# Body\n", (3, 8)),
+        ("---\r\nname: pdf\r\n'description' : x\r\n---\r\nBody\r\n", (3, 5)),
+        ("No frontmatter.\n\ndescription: not one\n", (1, 1)),
+        ("", (1, 1)),
+        ("\0", (1, 1)),
+    ],
+)
+def test_lines_of_real_files(tmp_path: Path, text: str, lines: tuple[int, int]) -> None:
+    """A byte order mark, CRLF, a block of text; a word in the body is no field."""
+    path = tmp_path / "SKILL.md"
+    path.write_bytes(text.encode())
+    found = Lines(str(path), "pdf")
+    assert (found.description, found.instructions) == lines

@@ -1,0 +1,96 @@
+"""One trial of a case: what counts, what is an error, and that nothing leaves the workspace."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillshelf.agent.core import _chosen
+from skillshelf.evals import Case, Edit, Message, run_trial
+from skillshelf.evals.trace import Trace
+from skillshelf.testing import ScriptedModel, call
+
+Write = Callable[..., Path]
+
+
+def tried(*script: Any, turns: tuple[Any, ...] = (Message("hi"),), **case: Any) -> Trace:
+    return asyncio.run(run_trial(Case("a", turns, **case), _chosen(ScriptedModel(*script))))
+
+
+def test_an_edit_that_cannot_be_made_is_an_error_of_the_trial() -> None:
+    """Neither a pass nor a miss; what was said before is kept."""
+    trace = tried("Hello.", turns=(Message("hi"), Edit("nowhere.txt", None), Message("and now?")))
+    assert "nowhere.txt" in trace.error
+    assert trace.answers == ("Hello.",)
+    assert trace.usage.input > 0
+
+
+@pytest.mark.parametrize("how", ["files", "turns"])
+def test_a_link_that_a_skill_brings_leads_no_write_out(write: Write, tmp_path: Path, how: str) -> None:
+    """Whether the case puts the file there, or changes it later."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    skill = write("skills/pdf").parent
+    (skill / "link").symlink_to(outside)
+    path = ".skillshelf/skills/pdf/link/file"
+    edit = (Edit(path, "x"),) if how == "turns" else ()
+    trace = tried(
+        "Hello.", turns=(Message("hi"), *edit), skills=(str(skill),), files={path: b"x"} if how == "files" else {}
+    )
+    assert trace.error
+    assert list(outside.iterdir()) == []
+
+
+def test_a_model_that_goes_in_circles_has_missed() -> None:
+    """It is the model's doing, or the skill's, and no fault of the machinery."""
+    trace = tried(*[call("list_skills")] * 250)
+    assert trace.error == ""
+    assert trace.answers == ("",)
+
+
+def test_a_model_that_calls_what_is_not_there_has_missed() -> None:
+    trace = tried(*[call("no_such_tool")] * 20)
+    assert trace.error == ""
+
+
+def test_a_skill_s_evals_are_not_in_the_workspace_and_its_references_are(write: Write) -> None:
+    """Only the folder of that name at its top: a model that sees the questions proves nothing."""
+    skill = write("pdf", evals__cases_md="Questions.", references__evals__how_md="How to evaluate.").parent
+    trace = tried("Done.", skills=(str(skill),))
+    assert set(trace.files) == {f".skillshelf/skills/pdf/{path}" for path in ("SKILL.md", "references/evals/how.md")}
+
+
+def test_a_file_of_any_size_can_be_looked_at(tmp_path: Path) -> None:
+    """Its text is kept up to a size; that it changed is known of all."""
+    command = "head -c 3000000 /dev/zero | tr '\\0' x > big.txt"
+    trace = tried(call("run_command", command=command), "Done.", files={"big.txt": b"x" * 3_000_001})
+    assert (trace.files["big.txt"].text, trace.files["big.txt"].changed) == (None, True)
+
+
+def test_the_same_trial_takes_the_same_tokens() -> None:
+    """Whatever its folder is called."""
+    assert len({tried("Hello.").usage for _ in range(10)}) == 1
+
+
+def test_nothing_is_left_of_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the model took its own rights away."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tried(call("run_command", command="mkdir -p a/b && touch a/b/c && chmod 000 a/b a"), "Done.")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("skillshelf-eval-")] == []
+
+
+def test_a_model_that_never_answers_is_an_error_after_a_while() -> None:
+    """What was said until then is kept."""
+
+    def hangs(request: object) -> str:
+        time.sleep(3)
+        return "Too late."
+
+    case = Case("a", (Message("hi"), Message("and now?")))
+    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel("Hello.", hangs)), 1.0))
+    assert trace.error == "The trial took longer than 1 seconds; --timeout gives it more"
+    assert trace.answers == ("Hello.",)
