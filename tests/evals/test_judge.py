@@ -17,7 +17,7 @@ def trace_in(root: str) -> Trace:
 
 def test_the_same_trial_asks_the_same_question_wherever_it_was() -> None:
     """A temporary folder with a long name leaves no less room for the work."""
-    roots = ("/tmp/skillshelf-eval-aaaaaaaa", "/var/folders/zz/zyxvpxvq6csfxvn_n0/T/skillshelf-eval-bb_bbbb9")
+    roots = ("/t/skillshelf-eval-aaaaaaaa", "/var/folder/zz/zyxvpxvq6csfxvn_n0/T/skillshelf-eval-bb_bbbb9")
     first, second = (question("It is well.", trace_in(root)) for root in roots)
     assert first == second
     assert "See /skillshelf-eval-workspace/out.txt." in first[1]

@@ -80,7 +80,13 @@ class _Link:
         self.joined = joined(skills.shelf)
         self.turn = self.joined or skills.shelf.turn()
         # Nothing that was sent can be taken back here, so it does not matter how long ago or how short it was.
-        self.feed = Feed(skills.shelf, skills.disclosure, skills.budget, lambda _: sys.maxsize, clock=lambda: 0.0)
+        self.feed = Feed(
+            skills.shelf,
+            lambda _: sys.maxsize,
+            disclosure=skills.disclosure,
+            budget=skills.budget,
+            clock=lambda: 0.0,
+        )
         self.sent = self._section()
         self.allowed: list[tuple[str, dict[str, Any]]] = []
 

@@ -47,7 +47,7 @@ def feeds(
     mark: Callable[[Any], Hashable] = repr,
 ) -> Kept[Any, Feed]:
     """What each conversation was told of the shelf. One that was dropped is told anew if it goes on."""
-    return Kept(partial(Feed, shelf, disclosure, budget, tokens, mark))
+    return Kept(partial(Feed, shelf, tokens, mark, disclosure=disclosure, budget=budget))
 
 
 def offered(shelf: Shelf) -> tuple[Tool, ...]:

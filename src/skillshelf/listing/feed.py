@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.listing.markup import escaped, parse, render
+from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
     from skillshelf.listing.choose import Listing
@@ -36,10 +37,11 @@ class Feed:
     def __init__(
         self,
         shelf: "Shelf",
-        disclosure: Literal["auto", "catalog", "full"],
-        budget: int,
         tokens: Callable[[Sequence[Any]], int],
         mark: Callable[[Any], Hashable] = repr,
+        *,
+        disclosure: Literal["auto", "catalog", "full"] = "auto",
+        budget: int = DEFAULT_BUDGET,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`tokens`: about how many some messages have. `mark`: what tells a message from others."""
