@@ -2,38 +2,54 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from benchmarks import portability
+from benchmarks.host_loaders import HOSTS, Variant
 from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, conditions, judge, table
+from skillshelf.lint.hosts.frontmatter import BEHAVIOR
 
 Run = Callable[..., tuple[int, str, str]]
-# Conditions that cannot come alone.
-TOGETHER = {"frontmatter-last": ["frontmatter-last", "instructions-missing"]}
+SKILLS = Path(__file__).parent / "skills"
+# Conditions that cannot come alone, with what they come with.
+TOGETHER = {
+    "block-on-one-line": "yaml-repaired",
+    "description-anchor": "yaml-anchor",
+    "description-quote-ends": "yaml-repaired",
+    "description-surrogates": "description-escaped",
+    "description-unindented": "yaml-repaired",
+    "duplicate-key": "fields-unknown",
+    "empty": "frontmatter-missing",
+    "field-key": "fields-unknown",
+    "frontmatter-last": "instructions-missing",
+    "invocable-other": "fields-unknown",
+}
 
 
 @pytest.mark.parametrize("code", CONDITIONS)
 def test_a_condition_is_seen_in_the_file_it_was_measured_with(code: str) -> None:
     """In that one, and nothing else is."""
     variant = portability.VARIANTS[code]
-    data = variant.text if isinstance(variant.text, bytes) else variant.text.encode()
     folder = variant.folder or variant.name
-    found = conditions(data, folder, file=variant.file, nested=variant.nested, linked=variant.linked)
-    assert found == TOGETHER.get(code, [code])
+    found = conditions(variant.data, folder, file=variant.file, nested=variant.nested, linked=variant.linked)
+    assert found == sorted({code, TOGETHER.get(code, code)})
 
 
 def test_a_plain_skill_loads_everywhere() -> None:
     """It has none of the conditions."""
-    assert conditions(str(portability.VARIANTS["plain"].text).encode(), "plain") == []
+    assert conditions(portability.VARIANTS["plain"].data, "plain") == []
     assert {(one.makes, one.because) for one in judge([])} == {("loads", ())}
 
 
 def test_the_table_is_whole() -> None:
     """Every host that has a probe, every condition, and no word that is not known."""
-    assert list(table()) == sorted(portability.HOSTS)
+    assert list(table()) == sorted(HOSTS)
     assert set(portability.VARIANTS) == {*CONDITIONS, "plain"}
     for measured in table().values():
         assert list(measured["makes"]) == sorted(CONDITIONS)
@@ -46,17 +62,89 @@ def test_what_no_host_minds_needs_no_fix() -> None:
     assert {code for code, condition in CONDITIONS.items() if condition.fix} == minded
 
 
-def test_the_hosts_that_are_installed_do_as_the_table_says() -> None:
-    """Their own loaders run over every file again."""
-    measured = portability.measure_with(sys.executable)
-    if not measured:
+FIELDS = {
+    "fields-behavior": sorted(BEHAVIOR),
+    "fields-unknown": ["author", "disable-model-invocation", "disclosure", "references", "user-invocable", "version"],
+}
+
+
+def with_field(field: str) -> Variant:
+    plain = portability.VARIANTS["plain"].data
+    return Variant(plain.replace(b"---\n\n", f"{field}: true\n---\n\n".encode()))
+
+
+@pytest.fixture(scope="module")
+def makes() -> Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]:
+    """What each host that is installed here makes of the skills of a kind. All run at once: a host is slow to start."""
+    kinds = {"variant": portability.VARIANTS, "odd": portability.corpus(SKILLS)}
+    kinds |= {kind: {field: with_field(field) for field in fields} for kind, fields in FIELDS.items()}
+    everything = {f"{kind} {name}": one for kind, some in kinds.items() for name, one in some.items()}
+    rows = portability.measure_with(sys.executable, everything)
+    if not rows:
         pytest.skip("no host is installed here; `python -m benchmarks.portability --install` measures them all")
-    assert {host: row["makes"] for host, row in measured.items()} == {host: table()[host]["makes"] for host in measured}
+
+    def of(kind: str, some: Mapping[str, Variant]) -> dict[str, dict[str, str]]:
+        return {host: {name: row["makes"][f"{kind} {name}"] for name in some} for host, row in rows.items()}
+
+    return of
+
+
+Makes = Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]
+
+
+def test_the_hosts_that_are_installed_do_as_the_table_says(makes: Makes) -> None:
+    """Their own loaders run over every file again."""
+    measured = makes("variant", portability.VARIANTS)
+    assert measured == {host: {"plain": "loads", **table()[host]["makes"]} for host in measured}
+
+
+def test_the_hosts_that_are_installed_do_as_we_say_of_odd_skills(makes: Makes) -> None:
+    """Of those that our own reader is tested with: what is odd about them comes in all combinations."""
+    skills = portability.corpus(SKILLS)
+    assert len(skills) > 80
+    rows = {host: {"makes": made} for host, made in makes("odd", skills).items()}
+    assert list(portability.disagreements(skills, rows)) == []
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_the_fields_of_a_kind_are_alike(makes: Makes, kind: str) -> None:
+    """Each of them alone does what all of them together were measured to do."""
+    alone = {field: with_field(field) for field in FIELDS[kind]}
+    assert {code for one in alone.values() for code in conditions(one.data, "plain")} == {kind}
+    for host, made in makes(kind, alone).items():
+        assert set(made.values()) == {table()[host]["makes"][kind]}, (host, made)
+
+
+@pytest.mark.parametrize(
+    ("fields", "host", "makes"),
+    [
+        ("description:\n  Reviews a change.", "openai-agents", "corrupts"),  # uv, gemini-cli
+        ('description: "Reviews\n  a change."', "openai-agents", "corrupts"),
+        ("description: Reviews.\nallowed-tools: Read Grep", "pydantic-ai-harness", "warns"),
+        ("description: Reviews.\ndependencies: none", "pydantic-ai-harness", "warns"),
+        ("description: Reviews.\nuser-invocable: false", "pydantic-ai-harness", "loads"),
+        ("description: Reviews.\ntags: [a, b]", "skills-ref", "crashes"),
+        ("description: Reviews.\nmetadata:\n  tags:\n    - a", "skills-ref", "loads"),
+        ("description: Reviews.\nname:\tx", "google-adk", "drops"),  # a tab, which our reader mends
+    ],
+)
+def test_what_real_skills_have_is_seen(fields: str, host: str, makes: str) -> None:
+    """Each was told wrongly once."""
+    name = "" if "name:" in fields else "name: x\n"
+    found = conditions(f"---\n{name}{fields}\n---\n\nDo it.\n".encode(), "x")
+    assert {one.host: one.makes for one in judge(found)}[host] == makes
+
+
+def test_a_frontmatter_that_is_hard_to_read_takes_no_long_time() -> None:
+    """Aliases of aliases, brackets without end: found, and no more."""
+    bomb = "a: &a [x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnop"))
+    for fields, code in ((bomb, "yaml-anchor"), ("a: " + "[" * 2_000, "yaml-repaired")):
+        assert code in conditions(f"---\nname: x\ndescription: y\n{fields}\n---\n\nDo it.\n".encode(), "x")
 
 
 def test_the_worst_of_several_conditions_counts() -> None:
     """A verdict names those that are to blame for it, and no others."""
-    adk = {one.host: one for one in judge(["bom", "crlf", "dashes-in-frontmatter", "name-mismatch"])}["google-adk"]
+    adk = {one.host: one for one in judge(["bom", "crlf", "dashes-in-description", "name-mismatch"])}["google-adk"]
     assert adk == Verdict("google-adk", adk.version, "drops", ("bom", "name-mismatch"))
 
 
@@ -94,7 +182,29 @@ def test_place_and_name_of_the_file_count(tmp_path: Path, write: Callable[..., P
     assert found["deep"] == ["folder-nested"]
     assert found["low"] == ["file-lowercase"]
     assert found["latin"] == ["not-utf8"]
+    assert found["linked"] == ["folder-linked"]
     assert run("check", "--hosts", ".claude/skills/linked")[1].count("the skill's folder is a symlink") == 3
+
+
+def test_a_linked_folder_is_judged_from_above(tmp_path: Path, write: Callable[..., Path], run: Run) -> None:
+    """Where its target lies outside, which no shelf follows, and where it lies inside."""
+    write("elsewhere/far")
+    (tmp_path / ".claude/skills").mkdir(parents=True)
+    (tmp_path / ".claude/skills/far").symlink_to(tmp_path / "elsewhere/far")
+    code, said, _ = run("check", "--hosts", ".claude/skills")
+    assert (code, said.count("the skill's folder is a symlink"), said.splitlines()[-1]) == (
+        1,
+        3,
+        "1 skill checked: 0 loaded as written by every host",
+    )
+    write(".claude/skills/near")
+    write(".agents/skills/here")
+    (tmp_path / ".claude/skills/here").symlink_to("../../.agents/skills/here")
+    (tmp_path / ".claude/skills/gone").symlink_to("nowhere")
+    assert run("check", "--hosts", ".claude/skills")[1].endswith(
+        "3 skills checked: 1 loaded as written by every host\n"
+    )
+    assert run("check", "--hosts")[1].endswith("5 skills checked: 3 loaded as written by every host\n")
 
 
 def test_wrong_use_is_told(write: Callable[..., Path], run: Run) -> None:

@@ -165,9 +165,7 @@ def test_a_script_as_the_run_s_model_is_recorded_too(tmp_path: Path) -> None:
     assert answers(played(tmp_path, [live("one")])) == first == ["It says so."]
 
 
-@pytest.mark.parametrize(
-    "name", ["../../evil", "/evil", "call-evil.json", "model-../x.json", ".hidden", "notes.md"]
-)
+@pytest.mark.parametrize("name", ["../../evil", "/evil", "call-evil.json", "model-../x.json", ".hidden", "notes.md"])
 def test_a_worker_s_file_of_another_name_is_not_written(tmp_path: Path, name: str) -> None:
     """The name comes from a database. The trial counts as an error, and says why."""
     tape = Tape(str(tmp_path / "a" / "kept"), "one#with")

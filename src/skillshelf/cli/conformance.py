@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli.cells import Cell, Column
@@ -10,13 +12,15 @@ from skillshelf.cli.table import print_table
 from skillshelf.errors import MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
-    from skillshelf.testing.conformance import Report
+    from skillshelf.testing.conformance import Outcome, Report
 
 EXAMPLES = """
   skillshelf conformance                       every face that is installed
   skillshelf conformance mcp langchain         these two
   skillshelf conformance --json                for a program
 """
+# Beyond a step's own limit: then the face does not even let itself be cancelled.
+_GRACE = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,18 +43,44 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _report(name: str) -> "Report":
-    from skillshelf.testing.conformance import FACES, Report
+    """In a thread that nobody waits for at the end: a face that holds its event loop cannot be cancelled."""
+    from skillshelf.testing.conformance import STEPS, Outcome, Report
+    from skillshelf.testing.conformance.scenario import STEP_SECONDS
+
+    told: SimpleQueue[Outcome | Report] = SimpleQueue()
+    Thread(target=_run, args=(name, told), name=f"conformance {name}", daemon=True).start()
+    outcomes: list[Outcome] = []
+    try:
+        while isinstance(one := told.get(timeout=STEP_SECONDS + _GRACE), Outcome):
+            outcomes.append(one)
+        return one
+    except Empty:
+        stuck = f"expected an answer; none came within {STEP_SECONDS + _GRACE:g} seconds, and it cannot be cancelled"
+        return Report(name, (*outcomes, *(Outcome(step, stuck) for step in list(STEPS)[len(outcomes) :])))
+
+
+def _run(name: str, told: "SimpleQueue[Outcome | Report]") -> None:
+    from skillshelf.testing.conformance import FACES, STEPS, Outcome, Report
     from skillshelf.testing.conformance import run as run_scenario
+    from skillshelf.testing.conformance.scenario import STEP_SECONDS
 
     try:
-        return asyncio.run(run_scenario(FACES[name]()))
+        told.put(asyncio.run(run_scenario(FACES[name](), limit=STEP_SECONDS, on_outcome=told.put)))
     except (MissingExtraError, SettingsError) as error:
-        return Report(name, missing=str(error))
+        told.put(Report(name, missing=str(error)))
+    except Exception as error:  # a framework of another version may raise anything when it is imported
+        problem = f"the face could not be made: {type(error).__name__}: {error}"
+        told.put(Report(name, tuple(Outcome(step, problem) for step in STEPS)))
 
 
 def _plain(report: "Report") -> dict[str, Any]:
-    steps = {one.step: one.problem for one in report.outcomes}
-    return {"face": report.face, "passed": report.passed, "missing": report.missing, "steps": steps}
+    return {
+        "face": report.face,
+        "passed": report.passed,
+        "missing": report.missing,
+        "steps": {one.step: one.problem for one in report.outcomes},
+        "notes": {one.step: one.note for one in report.outcomes if one.note},
+    }
 
 
 def _print(reports: "list[Report]", out: Output) -> None:
@@ -58,8 +88,11 @@ def _print(reports: "list[Report]", out: Output) -> None:
 
     columns = (Column("face", "bold"), *(Column(step) for step in STEPS))
     ran = [report for report in reports if not report.missing]
-    print_table(out, columns, [_row(report) for report in ran])
+    notes = list(dict.fromkeys(one.note for report in ran for one in report.outcomes if one.note))
+    print_table(out, columns, [_row(report, notes) for report in ran])
     out.text()
+    for number, note in enumerate(notes, 1):
+        out.text(f"({number}) {note}")
     for report in ran:
         for one in report.outcomes:
             if one.problem:
@@ -69,6 +102,11 @@ def _print(reports: "list[Report]", out: Output) -> None:
             out.styled(f"{report.face} was not tried. {report.missing}", "yellow")
 
 
-def _row(report: "Report") -> list[str | Cell]:
-    marks = [Cell("failed", "red") if one.problem else Cell("ok", "green") for one in report.outcomes]
-    return [report.face, *marks]
+def _row(report: "Report", notes: list[str]) -> list[str | Cell]:
+    return [report.face, *(_cell(one, notes) for one in report.outcomes)]
+
+
+def _cell(one: "Outcome", notes: list[str]) -> Cell:
+    if one.problem:
+        return Cell("failed", "red")
+    return Cell(f"ok ({notes.index(one.note) + 1})" if one.note else "ok", "green")

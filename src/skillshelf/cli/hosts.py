@@ -10,8 +10,9 @@ from skillshelf.cli.table import print_table
 from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, conditions, judge
 from skillshelf.reference import NotPlainFile, read_file
 from skillshelf.skillmd import MAX_FILE
-from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources.directory import MAX_FOLDERS
 from skillshelf.sources.folder import SKILL_FILES
+from skillshelf.sources.tree import Tree
 
 _STYLES = dict(zip(WORDS, ("green", "green", "yellow", "red", "red", "red", "red"), strict=True))
 _COLUMNS = (Column("HOST"), Column("MAKES OF IT"), Column("BECAUSE"))
@@ -54,13 +55,17 @@ def _judged(path: str) -> Iterator[_Judged]:
         path = os.path.dirname(path)
     if not os.path.isdir(path):
         return
-    source = DirectorySource(path, "project", cache=False)
-    for key in sorted(source.refresh()):
+    tree = Tree(os.path.realpath(path), "project", MAX_FOLDERS)
+    tree.look(None)
+    state = tree.ledger.state
+    # The shelf takes a skill from where it really lies, and only inside the folder; a host meets the link itself.
+    for key in sorted({*state.skills, *state.links}):
         folder = os.path.join(path, key).rstrip("/")
+        linked = os.path.islink(folder)
+        root = os.path.realpath(folder) if linked else tree.root
         # In the order of preference, and by the name it really has, where a disk knows no capitals.
         file = next((name for name in SKILL_FILES if name in _names(folder)), "")
-        if file and (data := _read(source.root, key, file)) is not None:
-            linked = os.path.islink(folder)
+        if file and (data := _read(root, "" if linked else key, file)) is not None:
             found = conditions(data, os.path.basename(folder), file=file, nested=_nested(folder), linked=linked)
             yield _Judged(f"{folder}/{file}", found, judge(found))
 

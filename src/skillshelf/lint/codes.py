@@ -108,6 +108,8 @@ EVALS = {
     "case-twice": "two cases of a skill have one name",
     "coverage-gap": "a reference, a section or a skill that no case ever loaded",
     "no-cases": "a file among the evals holds no cases",
+    "not-tried": "a case that could not be tried: the provider, a recording or a file failed",
+    "reference-missed": "a case wanted a reference that was not loaded",
     "trigger-false": "a skill was loaded for a query it should not be loaded for",
     "trigger-missed": "a skill was not loaded for a query it should be loaded for",
 }

@@ -6,8 +6,24 @@
 A face of your own implements `Face`; docs/guides/conformance.md shows how.
 """
 
-from skillshelf.testing.conformance.face import Call, Conversation, Face, Result, Said
+from skillshelf.testing.conformance.face import Call, Conversation, Face, Promise, Result, Said
 from skillshelf.testing.conformance.faces import FACES
-from skillshelf.testing.conformance.scenario import STEPS, Outcome, Report, run
+from skillshelf.testing.conformance.report import Outcome, Report
+from skillshelf.testing.conformance.scenario import run
+from skillshelf.testing.conformance.stage import server_command
+from skillshelf.testing.conformance.steps import STEPS
 
-__all__ = ["FACES", "STEPS", "Call", "Conversation", "Face", "Outcome", "Report", "Result", "Said", "run"]
+__all__ = [
+    "FACES",
+    "STEPS",
+    "Call",
+    "Conversation",
+    "Face",
+    "Outcome",
+    "Promise",
+    "Report",
+    "Result",
+    "Said",
+    "run",
+    "server_command",
+]

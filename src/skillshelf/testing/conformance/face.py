@@ -1,10 +1,18 @@
 """What a face has to offer so that the scenario can run through it. Its model is scripted; all else is real."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from skillshelf.shelf import Shelf
+
+Promise = Literal["each-call", "approval", "errors-marked"]
+"""What a face may declare that it cannot keep.
+
+`each-call`: the listing is made anew for each model call, not only for each message.
+`approval`: a tool whose permission is `ask` runs once the person has agreed.
+`errors-marked`: a result says whether it is an error.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +21,8 @@ class Call:
 
     tool: str
     arguments: dict[str, Any]
+    approve: bool = False
+    """What the person answers if they are asked about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,8 @@ class Said:
     results: tuple[Result, ...]
     """Of the tool calls, in order."""
     answer: str
+    ends: tuple[str, ...] = ()
+    """What the last message of each request said, for a face that tells there what changed on the shelf."""
 
 
 class Conversation(Protocol):
@@ -48,9 +60,18 @@ class Conversation(Protocol):
 
 
 class Face(Protocol):
-    """A framework, a protocol or a program through which a model reaches a shelf."""
+    """A framework, a protocol or a program through which a model reaches a shelf.
+
+    It may have `exceptions: Mapping[Promise, str]`: what it cannot keep, and why. A report shows them.
+    """
 
     name: str
 
     async def open(self, shelf: Shelf) -> Conversation:
         """An agent on this shelf, with the adapter as a user would write it."""
+
+
+def exceptions_of(face: Face) -> Mapping[Promise, str]:
+    """What the face declares; most have nothing to declare, and need not say so."""
+    declared: Mapping[Promise, str] = getattr(face, "exceptions", {})
+    return declared

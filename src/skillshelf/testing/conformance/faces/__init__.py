@@ -9,6 +9,8 @@ from skillshelf.testing.conformance.face import Face
 _MODULES = {
     "skillshelf-chat": "agent",
     "mcp": "mcp",
+    "mcp-stdio": "mcp_stdio",
+    "mcp-http": "mcp_http",
     "pydantic-ai": "pydantic_ai",
     "langchain": "langchain",
     "openai-agents": "openai_agents",

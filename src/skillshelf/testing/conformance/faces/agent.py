@@ -12,8 +12,10 @@ from skillshelf.agent.scripted import Call as Step
 from skillshelf.agent.scripted import ScriptedModel
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance.faces.pydantic_ai import end_of
 
 from skillshelf.agent.events import Finished, ToolReturned  # isort: skip  # after what says which extra is missing
+from skillshelf.agent.policy import Answer, Approval  # isort: skip
 
 
 @dataclass
@@ -22,6 +24,10 @@ class _Conversation:
     folder: tempfile.TemporaryDirectory[str]
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+        async def person(asked: Approval) -> Answer:
+            return "yes" if Call(asked.tool, asked.arguments, approve=True) in calls else "no"
+
+        self.core.approve = person
         model = ScriptedModel(*(Step(call.tool, call.arguments) for call in calls), answer)
         self.core.model = replace(self.core.model, model=model)
         events = [event async for event in self.core.process_message(text)]
@@ -32,6 +38,7 @@ class _Conversation:
             model.requests[0].tools,
             tuple(Result(event.text, not event.ok) for event in returned),
             last.text if isinstance(last, Finished) else str(last),
+            tuple(map(end_of, model.requests)),
         )
 
     async def close(self) -> None:

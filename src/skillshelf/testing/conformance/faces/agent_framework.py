@@ -8,10 +8,11 @@ from typing import Any
 
 from skillshelf.adapters.agent_framework import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance.face import Call, Promise, Result, Said
 
 from agent_framework import (  # isort: skip  # after the adapter, which says what to install
     Agent,
+    AgentResponse,
     AgentSession,
     BaseChatClient,
     ChatMiddlewareLayer,
@@ -53,16 +54,34 @@ class _Conversation:
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
         self.client.script, self.client.requests = [*calls, answer], []
         response = await self.agent.run(text, session=self.session)
-        contents = [content for message in response.messages for content in message.contents]
+        contents = _contents(response)
+        while asked := response.user_input_requests:
+            words = [one.to_function_approval_response(_approved(one, calls)) for one in asked]
+            response = await self.agent.run(Message("user", words), session=self.session)
+            contents += _contents(response)
         return Said(
             tuple(str(options.get("instructions", "")) for _, options in self.client.requests),
             tuple(tool.name for tool in self.client.requests[0][1]["tools"]),
             tuple(_result(content) for content in contents if content.type == "function_result"),
             response.messages[-1].text,
+            tuple(_text(messages[-1]) for messages, _ in self.client.requests),
         )
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+def _contents(response: AgentResponse[Any]) -> list[Content]:
+    return [content for message in response.messages for content in message.contents]
+
+
+def _text(message: Message) -> str:
+    return "\n".join(str(one.text or one.result) for one in message.contents)
+
+
+def _approved(asked: Content, calls: Sequence[Call]) -> bool:
+    call: Any = asked.function_call
+    return Call(call.name, call.parse_arguments(), approve=True) in calls
 
 
 def _result(content: Content) -> Result:
@@ -72,6 +91,9 @@ def _result(content: Content) -> Result:
 
 class AgentFramework:
     name = "agent-framework"
+    exceptions: Mapping[Promise, str] = {
+        "errors-marked": "the framework takes a model's tools away after three results that are marked as errors"
+    }
 
     async def open(self, shelf: Shelf) -> _Conversation:
         client = ScriptedClient()

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 from skillshelf.adapters.claude_agent import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance.face import Call, Promise, Result, Said
 
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport, query  # isort: skip  # after the adapter, which says what to install
+from claude_agent_sdk import (  # isort: skip  # after the adapter, which says what to install
+    ClaudeAgentOptions,
+    PermissionResult,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ResultMessage,
+    ToolPermissionContext,
+    Transport,
+    query,
+)
 
 _SERVER = "skillshelf"
 Message = dict[str, Any]
@@ -157,9 +166,13 @@ class _Conversation:
         self.skills, self.resume = Skills(shelf), ""
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        options = self.skills.options(ClaudeAgentOptions(resume=self.resume or None))
+        async def person(name: str, arguments: Message, context: ToolPermissionContext) -> PermissionResult:
+            yes = Call(name.removeprefix(f"mcp__{_SERVER}__"), arguments, approve=True) in calls
+            return PermissionResultAllow() if yes else PermissionResultDeny(message="The person said no.")
+
+        options = self.skills.options(ClaudeAgentOptions(resume=self.resume or None, can_use_tool=person))
         claude, said = ScriptedClaude(options, (calls, answer)), ""
-        async for message in query(prompt=text, options=options, transport=claude):
+        async for message in query(prompt=_prompt(text), options=options, transport=claude):
             if isinstance(message, ResultMessage):
                 said, self.resume = message.result or "", message.session_id
         return Said(tuple(claude.systems), claude.tools, tuple(claude.results), said)
@@ -168,8 +181,16 @@ class _Conversation:
         """Each query closes what it opened."""
 
 
+async def _prompt(text: str) -> AsyncIterator[Message]:
+    """A person can be asked only while messages are streamed to Claude Code."""
+    yield {"type": "user", "message": {"role": "user", "content": text}}
+
+
 class ClaudeAgent:
     name = "claude-agent"
+    exceptions: Mapping[Promise, str] = {
+        "each-call": "Claude Code makes the model calls itself: the listing is made anew for each message"
+    }
 
     async def open(self, shelf: Shelf) -> _Conversation:
         return _Conversation(shelf)

@@ -10,6 +10,7 @@ from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance.face import Call, Result, Said
 
 from google.adk.agents import LlmAgent  # isort: skip  # after the adapter, which says what to install
+from google.adk.events import Event  # isort: skip
 from google.adk.models.base_llm import BaseLlm  # isort: skip
 from google.adk.models.llm_request import LlmRequest  # isort: skip
 from google.adk.models.llm_response import LlmResponse  # isort: skip
@@ -47,22 +48,42 @@ class _Conversation:
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
         self.model.script, self.model.requests = [*calls, answer], []
-        results: list[Result] = []
+        results: dict[str | None, Result] = {}
         said = ""
-        message = types.Content(role="user", parts=[types.Part(text=text)])
-        async for event in self.runner.run_async(user_id="user", session_id="conformance", new_message=message):
-            results += [_result(one) for one in event.get_function_responses()]
-            if event.is_final_response() and event.content:
-                said = "".join(part.text or "" for part in event.content.parts or ())
+        message: types.Part | None = types.Part(text=text)
+        while message:
+            content, message = types.Content(role="user", parts=[message]), None
+            async for event in self.runner.run_async(user_id="user", session_id="conformance", new_message=content):
+                # After the person's word a call has a second response, in place of the one that said it must wait.
+                results |= {one.id: _result(one) for one in event.get_function_responses()}
+                message = message or _person(event, calls)
+                if event.is_final_response() and event.content:
+                    said = _text(event.content)
         return Said(
             tuple(str(request.config.system_instruction or "") for request in self.model.requests),
             tuple(self.model.requests[0].tools_dict),
-            tuple(results),
+            tuple(results.values()),
             said,
+            tuple(_text(request.contents[-1]) for request in self.model.requests),
         )
 
     async def close(self) -> None:
         await self.runner.close()
+
+
+def _text(content: types.Content) -> str:
+    return "\n".join(part.text for part in content.parts or () if part.text)
+
+
+def _person(event: Event, calls: Sequence[Call]) -> types.Part | None:
+    """The answer to ADK's request for confirmation, where the event is one."""
+    for one in event.get_function_calls():
+        if one.name == "adk_request_confirmation":
+            about = (one.args or {})["originalFunctionCall"]
+            yes = Call(about["name"], about["args"], approve=True) in calls
+            word = types.FunctionResponse(id=one.id, name=one.name, response={"confirmed": yes})
+            return types.Part(function_response=word)
+    return None
 
 
 def _result(response: types.FunctionResponse) -> Result:

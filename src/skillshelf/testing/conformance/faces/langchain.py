@@ -14,6 +14,9 @@ from langchain_core.language_models import GenericFakeChatModel  # isort: skip
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage  # isort: skip
 from langchain_core.outputs import ChatResult  # isort: skip
 from langgraph.checkpoint.memory import InMemorySaver  # isort: skip
+from langgraph.types import Command  # isort: skip
+
+_THREAD = {"configurable": {"thread_id": "one"}}
 
 
 class Scripted(GenericFakeChatModel):
@@ -41,7 +44,11 @@ class _Conversation:
         steps = [ToolCall(name=one.tool, args=one.arguments, id=f"{self.said}-{at}") for at, one in enumerate(calls)]
         self.model.messages = iter([*(AIMessage("", tool_calls=[step]) for step in steps), AIMessage(answer)])
         self.model.requests, self.said = [], self.said + 1
-        state = await self.agent.ainvoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "one"}})
+        state = await self.agent.ainvoke({"messages": [HumanMessage(text)]}, _THREAD)
+        while asked_about := state.get("__interrupt__"):
+            about = asked_about[0].value
+            yes = Call(about["name"], about["args"], approve=True) in calls
+            state = await self.agent.ainvoke(Command(resume={"type": "approve" if yes else "reject"}), _THREAD)
         asked = {step["id"] for step in steps}
         returned = [one for one in state["messages"] if isinstance(one, ToolMessage) and one.tool_call_id in asked]
         return Said(
@@ -49,6 +56,7 @@ class _Conversation:
             self.model.offered,
             tuple(Result(one.text, one.status == "error") for one in returned),
             state["messages"][-1].text,
+            tuple(request[-1].text for request in self.model.requests),
         )
 
     async def close(self) -> None:

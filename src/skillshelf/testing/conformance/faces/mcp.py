@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from typing import Any
 
 from skillshelf.mcp import make_server
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance.face import Call, Result, Said
 
 from mcp import Client, types  # isort: skip  # after the server, which says what to install
+from mcp.client.context import ClientRequestContext  # isort: skip
 
 LISTING = "skill://listing"
 
 
-@dataclass
-class _Conversation:
-    """The host: the server's instructions and its listing, read before each model call, are the system prompt."""
+class Host:
+    """The server's instructions and its listing, read before each model call, are the system prompt."""
 
-    client: Client
-    stack: AsyncExitStack
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self.stack = stack
+        """What is to be closed at the end."""
+        self.client: Client
+        self._asked: Call | None = None
+
+    async def connect(self, server: Any) -> Host:
+        """`server`: anything that the SDK's client can connect to."""
+        self.client = await self.stack.enter_async_context(Client(server, elicitation_callback=self._person))
+        return self
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
         tools = await self.client.list_tools()
@@ -37,9 +45,13 @@ class _Conversation:
         return "\n\n".join([self.client.instructions or "", *texts])
 
     async def _call(self, call: Call) -> Result:
+        self._asked = call
         result = await self.client.call_tool(call.tool, call.arguments)
         texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
         return Result("\n".join(texts), bool(result.is_error))
+
+    async def _person(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept" if self._asked and self._asked.approve else "decline")
 
     async def close(self) -> None:
         await self.stack.aclose()
@@ -48,9 +60,8 @@ class _Conversation:
 class MCP:
     name = "mcp"
 
-    async def open(self, shelf: Shelf) -> _Conversation:
-        stack = AsyncExitStack()
-        return _Conversation(await stack.enter_async_context(Client(make_server(shelf))), stack)
+    async def open(self, shelf: Shelf) -> Host:
+        return await Host(AsyncExitStack()).connect(make_server(shelf))
 
 
 def make() -> MCP:

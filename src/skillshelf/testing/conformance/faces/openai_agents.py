@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skillshelf.adapters.openai_agents import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance.face import Call, Promise, Result, Said
 
-from agents import Agent, RunConfig, Runner, ToolCallOutputItem  # isort: skip  # after the adapter, which says what to install
+from agents import Agent, RunConfig, Runner, ToolApprovalItem, ToolCallOutputItem  # isort: skip  # after the adapter, which says what to install
 from agents.testing import ScriptedModel, assistant_message, function_call  # isort: skip
 
 
@@ -29,9 +29,13 @@ class _Conversation:
         ]
         model = ScriptedModel([*([step] for step in steps), [assistant_message(answer)]])
         asked = [*self.history, {"role": "user", "content": text}]
-        run = await Runner.run(
-            self.agent, asked, max_turns=len(calls) + 1, run_config=RunConfig(model=model, tracing_disabled=True)
-        )
+        config = RunConfig(model=model, tracing_disabled=True)
+        run = await Runner.run(self.agent, asked, max_turns=len(calls) + 1, run_config=config)
+        while run.interruptions:
+            state = run.to_state()
+            for item in run.interruptions:
+                (state.approve if _approved(item, calls) else state.reject)(item)
+            run = await Runner.run(self.agent, state, run_config=config)
         self.history = run.to_input_list()
         returned = [item for item in run.new_items if isinstance(item, ToolCallOutputItem)]
         return Said(
@@ -45,8 +49,13 @@ class _Conversation:
         """Nothing is open."""
 
 
+def _approved(asked: ToolApprovalItem, calls: Sequence[Call]) -> bool:
+    return Call(asked.name or "", json.loads(asked.arguments or "{}"), approve=True) in calls
+
+
 class OpenAIAgents:
     name = "openai-agents"
+    exceptions: Mapping[Promise, str] = {"errors-marked": "the SDK's tool outputs have no mark for an error"}
 
     async def open(self, shelf: Shelf) -> _Conversation:
         return _Conversation(shelf)

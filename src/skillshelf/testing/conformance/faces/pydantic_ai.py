@@ -4,44 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent.scripted import Call as Step
-from skillshelf.agent.scripted import ScriptedModel
+from skillshelf.agent.scripted import Request, ScriptedModel
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance.face import Call, Result, Said
 
-from pydantic_ai import Agent  # isort: skip  # after the adapter, which says what to install
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults  # isort: skip  # after the adapter, which says what to install
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart  # isort: skip
+
+
+def end_of(request: Request) -> str:
+    """What the last message of a request says."""
+    return "\n".join(str(getattr(part, "content", "")) for part in request.messages[-1].parts)
 
 
 @dataclass
 class _Conversation:
-    agent: Agent[None, str]
+    agent: Agent[None, str | DeferredToolRequests]
     history: list[ModelMessage] = field(default_factory=list)
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
         model = ScriptedModel(*(Step(call.tool, call.arguments) for call in calls), answer)
-        run = await self.agent.run(text, message_history=self.history, model=model)
+        run: Any = await self.agent.run(text, message_history=self.history, model=model)
+        new: list[ModelMessage] = run.new_messages()
+        while isinstance(run.output, DeferredToolRequests):
+            run = await self.agent.run(
+                message_history=run.all_messages(), deferred_tool_results=_person(run.output, calls), model=model
+            )
+            new += run.new_messages()
         self.history = run.all_messages()
-        parts = [part for one in run.new_messages() if isinstance(one, ModelRequest) for part in one.parts]
+        parts = [part for one in new if isinstance(one, ModelRequest) for part in one.parts]
         returned = [part for part in parts if isinstance(part, ToolReturnPart)]
         return Said(
             tuple(request.system for request in model.requests),
             model.requests[0].tools,
             tuple(Result(part.model_response_str(wrap_if_error=False), part.outcome != "success") for part in returned),
             run.output,
+            tuple(map(end_of, model.requests)),
         )
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
+def _person(asked: DeferredToolRequests, calls: Sequence[Call]) -> DeferredToolResults:
+    approved = [(call.tool, call.arguments) for call in calls if call.approve]
+    return DeferredToolResults(
+        approvals={one.tool_call_id: (one.tool_name, one.args_as_dict()) in approved for one in asked.approvals}
+    )
+
+
 class PydanticAI:
     name = "pydantic-ai"
 
     async def open(self, shelf: Shelf) -> _Conversation:
-        return _Conversation(Agent(capabilities=[Skills(shelf)]))
+        return _Conversation(Agent(capabilities=[Skills(shelf)], output_type=[str, DeferredToolRequests]))
 
 
 def make() -> PydanticAI:

@@ -1,0 +1,32 @@
+"""`skillshelf serve` on the shelf of the conformance scenario: `python -m skillshelf.cli.staged FOLDER [--http] …`.
+
+Not a command: faces of the kit start it. It is here because it is the command `serve` in all but the shelf, which has
+code skills; those of a program are given to a shelf by that program.
+"""
+
+import os
+import signal
+import sys
+from threading import Thread
+
+from skillshelf.cli import main as skillshelf
+from skillshelf.cli import serve
+from skillshelf.testing.conformance.stage import Stage
+
+
+def main(folder: str, *words: str) -> int:
+    if "--http" in words:
+        Thread(target=_leave_with_parent, daemon=True).start()
+    # The one thing that is put in the place of the command's own.
+    serve._open = lambda args: Stage(folder).shelf
+    return skillshelf(["serve", "-C", folder, *words])
+
+
+def _leave_with_parent() -> None:
+    """Over pipes a server leaves with its client; here the end of standard input says that nobody is there any more."""
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,11 @@
+"""What other hosts make of a skill: from its text and its place to a verdict for each. Pure; the table was measured.
+
+`hosts.json` holds what each host's own loader did with one file for each condition here. `benchmarks/portability.py`
+writes it anew.
+"""
+
+from skillshelf.lint.hosts.conditions import CONDITIONS, Condition
+from skillshelf.lint.hosts.judged import WORDS, Makes, Verdict, judge, table
+from skillshelf.lint.hosts.seen import conditions
+
+__all__ = ["CONDITIONS", "WORDS", "Condition", "Makes", "Verdict", "conditions", "judge", "table"]

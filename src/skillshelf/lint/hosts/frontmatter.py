@@ -1,0 +1,190 @@
+"""What YAML makes of the frontmatter: the loaders that read it so, and the one that does not, stumble over it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from skillshelf.skillmd import FORMAT_KEYS
+
+Field = tuple[ScalarNode, Node]
+# Those that pydantic-ai-harness warns of; to the other hosts they are fields like any that the format does not know.
+BEHAVIOR = frozenset(
+    "agent argument-hint arguments context dependencies disallowed-tools effort hooks model paths shell tools "
+    "when_to_use".split()
+)
+_INVOCABLE = ("user-invocable", "disable-model-invocation")
+_TAGS = ("str", "int", "float", "bool", "null", "timestamp", "seq", "map")
+_NUMBERS = ("int", "float", "timestamp")
+# YAML 1.1 ends a line at these, where the loaders that split lines by themselves, or do not, see another text.
+_SEPARATORS = re.compile("[\x85\u2028\u2029]")
+# An emoji as JSON writes it, in two halves that YAML does not put together.
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# What of a frontmatter that is no YAML matters to openai-agents, which reads it line by line.
+_LINES = {
+    "block-on-one-line": re.compile(r"^description:[ \t]*[|>][-+0-9]*[ \t]+[^\s#]", re.M),
+    "description-unindented": re.compile(r"^description:[ \t]*[^\s|>][^\n]*\n(?![\w-]+[ \t]*:|#)\S", re.M),
+}
+
+
+def of_frontmatter(block: str) -> Iterator[str]:
+    """The conditions that hold for the text between the `---` lines."""
+    block = block.replace("\r\n", "\n")
+    fields = _fields(block)
+    if fields is None:
+        yield from _of_broken(block)
+        return
+    yield from _of_marks(block)
+    yield from _of_keys([key for key, _ in fields])
+    yield from _of_dashes(block, fields)
+    lines = block.split("\n")
+    for key, value in fields:
+        if key.value in ("name", "description"):
+            yield from _of_value(key.value, value)
+            yield from _of_layout(key, value, lines)
+        elif key.value == "metadata":
+            yield from _of_metadata(value)
+        else:
+            yield from _of_other(key.value, value)
+
+
+def _fields(block: str) -> list[Field] | None:
+    """The fields; None where this is no YAML, or no mapping."""
+    try:
+        root = yaml.compose(block, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError):  # the last two for escapes of no character
+        return None
+    if root is None:
+        return []
+    if not isinstance(root, MappingNode):
+        return None
+    return [(key, value) for key, value in root.value if isinstance(key, ScalarNode)]
+
+
+def _of_broken(block: str) -> Iterator[str]:
+    separated = _SEPARATORS.search(block) and _fields(_SEPARATORS.sub(" ", block)) is not None
+    yield "line-separators" if separated else "yaml-repaired"
+    yield from (code for code, pattern in _LINES.items() if pattern.search(block))
+    if not re.search(r"^[\"']?description[\"']?[ \t]*:", block, re.M | re.I):
+        yield "description-missing"
+
+
+def _of_marks(block: str) -> Iterator[str]:
+    if not set("[{&*!") & set(block):
+        return  # to scan takes as long as to read
+    for token in yaml.scan(block, Loader=yaml.SafeLoader):
+        if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+            yield "yaml-flow"
+        elif isinstance(token, yaml.AnchorToken | yaml.AliasToken):
+            yield "yaml-anchor"
+        elif isinstance(token, yaml.TagToken):
+            handle, name = token.value
+            yield "yaml-anchor" if handle == "!!" and name in _TAGS else "yaml-tag"
+
+
+def _of_keys(keys: Sequence[ScalarNode]) -> Iterator[str]:
+    names = Counter(key.value for key in keys)
+    if any(_kind(key) not in ("str", "merge") for key in keys):
+        yield "field-key"
+    yield from (f"{name}-missing" for name in ("name", "description") if name not in names)
+    for name, times in names.items():
+        if name in FORMAT_KEYS:
+            unknown = []
+        elif name.lower() in FORMAT_KEYS:
+            unknown = ["field-capitals"]
+        else:
+            unknown = ["fields-behavior" if name in BEHAVIOR else "fields-unknown"]
+        yield from unknown
+        if times > 1:
+            yield "duplicate-key" if unknown else "duplicate-field"
+
+
+def _of_dashes(block: str, fields: Sequence[Field]) -> Iterator[str]:
+    """Some hosts end the frontmatter at the first `---`, wherever it is."""
+    if "---" not in block:
+        return
+    whole, left = _texts(fields), _texts(_fields(block.partition("---")[0]) or ())
+    if left.get("name") != whole.get("name") or not left.get("description"):
+        yield "dashes-break"
+    else:
+        yield "dashes-after" if left["description"] == whole["description"] else "dashes-in-description"
+
+
+def _texts(fields: Sequence[Field]) -> Mapping[str, str]:
+    return {key.value: value.value for key, value in fields if isinstance(value, ScalarNode)}
+
+
+def _of_value(name: str, value: Node) -> Iterator[str]:
+    kind = _kind(value)
+    if kind == "collection":
+        yield "value-list"
+    elif not value.value.strip():
+        yield f"{name}-nothing" if kind == "null" else f"{name}-empty"
+    elif kind in _NUMBERS:
+        yield "value-number"
+    elif kind in ("bool", "null"):
+        yield "value-yes-no" if kind == "bool" else "value-null"
+    if name == "description" and _SURROGATES.search(str(value.value)):
+        yield "description-surrogates"
+
+
+def _of_layout(key: ScalarNode, value: Node, lines: Sequence[str]) -> Iterator[str]:
+    """How the text is written, which matters to openai-agents: it reads no YAML."""
+    if not isinstance(value, ScalarNode) or not value.value.strip():
+        return
+    start, end = value.start_mark, value.end_mark
+    commented = value.style not in ("|", ">") and "#" in lines[end.line][end.column :]
+    if key.value == "name":
+        yield from ["name-comment"] if commented else []
+        return
+    if key.style:
+        yield "description-key-quoted"
+    if lines[start.line].startswith(("&", "!!"), start.column):
+        yield "description-anchor"
+    if value.style in ("|", ">"):
+        yield "description-block"
+    elif start.line > key.end_mark.line:
+        yield "description-below"
+    elif end.line > start.line:
+        yield "description-quoted-lines" if value.style else "description-wrapped"
+    if commented:
+        yield "description-comment" if value.style else "comment-cuts-value"
+    written = "\n".join(lines[start.line : end.line + 1])
+    if (value.style == '"' and "\\" in written) or (value.style == "'" and "''" in written):
+        yield "description-escaped"
+
+
+def _of_metadata(value: Node) -> Iterator[str]:
+    if not isinstance(value, MappingNode):
+        yield "metadata-nothing" if _kind(value) == "null" else "metadata-not-mapping"
+        return
+    if max(Counter(key.value for key, _ in value.value if isinstance(key, ScalarNode)).values(), default=0) > 1:
+        yield "duplicate-metadata"
+    for key, held in value.value:
+        if _kind(key) not in ("str", "merge"):
+            yield "metadata-key"
+        kinds = {"collection": "nested", "null": "null", "timestamp": "date", "str": ""}
+        if kind := kinds.get(_kind(held), "number"):
+            yield f"metadata-{kind}"
+
+
+def _of_other(name: str, value: Node) -> Iterator[str]:
+    kind = _kind(value)
+    if name == "allowed-tools":
+        yield "allowed-tools-list" if kind == "collection" else "allowed-tools-text"
+    if name in FORMAT_KEYS and kind == "null":
+        yield "field-nothing"
+    elif name in ("license", "compatibility") and kind != "str":
+        yield f"{name}-list" if kind == "collection" else "field-number"
+    elif name in _INVOCABLE and str(value.value).lower() not in ("true", "false"):
+        yield "invocable-other"
+
+
+def _kind(value: Node) -> str:
+    """`str`, `int`, `bool` and so on for a scalar, as YAML 1.1 sees it."""
+    if not isinstance(value, ScalarNode):
+        return "collection"
+    tag = str(value.tag)
+    return tag.rpartition(":")[2] if tag.startswith("tag:yaml.org,2002:") else "str"

@@ -1,0 +1,62 @@
+"""MCP over streamable HTTP: `skillshelf serve --http` in a process of its own, on a loopback socket, with a token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+from asyncio.subprocess import PIPE, Process
+from contextlib import AsyncExitStack
+
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance.faces.mcp import Host
+from skillshelf.testing.conformance.stage import server_command
+
+import httpx2  # isort: skip  # after the server, which says what to install
+from mcp.client.streamable_http import streamable_http_client  # isort: skip
+
+
+class MCPHttp:
+    name = "mcp-http"
+
+    async def open(self, shelf: Shelf) -> Host:
+        token = secrets.token_urlsafe()
+        process = await asyncio.create_subprocess_exec(
+            *server_command(shelf, "--http", "--port", "0"),
+            stdin=PIPE,
+            stderr=PIPE,
+            env={**os.environ, "SKILLSHELF_TOKEN": token},
+        )
+        stack = AsyncExitStack()
+        stack.push_async_callback(_stop, process)
+        try:
+            url = await _url(process)
+            headers = {"authorization": f"Bearer {token}"}
+            # A proxy that the environment names is not asked for what is on this machine.
+            http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, trust_env=False))
+            return await Host(stack).connect(streamable_http_client(url, http_client=http))
+        except BaseException:
+            await stack.aclose()
+            raise
+
+
+async def _url(process: Process) -> str:
+    """Where the server says that it is. Raises RuntimeError with what it said instead."""
+    assert process.stderr is not None
+    heard = ""
+    while line := (await process.stderr.readline()).decode():
+        if found := re.search(r"http://\S+", line):
+            return found[0]
+        heard += line
+    raise RuntimeError(f"skillshelf serve --http did not start: {heard}")
+
+
+async def _stop(process: Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+    await process.wait()
+
+
+def make() -> MCPHttp:
+    return MCPHttp()

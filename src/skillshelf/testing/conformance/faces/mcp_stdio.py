@@ -1,0 +1,28 @@
+"""MCP over pipes: `skillshelf serve` in a process that the SDK's client starts, as a host does."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance.faces.mcp import Host
+from skillshelf.testing.conformance.stage import server_command
+
+from mcp import StdioServerParameters  # isort: skip  # after the server, which says what to install
+from mcp.client.stdio import stdio_client  # isort: skip
+
+
+class MCPStdio:
+    name = "mcp-stdio"
+
+    async def open(self, shelf: Shelf) -> Host:
+        python, *words = server_command(shelf)
+        parameters = StdioServerParameters(command=python, args=words, env=dict(os.environ))
+        stack = AsyncExitStack()
+        with open(os.devnull, "w", encoding="utf-8") as silence:  # what it says beside the protocol is for people
+            return await Host(stack).connect(stdio_client(parameters, errlog=silence))
+
+
+def make() -> MCPStdio:
+    return MCPStdio()
