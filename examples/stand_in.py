@@ -63,3 +63,9 @@ def _streamed(delta: dict[str, Any], reason: str) -> bytes:
         {**common, "choices": [], "usage": usage},
     ]
     return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+if __name__ == "__main__":
+    serving = StandIn({"release notes": "release-notes", "has changed since": "release-notes"})
+    print(f"export SKILLSHELF_BASE_URL={serving.url} SKILLSHELF_MODEL=stand-in", flush=True)
+    threading.Event().wait()

@@ -270,6 +270,8 @@ def test_a_resumed_run_is_shown_as_it_was_wanted_and_asked_nothing_else(
     code, _, said = run("eval", "--resume", "a", "--repeat", "5")
     assert (code, "was not begun with this repeat: 5. Leave it out" in said) == (2, True)
     assert run("eval", "skills", "--resume", "a")[0] == 2
+    assert run("eval", "--resume", "a", "--timeout", "5")[0] == 2
+    assert "Leave out --report" in run("eval", "--resume", "a", "--report", "b")[2]
     assert run("eval", ".", "--resume", "a")[0] == 3
 
 
@@ -277,7 +279,9 @@ def test_a_resumed_run_is_shown_as_it_was_wanted_and_asked_nothing_else(
     ("words", "said"),
     [
         (("--junit", "nowhere/junit.xml"), "--junit: nowhere/junit.xml cannot be written: No such file"),
-        (("--report", "skills/pdf/SKILL.md"), "--report: skills/pdf/SKILL.md is a file. Name a folder"),
+        (("--report", "skills/pdf/SKILL.md"), "--report: skills/pdf/SKILL.md is no folder to write to: File exists"),
+        (("--record", "skills/pdf/SKILL.md"), "--record: skills/pdf/SKILL.md is no folder to write to: File exists"),
+        (("--record", "/proc/x"), "--record: /proc/x is no folder to write to"),
         (("--replay", "nowhere"), "--replay: there is no folder nowhere"),
         (("--repeat", "100000000"), "are more than 1,000,000 trials"),
     ],

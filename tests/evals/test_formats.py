@@ -276,6 +276,10 @@ def test_reading_a_module_leaves_nothing_behind() -> None:
         ("from skillshelf.evals import *\nCASES = [\n  Case('a', (5,), (print,))]", ":3: a turn is int"),
         ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',))]", ":3: 'a' checks nothing"),
         (
+            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), code_skills=5)]",
+            ":3: code_skills of 'a'",
+        ),
+        (
             "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), skills=('no',))]",
             ":3: there is no fo",
         ),
@@ -421,11 +425,14 @@ def test_cases_whose_skill_is_gone_are_an_error(write: Callable[..., Path], tmp_
 
 def test_one_bad_entry_does_not_hide_a_trigger_set(write: Callable[..., Path]) -> None:
     """It is told, and the others are read."""
-    entries = [{"query": "x", "should_trigger": True}, {"q": "y", "should_trigger": True}, {"query": " "}]
-    skill = write("pdf", evals__triggers_json=json.dumps(entries)).parent
+    entries = [{"query": "x", "should_trigger": True}, {"q": "y", "should_trigger": True}, {"query": " ", "note": "z"}]
+    skill = write("pdf", evals__triggers_json="[\n" + ",\n".join(map(json.dumps, entries)) + "\n]").parent
     cases, faults = find_cases([skill])
     assert [case.turns for case in cases] == [(Message("x"),)]
-    assert [fault.message for fault in faults] == ["case 2 has no prompt", "case 3 has no prompt"]
+    assert [(fault.line, fault.message) for fault in faults] == [
+        (3, "case 2 has no prompt"),
+        (4, "case 3 has no prompt"),
+    ]
 
 
 def test_a_folder_s_own_files_are_read_beside_the_evals_below(write: Callable[..., Path], tmp_path: Path) -> None:
@@ -434,6 +441,11 @@ def test_a_folder_s_own_files_are_read_beside_the_evals_below(write: Callable[..
     write("skills/pdf", evals__cases_yaml=text.replace("NAME", "below"))
     (tmp_path / "top.yaml").write_text(text.replace("NAME", "top"))
     (tmp_path / "compose.yaml").write_text("services: {{ broken")
+    (tmp_path / "playbook.yml").write_text("- hosts: all\n")
+    (tmp_path / "matrix.yaml").write_text("cases: {a: 1}\n")
+    (tmp_path / "queries.json").write_text('[{"query": "SELECT 1"}]')
+    (tmp_path / "prompt.json").write_text('{"prompt": "x", "input": "y"}')
+    (tmp_path / "cases.py").write_text("CASES = [1 / 0]\n")
     cases, faults = find_cases([tmp_path])
     assert ([case.name for case in cases], faults) == (["top", "below"], ())
 

@@ -2,25 +2,29 @@
 
 import argparse
 import os
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 from skillshelf.cli.output import shown_path
 from skillshelf.errors import EvalError
 from skillshelf.evals.engine.folder import find_folder, read_run
+from skillshelf.evals.trial import SECONDS
 
 _REQUEST = (
     *("paths", "filter", "model", "base_url", "repeat", "baseline", "record", "replay", "rate", "update_golden"),
-    "descriptions",
+    *("descriptions", "timeout"),
 )
 _PLACES = ("baseline", "record", "replay", "descriptions", "junit")
 # How it is shown, which may be another way the second time.
 _SHOWN = ("junit", "github")
-_NOT_GIVEN: tuple[Any, ...] = (None, "", 0, 1, [])
+_NOT_GIVEN: tuple[Any, ...] = (None, "", 0, 1, SECONDS, [])
 
 
 def resume(args: argparse.Namespace) -> None:
     """What was asked of the run to go on with becomes what is asked. Raises EvalError."""
+    if args.report:
+        raise EvalError("--resume goes on in the folder that the run has", "Leave out --report")
     found = read_run(find_folder(args.resume))
     if found is None:
         raise EvalError(f"What {args.resume!r} was asked cannot be read", "Begin anew")
@@ -43,8 +47,14 @@ def check_places(args: argparse.Namespace) -> None:
     """Before anything is paid for: what the run needs at its end. Raises EvalError."""
     if args.replay and not os.path.isdir(args.replay):
         raise EvalError(f"--replay: there is no folder {args.replay}", "`skillshelf eval --record DIR` makes one")
-    if args.report and os.path.exists(args.report) and not os.path.isdir(args.report):
-        raise EvalError(f"--report: {args.report} is a file", "Name a folder")
+    for name in ("report", "record"):
+        if folder := getattr(args, name):
+            try:
+                os.makedirs(folder, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+            except OSError as error:
+                raise EvalError(f"--{name}: {folder} is no folder to write to: {error.strerror}") from None
     if args.junit:
         try:
             with open(args.junit, "a", encoding="utf-8"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Severity
@@ -18,7 +18,7 @@ from skillshelf.sources.names import SKIPPED_FOLDERS
 
 class _Format(NamedTuple):
     read: Callable[[Home], tuple[list[Case], list[EvalError]]]
-    holds_cases: Callable[[str], bool]
+    holds_cases: Callable[..., bool]
 
 
 _YAML = _Format(yaml.read_yaml, yaml.holds_cases)
@@ -100,9 +100,10 @@ def _read(path: str, place: _Place) -> tuple[list[Case], list[Diagnostic]]:
             # Results and graders lie there as a rule; a YAML file without `cases:` is more likely a slip.
             severity: Severity = "warning" if kind is _YAML else "info"
             return [], [_left_alone(severity, path)] if place == "evals" else []
-        cases, faults = kind.read(home_of(path))
-        if place == "stray" and (faults or not all(_has_skill(case) for case in cases)):
-            return [], [_stray(path)]
+        home = home_of(path)
+        cases, faults = kind.read(home)
+        if not home.folder and _in_evals(path) and _are_astray(cases, place):
+            return [], [_stray(path), *map(_diagnostic, faults)]
         return cases, [_diagnostic(fault) for fault in faults] or ([] if cases else [_left_alone("warning", path)])
     except EvalError as fault:
         return [], [_diagnostic(fault)]
@@ -113,11 +114,20 @@ def _is_meant(path: str, place: _Place, kind: _Format) -> bool:
     if place == "evals" and os.path.basename(path) == "evals.json":
         return True
     try:
-        return kind.holds_cases(path)
+        return kind.holds_cases(path, anywhere=place != "evals")
     except EvalError:
         if place == "evals":
             raise
         return False
+
+
+def _in_evals(path: str) -> bool:
+    return os.path.basename(os.path.dirname(os.path.abspath(path))) == "evals"
+
+
+def _are_astray(cases: Sequence[Case], place: _Place) -> bool:
+    """Cases that have no skill to be about. What none could be read of below a folder was meant for one, too."""
+    return not all(map(_has_skill, cases)) or (place == "stray" and not cases)
 
 
 def _has_skill(case: Case) -> bool:
@@ -126,7 +136,7 @@ def _has_skill(case: Case) -> bool:
 
 
 def _stray(path: str) -> Diagnostic:
-    home = os.path.dirname(os.path.dirname(path))
+    home = os.path.dirname(os.path.dirname(path)) or "this folder"
     message = f"these cases belong to no skill: there is no SKILL.md in {home}"
     fix = "Put it back, or name the skills with `skills:` or `code_skills:`"
     return Diagnostic("error", "case-invalid", message, path, 1, fix)

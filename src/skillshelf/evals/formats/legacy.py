@@ -25,6 +25,7 @@ from skillshelf.evals.paths import inside, workspace_path
 _LISTS = ("evals", "cases", "queries")
 _SAID = ("prompt", "query", "input")
 _SENTENCES = ("assertions", "expectations", "expected_behavior")
+_CHECKED = {"should_trigger", "expected_output", *_SENTENCES}
 _WORDS = ("text", "assertion", "expectation", "description", "criterion", "name")
 _LEVELS = 4
 
@@ -46,10 +47,12 @@ def read_legacy(home: Home) -> tuple[list[Case], list[EvalError]]:
     return cases, faults
 
 
-def holds_cases(path: str) -> bool:
-    """Whether a JSON file is one of cases: results and schemas lie beside them."""
-    entries = _entries(_parse(read_text(path), path))
-    return any(isinstance(one, dict) and (_said(one) or "should_trigger" in one) for one in entries or ())
+def holds_cases(path: str, *, anywhere: bool) -> bool:
+    """Whether a JSON file is one of cases: results and schemas lie beside them; `anywhere`, files of all kinds."""
+    entries = [one for one in _entries(_parse(read_text(path), path)) or () if isinstance(one, dict)]
+    if anywhere:
+        return any(_said(one) and _CHECKED & one.keys() for one in entries)
+    return any(_said(one) or "should_trigger" in one for one in entries)
 
 
 def _parse(text: str, path: str) -> Any:
@@ -73,9 +76,12 @@ def _with_lines(entries: list[Any], text: str) -> Iterator[tuple[Any, int]]:
     """Each entry with the line of what is said in it; a reader of JSON does not tell."""
     at = 0
     for entry in entries:
-        said = _said(entry) if isinstance(entry, dict) else ""
-        places = [text.find(json.dumps(said, ensure_ascii=ascii), at) for ascii in (False, True)] if said else []
-        at = max([at, *places])
+        # The first text in it that is found: the one that is said, or any where that is what is missing.
+        texts = [value for value in entry.values() if isinstance(value, str)] if isinstance(entry, dict) else []
+        said = [_said(entry), *texts] if isinstance(entry, dict) else []
+        written = [json.dumps(one, ensure_ascii=ascii) for one in said if one for ascii in (False, True)]
+        places = [place for one in written if (place := text.find(one, at)) >= 0]
+        at = places[0] if places else at
         yield entry, text.count("\n", 0, at) + 1
 
 

@@ -51,9 +51,20 @@ def read_python(home: Home) -> tuple[list[Case], list[EvalError]]:
     return cases, faults
 
 
-def holds_cases(path: str) -> bool:
-    """Whether a module is meant as one of cases, told without running it: graders and helpers lie beside them."""
-    return bool(_definitions(_tree(read_text(path), path)))
+def holds_cases(path: str, *, anywhere: bool) -> bool:
+    """Whether a module is meant as one of cases, told without running it: graders and helpers lie beside them.
+
+    `anywhere`, modules of all kinds do: one of cases imports what they are made of.
+    """
+    tree = _tree(read_text(path), path)
+    return bool(_definitions(tree)) and (not anywhere or any(map(_is_ours, ast.walk(tree))))
+
+
+def _is_ours(node: ast.AST) -> bool:
+    """An import of skillshelf."""
+    names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+    names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    return any(name.split(".")[0] == "skillshelf" for name in names)
 
 
 def _tree(source: str, path: str) -> ast.Module:
@@ -122,6 +133,8 @@ def _settled(item: Any, number: int, home: Home, line: int) -> Case:
     if not item.checks and item.should_trigger is None:
         raise EvalError(f"{item.name!r} checks nothing", "Give it checks, or should_trigger")
     skills = folders_of(item.skills, home)
+    if not isinstance(item.code_skills, tuple | list):
+        raise EvalError(f"code_skills of {item.name!r} is {type(item.code_skills).__name__}", "Write (RagSkill,)")
     code_source(item.code_skills)  # what is wrong with one is told here, and not by every trial
     skill = item.skill or home.skill or only_skill(skills, item.code_skills)
     return replace(

@@ -45,6 +45,9 @@ _FILE = (*_SHARED, "cases")
 _CASE = ("name", "prompt", "turns", "files", "script", "should_trigger", "checks", *_SHARED)
 
 
+_SAID = {"prompt", "turns"}
+
+
 class _Common(NamedTuple):
     """What a file says for all of its cases."""
 
@@ -78,9 +81,12 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
     return cases, faults
 
 
-def holds_cases(path: str) -> bool:
-    """Whether a YAML file is meant as one of cases: others lie beside them."""
+def holds_cases(path: str, *, anywhere: bool) -> bool:
+    """Whether a YAML file is meant as one of cases: others lie beside them; `anywhere`, of all kinds."""
     value = parse_yaml(read_text(path), path)
+    cases = value.get("cases") if isinstance(value, Table) else value
+    if anywhere:
+        return isinstance(cases, Row) and any(isinstance(one, Table) and _SAID & one.keys() for one in cases)
     return isinstance(value, Row) or (isinstance(value, Table) and "cases" in value)
 
 
