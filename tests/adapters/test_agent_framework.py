@@ -3,7 +3,6 @@
 import asyncio
 import importlib
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 pytest.importorskip("agent_framework", reason="needs the extra: pip install 'skillshelf[agent-framework]'")
 
 from agent_framework import Agent, AgentResponse, AgentSession, Message
+from place import Place
 
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.adapters.agent_framework import Skills
@@ -70,20 +70,10 @@ def test_wrong_arguments_are_answered() -> None:
 
 def test_a_tool_that_waits_does_not_hold_up_the_others() -> None:
     """What is not async runs beside the event loop."""
-    seen: list[bool] = []
-
-    class Place(BaseSkill):
-        name, description, instructions = "place", "Where.", "Ask."
-
-        @tool
-        def where(self) -> str:
-            """Where this runs."""
-            seen.append(threading.current_thread() is threading.main_thread())
-            return "here"
-
-    skills = Skills(Shelf([ObjectSource([Place()])]))
+    place = Place()
+    skills = Skills(Shelf([ObjectSource([place])]))
     asyncio.run(own(skills, Call("where", {}), "Done.").run("hi"))
-    assert seen == [False]
+    assert place.on_main_thread == [False]
 
 
 def test_the_agents_own_tools_and_instructions_stay() -> None:

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import importlib
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
 from google.adk.runners import InMemoryRunner
 from google.genai import types
+from place import Place
 
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.adapters.google_adk import Skills
@@ -74,20 +74,10 @@ def test_ten_wrong_references_do_not_end_the_run() -> None:
 
 def test_a_tool_that_waits_does_not_hold_up_the_others() -> None:
     """What is not async runs beside the event loop."""
-    seen: list[bool] = []
-
-    class Place(BaseSkill):
-        name, description, instructions = "place", "Where.", "Ask."
-
-        @tool
-        def where(self) -> str:
-            """Where this runs."""
-            seen.append(threading.current_thread() is threading.main_thread())
-            return "here"
-
-    skills = Skills(Shelf([ObjectSource([Place()])]))
+    place = Place()
+    skills = Skills(Shelf([ObjectSource([place])]))
     asyncio.run(Own(skills, Call("where", {}), "Done.").say())
-    assert seen == [False]
+    assert place.on_main_thread == [False]
 
 
 def test_wrong_arguments_are_answered() -> None:

@@ -154,6 +154,24 @@ def test_a_recording_of_a_choice_is_played_back(run: Run, skill: Callable[..., P
     assert fewer["descriptions"] == [first["descriptions"][0], {**first["descriptions"][2], "number": 2}]
 
 
+def test_what_was_never_recorded_is_to_be_recorded(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """The causes are told once each, all trials are counted, and --resume, which could only fail, is not advised."""
+    queries = {"merge": True, "split": True, "bake": False, "sew": False}
+    skill(BETTER, queries=queries)
+    told(run, *model, "--record", "kept")
+    skill(BETTER, "One.", "Two.", queries=queries)
+    code, out, _ = run(*CHOOSE, "--replay", "kept")
+    assert code == 3
+    assert out.count("could not be made") == 1
+    assert "8 trials could not be made: " in out
+    assert "`skillshelf eval choose` with --record for --replay asks the model what is missing." in out
+    assert "--resume" not in out
+    skill(BETTER, queries={f"{query} it": should for query, should in queries.items()})  # each differs in its own way
+    code, out, _ = run(*CHOOSE, "--replay", "kept")
+    assert code == 3
+    assert "\nand 2 trials more, for 1 other reason\n" in out
+
+
 def test_cases_that_are_no_queries_are_left_aside(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
     """With a word. A scripted model says the same of every description, and other checks say nothing of one."""
     folder = skill(BETTER)

@@ -51,6 +51,14 @@ def contracts():
 def bound():
     return RawSkill().with_policy({"run_it": "safe"})
 
+def unwritten():
+    made = {}
+    exec("from skillshelf import BaseSkill\\nclass D(BaseSkill): name, description = 'd', 'D.'", made)
+    return made["D"]()
+
+def leaves():
+    raise SystemExit(3)
+
 def broken():
     raise RuntimeError("no index")
 
@@ -81,8 +89,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (home / "references" / "config.md").write_text("# Config\n\nUse the index.\n")
     monkeypatch.syspath_prepend(str(tmp_path / "lib"))
     yield home
-    for name in [name for name in sys.modules if name.startswith("acme_rag")]:
-        del sys.modules[name]
+    forget()
 
 
 def test_a_code_skill_is_named_by_its_class(run: Run, package: Path, tmp_path: Path) -> None:
@@ -156,6 +163,8 @@ def test_a_case_in_python_may_hand_over_a_class_or_a_skill() -> None:
         ("acme_rag.skill:Nothing", "the module acme_rag.skill has no 'Nothing'"),
         ("acme_rag.skill:number", "which is no code skill"),
         ("acme_rag.skill:broken", "cannot be made: RuntimeError: no index"),
+        ("acme_rag.skill:leaves", "cannot be made: SystemExit: 3"),
+        ("acme_rag.skill:unwritten", "makes a D that is written in no file"),
         ("acme_rag.skill:RawSkill", "each of its tools needs a permission"),
     ],
 )
@@ -173,12 +182,53 @@ def test_a_raw_skill_comes_with_its_policy(package: Path) -> None:
     assert trace.error == ""
 
 
-def test_a_named_skill_travels_and_another_version_of_it_is_another_case(package: Path, tmp_path: Path) -> None:
-    """A worker imports it by its name; a run that goes on must not go on with other code."""
-    case, packer = Case("a", (Message("x"),), code_skills=("acme_rag.skill:RagSkill",)), Packer()
+def forget() -> None:
+    """As in another process."""
+    for name in [name for name in sys.modules if name.startswith("acme_rag")]:
+        del sys.modules[name]
+
+
+MAKER = """
+from acme_rag.skill import RagSkill
+
+class Narrow(RagSkill):
+    name = "narrow"
+
+def narrow():
+    return Narrow()
+"""
+
+
+@pytest.mark.parametrize(
+    "changed", ["skill.py", "maker.py", "factory.py", "references/config.md"], ids=["base", "class", "factory", "text"]
+)
+def test_another_version_of_a_named_skill_is_another_case_and_no_worker_runs_it(
+    package: Path, tmp_path: Path, changed: str
+) -> None:
+    """A worker imports it by its name; it is the classes, the function that makes it, and what it refers to."""
+    (package / "maker.py").write_text(MAKER)
+    (package / "factory.py").write_text("from acme_rag import maker\n\ndef narrow():\n    return maker.narrow()\n")
+    case, packer = Case("a", (Message("x"),), code_skills=("acme_rag.factory:narrow",)), Packer()
     first = packer.case(case)
-    assert Unpacker(str(tmp_path / "unpacked")).case(first, packer.blobs.__getitem__).code_skills == case.code_skills
+    worker = Unpacker(str(tmp_path / "unpacked"))
+    assert worker.case(first, packer.blobs.__getitem__).code_skills == case.code_skills
+    forget()
+    assert Packer().case(case) == first
+    forget()
+    (package / changed).write_text((package / changed).read_text() + "\n# changed\n")
+    assert Packer().case(case) != first
+    with pytest.raises(EvalError, match=r"code skill acme_rag.factory:narrow is another version on "):
+        worker.case(first, packer.blobs.__getitem__)
+
+
+def test_a_worker_that_imported_the_old_code_has_the_old_version(package: Path) -> None:
+    """Whatever is in the file by now."""
+    case = Case("a", (Message("x"),), code_skills=("acme_rag.skill:RagSkill",))
+    first = Packer().case(case)
     (package / "skill.py").write_text(MODULE + "\n# changed\n")
-    assert packer.case(case) != first
+    assert Packer().case(case) == first
+
+
+def test_a_skill_that_a_case_made_stays_in_its_process() -> None:
     with pytest.raises(TypeError):
-        packer.case(Case("a", (Message("x"),), code_skills=(Fake(),)))
+        Packer().case(Case("a", (Message("x"),), code_skills=(Fake(),)))

@@ -2,26 +2,32 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Awaitable
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from carried import run
 from processes import Child, asked_at, counted, each_once, kept_in, suite, until
 from provider import Provider
 from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelRequest, ModelResponse
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
+from skillshelf import BaseSkill
 from skillshelf.agent.settings import Settings
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check
+from skillshelf.evals.engine.carry_out import Work
 from skillshelf.evals.engine.folder import RunFolder, begin, find_folder, read_run, state_of
 from skillshelf.evals.engine.liveness import only_here
 from skillshelf.evals.engine.options import Options
 from skillshelf.evals.engine.paid import Kept, patiently
 from skillshelf.evals.engine.store import open_file
 from skillshelf.evals.engine.travel import Packer, Unpacker
+from skillshelf.evals.plan import make_plan
 from skillshelf.testing import ScriptedModel, call, fail
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
@@ -82,6 +88,94 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert counted(report) == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
     assert json.loads((report / "run.json").read_text())["id"] == first
     assert sorted(path.name for path in (report / "state").iterdir()) == ["begun.json", "lock"]
+
+
+MADE_HERE = """
+from skillshelf import BaseSkill
+from skillshelf.evals import Case, Message, check
+
+class Lookup(BaseSkill):
+    name, description, instructions = "lookup", "Finds things.", "Look it up."
+
+CASES = [
+    Case(f"case {number}", (Message(f"prompt {number}"),), (check.response_contains("well"),), code_skills=(Lookup,))
+    for number in range(2)
+]
+"""
+
+
+def test_a_case_that_cannot_travel_does_not_change_under_a_run(tmp_path: Path) -> None:
+    """Killed, changed and resumed, it is refused; changed back, it goes on and pays for nothing again."""
+    (tmp_path / "suite.py").write_text(MADE_HERE)
+    with Provider(CALLS) as provider:
+        child = Child("suite.py", *asked_at(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
+        provider.kill_at(3, child.process.pid, lambda: kept_in(tmp_path / "report"))
+        assert child.end() == -9, child.said()
+        for old, new in (("prompt {", "other {"), ("Finds things", "Finds all"), ("Look it up", "Look")):
+            (tmp_path / "suite.py").write_text(MADE_HERE.replace(old, new))
+            child = Child("--resume", "report", cwd=tmp_path)
+            assert child.end() == 2, child.said()
+            assert "have changed since" in child.said()
+        (tmp_path / "suite.py").write_text(MADE_HERE)
+        child = Child("--resume", "report", cwd=tmp_path)
+        assert child.end() == 0, child.said()
+        assert dict(provider.answered) == each_once(2, CALLS)
+
+
+def fingerprint(*cases: Case) -> str:
+    return Work(make_plan(cases), Options()).fingerprint
+
+
+class Skill(BaseSkill):
+    name, description, instructions = "made", "Is made here.", "Do."
+
+
+def test_what_is_known_of_a_case_that_cannot_travel_tells_it_from_another(tmp_path: Path) -> None:
+    """A function by its module, a skill that is made already by the file of the case; what is unknown has changed."""
+    source = tmp_path / "cases.py"
+    source.write_text("# one")
+    stays = Case("a", (Message("x"),), code_skills=(Skill(),), location=f"{source}:1")
+    assert fingerprint(stays) == fingerprint(replace(stays, code_skills=(Skill(),)))
+    assert fingerprint(stays) != fingerprint(replace(stays, turns=(Message("y"),)))
+    before = fingerprint(stays)
+    source.write_text("# two")
+    assert fingerprint(stays) != before
+    nowhere = replace(stays, location="")
+    assert fingerprint(nowhere) != fingerprint(nowhere)
+    function = Case("a", (Message("x"),), script=(lambda request: "said",))
+    assert fingerprint(function) == fingerprint(function)
+    made: dict[str, Any] = {"__name__": "nowhere"}
+    exec("def step(request): return 'said'", made)
+    unknown = replace(function, script=(made["step"],))
+    assert fingerprint(unknown) != fingerprint(unknown)
+
+
+def begun(case: Case, folder: Path, options: Options) -> Path:
+    """The state of a run that was begun and that `run` goes on with."""
+    (folder / "stage").mkdir()
+    return Path(begin(str(folder), Work(make_plan([case]), options).fingerprint, {}).state)
+
+
+def test_a_run_killed_as_its_database_was_made_goes_on(tmp_path: Path) -> None:
+    """DBOS makes table after table, and would not go on with some of them."""
+    live = Case("live", (Message("prompt 0"),), (check.response_contains("well"),))
+    with Provider(1) as provider:
+        options = Options(Settings(model="tiny", base_url=provider.url))
+        with closing(sqlite3.connect(begun(live, tmp_path, options) / "dbos.sqlite")) as half:
+            half.execute("CREATE TABLE dbos_migrations (version INTEGER NOT NULL PRIMARY KEY)")
+            half.execute("CREATE TABLE workflow_status (workflow_uuid TEXT)")
+        [outcome] = run([live], tmp_path, options)
+    assert (outcome.status, provider.asked) == ("passed", 1)
+
+
+def test_a_database_that_is_none_is_said_to_be_the_runs(tmp_path: Path) -> None:
+    """Nobody gave an --engine."""
+    live, options = Case("live", (Message("x"),)), Options(Settings(model="tiny", base_url="http://127.0.0.1:1/v1"))
+    state = begun(live, tmp_path, options)
+    (state / "dbos.sqlite").write_text("no database " * 99)
+    (state / "dbos.sqlite.made").touch()
+    with pytest.raises(EvalError, match=r"The run's database /.*dbos.sqlite cannot be used: .*not a database"):
+        run([live], tmp_path, options)
 
 
 def test_what_a_provider_failed_at_is_tried_again_and_then_an_error(tmp_path: Path) -> None:
@@ -181,6 +275,23 @@ def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
         asked = ModelRequest.user_text_prompt("hi", instructions=f"You work in {folder}.")
         said.append(asyncio.run(model_request(model, [asked])).text)
     assert said == ["see /here/skillshelf-eval-aaaaaaaa/out.txt", "see /there/skillshelf-eval-bbbbbbbb/out.txt"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "told", "asks"),
+    [("run_command", "12:01", 1), ("load_skill_instructions", "# Other", 2), ("", "", 2)],
+    ids=["the time a command prints", "the text of a skill", "the prompt"],
+)
+def test_a_kept_answer_is_for_the_same_question(tmp_path: Path, tool: str, told: str, asks: int) -> None:
+    """Another question is asked and its answer kept; what a command printed is none."""
+    store = open_file(str(tmp_path / "kept.sqlite"), "run")
+    said = []
+    for prompt, text in (("hi", "first"), ("hi" if tool else "ho", told), ("hi" if tool else "ho", told)):
+        parts = [ToolReturnPart(tool, text, "c1")] if tool else []
+        messages = [ModelRequest.user_text_prompt(prompt), ModelRequest(parts)]
+        model = Kept(ScriptedModel(f"answer {len(said) + 1}"), store, "trial")
+        said.append(asyncio.run(model_request(model, messages)).text)
+    assert said == ["answer 1", f"answer {asks}", f"answer {asks}"]
 
 
 @pytest.mark.parametrize(

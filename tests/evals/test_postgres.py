@@ -13,6 +13,12 @@ pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 psycopg = pytest.importorskip("psycopg", reason="the extra `evals` is not installed")
 
 CASES, CALLS = 8, 3
+KIT = """
+from skillshelf import BaseSkill
+
+class Kit(BaseSkill):
+    name, description, instructions = "kit", "Has tools.", "{}"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +77,25 @@ def test_whoever_asked_for_the_run_may_be_killed_too(server: str, tmp_path: Path
         assert second.end() == 0, second.said()
         assert dict(provider.answered) == each_once(3, CALLS)
     assert counted(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(3)}
+
+
+def test_a_worker_with_another_version_of_a_code_skill_makes_no_trial(server: str, tmp_path: Path) -> None:
+    """It says which skill that is, and nothing is asked of the model."""
+    for place, text in (("here", "Look."), ("there", "Look twice.")):
+        (tmp_path / place / "acme_kit").mkdir(parents=True)
+        (tmp_path / place / "acme_kit" / "__init__.py").touch()
+        (tmp_path / place / "acme_kit" / "skill.py").write_text(KIT.format(text))
+    (tmp_path / "suite.yaml").write_text(
+        "code_skills: [acme_kit.skill:Kit]\ncases: [{name: a, prompt: hi, checks: [{response_contains: well}]}]\n"
+    )
+    with Provider(1) as provider:
+        worker = Child("worker", "--engine", server, cwd=tmp_path, PYTHONPATH=str(tmp_path / "there"))
+        words = ["suite.yaml", *asked_at(provider), "--engine", server, "--parallel", "0", "--report", "report"]
+        run = Child(*words, cwd=tmp_path, PYTHONPATH=str(tmp_path / "here"))
+        assert run.end(90) == 3, run.said()
+        worker.kill()
+        assert provider.asked == 0
+    assert "The code skill acme_kit.skill:Kit is another version on " in run.said()
 
 
 def test_a_server_that_is_none_is_said_in_a_line(tmp_path: Path) -> None:

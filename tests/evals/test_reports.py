@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 from rich.console import Console
 from run_kit import TEXTS, case, hostile, outcome, run_of, sample
 
-from skillshelf.agent.events import Usage
+from skillshelf.agent.events import Failed, Usage
 from skillshelf.evals.checks.base import Verdict
 from skillshelf.evals.report import (
     Summary,
@@ -34,6 +34,7 @@ from skillshelf.evals.report import compare as compare_runs
 from skillshelf.evals.report.compare import tables as compared
 from skillshelf.evals.report.files import RunUnreadableError
 from skillshelf.evals.report.sections import Table, inert
+from skillshelf.evals.report.tree import Fault, Stop
 from skillshelf.evals.results import CaseInfo, CheckResult, Run
 from skillshelf.evals.stats import Counts, Interval, SkillText, wilson
 from skillshelf.rendering import Cleaned
@@ -92,6 +93,36 @@ def test_the_terminal_says_why_with_every_check_that_failed() -> None:
     assert _table(summarize(run), "Cases to look at").rows[0][-1] == why
     long = _tried(Verdict(False, "x" * 1000))
     assert len(_table(summarize(long), "Cases to look at").rows[0][-1]) == 200
+
+
+def test_a_miss_says_what_stopped_the_trial() -> None:
+    """Before the checks, which can only say that there was no answer; of a trial that passed, only in its own place."""
+    stop = Failed("UsageLimitExceeded", "The limit for one turn was reached. It is 50 calls.")
+    run = run_of({case("a"): ("mmp",)}, {"pdf/a": (stop,)})
+    first = replace(run.outcomes[0], trace=replace(run.outcomes[0].trace, events=()))
+    summary = summarize(replace(run, outcomes=(first, *run.outcomes[1:])))
+    why = _table(summary, "Cases to look at").rows[0][-1]
+    told = "stopped: The limit for one turn was reached. It is 50 calls."
+    assert why == f"{told}; response_contains 'total': it is not there"
+    [failure] = ElementTree.fromstring(junit(summary)).iter("failure")
+    assert failure.attrib["message"] == f"{told} (1×)"
+    assert f"\n{told} (1×)\nresponse_contains" in str(failure.text)
+    assert [note.message for note in blame(summary) if told in note.message]
+    shown = page(summary)
+    assert "<b>stopped</b> 1×: The limit for one turn was reached." in shown
+    assert shown.count(f'<p class="fault">{told}</p>') == 2
+    assert summary.total.cases[0].main.stops == (Stop(stop.message, 1),)
+
+
+def test_a_recording_that_is_missing_is_one_cause_for_all_trials() -> None:
+    """Whichever trial it is missing for."""
+    run = run_of({case("a"): ("e",), case("b"): ("e",)})
+    errors = [f"EvalError: kept has nothing that m said in {one.case}#with. Again" for one in run.outcomes]
+    traces = [replace(one.trace, error=error) for one, error in zip(run.outcomes, errors, strict=True)]
+    outcomes = tuple(replace(one, trace=trace) for one, trace in zip(run.outcomes, traces, strict=True))
+    assert summarize(replace(run, outcomes=outcomes)).faults == (
+        Fault("kept has nothing that m said. Again", 2, ("pdf/a", "pdf/b")),
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ and with its policy where it is raw. Importing runs the author's code, as a case
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import re
@@ -28,44 +27,55 @@ _RIGHT = "Name a class, or a function that makes a skill, as in `my_company.skil
 
 def code_source(skills: Iterable[CodeSkill]) -> ObjectSource:
     """The skills, made anew: what one trial leaves in them is not there for the next. Raises EvalError."""
-    made = [_made(skill) for skill in skills]
+    every = [made(skill) for skill in skills]
     try:
-        return ObjectSource(made)
+        return ObjectSource(every)
     except SkillError as error:  # a raw skill without a policy, say
         raise EvalError(str(error).rstrip("."), "Name a function that makes the skill as it should be") from error
 
 
 def code_skill_name(skill: CodeSkill) -> str:
-    return _made(skill).descriptor("app").name
+    return made(skill).descriptor("app").name
 
 
-def written_in(skill: CodeSkill) -> str:
-    """The file that its class is written in."""
-    return inspect.getsourcefile(type(_made(skill))) or ""
-
-
-def packed(skill: CodeSkill) -> list[str]:
-    """What finds it in another process, and what tells another version from it. Raises TypeError where nothing does."""
-    if not isinstance(skill, str):
-        raise TypeError(f"a skill that a case made stays in its process: {skill!r:.80}")
-    with open(written_in(skill), "rb") as file:
-        return [skill, hashlib.sha256(file.read()).hexdigest()]
-
-
-def _made(given: CodeSkill) -> BaseSkill:
-    target = _named(given) if isinstance(given, str) else given
-    if isinstance(target, BaseSkill):
-        return target
-    try:
-        skill = target() if callable(target) else target
-    except Exception as error:  # anybody's code
-        raise EvalError(f"{given!s:.80} cannot be made: {type(error).__name__}: {error}"[:300], _RIGHT) from error
+def made(given: CodeSkill) -> BaseSkill:
+    """The skill, made where it is not yet. Raises EvalError."""
+    skill = _called(named(given) if isinstance(given, str) else given, given)
     if not isinstance(skill, BaseSkill):
         raise EvalError(f"{given!s:.80} is {type(skill).__name__}, which is no code skill", _RIGHT)
+    if isinstance(given, str) and not _file_of(type(skill)):
+        raise EvalError(
+            f"{given:.80} makes a {type(skill).__name__} that is written in no file, so that no other version could be "
+            "told from it",
+            "Write the class in a module",
+        )
     return skill
 
 
-def _named(given: str) -> Any:
+def _called(target: Any, given: CodeSkill) -> Any:
+    if isinstance(target, BaseSkill) or not callable(target):
+        return target
+    try:
+        return target()
+    except (Exception, SystemExit) as error:  # anybody's code
+        reason = f"{type(error).__name__}: {error}"[:300].rstrip(": ")
+        raise EvalError(f"{given!s:.80} cannot be made: {reason}", _RIGHT) from error
+
+
+def written_in(skill: CodeSkill) -> str:
+    """The file that its class is written in; empty for a class that a case made of nothing."""
+    return _file_of(type(made(skill)))
+
+
+def _file_of(cls: type) -> str:
+    try:
+        return inspect.getsourcefile(cls) or ""
+    except (TypeError, OSError):  # its module is none, as that of what `exec` makes
+        return ""
+
+
+def named(given: str) -> Any:
+    """The class or the function. Raises EvalError."""
     if not _NAMED.fullmatch(given):
         raise EvalError(f"{given!r:.80} names no code skill", _RIGHT)
     module, _, name = given.partition(":")

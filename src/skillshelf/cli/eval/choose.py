@@ -26,6 +26,7 @@ from skillshelf.evals.report import summarize, write_run
 from skillshelf.evals.report.choice import as_json, table, verdict
 from skillshelf.evals.report.terminal import plain, rich
 from skillshelf.evals.results import Run
+from skillshelf.evals.tape import AGAIN
 from skillshelf.skillmd import render
 
 _CHOICE_FILE = "choice.json"
@@ -121,9 +122,17 @@ def _print(decision: Decision, out: Output) -> None:
 def _print_faults(run: Run, begun: RunFolder, out: Output) -> None:
     faults = summarize(run).faults
     for one in faults[:_FAULTS_SHOWN]:
-        out.styled(f"{plural(one.times, 'trial')} could not be made: {one.message}", "yellow")
-    if faults:
+        said = one.message.replace(f" {AGAIN}", "")  # below, once
+        out.styled(f"{plural(one.times, 'trial')} could not be made: {said}", "yellow")
+    if more := faults[_FAULTS_SHOWN:]:
+        trials = plural(sum(one.times for one in more), "trial")
+        out.styled(f"and {trials} more, for {plural(len(more), 'other reason')}", "yellow")
+    missing = [AGAIN in one.message for one in faults]
+    if any(missing):  # what is not recorded is not there the next time either
+        out.styled("`skillshelf eval choose` with --record for --replay asks the model what is missing.", "yellow")
+    if not all(missing):
         out.styled(f"`skillshelf eval --resume {shown_path(begun.path)}` tries again what could not be made.", "yellow")
+    if faults:
         out.text()
 
 

@@ -34,7 +34,9 @@ class Work:
         self.plan, self.options = plan, options
         self.packer = Packer()
         self._digests: dict[int, str] = {}
+        self._here: set[int] = set()
         self.digests = {trial.id: self._digest(trial) for trial in plan.trials}
+        """Of what is tried in each trial."""
 
     @property
     def fingerprint(self) -> str:
@@ -49,16 +51,16 @@ class Work:
     def queued(self) -> dict[str, Trial]:
         """What a second start must not do again, or what other machines help with."""
         wanted = (one for one in self.plan.trials if self.options.server or not self.options.is_free(one.case))
-        return {one.id: one for one in wanted if self.digests[one.id]}
+        return {one.id: one for one in wanted if id(one.case) not in self._here}
 
     def _digest(self, trial: Trial) -> str:
-        """Empty for a case that cannot leave the process."""
         key = id(trial.case)  # repeats share the very case, and a thousand of them are not packed again
         if key not in self._digests:
             try:
                 self._digests[key] = self.packer.case(trial.case)
-            except TypeError:
-                self._digests[key] = ""
+            except TypeError:  # it cannot leave the process, and must still not change under a run that goes on
+                self._digests[key] = self.packer.known(trial.case)
+                self._here.add(key)
         return self._digests[key]
 
 
@@ -131,7 +133,7 @@ class _Course:
             return Trace(error=": ".join(explain(error)))
 
     async def _run_queued(self, trials: dict[str, Trial], run: RunFolder) -> None:
-        from skillshelf.evals.engine.node import Node, server_node
+        from skillshelf.evals.engine.node import local_node, server_node
         from skillshelf.evals.engine.queued import Queued
 
         for digest, data in self._work.packer.blobs.items():
@@ -139,7 +141,7 @@ class _Course:
         if self._options.server:
             node = server_node(self._options.server, listens=self._options.parallel > 0)
         else:
-            node = Node(f"sqlite:///{run.state}/dbos.sqlite", "local", open_store(self._options, run))
+            node = local_node(run.state, open_store(self._options, run))
         try:
             queue, judged = Queued(node, run.id, self._options), []
             tasks = [(name, trial.repeat, self._work.digests[name]) for name, trial in trials.items()]

@@ -38,6 +38,7 @@ _APPLICATION = "skillshelf-evals"
 _STARTS = 20
 _RUNS, _CONNECTIONS = 8, 8
 LOOK_SECONDS = 2.0
+_FILE = "dbos.sqlite"
 Task = tuple[str, int, str]
 """The name of a trial, the so-manieth of its case, and the digest of the case."""
 
@@ -137,6 +138,23 @@ def server_node(url: str, *, listens: bool = True) -> Node:
     store = open_server(url, "")  # first: it says at once, and clearly, what is wrong with an address
     executor = f"{os.uname().nodename}-{os.getpid()}-{os.urandom(4).hex()}"
     return Node(url, executor, store, listens=listens)
+
+
+def local_node(state: str, store: Store) -> Node:
+    """This process, on a database of its own in the run's folder.
+
+    A file beside it says that its tables are whole, and is there before anything is queued: DBOS cannot go on with the
+    half of them that a start left behind which was killed.
+    """
+    path, made = (os.path.join(state, name) for name in (_FILE, f"{_FILE}.made"))
+    if not os.path.exists(made):
+        for rest in ("", "-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                os.unlink(path + rest)
+    node = Node(f"sqlite:///{path}", "local", store)
+    with open(made, "wb"):
+        pass
+    return node
 
 
 def _files(folder: str) -> dict[str, str]:

@@ -25,7 +25,8 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.evals.asked import Sent, asked, key, put_back
+from skillshelf.agent.policy import SHELL
+from skillshelf.evals.asked import Asked, Sent, asked, key, put_back
 from skillshelf.evals.checks.judge import verdict_in
 from skillshelf.evals.engine.store import Store
 from skillshelf.evals.place import everywhere, without_place
@@ -97,9 +98,9 @@ class Kept(WrapperModel):
         return kept
 
     def name_of(self, sent: Sent) -> str:
-        """By number: a trial that is run again goes the same way, and the time in a command's output costs nothing."""
+        """By number and question: the answer to another one is none, whatever has changed since it was given."""
         self._calls += 1
-        return f"{self._name}/{self._calls}"
+        return f"{self._name}/{self._calls}/{key(_without_output(asked(self.model_id, sent)))}"
 
     def is_answer(self, response: ModelResponse) -> bool:
         return True
@@ -113,6 +114,15 @@ class KeptVerdict(Kept):
 
     def is_answer(self, response: ModelResponse) -> bool:
         return verdict_in(response.text or "") is not None
+
+
+def _without_output(call: Asked) -> Asked:
+    """What commands print has the time in it, or a number of a process: that is no reason to pay again."""
+    for message in call["messages"]:
+        for part in message["parts"]:
+            if part["part_kind"] == "tool-return" and part["tool_name"] == SHELL:
+                part["content"] = ""
+    return call
 
 
 async def patiently(ask: Callable[[], Awaitable[ModelResponse]], pauses: Sequence[float]) -> ModelResponse:

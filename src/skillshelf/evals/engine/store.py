@@ -18,6 +18,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS {}blobs (run TEXT, digest TEXT, data {}, PRIMARY KEY (run, digest))",
 )
 _SCHEMA = "skillshelf_evals"
+_SQLITE = "sqlite:///"
 
 
 class Database:
@@ -116,10 +117,13 @@ def open_server(url: str, run: str) -> Store:
 
 
 def unusable(url: str, error: Exception) -> EvalError:
-    """Without the password, which an address may hold."""
+    """Without the password, which an address may hold. Nobody gave the file in a run's folder as an --engine."""
     from skillshelf.agent.explain import safe
 
-    return EvalError(f"--engine {safe(url)} cannot be used: {safe(str(error).splitlines()[0])}")
+    reason = safe(str(error).splitlines()[0])
+    if url.startswith(_SQLITE):
+        return EvalError(f"The run's database {url.removeprefix(_SQLITE)} cannot be used: {reason}", "Begin a new run")
+    return EvalError(f"--engine {safe(url)} cannot be used: {reason}")
 
 
 def _execute(connection: Any, text: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from skillshelf.agent.scripted import Call, Fail
 from skillshelf.evals.case import Case, Edit, Message
-from skillshelf.evals.code_skills import packed
+from skillshelf.evals.code_skills import CodeSkill
+from skillshelf.evals.engine.versions import packed, same_here, version_of, version_of_step, written
 from skillshelf.evals.folders import LEFT_OUT, skills_in
 
 
@@ -25,22 +26,45 @@ class Packer:
         self.blobs: dict[str, bytes] = {}
         """What was packed, by digest."""
         self._folders: dict[str, list[tuple[str, str]]] = {}
+        self._named: dict[str, list[str]] = {}
 
     def case(self, case: Case) -> str:
         """The digest of a case with all that belongs to it. Raises TypeError for one that cannot travel."""
         plain = {
+            **self._plain(case),
+            "code_skills": [self._code_skill(skill) for skill in case.code_skills],
+            "script": None if case.script is None else [_step(step) for step in case.script],
+        }
+        return self._put(json.dumps(plain, sort_keys=True).encode())
+
+    def known(self, case: Case) -> str:
+        """A digest for a case that cannot travel, of all that can be known of it. Of what cannot, it is always new."""
+        plain = {
+            **self._plain(case),
+            "code_skills": [version_of(skill) for skill in case.code_skills],
+            "script": None if case.script is None else [_step(step, version_of_step) for step in case.script],
+            "written": written(case),
+        }
+        return hashlib.sha256(json.dumps(plain, sort_keys=True, default=repr).encode()).hexdigest()
+
+    def _plain(self, case: Case) -> dict[str, Any]:
+        return {
             "name": case.name,
             "skill": case.skill,
             "should_trigger": case.should_trigger,
             "turns": [_turn(turn) for turn in case.turns],
             "files": {path: base64.b64encode(data).decode() for path, data in sorted(case.files.items())},
             "skills": [skill for folder in case.skills for skill in self._folder(folder)],
-            "code_skills": [packed(skill) for skill in case.code_skills],
-            "script": None if case.script is None else [_step(step) for step in case.script],
             "policy": case.policy,
             "model": case.model,
         }
-        return self._put(json.dumps(plain, sort_keys=True).encode())
+
+    def _code_skill(self, skill: CodeSkill) -> list[str]:
+        if not isinstance(skill, str):
+            return packed(skill)
+        if skill not in self._named:
+            self._named[skill] = packed(skill)
+        return self._named[skill]
 
     def _folder(self, folder: str) -> list[tuple[str, str]]:
         if folder not in self._folders:
@@ -62,7 +86,7 @@ class Unpacker:
         self._lock = threading.Lock()
 
     def case(self, digest: str, get: Callable[[str], bytes]) -> Case:
-        """`get`: what was packed under a digest."""
+        """`get`: what was packed under a digest. Raises EvalError for a code skill that is another one here."""
         plain = json.loads(get(digest))
         files = {path: base64.b64decode(data) for path, data in plain["files"].items()}
         return Case(
@@ -72,7 +96,7 @@ class Unpacker:
             should_trigger=plain["should_trigger"],
             files=files,
             skills=tuple(self._skill(name, digest, get) for name, digest in plain["skills"]),
-            code_skills=tuple(name for name, _ in plain["code_skills"]),
+            code_skills=tuple(same_here(name, version) for name, version in plain["code_skills"]),
             script=None if plain["script"] is None else tuple(_step_from(step) for step in plain["script"]),
             policy=plain["policy"],
             model=plain["model"],
@@ -114,17 +138,22 @@ def _turn_from(plain: Mapping[str, Any]) -> Message | Edit:
     return Message(plain["say"]) if "say" in plain else Edit(plain["path"], plain["text"])
 
 
-def _step(step: Any) -> Any:
+def _no_place(step: Any) -> Any:
+    raise TypeError(f"a step that is a function stays in its process: {step!r:.80}")
+
+
+def _step(step: Any, other: Callable[[Any], Any] = _no_place) -> Any:
+    """`other`: what becomes of a function."""
     match step:
         case str():
             return step
         case list():
-            return [_step(one) for one in step]
+            return [_step(one, other) for one in step]
         case Call(tool=tool, arguments=arguments):
             return {"tool": tool, "arguments": arguments}
         case Fail(error=error, after=after):
             return {"fail": str(error), "after": after}
-    raise TypeError(f"a step that is a function stays in its process: {step!r:.80}")
+    return other(step)
 
 
 def _step_from(plain: Any) -> Any:

@@ -12,6 +12,7 @@ from skillshelf.evals.checks.words import clip
 from skillshelf.evals.report.about import about
 from skillshelf.evals.report.lines import Lines
 from skillshelf.evals.report.tree import CaseSummary, Fault, Summary
+from skillshelf.evals.report.words import STOPPED
 from skillshelf.evals.stats import Coverage
 
 # GitHub shows ten annotations of a kind for each step: one line of a file gets one, with this many cases.
@@ -106,7 +107,9 @@ def _share(case: CaseSummary) -> str:
 
 
 def _reasons(case: CaseSummary) -> str:
-    return "; ".join(clip(f"{one.check}: {one.reason}", _LONG) for one in case.main.failures[:_NAMED])
+    found = [f"{STOPPED}: {one.reason}" for one in case.main.stops]
+    found += [f"{one.check}: {one.reason}" for one in case.main.failures]
+    return "; ".join(clip(one, _LONG) for one in found[:_NAMED])
 
 
 def _untried(fault: Fault, summary: Summary) -> Diagnostic:

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from skillshelf.characters import clean, clean_line
 from skillshelf.evals.report.tree import CaseSummary, Group, Summary
-from skillshelf.evals.report.words import apart, name_of, rate
+from skillshelf.evals.report.words import STOPPED, apart, name_of, rate
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
@@ -54,7 +54,8 @@ def _case(case: CaseSummary) -> str:
     attributes = {"name": info.name, "classname": name_of(info.skill), "time": f"{arm.spent.seconds:.3f}"}
     opening = f"<testcase{_attributes(attributes)}>"
     if arm.counts.missed:
-        reasons = [f"{one.check}: {one.reason} ({one.times}×)" for one in arm.failures]
+        reasons = [f"{STOPPED}: {one.reason} ({one.times}×)" for one in arm.stops]
+        reasons += [f"{one.check}: {one.reason} ({one.times}×)" for one in arm.failures]
         inner = _outcome("failure", "missed", reasons or ["missed"], case)
     elif arm.counts.errors:
         inner = _outcome("error", "infrastructure", list(dict.fromkeys(arm.errors)), case)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from skillshelf.agent.events import Failed
 from skillshelf.evals.report.seen import coverage_of
-from skillshelf.evals.report.tree import ARMS, ArmSummary, CaseArm, CaseSummary, Failure, Fault, Group, Summary
+from skillshelf.evals.report.tree import ARMS, ArmSummary, CaseArm, CaseSummary, Failure, Fault, Group, Stop, Summary
 from skillshelf.evals.report.versus import versus
 from skillshelf.evals.report.words import fault
 from skillshelf.evals.results import Arm, CaseInfo, Outcome, Run
@@ -79,12 +80,18 @@ def case_arm(outcomes: Iterable[Outcome]) -> CaseArm:
         spent((one.trace.usage, one.trace.seconds) for one in tried),
         tuple(Failure(name, reasons[0], len(reasons)) for name, reasons in failed.items()),
         tuple(error_of(one) for one in given if one.status == "error"),
+        tuple(Stop(*one) for one in Counter(stop_of(one) for one in tried if one.failed).items() if one[0]),
     )
 
 
 def error_of(outcome: Outcome) -> str:
     """What kept a trial from being one; empty where nothing did."""
     return fault(outcome.trace.error or next((one.verdict.error for one in outcome.checks if one.verdict.error), ""))
+
+
+def stop_of(outcome: Outcome) -> str:
+    """What ended a trial that counts before its time; empty where nothing did."""
+    return next((event.message for event in outcome.trace.events if isinstance(event, Failed)), "")
 
 
 def _case(info: CaseInfo, outcomes: Sequence[Outcome]) -> CaseSummary:
@@ -138,6 +145,7 @@ def _faults(outcomes: Sequence[Outcome]) -> tuple[Fault, ...]:
     found: dict[str, list[str]] = defaultdict(list)
     for one in outcomes:
         if one.status == "error":
-            found[error_of(one)].append(one.case)
+            # A recording that is not there is named by its trial, which stands beside: the cause is one for all.
+            found[error_of(one).replace(f" in {one.case}#{one.arm}", "")].append(one.case)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(Fault(message, len(cases), tuple(dict.fromkeys(cases))) for message, cases in ordered)

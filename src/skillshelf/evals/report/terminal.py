@@ -11,6 +11,7 @@ from skillshelf.evals.report.sections import Column, Table, cut_rows, inert
 from skillshelf.evals.report.tree import CaseSummary, Group, Summary
 from skillshelf.evals.report.words import (
     NOTHING,
+    STOPPED,
     amount,
     apart,
     chance,
@@ -140,7 +141,8 @@ def _cases(summary: Summary) -> Table:
 
 
 def _why(case: CaseSummary) -> str:
-    failed = [f"{one.check}: {one.reason}" for one in case.main.failures]
+    failed = [f"{STOPPED}: {one.reason}" for one in case.main.stops]
+    failed += [f"{one.check}: {one.reason}" for one in case.main.failures]
     reasons = [clip(one, _CLIP) for one in failed or dict.fromkeys(case.main.errors)]
     more = [f"and {len(reasons) - _REASONS} more"] if len(reasons) > _REASONS else []
     return "; ".join([*reasons[:_REASONS], *more])

@@ -22,6 +22,14 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """What ended a trial before its time: a limit that a model ran into, a skill that is not there. It counts."""
+
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class CaseArm:
     """A case on one arm."""
 
@@ -32,6 +40,8 @@ class CaseArm:
     """What the agent took in the trials that count; what errors and judges took is in the sum of the arm."""
     failures: tuple[Failure, ...]
     errors: tuple[str, ...]
+    stops: tuple[Stop, ...] = ()
+    """Of the trials that missed."""
 
 
 _NO_TRIALS = CaseArm((), Counts(), wilson(0, 0), Spent(), (), ())

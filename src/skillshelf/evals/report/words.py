@@ -9,6 +9,8 @@ from skillshelf.evals.stats import Difference, Interval, Mean, Rate, Spent
 
 SUITE = "(no skill)"
 NOTHING = "–"
+STOPPED = "stopped"
+"""Before what ended a trial that counts."""
 
 
 def percent(value: float | None) -> str:

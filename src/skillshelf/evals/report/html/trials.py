@@ -8,9 +8,9 @@ from itertools import pairwise, takewhile
 from skillshelf.evals.report.html.charts import dot, line, svg
 from skillshelf.evals.report.html.elements import Html, join, tag
 from skillshelf.evals.report.seen import LANES, Step, Timeline, timeline
-from skillshelf.evals.report.summary import error_of
+from skillshelf.evals.report.summary import error_of, stop_of
 from skillshelf.evals.report.tree import ARMS, CaseSummary
-from skillshelf.evals.report.words import amount, money, rate, seconds
+from skillshelf.evals.report.words import STOPPED, amount, money, rate, seconds
 from skillshelf.evals.results import Outcome
 
 # A page of a thousand trials must still open: beyond, `run.json` has them.
@@ -52,7 +52,9 @@ def _case(case: CaseSummary) -> Html:
     facts = [case.info.location, rate(case.main.rate), *_spent(case)]
     body.append(tag("p", " · ".join(filter(None, facts)), class_="quiet"))
     if case.main.failures:
-        failed = [tag("li", tag("b", one.check), f" {one.times}×: {_cut(one.reason)}") for one in case.main.failures]
+        told = [(STOPPED, one.times, one.reason) for one in case.main.stops]
+        told += [(one.check, one.times, one.reason) for one in case.main.failures]
+        failed = [tag("li", tag("b", what), f" {times}×: {_cut(reason)}") for what, times, reason in told]
         body.append(tag("ul", *failed, class_="failed"))
     for arm in ARMS:
         body += [_trial(one, case.info.skill) for one in (case.arms[arm].outcomes if arm in case.arms else ())]
@@ -81,7 +83,8 @@ def _trial(outcome: Outcome, skill: str) -> Html:
         tag("span", outcome.status, class_=f"badge {outcome.status}"),
         tag("span", f" {spent}", class_="quiet"),
     )
-    error = error_of(outcome)
+    stop = stop_of(outcome)
+    error = error_of(outcome) or (f"{STOPPED}: {stop}" if stop else "")
     parts = [head, *([tag("p", _cut(error), class_="fault")] if error else []), _way(way), _steps(way)]
     if outcome.trace.answer:
         answer = tag("pre", _cut(outcome.trace.answer))
