@@ -30,13 +30,18 @@ def _groups(summary: Summary) -> list[tuple[str, Group]]:
 
 
 def tries_table(summary: Summary) -> Html:
+    """A row for each arm: of several numbers of tries, what they come to."""
+    arms = [(name_of(group.name), arm, one) for group in summary.skills for arm, one in group.arms.items() if one.tries]
     rows = [
-        (name_of(group.name), arm, str(one.k), percent(one.at), percent(one.all), str(one.cases))
-        for group in summary.skills
-        for arm, given in group.arms.items()
-        for one in given.tries
+        (
+            skill,
+            arm,
+            " · ".join(f"{one.k}: {percent(one.at)}" for one in given.tries),
+            " · ".join(f"{one.k}: {percent(one.all)}" for one in given.tries),
+        )
+        for skill, arm, given in arms
     ]
-    titles = ("skill", "arm", "k", "pass@k: one of k passes", "pass^k: all k pass", "cases")
+    titles = ("skill", "arm", "pass@k: one of k passes", "pass^k: all k pass")
     return table(titles, rows, "Several tries") if rows else Html("")
 
 
