@@ -6,8 +6,8 @@ Each picture shows what `skillshelf` writes to a terminal of 100 columns: comman
 in the home folder, and sessions of `skillshelf chat` as the keys below make them, with a scripted model. The same code
 gives the same bytes, but for counts of tokens: a workspace's path is in the prompt, and is not the same everywhere.
 
-report.png is not made here: it is the top of a report.html of `skillshelf eval --repeat 8 --baseline none` in a browser,
-with skills of the example workspace and a server like examples/stand_in.py, which errs now and then.
+report.png is not made here: it is the top of a report.html of `skillshelf eval --repeat 8 --baseline none`, in a
+browser, with skills of the example workspace and a server like examples/stand_in.py, which errs now and then.
 """
 
 import html
