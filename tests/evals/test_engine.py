@@ -1,8 +1,10 @@
 """Runs that survive: killed and begun again, every case counts once and no model call is paid for twice."""
 
 import asyncio
+import io
 import json
 import sqlite3
+import tarfile
 from collections.abc import Awaitable
 from contextlib import closing
 from dataclasses import fields, replace
@@ -242,6 +244,24 @@ def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
     assert set(json.loads(packer.blobs[digest])) == {field.name for field in fields(Case)} - stays
     [skill] = there.skills
     assert sorted(path.name for path in Path(skill).iterdir()) == ["SKILL.md"]
+
+
+@pytest.mark.parametrize("names", [("../out.txt",), ("link", "link/out.txt"), ("/out.txt",)])
+def test_a_packed_skill_leaves_no_file_outside(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """It comes from a database that others write to."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            if name == "link":
+                member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path)
+            archive.addfile(member, None if name == "link" else io.BytesIO())
+    packer = Packer()
+    digest = packer.case(Case("a", (Message("x"),), skills=(str(suite(tmp_path / "there", 1).parent),)))
+    blobs = {key: data if key == digest else packed.getvalue() for key, data in packer.blobs.items()}
+    with pytest.raises(EvalError, match="leads out of its folder"):
+        Unpacker(str(tmp_path / "here")).case(digest, blobs.__getitem__)
+    assert list(tmp_path.rglob("out.txt")) == []
 
 
 def test_what_is_kept_first_stays(tmp_path: Path) -> None:

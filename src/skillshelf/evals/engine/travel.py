@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skillshelf.agent.scripted import Call, Fail
+from skillshelf.errors import EvalError
 from skillshelf.evals.case import Case, Edit, Message
 from skillshelf.evals.code_skills import CodeSkill
 from skillshelf.evals.engine.versions import packed, same_here, version_of, version_of_step, written
@@ -106,11 +107,24 @@ class Unpacker:
         home = os.path.join(self._into, digest)
         with self._lock:  # several trials want it at the same time, and none wants half of it
             if not os.path.isdir(home):
-                with tarfile.open(fileobj=io.BytesIO(get(digest))) as archive:
-                    # Links stay as they are, and lead no file out of the folder.
-                    archive.extractall(os.path.join(f"{home}.part", name), filter="tar")
+                _extract(get(digest), os.path.join(f"{home}.part", name))
                 os.rename(f"{home}.part", home)
         return os.path.join(home, name)
+
+
+def _extract(packed: bytes, folder: str) -> None:
+    """Links stay as they are, and lead no file out of the folder. Raises EvalError."""
+    os.makedirs(folder, exist_ok=True)
+    top = os.path.realpath(folder)
+    # Python learnt to look after this in 3.11.4.
+    careful: Any = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        for member in archive:
+            above = os.path.realpath(os.path.dirname(os.path.join(top, member.name)))
+            known = member.isfile() or member.isdir() or member.issym()
+            if not known or ".." in member.name.split("/") or os.path.commonpath([top, above]) != top:
+                raise EvalError(f"a packed skill has a file that leads out of its folder: {member.name!r:.80}")
+            archive.extract(member, top, **careful)
 
 
 def _archive(folder: str) -> bytes:
