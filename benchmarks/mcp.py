@@ -3,7 +3,8 @@
     python -m benchmarks.mcp
 
 Both give the same 8 KB for a tool call. They take turns, each time with the same clients: one in this process, then a
-hundred over HTTP to servers in processes of their own, each client asking for twenty references.
+hundred over HTTP to servers in processes of their own, each client asking for twenty references, in the revision of
+2026-07-28 and in those with a handshake. At the end a thousand sessions of the handshake come to each, and go.
 """
 
 import asyncio
@@ -21,36 +22,48 @@ from typing import Any, NamedTuple
 
 from benchmarks.report import HEADINGS, Row, aligned
 
-CLIENTS, REFERENCES, BYTES = 100, 20, 8192
+CLIENTS, REFERENCES, BYTES, SESSIONS = 100, 20, 8192, 1000
 _CALLS = 200
 # At least nine tenths of the throughput.
 _MOST = 1.11
-_MODE = "2026-07-28"
+# A thousand agents (L03 of the threats).
+_MOST_GROWTH = 50 * 1024 * 1024
+_MODERN, _HANDSHAKE = "2026-07-28", "legacy"
 _LOAD = "load_skill_instructions"
 _IN_MEMORY = "mcp: a cached reference, in memory"
 _HTTP = f"mcp: a cached reference over HTTP, {CLIENTS} clients, the server's CPU"
+_SESSIONS = f"mcp: the same with handshake sessions, {CLIENTS} clients, the server's CPU"
 _SLOWEST = f"mcp: {CLIENTS} clients × {REFERENCES} references over HTTP, p99"
+_GROWTH = f"mcp: memory grown by {SESSIONS:,} handshake sessions at once"
+_HTTP_ROWS = (_HTTP, _SESSIONS, _SLOWEST, _GROWTH)
 
 
 def measure(rounds: int, *, over_http: bool = True) -> list[Row]:
-    """A call's share of the time, and the slowest of a hundred; over HTTP it takes a minute."""
+    """A call's share of the time, the slowest of a hundred, and memory; over HTTP it takes minutes."""
     try:
         import mcp  # noqa: F401
     except ImportError:
-        return [Row(what, None, against="needs skillshelf[mcp]") for what in (_IN_MEMORY, _HTTP, _SLOWEST)]
+        return [Row(what, None, against="needs skillshelf[mcp]") for what in (_IN_MEMORY, *_HTTP_ROWS)]
     with tempfile.TemporaryDirectory(prefix="skillshelf-mcp-") as folder:
         _write(Path(folder))
         ours, bare = asyncio.run(_in_memory(folder, 5 * rounds))
-        first = Row(_IN_MEMORY, ours, against="the same SDK's no-op", other=bare, most_ratio=_MOST)
+        against = "the same SDK's no-op"
+        first = Row(_IN_MEMORY, ours, against=against, other=bare, most_ratio=_MOST)
         if not over_http:
-            return [first, *(Row(what, None, against="takes a minute") for what in (_HTTP, _SLOWEST))]
+            return [first, *(Row(what, None, against="takes minutes") for what in _HTTP_ROWS)]
         with _serving(folder) as server, _serving("") as other:
-            took = asyncio.run(_over_http((server, other), rounds))
-    against = "the same SDK's no-op"
+            took = asyncio.run(_over_http((server, other), rounds, _MODERN))
+            with_sessions = asyncio.run(_over_http((server, other), rounds, _HANDSHAKE))
+        grown = []
+        for served in (folder, ""):
+            with _serving(served) as fresh:
+                grown.append(asyncio.run(_growth(fresh)))
     return [
         first,
         Row(_HTTP, _share(took[0]), against=against, other=_share(took[1]), most_ratio=_MOST),
+        Row(_SESSIONS, _share(with_sessions[0]), against=against, other=_share(with_sessions[1]), most_ratio=_MOST),
         Row(_SLOWEST, _p99(took[0]), against=against, other=_p99(took[1])),
+        Row(_GROWTH, grown[0], "B", against=against, other=grown[1], most=_MOST_GROWTH),
     ]
 
 
@@ -95,22 +108,26 @@ class Serving(NamedTuple):
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def memory(self) -> int:
+        """Resident bytes."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-async def _over_http(servers: Sequence[Serving], rounds: int) -> list[list[Pass]]:
+
+async def _over_http(servers: Sequence[Serving], rounds: int, mode: str) -> list[list[Pass]]:
     took: list[list[Pass]] = [[] for _ in servers]
     for _ in range(rounds):
         for passes, server in zip(took, servers, strict=True):
-            passes.append(await _pass(server))
+            passes.append(await _pass(server, mode))
     return took
 
 
-async def _pass(server: Serving) -> Pass:
+async def _pass(server: Serving, mode: str) -> Pass:
     from mcp import Client
 
     done, ready, started = Pass(), asyncio.Barrier(CLIENTS + 1), asyncio.Event()
 
     async def agent() -> None:
-        async with Client(server.url, mode=_MODE) as client:
+        async with Client(server.url, mode=mode) as client:
             for at in range(REFERENCES):  # reads the files
                 await _call(client, at)
             await ready.wait()
@@ -127,6 +144,41 @@ async def _pass(server: Serving) -> Pass:
     await asyncio.gather(*agents)
     done.cpu = server.cpu() - before
     return done
+
+
+async def _growth(server: Serving) -> float:
+    """Bytes by which the process has grown once so many sessions were open at once, and were ended."""
+    import httpx2
+
+    limits = httpx2.Limits(max_connections=CLIENTS)
+    async with httpx2.AsyncClient(timeout=600, limits=limits) as http:
+        await _sessions(http, server.url, 10)
+        before = server.memory()
+        await _sessions(http, server.url, SESSIONS)
+        return float(max(0, server.memory() - before))
+
+
+async def _sessions(http: Any, url: str, count: int) -> None:
+    """Over a hundred connections, by hand: so many clients of the SDK would keep this process busy, not the server."""
+    accepted = {"accept": "application/json, text/event-stream"}
+
+    async def post(method: str, headers: dict[str, str], **rest: Any) -> Any:
+        answer = await http.post(url, json={"jsonrpc": "2.0", "method": method, **rest}, headers=headers)
+        answer.raise_for_status()
+        return answer
+
+    async def begin() -> dict[str, str]:
+        me = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "many", "version": "1"}}
+        begun = await post("initialize", accepted, id=1, params=me)
+        headers = {**accepted, "mcp-session-id": begun.headers["mcp-session-id"]}
+        await post("notifications/initialized", headers)
+        for at in range(3):
+            asked = {"name": _LOAD, "arguments": {"skill_name": "bench", "reference": f"references/{at}.md"}}
+            await post("tools/call", headers, id=2 + at, params=asked)
+        return headers
+
+    for headers in await asyncio.gather(*(begin() for _ in range(count))):
+        (await http.delete(url, headers=headers)).raise_for_status()
 
 
 async def _call(client: Any, at: int) -> None:

@@ -39,7 +39,9 @@ ROWS = [
     "evals: a case, over the agent's own turn",
     "mcp: a cached reference, in memory",
     "mcp: a cached reference over HTTP, 100 clients, the server's CPU",
+    "mcp: the same with handshake sessions, 100 clients, the server's CPU",
     "mcp: 100 clients × 20 references over HTTP, p99",
+    "mcp: memory grown by 1,000 handshake sessions at once",
 ]
 
 

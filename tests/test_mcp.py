@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
@@ -17,7 +18,9 @@ from mcp.types import INVALID_PARAMS
 from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
-from skillshelf.mcp import make_server, turns
+from skillshelf.mcp import make_server, reads, resources, turns
+from skillshelf.mcp.files import skill_file
+from skillshelf.mcp.pages import files_page
 from skillshelf.mcp.prompts import joined
 from skillshelf.mcp.skills import MAX_BYTES
 from skillshelf.slash import read_message
@@ -185,6 +188,7 @@ def test_an_edit_ends_the_turn(tmp_path: Path, write: Callable[..., Path]) -> No
 def test_a_turn_ends_by_itself(tmp_path: Path, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference that is edited in place changes nothing that a sweep looks at, and is read anew all the same."""
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(reads, "SHARED_SECONDS", 0.05)
     write("pdf", references__forms_md="Old.")
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
 
@@ -195,6 +199,70 @@ def test_a_turn_ends_by_itself(tmp_path: Path, write: Callable[..., Path], monke
         assert text(await load(client, skill_name="pdf", reference="forms.md")) == "New."
 
     talk(shelf, use)
+
+
+class Counting(MemorySource):
+    """Says what was read of it."""
+
+    def __init__(self, skills: Any) -> None:
+        super().__init__(skills)
+        self.read: list[str] = []
+
+    def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
+        self.read.append(path)
+        return super().reference(key, descriptor, path, offset, limit)
+
+
+def test_what_was_just_read_is_read_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns that begin within a second share a text. After a prompt, where the person has spoken, it is read anew."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(reads, "SHARED_SECONDS", 60.0)
+    source = Counting({"pdf": FILES, "notes": ROUNDS})
+    shelf = Shelf([source])
+    heard: list[Any] = []
+    shelf.on_activation(heard.append)
+
+    async def use(client: Client) -> None:
+        for _ in range(3):
+            assert text(await load(client, skill_name="pdf", reference="references/forms.md")) == "Fields.\n"
+        assert source.read == ["references/forms.md"]
+        monkeypatch.setattr(turns, "TURN_SECONDS", 60.0)
+        await client.get_prompt("notes", {})
+        await load(client, skill_name="pdf", reference="references/forms.md")
+
+    talk(shelf, use)
+    assert source.read == ["references/forms.md"] * 2
+    assert [one.skill for one in heard] == ["pdf", "pdf", "pdf", "notes", "pdf"]
+
+
+def test_a_text_of_a_changed_skill_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However lately it was read."""
+    monkeypatch.setattr(reads, "SHARED_SECONDS", 60.0)
+    shelf, source = shelf_of()
+
+    async def use(client: Client) -> str:
+        await load(client, skill_name="pdf", reference="references/forms.md")
+        source.put("pdf", {**FILES, "references/forms.md": "New."})
+        shelf.reload()
+        return text(await load(client, skill_name="pdf", reference="references/forms.md"))
+
+    assert talk(shelf, use) == "New."
+
+
+def test_the_list_of_skills_is_as_the_shelf_is() -> None:
+    """It is made once for everybody, and anew after a change."""
+    shelf, source = shelf_of()
+
+    async def use(client: Client) -> list[list[str]]:
+        told = []
+        for _ in range(3):
+            told.append([one["name"] for one in json.loads(text(await client.call_tool("list_skills", {})))["skills"]])
+            if len(told) == 2:
+                source.remove("notes")
+                shelf.reload()
+        return told
+
+    assert talk(shelf, use) == [["notes", "pdf"], ["notes", "pdf"], ["pdf"]]
 
 
 def test_loads_and_reloads_leave_nothing_open(
@@ -237,17 +305,50 @@ def test_resources_come_in_pages() -> None:
     """A cursor leads from each to the next."""
     many = {f"s{at:03}": f"---\nname: s{at:03}\ndescription: Number {at}.\n---\n\nGo.\n" for at in range(230)}
 
-    async def use(client: Client) -> list[str]:
-        found, cursor = [], None
-        while True:
-            page = await client.list_resources(cursor=cursor)
-            found += [one.uri for one in page.resources]
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
+    pages = talk(Shelf([MemorySource(many)]), all_pages)
+    assert [uri for page in pages for uri in page] == [
+        "skill://listing",
+        *(f"skill://{name}/SKILL.md" for name in many),
+    ]
 
-    found = talk(Shelf([MemorySource(many)]), use)
-    assert found == ["skill://listing", *(f"skill://{name}/SKILL.md" for name in many)]
+
+async def all_pages(client: Client) -> list[list[str]]:
+    pages, cursor = [], None
+    while True:
+        page = await client.list_resources(cursor=cursor)
+        pages.append([one.uri for one in page.resources])
+        cursor = page.next_cursor
+        if cursor is None:
+            return pages
+
+
+def test_a_page_is_so_many_resources_whosever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two skills with many references make as many pages as many skills with few."""
+    monkeypatch.setattr(resources, "PAGE", 10)
+    references = [f"references/{at:02}.md" for at in range(14)]
+    files = {"SKILL.md": PDF, **dict.fromkeys(references, "x")}
+    skills = {name: {**files, "SKILL.md": PDF.replace("pdf", name)} for name in ("one", "two")}
+    pages = talk(Shelf([MemorySource(skills)]), all_pages)
+    assert [len(page) for page in pages] == [11, 10, 10]
+    every = [f"skill://{name}/{path}" for name in skills for path in ("SKILL.md", *references)]
+    assert [uri for page in pages for uri in page] == ["skill://listing", *every]
+
+
+def test_a_list_goes_on_after_what_is_gone() -> None:
+    """The file, or the skill, that a cursor names may be removed before the next page is asked for."""
+    files = dict.fromkeys(("a.md", "c.md"), "x")
+    skills = {name: {"SKILL.md": PDF.replace("pdf", name), **files} for name in ("one", "two")}
+    catalog = Shelf([MemorySource(skills)]).catalog
+
+    def after(cursor: str) -> list[str]:
+        page, _ = files_page(catalog, types.PaginatedRequestParams(cursor=cursor), 100)
+        return [f"{skill.name}/{path}" for skill, path in page]
+
+    two = ["two/SKILL.md", "two/a.md", "two/c.md"]
+    assert after("one/SKILL.md") == ["one/a.md", "one/c.md", *two]
+    assert after("one/b.md") == ["one/c.md", *two]
+    assert after("ozone/a.md") == two
+    assert after("two/c.md") == []
 
 
 def test_a_text_is_read_as_it_is_and_a_binary_file_as_a_blob() -> None:
@@ -423,6 +524,51 @@ def test_a_skill_with_repairs_is_served_as_the_shelf_reads_it() -> None:
     assert served == "---\nname: pdf\ndescription: 'Use when: a form'\n---\n\nGo.\n"
 
 
+def test_a_repaired_skill_keeps_its_other_fields() -> None:
+    """Whatever the shelf could read, as text and flags; a field that hides something is left out."""
+    written = (
+        "---\nname: pdf\ndescription: Use when: a form\nlicense: MIT\nallowed-tools: Read\ncompatibility: needs git\n"
+        "metadata:\n  version: '2'\nuser-invocable: false\nversion: 1.5\ntags: [a, b]\nsly: a\u200bb\n---\n\nGo.\n"
+    )
+    expected = {
+        "name": "pdf",
+        "description": "Use when: a form",
+        "license": "MIT",
+        "allowed-tools": "Read",
+        "compatibility": "needs git",
+        "metadata": {"version": "2"},
+        "user-invocable": False,
+        "version": "1.5",
+        "tags": ["a", "b"],
+    }
+
+    async def use(client: Client) -> tuple[Any, str]:
+        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
+        assert isinstance(part, types.TextResourceContents)
+        return got["skill"]["frontmatter"], part.text
+
+    frontmatter, served = talk(shelf_of(pdf=written)[0], use)
+    assert frontmatter == expected
+    assert yaml.safe_load(served.split("---")[1]) == expected
+
+
+def test_numbers_stay_numbers_where_only_the_instructions_hide_something() -> None:
+    """The frontmatter is then what any reader of YAML finds."""
+    written = PDF.replace("See", "See\u200b")
+
+    async def use(client: Client) -> Any:
+        return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["frontmatter"]
+
+    assert talk(shelf_of(pdf=written)[0], use)["metadata"] == {"version": 1.5}
+
+
+def test_a_code_skill_has_the_fields_of_its_card() -> None:
+    """As one that has a file has those of the file."""
+    told = skill_file(shelf := desk()[0], shelf.catalog.find("desk")).frontmatter
+    assert told == {"name": "desk", "description": "Keeps the desk."}
+
+
 def test_a_skill_too_large_for_digests_says_so() -> None:
     """It is served all the same, file by file."""
     shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES})
@@ -438,21 +584,36 @@ def test_a_folder_of_a_skill_can_be_read() -> None:
 
     async def use(client: Client) -> list[list[str]]:
         found = []
-        for uri in ("skill://pdf", "skill://pdf/references"):
+        for uri in ("skill://pdf", "skill://pdf/", "skill://pdf/references", "skill://pdf/references/"):
             told = await custom(client, "resources/directory/read", uri=uri)
             found.append([f"{one['uri']} {one['mimeType']}" for one in told["resources"]])
         with pytest.raises(MCPError):
             await custom(client, "resources/directory/read", uri="skill://pdf/SKILL.md")
         return found
 
-    assert talk(shelf_of()[0], use) == [
-        [
-            "skill://pdf/SKILL.md text/markdown",
-            "skill://pdf/assets inode/directory",
-            "skill://pdf/references inode/directory",
-        ],
-        ["skill://pdf/references/forms.md text/markdown"],
+    top = [
+        "skill://pdf/SKILL.md text/markdown",
+        "skill://pdf/assets inode/directory",
+        "skill://pdf/references inode/directory",
     ]
+    below = ["skill://pdf/references/forms.md text/markdown"]
+    assert talk(shelf_of()[0], use) == [top, top, below, below]
+
+
+def test_a_long_folder_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each says how to ask for the next."""
+    monkeypatch.setattr(resources, "PAGE", 2)
+
+    async def use(client: Client) -> list[list[str]]:
+        pages: list[list[str]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            told = await custom(client, "resources/directory/read", uri="skill://pdf", cursor=cursor)
+            pages.append([one["name"] for one in told["resources"]])
+            cursor = told.get("nextCursor")
+        return pages
+
+    assert talk(shelf_of()[0], use) == [["pdf", "assets"], ["references"]]
 
 
 def desk(**policy: Any) -> tuple[Shelf, Desk]:
@@ -507,38 +668,3 @@ def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked(mode: str) -> Non
     assert result.is_error
     assert "cannot ask" in text(result)
     assert skill.done == []
-
-
-def test_listeners_hear_of_a_change() -> None:
-    """A client that subscribed, in the revision that has subscriptions."""
-    shelf, source = shelf_of()
-
-    async def use(client: Client) -> str:
-        async with client.listen(resources_list_changed=True, prompts_list_changed=True) as events:
-            source.put("paint", PDF.replace("pdf", "paint"))
-            shelf.reload()
-            async for event in events:
-                return type(event).__name__
-        return ""
-
-    assert talk(shelf, use) in ("ResourcesListChanged", "PromptsListChanged")
-
-
-def test_clients_of_the_handshake_hear_of_a_change_unasked() -> None:
-    """Of resources and of prompts, not of tools."""
-    shelf, source = shelf_of()
-    heard: list[str] = []
-
-    async def hear(message: Any) -> None:
-        heard.append(message.method)
-
-    async def use(client: Client) -> None:
-        source.put("paint", PDF.replace("pdf", "paint"))
-        shelf.reload()
-        for _ in range(40):
-            await asyncio.sleep(0.1)
-            if len(heard) == 2:
-                break
-
-    talk(shelf, use, mode="legacy", message_handler=hear)
-    assert heard == ["notifications/resources/list_changed", "notifications/prompts/list_changed"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import re
@@ -23,9 +24,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.errors import SettingsError
-from skillshelf.mcp import http_app, make_server, serve_http
-from skillshelf.mcp.http import listen
+from skillshelf.mcp import http_app, make_server, serve_http, turns
+from skillshelf.mcp.http import listen, origin_of
+from skillshelf.mcp.subscriptions import Subscriptions
+from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.package import ObjectSource
+from skillshelf.turn import Turn
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -130,6 +134,17 @@ def test_a_web_page_is_refused(server: Serving) -> None:
     assert server.post(host=f"localhost:{server.port}").status_code == 200
 
 
+def test_every_name_of_this_machine_alone_is_let_in(tmp_path: Path) -> None:
+    """In any case, and by the address that was asked for, which the command itself announces."""
+    with serving(tmp_path, "--host", "127.0.0.2") as server:
+        assert server.url.startswith("http://127.0.0.2:")
+        assert server.post().status_code == 200
+        for host in ("LOCALHOST", "localhost:1", "127.0.0.1", "127.255.0.3:65535", "[::1]:80"):
+            assert server.post(host=host).status_code == 200, host
+        for host in ("evil.example", "127.0.0.2.evil.example", "localhost.evil.example", "128.0.0.1", "a127.0.0.1", ""):
+            assert server.post(host=host).status_code in (400, 421), host
+
+
 def test_an_origin_can_be_let_in(tmp_path: Path) -> None:
     """With the headers that a browser needs, and no other origin with it."""
     with serving(tmp_path, "--allow-origin", "https://good.example") as server:
@@ -174,6 +189,59 @@ def test_the_command_says_what_is_missing(run: Callable[..., tuple[int, str, str
     assert "SKILLSHELF_TOKEN" in told
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--http", "--port", "99999"], "0 (any that is free) to 65535, not '99999'"),
+        (["--http", "--port=-1"], "not '-1'"),
+        (["--http", "--port", "http"], "not 'http'"),
+        (["--http", "--token", " \n"], "token is blank"),
+        (["--http", "--token", "a\nb"], "no header can carry"),
+        (["--http", "--allow-origin", "nonsense"], "https://a.b or http://a.b:8080"),
+        (["--http", "--allow-origin", "*"], "No web page has the origin '*'"),
+        (["--http", "--allow-origin", "https://a.b/page"], "No web page has the origin"),
+        (["--port", "80"], "--port: only with --http"),
+        (["--host", "::1", "--token", "x", "--allow-origin", "https://a.b"], "--host, --token, --allow-origin: only"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    run: Callable[..., tuple[int, str, str]], words: list[str], said: str
+) -> None:
+    """With a sentence that says what is right."""
+    code, out, told = run("serve", "--trust-workspace", *words)
+    assert (code, out) == (2, "")
+    assert said in told
+
+
+def test_a_blank_variable_is_no_token(
+    run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody meant to set one."""
+    monkeypatch.setenv("SKILLSHELF_TOKEN", "\n")
+    code, _, told = run("serve", "--http", "--trust-workspace")
+    assert code == 2
+    assert "SKILLSHELF_TOKEN" in told
+
+
+def test_the_end_of_a_line_is_no_part_of_a_token(tmp_path: Path) -> None:
+    """As `$(cat file)` or a secrets file leaves one behind."""
+    with serving(tmp_path, SKILLSHELF_TOKEN=f"{TOKEN}\n") as server:
+        assert server.post().status_code == 401
+        assert server.post(authorization=f"Bearer {TOKEN}").status_code == 200
+
+
+def test_an_origin_is_compared_as_browsers_write_it() -> None:
+    """In lower case, and without the port that goes without saying."""
+    written = ("HTTPS://Good.Example", "https://a.b:443", "http://a.b:80", "http://a.b:8080", "http://[::1]:3000")
+    assert [origin_of(one) for one in written] == [
+        "https://good.example",
+        "https://a.b",
+        "http://a.b",
+        "http://a.b:8080",
+        "http://[::1]:3000",
+    ]
+
+
 def test_a_long_request_is_refused_and_deep_json_too(server: Serving) -> None:
     """Before it is read to its end, and the server serves on."""
     long = {**INITIALIZE, "params": {"filler": "x" * 5_000_000}}
@@ -203,6 +271,61 @@ def test_a_slow_client_holds_nobody_up(server: Serving) -> None:
         return sorted(took)[10]
 
     assert asyncio.run(main()) < 0.25
+
+
+async def session(http: httpx2.AsyncClient, url: str) -> None:
+    """One of the handshake, from its beginning to its end."""
+
+    async def post(method: str, number: int | None = None, **params: Any) -> httpx2.Response:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        body = message if number is None else {**message, "id": number}
+        answer = await http.post(url, json=body, headers=headers)
+        answer.raise_for_status()
+        return answer
+
+    headers = dict(HEADERS)
+    begun = await post("initialize", 1, **INITIALIZE["params"])  # type: ignore[arg-type]
+    headers["mcp-session-id"] = begun.headers["mcp-session-id"]
+    await post("notifications/initialized")
+    loaded = await post("tools/call", 2, name="load_skill_instructions", arguments={"skill_name": "pdf"})
+    assert "Body of pdf." in loaded.text
+    await post("resources/subscribe", 3, uri="skill://pdf/SKILL.md")
+    (await http.delete(url, headers=headers)).raise_for_status()
+
+
+def kept() -> list[object]:
+    """What there is for each client; subscriptions only while there are any."""
+    return [one for one in gc.get_objects() if isinstance(one, turns.Client | Turn | Subscriptions) and one]
+
+
+def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Not even until the next garbage collection: a thousand of them would be a lot."""
+    write("pdf", body="Body of pdf.\n")
+    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
+
+    async def main() -> list[str]:
+        listening = listen("127.0.0.1", 0)
+        running = asyncio.create_task(serve_http(http_app(make_server(shelf)), listening))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        async with httpx2.AsyncClient(timeout=30) as http:
+            await session(http, url)
+            gc.collect()
+            gc.disable()
+            before = kept()
+            await asyncio.gather(*(session(http, url) for _ in range(30)))
+            for _ in range(50):
+                await asyncio.sleep(0.1)
+                left = [type(one).__name__ for one in kept() if one not in before]
+                if not left:
+                    break
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return left
+
+    try:
+        assert asyncio.run(main()) == []
+    finally:
+        gc.enable()
 
 
 TAGGED = 8192

@@ -38,11 +38,17 @@ def talk(words: list[str], use: Callable[[Client], Awaitable[Any]], **options: A
     return asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def converse(words: list[str], *lines: str) -> tuple[list[dict[str, Any]], str, int]:
-    """Every line of the answer is JSON, or this raises."""
-    given = "".join(line + "\n" for line in lines)
-    done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=60, check=False)
-    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr, done.returncode
+def converse(words: list[str], expected: int, *lines: str) -> tuple[list[dict[str, Any]], str, int]:
+    """Leaves when so many answers have come. Every line of them is JSON, or this raises."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(line + "\n" for line in lines))
+        process.stdin.flush()
+        told = [process.stdout.readline() for _ in range(expected)]
+        rest, complaints = process.communicate(timeout=60)
+    return [json.loads(line) for line in (*told, *rest.splitlines())], complaints, process.returncode
 
 
 async def first_text(client: Client, **arguments: Any) -> str:
@@ -67,9 +73,17 @@ def test_a_host_loads_a_skill_and_sees_an_edit(tmp_path: Path, write: Callable[.
     talk(command(tmp_path, "--trust-workspace"), use, mode=mode)
 
 
-def test_a_host_hears_of_a_new_skill(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """The watcher sees the file, and the client is told without asking."""
-    pytest.importorskip("watchfiles", reason="without watchfiles a change is seen at the next call")
+WITHOUT_WATCHFILES = "import sys; sys.modules['watchfiles'] = None; from skillshelf.cli import main; sys.exit(main())"
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_host_hears_of_a_new_skill(tmp_path: Path, write: Callable[..., Path], watched: bool) -> None:
+    """The watcher sees the file, or the server looks by itself; the client is told without asking."""
+    words = command(tmp_path, "--trust-workspace")
+    if watched:
+        pytest.importorskip("watchfiles", reason="a watcher needs skillshelf[watch]")
+    else:
+        words = [words[0], "-c", WITHOUT_WATCHFILES, *words[3:]]
     write("pdf")
     heard: list[str] = []
 
@@ -83,7 +97,7 @@ def test_a_host_hears_of_a_new_skill(tmp_path: Path, write: Callable[..., Path])
             if len(heard) >= 2:
                 return
 
-    talk(command(tmp_path, "--trust-workspace"), use, mode="legacy", message_handler=hear)
+    talk(words, use, mode="legacy", message_handler=hear)
     assert heard == ["notifications/resources/list_changed", "notifications/prompts/list_changed"]
 
 
@@ -91,7 +105,7 @@ def test_what_nobody_agreed_to_is_not_served(tmp_path: Path, write: Callable[...
     """A fresh clone gives none of its text to a host; the person is told what to do, beside the protocol."""
     write("pdf", description="From the clone.")
     ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_skills", "arguments": {}}}
-    answers, told, code = converse(command(tmp_path), json.dumps(INITIALIZE), json.dumps(ask))
+    answers, told, code = converse(command(tmp_path), 2, json.dumps(INITIALIZE), json.dumps(ask))
     assert code == 0
     assert "From the clone." not in json.dumps(answers)
     assert "Not served, because you have not agreed to them: pdf" in told
@@ -103,10 +117,30 @@ def test_only_the_protocol_is_on_standard_output(tmp_path: Path, write: Callable
     deep = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":' + "[" * 100_000 + "]" * 100_000 + "}"
     ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     lines = [json.dumps(INITIALIZE), "no json", deep, "[]", '{"jsonrpc":"2.0"}', json.dumps(ask)]
-    answers, told, code = converse(command(tmp_path, "--trust-workspace"), *lines)
+    answers, told, code = converse(command(tmp_path, "--trust-workspace"), 2, *lines)
     assert code == 0
     assert "MCP over standard input and output" in told
     assert [one["id"] for one in answers if "result" in one] == [1, 2]
+
+
+def test_a_request_that_is_none_is_answered(tmp_path: Path) -> None:
+    """If it has an id: whoever sent it waits for the answer."""
+    lines = [
+        json.dumps(INITIALIZE),
+        '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":"x"}',
+        '{"jsonrpc":"2.0","id":"six","method":"tools/call","params":{"name":"list_skills","arguments":{"a":"\\ud800"}}}',
+        '{"jsonrpc":"2.0","method":"notifications/progress","params":"x"}',
+        '{"jsonrpc":"2.0","id":null,"method":"tools/list","params":"x"}',
+        '{"jsonrpc":"2.0","id":7,"method":"ping"}',
+    ]
+    answers, _, code = converse(command(tmp_path, "--trust-workspace"), 4, *lines)
+    assert code == 0
+    assert {one["id"]: one.get("error", {}).get("code") for one in answers} == {
+        1: None,
+        5: -32600,
+        "six": -32600,
+        7: None,
+    }
 
 
 def test_ten_megabytes_of_arguments_are_refused_by_name(tmp_path: Path, write: Callable[..., Path]) -> None:

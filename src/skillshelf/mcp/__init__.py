@@ -11,6 +11,7 @@ except ImportError:
     raise MissingExtraError("skillshelf.mcp", "mcp") from None
 
 from skillshelf.mcp.http import http_app, serve_http
-from skillshelf.mcp.server import SkillsServer, make_server, serve_stdio
+from skillshelf.mcp.server import SkillsServer, make_server
+from skillshelf.mcp.stdio import serve_stdio
 
 __all__ = ["SkillsServer", "http_app", "make_server", "serve_http", "serve_stdio"]

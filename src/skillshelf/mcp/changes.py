@@ -1,9 +1,12 @@
 """What a transport keeps while it serves, and how its clients hear that the shelf changed."""
 
-from collections.abc import AsyncIterator
+import logging
+import time
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import anyio
+from mcp import MCPError, types
 from mcp.server.connection import Connection
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -12,23 +15,36 @@ from mcp.server.subscriptions import (
     ResourcesListChanged,
     ResourceUpdated,
 )
+from mcp.types import INVALID_PARAMS
 
-from skillshelf.mcp.turns import Clients
-from skillshelf.mcp.uris import LISTING
+from skillshelf.mcp.looks import Looks
+from skillshelf.mcp.subscriptions import MOST, Subscriptions
+from skillshelf.mcp.turns import Clients, Context
 from skillshelf.shelf import Shelf
 
 SECONDS = 1.0
 """Between two notices at the least, however many files change."""
+SWEEP_SECONDS = 2.0
+"""Between two sweeps while somebody is to be told: a watcher makes it faster, where there is one."""
+_REST = 20
+"""A sweep of so many skills that it takes long is followed by a pause so many times as long."""
+
+log = logging.getLogger(__name__)
 
 
 class Hub:
-    """The clients of one transport, and the bus for those that listen."""
+    """The clients of one transport, what they subscribed to, and the bus for those that listen."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self.clients = Clients(shelf)
+    def __init__(self, shelf: Shelf, looks: Looks) -> None:
+        self._shelf, self._looks = shelf, looks
+        self._subscriptions = Subscriptions(shelf)
+        self.clients = Clients(shelf, lambda client: self._subscriptions.remove(client.subscribed))
         self._bus = InMemorySubscriptionBus()
-        self.listen = ListenHandler(self._bus)
+        self._streams = ListenHandler(self._bus)
+        self._listening = 0
+        self._known = shelf.catalog.generation
+        """What has been told."""
+        self._next_sweep = 0.0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Hub"]:
@@ -37,28 +53,87 @@ class Hub:
             try:
                 yield self
             finally:
-                self.listen.close()
+                self._streams.close()
                 tasks.cancel_scope.cancel()
 
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """A stream of changes, in the revisions that have them. Acknowledged is what can come: tools never change."""
+        asked = params.notifications
+        uris = await self._subscriptions.add(asked.resource_subscriptions or ())
+        honored = asked.model_copy(update={"tools_list_changed": None, "resource_subscriptions": uris})
+        self._listening += 1
+        try:
+            return await self._streams(ctx, params.model_copy(update={"notifications": honored}))
+        finally:
+            self._listening -= 1
+            self._subscriptions.remove(uris)
+
+    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """`resources/subscribe` of the handshake revisions."""
+        client = self.clients.of(ctx)
+        if params.uri in client.subscribed:
+            return types.EmptyResult()
+        if len(client.subscribed) >= MOST:
+            raise MCPError(INVALID_PARAMS, f"A client can subscribe to {MOST:,} resources at once.")
+        if not await self._subscriptions.add([params.uri]):
+            raise MCPError(INVALID_PARAMS, f"No resource is served at {params.uri[:200]!r}")
+        if params.uri in client.subscribed:  # by another request meanwhile
+            self._subscriptions.remove([params.uri])
+        client.subscribed.add(params.uri)
+        return types.EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        client = self.clients.of(ctx)
+        if params.uri in client.subscribed:
+            client.subscribed.discard(params.uri)
+            self._subscriptions.remove([params.uri])
+        return types.EmptyResult()
+
     async def _announce(self) -> None:
-        known = self._shelf.catalog.generation
         while True:
             await anyio.sleep(SECONDS)
             self.clients.tidy()
-            if self._shelf.catalog.generation != known:
-                known = self._shelf.catalog.generation
-                await self._tell()
+            if not self._listening and not self.clients.handshakes:
+                self._known = self._shelf.catalog.generation
+                continue
+            try:
+                await self._look()
+            except Exception:  # a source of somebody's own may raise anything: the others are served on
+                log.exception("looking for changes failed")
 
-    async def _tell(self) -> None:
-        for event in (ResourcesListChanged(), PromptsListChanged(), ResourceUpdated(LISTING)):
+    async def _look(self) -> None:
+        """Find out what changed, and tell it."""
+        began = time.monotonic()
+        due = began >= self._next_sweep
+        if due:
+            self._next_sweep = began + SWEEP_SECONDS
+            await self._looks.look(SWEEP_SECONDS)
+        changed = self._shelf.catalog.generation != self._known
+        self._known = self._shelf.catalog.generation
+        updated = await self._subscriptions.changed() if due or changed else []
+        if due:
+            ended = time.monotonic()
+            self._next_sweep = max(began + SWEEP_SECONDS, ended + _REST * (ended - began))
+        if changed or updated:
+            await self._tell(changed, updated)
+
+    async def _tell(self, changed: bool, updated: Collection[str]) -> None:
+        lists = (ResourcesListChanged(), PromptsListChanged()) if changed else ()
+        for event in (*lists, *map(ResourceUpdated, updated)):
             await self._bus.publish(event)
         async with anyio.create_task_group() as tasks:
-            for connection in self.clients.connections():
-                tasks.start_soon(_notify, connection)
+            for client in self.clients.handshakes:
+                if client.connection:
+                    tasks.start_soon(_notify, client.connection, changed, client.subscribed.intersection(updated))
 
 
-async def _notify(connection: Connection) -> None:
+async def _notify(connection: Connection, changed: bool, updated: Collection[str]) -> None:
     # A client that does not read must not keep the others from hearing of it.
     with anyio.move_on_after(SECONDS):
-        await connection.send_resource_list_changed()
-        await connection.send_prompt_list_changed()
+        if changed:
+            await connection.send_resource_list_changed()
+            await connection.send_prompt_list_changed()
+        for uri in sorted(updated):
+            await connection.send_resource_updated(uri)

@@ -6,9 +6,10 @@ from mcp import types
 
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import SkillDescriptor
+from skillshelf.mcp.looks import in_thread
 from skillshelf.mcp.prompts import argument_names
 from skillshelf.mcp.resources import FILE_TEMPLATE, SKILL_TEMPLATE
-from skillshelf.mcp.turns import Context, in_thread
+from skillshelf.mcp.turns import Context
 from skillshelf.mcp.uris import SKILL_FILE
 from skillshelf.shelf import Shelf
 from skillshelf.slash.ranking import Names, rank

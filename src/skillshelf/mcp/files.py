@@ -2,12 +2,13 @@
 
 import codecs
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
 from skillshelf.catalog import Candidate
-from skillshelf.characters import show_hidden
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.characters import clean, show_hidden
+from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import ReferenceNotAllowedError, ReferenceUnreadableError, SkillError, SkillNotFoundError
 from skillshelf.mcp.uris import SKILL_FILE, Address
 from skillshelf.reference import Page
@@ -85,23 +86,57 @@ def _part(skill: SkillDescriptor, address: Address, page: Page) -> Part:
 
 
 def skill_file(shelf: Shelf, found: Candidate) -> SkillFile:
-    """The file itself where any reader of YAML finds in it what the shelf did; else one written from the card.
+    """The file itself where any reader of YAML finds in it what the shelf did; else one written from what it found.
 
     A code skill has no file, and one with repairs would say something else to a host that reads it strictly. Hidden
     characters are written out: a host puts this text before its model.
     """
-    skill = found.descriptor
+    skill, values = found.descriptor, None
     try:
         data = read_bytes(shelf, found, skill.location.rpartition("/")[2], 0, MAX_FILE + 1).data
         text = read(decode(data))
-        values = _values(text)
-        if values and _says(values, skill) and not text.diagnostics and show_hidden(text.text) == text.text:
-            return SkillFile(text.text, values)
+        strict = _values(text)
+        agrees = strict is not None and _says(strict, skill)
+        if strict and agrees and not text.diagnostics and show_hidden(text.text) == text.text:
+            return SkillFile(text.text, strict)
+        if text.description == skill.description:  # else it is being edited, and an earlier version serves on
+            values = _others(strict if strict and agrees else text.values)
     except (SkillError, Unreadable):
         pass
-    values = {"name": skill.name, "description": skill.description}
-    values |= {"license": skill.license} if skill.license else {}
+    values = {"name": skill.name, "description": skill.description} | (_card(skill) if values is None else values)
     return SkillFile(render(values, show_hidden(shelf.instructions(skill.name))), values)
+
+
+def _others(values: dict[str, Any]) -> dict[str, Any]:
+    """Every other field that hides nothing. Of repaired ones all are text: what is plainly a flag is one again."""
+    flags = {"true": True, "false": False}
+    return {
+        key: flags.get(value, value) if isinstance(value, str) else value
+        for key, value in values.items()
+        if key not in ("name", "description") and all(clean(text) == text for text in _texts([key, value]))
+    }
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = [part for pair in value.items() for part in pair]
+    if isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    else:
+        yield str(value)
+
+
+def _card(skill: SkillDescriptor) -> dict[str, Any]:
+    """The other fields of a skill that has no file, or none that can be read now."""
+    fields = {
+        "license": skill.license,
+        "compatibility": skill.compatibility,
+        "allowed-tools": " ".join(skill.allowed_tools),
+        "metadata": thaw(skill.metadata),
+        **thaw(skill.fields),
+    }
+    return {key: value for key, value in fields.items() if value}
 
 
 def _says(values: dict[str, Any], skill: SkillDescriptor) -> bool:

@@ -20,7 +20,7 @@ from skillshelf.mcp.turns import CONNECTION
 
 PATH, HEALTH = "/mcp", "/health"
 MAX_BODY = 4 * 1024 * 1024
-_LOOPBACK_HOST = re.compile(rb"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9_.-]+(?::\d{1,5})?|[a-z]+://\[[0-9a-f:.]+\](?::\d{1,5})?")
 
 
 def is_loopback(host: str) -> bool:
@@ -28,13 +28,15 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host.lower() == "localhost"
 
 
 def http_app(
     server: SkillsServer, *, token: str = "", host: str = "127.0.0.1", origins: Collection[str] = ()
 ) -> ASGIApp:
-    """The server as an ASGI application. Raises SettingsError for a host that others can reach without a token."""
+    """The server as an ASGI application. Raises SettingsError for a host that others can reach without a token, and
+    for a token or an origin that no request could have."""
+    token, origins = token_of(token), [origin_of(origin) for origin in origins]
     if not is_loopback(host) and not token:
         raise SettingsError(f"Others can reach {host}: give a token (--token, or SKILLSHELF_TOKEN in the environment).")
     app: ASGIApp = server.streamable_http_app(
@@ -45,7 +47,7 @@ def http_app(
         # The guard does this, for hosts that are no loopback too.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    app = Guard(app, token, frozenset(origins), local=is_loopback(host))
+    app = Guard(app, token, origins, hosts=local_hosts(host) if is_loopback(host) else None)
     if not origins:
         return app
     return CORSMiddleware(
@@ -57,11 +59,36 @@ def http_app(
     )
 
 
+def token_of(text: str) -> str:
+    """A token as a header can carry it: what a file or a shell put behind it is not part of it."""
+    token = text.strip()
+    if (text and not token) or not token.isprintable():
+        raise SettingsError("The token is blank, or has characters that no header can carry: give one of letters.")
+    return token
+
+
+def origin_of(text: str) -> str:
+    """An origin as browsers write it."""
+    origin = text.lower()
+    if not _ORIGIN.fullmatch(origin):
+        raise SettingsError(f"No web page has the origin {text[:200]!r}: name it as https://a.b or http://a.b:8080.")
+    default = {"https": ":443", "http": ":80"}.get(origin.partition(":")[0], "")
+    return origin.removesuffix(default) if default else origin
+
+
+def local_hosts(bound: str) -> re.Pattern[bytes]:
+    """What a Host header may say where only this machine is let in: any name of it that no DNS can give away."""
+    named = f"[{bound}]" if ":" in bound else bound
+    names = rf"localhost|127(?:\.\d{{1,3}}){{3}}|\[::1\]|{re.escape(named)}"
+    return re.compile(rf"(?:{names})(?::\d{{1,5}})?".encode(), re.IGNORECASE)
+
+
 class Guard:
     """Answers who is not let through, and whoever asks whether the server is well."""
 
-    def __init__(self, app: ASGIApp, token: str, origins: Collection[str], *, local: bool) -> None:
-        self._app, self._local, self._token = app, local, token.encode()
+    def __init__(self, app: ASGIApp, token: str, origins: Collection[str], *, hosts: re.Pattern[bytes] | None) -> None:
+        """`hosts`: those that a request may name; any, without it."""
+        self._app, self._hosts, self._token = app, hosts, token.encode()
         self._origins = {origin.encode() for origin in origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +102,7 @@ class Guard:
 
     def _refusal(self, headers: Mapping[bytes, bytes]) -> PlainTextResponse | None:
         # A page in the person's browser can name this server by a host of its own, whose address it changes.
-        if self._local and not _LOOPBACK_HOST.fullmatch(headers.get(b"host", b"")):
+        if self._hosts and not self._hosts.fullmatch(headers.get(b"host", b"")):
             return PlainTextResponse("This server is reached as localhost.", 421)
         origin = headers.get(b"origin")
         if origin is not None and origin not in self._origins:

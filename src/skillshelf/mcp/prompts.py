@@ -7,10 +7,12 @@ from mcp.types import INVALID_PARAMS
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError
+from skillshelf.mcp.looks import Looks, in_thread
 from skillshelf.mcp.pages import for_the_person, page_of
-from skillshelf.mcp.turns import Client, Context, Looks, in_thread
+from skillshelf.mcp.turns import Context
 from skillshelf.shelf import Shelf
 from skillshelf.slash import apply_message
+from skillshelf.turn import Turn
 
 PAGE = 100
 WHOLE = "arguments"
@@ -30,20 +32,19 @@ class Prompts:
         await self._looks.look()
         client = ctx.lifespan_context.clients.of(ctx)
         try:
-            async with client.lock:
-                text, about = await in_thread(self._message, client, params.name, params.arguments or {})
+            async with client.reading():
+                turn = client.begin().turn  # the person has spoken
+                text, about = await in_thread(self._message, turn, params.name, params.arguments or {})
         except SkillError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=about, messages=[message])
 
-    def _message(self, client: Client, name: str, values: Mapping[str, str]) -> tuple[str, str]:
+    def _message(self, turn: Turn, name: str, values: Mapping[str, str]) -> tuple[str, str]:
         skill = self._shelf.catalog.find(name).descriptor
         if not skill.user_invocable:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
         arguments = joined(skill, values)
-        # The person has spoken.
-        turn = client.begin().turn
         return apply_message(skill, turn.load(name, by="user").text, arguments, reach=name), skill.description
 
 

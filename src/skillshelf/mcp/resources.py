@@ -1,6 +1,7 @@
 """Each skill and each of its references as a resource."""
 
 import base64
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +11,13 @@ from mcp.types import INVALID_PARAMS
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.mcp import files
-from skillshelf.mcp.pages import for_the_model, page_of
-from skillshelf.mcp.turns import Context, Looks, in_thread
+from skillshelf.mcp.looks import Looks, in_thread
+from skillshelf.mcp.pages import files_page
+from skillshelf.mcp.turns import Context
 from skillshelf.mcp.uris import LISTING, SKILL_FILE, Address, parse, uri_of
 from skillshelf.shelf import Shelf
 
-PAGE = 100
+PAGE = 500
 FILE_TEMPLATE = "skill://{name}/{+path}"
 SKILL_TEMPLATE = "skill://{name}/SKILL.md"
 NEXT_URI, SIZE = "skillshelf/nextUri", "skillshelf/size"
@@ -34,9 +36,9 @@ class Resources:
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         await self._looks.look()
-        skills, cursor = page_of(self._shelf.catalog, params, PAGE, for_the_model)
+        page, cursor = files_page(self._shelf.catalog, params, PAGE)
         found = [] if params and params.cursor else [_listing()]
-        found += [resource for skill in skills for resource in _resources(skill)]
+        found += [_resource(skill, path) for skill, path in page]
         return types.ListResourcesResult(resources=found, next_cursor=cursor)
 
     async def templates(
@@ -79,12 +81,17 @@ class Resources:
             skill = (await in_thread(files.find, self._shelf, address.name)).descriptor
         except SkillError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
-        children = dict(_children(skill, f"{address.path}/" if address.path else ""))
+        folder = address.path.removesuffix("/")
+        children = dict(_children(skill, f"{folder}/" if folder else ""))
         if not children:
             raise MCPError(INVALID_PARAMS, f"{params.uri[:200]} is not a directory resource")
-        found = [_resource(skill, path) if is_file else _folder(skill, path) for path, is_file in children.items()]
+        paths = sorted(children)
+        start = bisect_right(paths, params.cursor or "")
+        page = paths[start : start + PAGE]
+        found = [_resource(skill, path) if children[path] else _folder(skill, path) for path in page]
         dumped = [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in found]
-        return {"resultType": "complete", "resources": dumped}
+        result: dict[str, Any] = {"resultType": "complete", "resources": dumped}
+        return {**result, "nextCursor": page[-1]} if start + PAGE < len(paths) else result
 
 
 def _address(uri: str) -> Address:
@@ -97,11 +104,6 @@ def _address(uri: str) -> Address:
 def _listing() -> types.Resource:
     about = "The Available Skills, for the system prompt: a host reads it before each model call."
     return types.Resource(uri=LISTING, name="listing", description=about, mime_type="text/markdown")
-
-
-def _resources(skill: SkillDescriptor) -> Iterator[types.Resource]:
-    yield _resource(skill, SKILL_FILE)
-    yield from (_resource(skill, path) for path in skill.references)
 
 
 def _resource(skill: SkillDescriptor, path: str) -> types.Resource:

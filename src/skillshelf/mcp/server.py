@@ -6,16 +6,16 @@ from typing import Any
 
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
-from mcp.server.stdio import stdio_server
 
 from skillshelf import __version__
 from skillshelf.mcp.changes import Hub
 from skillshelf.mcp.completion import Completions
+from skillshelf.mcp.looks import Looks
 from skillshelf.mcp.prompts import Prompts
 from skillshelf.mcp.resources import FolderParams, Resources
 from skillshelf.mcp.skills import EXTENSION, SkillParams, Skills
 from skillshelf.mcp.tools import Tools
-from skillshelf.mcp.turns import Context, Looks
+from skillshelf.mcp.turns import Context
 from skillshelf.shelf import Shelf
 
 INSTRUCTIONS = (
@@ -30,7 +30,7 @@ class SkillsServer(Server[Hub]):
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
-        looks = Looks(shelf)
+        self.looks = looks = Looks(shelf)
         self.tools = Tools(shelf, looks)
         prompts, resources, skills = Prompts(shelf, looks), Resources(shelf, looks), Skills(shelf, looks)
         super().__init__(
@@ -48,6 +48,8 @@ class SkillsServer(Server[Hub]):
             on_list_prompts=prompts.list,
             on_get_prompt=prompts.get,
             on_completion=Completions(shelf).complete,
+            on_subscribe_resource=_subscribe,
+            on_unsubscribe_resource=_unsubscribe,
             on_subscriptions_listen=_listen,
         )
         self.extensions = {EXTENSION: {"directoryRead": True}}
@@ -66,27 +68,34 @@ class SkillsServer(Server[Hub]):
         options = notification_options or NotificationOptions(prompts_changed=True, resources_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
+    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
+        """The SDK says of a server with subscriptions that its tools change, too; these do not."""
+        told = super().get_capabilities(*arguments, **options)
+        return told.model_copy(update={"tools": types.ToolsCapability(list_changed=False)})
+
 
 def make_server(shelf: Shelf) -> SkillsServer:
     """The skills of a shelf, and the tools of the code skills that were given to it, as an MCP server."""
     return SkillsServer(shelf)
 
 
-async def serve_stdio(server: SkillsServer) -> None:
-    """Serve one client over standard input and output, until it leaves."""
-    async with stdio_server() as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
-
-
 @asynccontextmanager
 async def _lifespan(server: Server[Hub]) -> AsyncIterator[Hub]:
     assert isinstance(server, SkillsServer)
-    async with Hub(server.shelf).running() as hub:
+    async with Hub(server.shelf, server.looks).running() as hub:
         yield hub
 
 
 async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
     return await ctx.lifespan_context.listen(ctx, params)
+
+
+async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    return await ctx.lifespan_context.subscribe(ctx, params)
+
+
+async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    return await ctx.lifespan_context.unsubscribe(ctx, params)
 
 
 async def _initialized(ctx: Context, params: types.NotificationParams) -> None:

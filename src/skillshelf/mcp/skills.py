@@ -10,8 +10,9 @@ from mcp.types import INVALID_PARAMS
 from skillshelf.catalog import Candidate
 from skillshelf.errors import SkillError
 from skillshelf.mcp import files
+from skillshelf.mcp.looks import Looks, in_thread
 from skillshelf.mcp.pages import for_the_model, page_of
-from skillshelf.mcp.turns import Context, Looks, in_thread
+from skillshelf.mcp.turns import Context
 from skillshelf.mcp.uris import SKILL_FILE, parse, uri_of
 from skillshelf.shelf import Shelf
 

@@ -3,19 +3,23 @@
 import inspect
 from typing import Any
 
+import anyio
 from anyio import to_thread
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
+from skillshelf.catalog import Catalog
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import SkillError, ToolArgumentError
 from skillshelf.mcp.approval import Approvals
-from skillshelf.mcp.turns import LOOK_SECONDS, Asked, Client, Context, Looks, in_thread, threads
+from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread, threads
+from skillshelf.mcp.reads import Asked
+from skillshelf.mcp.turns import Client, Context
 from skillshelf.shelf import Shelf
 from skillshelf.tools import Tool, text_of
 from skillshelf.turn import Turn, current_turn
 
-_LOAD = "load_skill_instructions"
+_LIST, _LOAD = "list_skills", "load_skill_instructions"
 MAX_CHARACTERS, MAX_DEPTH = 1_000_000, 64
 """Of the arguments of one call."""
 
@@ -24,11 +28,13 @@ Answer = types.CallToolResult | types.InputRequiredResult
 
 class Tools:
     def __init__(self, shelf: Shelf, looks: Looks) -> None:
-        self._looks = looks
+        self._shelf, self._looks = shelf, looks
         self._own = {tool.name: tool for tool in SkillDiscoverySkill(shelf).tools()}
         # A code skill cannot take the place of the tools that the listing speaks of.
         self._tools = {**{tool.name: tool for tool in shelf.tools()}, **self._own}
         self._listed = types.ListToolsResult(tools=[_listed(tool) for tool in self._tools.values()])
+        self._every: tuple[Catalog, types.CallToolResult] | None = None
+        self._lock = anyio.Lock()
         self._approvals = Approvals()
         self.asks = any(tool.permission == "ask" for tool in self._tools.values())
         """Whether the person must be asked before some of them run."""
@@ -44,6 +50,8 @@ class Tools:
         arguments = params.arguments or {}
         try:
             await self._looks.look(LOOK_SECONDS)
+            if tool.name == _LIST and not arguments:
+                return await self._list_skills(tool)
             client = ctx.lifespan_context.clients.of(ctx)
             if tool.name == _LOAD:
                 return await _load(tool, client, arguments)
@@ -58,6 +66,14 @@ class Tools:
             raise
         except Exception as error:  # a code skill's tool may raise anything: the model hears of it and goes on
             return _refusal(f"Tool {tool.name!r} failed: {type(error).__name__}: {error}")
+
+    async def _list_skills(self, tool: Tool) -> types.CallToolResult:
+        """The same for everybody until something changes, and long: made once and held once."""
+        async with self._lock:
+            catalog = self._shelf.catalog
+            if self._every is None or self._every[0] is not catalog:
+                self._every = catalog, _text(await in_thread(tool.call, {}))
+            return self._every[1]
 
     async def _run(self, tool: Tool, turn: Turn, arguments: dict[str, Any], approved: bool) -> Any:
         token = current_turn.set(turn)
@@ -78,20 +94,28 @@ class Tools:
 async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.CallToolResult:
     """The load, in the client's turn: the same again is the same answer, without a thread or a file."""
     asked = _asked(arguments)
-    turn, answers = client.open()
+    on = client.open()
+    turn, answers = on.turn, on.answers
     if asked is not None and asked in answers:
         turn.hits += 1
         return answers[asked]
     bound(tool.name, arguments)
-    async with client.lock:
-        token = current_turn.set(turn)
-        try:
-            answer = _text(await in_thread(tool.call, arguments))
-        finally:
-            current_turn.reset(token)
+    if asked is not None and turn.is_at_hand(asked) and not client.is_reading:
+        answer = _text(_call_in(turn, tool, arguments))
+    else:
+        async with client.reading():
+            answer = _text(await in_thread(_call_in, turn, tool, arguments))
     if asked is not None:
         answers[asked] = answer
     return answer
+
+
+def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> Any:
+    token = current_turn.set(turn)
+    try:
+        return tool.call(arguments)
+    finally:
+        current_turn.reset(token)
 
 
 def _asked(arguments: dict[str, Any]) -> Asked | None:

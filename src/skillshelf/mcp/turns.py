@@ -8,125 +8,106 @@ fraction of a millisecond. So a turn ends with a prompt, with a change, and afte
 
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import anyio
-from anyio import to_thread
-from anyio.lowlevel import RunVar
 from mcp import types
 from mcp.server import ServerRequestContext
 from mcp.server.connection import Connection
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
-from skillshelf.errors import SkillError
+from skillshelf.mcp.reads import Asked, Reads, SharingTurn
 from skillshelf.shelf import Shelf
-from skillshelf.turn import Turn
 
 if TYPE_CHECKING:
     from skillshelf.mcp.changes import Hub
 
 TURN_SECONDS = 10.0
-LOOK_SECONDS = 1.0
-"""A tool call that comes later than this after the last look at the folders looks again."""
 CONNECTION = "skillshelf.connection"
 """Where `skillshelf.mcp.http` puts what stands for one TCP connection, in the state of an ASGI scope."""
 _STATE = "skillshelf.client"
-# Apart from anyio's own threads, of which the reader of standard input takes one, and for each event loop.
-_LIMITS: RunVar[dict[str, anyio.CapacityLimiter]] = RunVar("skillshelf_mcp_threads")
 
 Context: TypeAlias = "ServerRequestContext[Hub, Any]"
-P = ParamSpec("P")
-T = TypeVar("T")
-Asked = tuple[str, str, int]
-
-
-async def in_thread(job: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
-    """For what reads files, or looks at every skill: meanwhile the others are answered."""
-    limiter = threads("files", 16)
-    return await to_thread.run_sync(lambda: job(*args, **keywords), limiter=limiter, abandon_on_cancel=True)
-
-
-def threads(what_for: str, most: int) -> anyio.CapacityLimiter:
-    """So many threads at once for this, and no more."""
-    limits = _LIMITS.get({})
-    if what_for not in limits:
-        _LIMITS.set({**limits, what_for: anyio.CapacityLimiter(most)})
-    return _LIMITS.get()[what_for]
-
-
-class Looks:
-    """Sweeps of the shelf, as few as will do: whoever asks while one is under way shares the next."""
-
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self._began = float("-inf")
-        """When the last sweep that ended had begun."""
-        self._lock = anyio.Lock()
-
-    async def look(self, within: float = 0.0) -> None:
-        """After this the shelf is as the disk was so many seconds ago, or later."""
-        wanted = time.monotonic() - within
-        if self._began >= wanted:
-            return
-        async with self._lock:
-            if self._began >= wanted:
-                return
-            began = time.monotonic()
-            with suppress(SkillError, OSError):  # a root that is gone, say: what was there last serves on
-                await in_thread(self._shelf.reload)
-            self._began = began
 
 
 class Open(NamedTuple):
     """A turn, and the answers that were given in it."""
 
-    turn: Turn
+    turn: SharingTurn
     answers: dict[Asked, types.CallToolResult]
+    ends: float
+    generation: int
 
 
 class Client:
-    """What the server keeps of one client."""
+    """What the server keeps of one client. Of one that has not loaded anything, next to nothing: there may be many."""
 
-    def __init__(self, shelf: Shelf, connection: Connection | None = None) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: Shelf, reads: Reads, connection: Connection | None = None) -> None:
+        self._shelf, self._reads = shelf, reads
         self.connection = connection
         """Where a client of the handshake revisions is told of changes."""
-        self.lock = anyio.Lock()
-        """Held while a load reads: a turn is not made for two threads."""
-        self._open = Open(Turn(shelf), {})
-        self._ends = 0.0
-        self._generation = -1
+        self.subscribed: set[str] = set()
+        """The URIs that a client of the handshake revisions subscribed to."""
+        self._lock: anyio.Lock | None = None
+        self._open: Open | None = None
+        self._invoked: set[str] = set()
+
+    @property
+    def is_reading(self) -> bool:
+        return self._lock is not None and self._lock.locked()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """One load at a time: a turn is not made for two threads."""
+        self._lock = self._lock or anyio.Lock()
+        async with self._lock:
+            try:
+                yield
+            except anyio.get_cancelled_exc_class():
+                self._end()  # the thread reads on in this turn, and nobody shall wait for it
+                raise
 
     def open(self) -> Open:
         """The turn that is on, or else a new one."""
-        if time.monotonic() >= self._ends or self._generation != self._shelf.catalog.generation:
-            return self.begin()
-        return self._open
+        on = self._open
+        if on and time.monotonic() < on.ends and on.generation == self._shelf.catalog.generation:
+            return on
+        return self._begin(self._reads.lately())
 
     def begin(self) -> Open:
-        """A new turn. What the person invoked earlier in the conversation stays invoked."""
-        self._open = Open(Turn(self._shelf, self._open.turn.invoked), {})
-        self._ends = time.monotonic() + TURN_SECONDS
-        self._generation = self._shelf.catalog.generation
+        """A new turn, in which nothing is given that was read before it."""
+        return self._begin(time.monotonic())
+
+    def _begin(self, since: float) -> Open:
+        self._end()
+        turn = SharingTurn(self._shelf, self._invoked, self._reads, since)
+        self._open = Open(turn, {}, time.monotonic() + TURN_SECONDS, self._shelf.catalog.generation)
         return self._open
+
+    def _end(self) -> None:
+        if self._open:  # what the person invoked earlier in the conversation stays invoked
+            self._invoked, self._open = self._open.turn.invoked, None
 
     def tidy(self) -> None:
         """Lets go of a turn that is over."""
-        if time.monotonic() >= self._ends and self._open.answers:
-            self.begin()
-            self._ends = 0.0
+        if self._open and time.monotonic() >= self._open.ends:
+            self._end()
 
 
 class Clients:
     """The clients of one transport, each found again by what the protocol gives to tell them apart."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self._pipe = Client(shelf)
+    def __init__(self, shelf: Shelf, on_leave: Callable[[Client], None]) -> None:
+        self._shelf, self._reads, self._on_leave = shelf, Reads(), on_leave
+        self._pipe = self._client()
         self._connections: weakref.WeakKeyDictionary[object, Client] = weakref.WeakKeyDictionary()
-        self._handshakes: set[Client] = set()
+        self.handshakes: set[Client] = set()
+        """Those that are told of changes unasked."""
+
+    def _client(self, connection: Connection | None = None) -> Client:
+        return Client(self._shelf, self._reads, connection)
 
     def of(self, ctx: Context) -> Client:
         """The client that sent this."""
@@ -138,9 +119,9 @@ class Clients:
         # client's; where no server tells us of it, nothing outlives the request.
         connection = ctx.request.scope.get("state", {}).get(CONNECTION)
         if connection is None:
-            return Client(self._shelf)
+            return self._client()
         if connection not in self._connections:
-            self._connections[connection] = Client(self._shelf)
+            self._connections[connection] = self._client()
         return self._connections[connection]
 
     def _of_handshake(self, ctx: Context) -> Client:
@@ -148,16 +129,20 @@ class Clients:
         connection = ctx.session._connection
         client = connection.state.get(_STATE)
         if not isinstance(client, Client):
-            client = connection.state[_STATE] = Client(self._shelf, connection)
-            self._handshakes.add(client)
-            connection.exit_stack.callback(self._handshakes.discard, client)
+            client = connection.state[_STATE] = self._client(connection)
+            self.handshakes.add(client)
+            connection.exit_stack.callback(self._forget, client)
         return client
 
-    def connections(self) -> list[Connection]:
-        """Of the clients that are told of changes unasked."""
-        return [client.connection for client in self._handshakes if client.connection]
+    def _forget(self, client: Client) -> None:
+        """Client and connection name each other, and would wait for a garbage collection with all that was loaded."""
+        self.handshakes.discard(client)
+        self._on_leave(client)
+        if client.connection:
+            client.connection.state.pop(_STATE, None)
 
     def tidy(self) -> None:
         """Lets go of what turns that are over held."""
-        for client in (self._pipe, *self._handshakes, *self._connections.values()):
+        self._reads.tidy()
+        for client in (self._pipe, *self.handshakes, *self._connections.values()):
             client.tidy()

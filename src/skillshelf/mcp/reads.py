@@ -1,0 +1,68 @@
+"""What was read lately, for every client: a file that a hundred ask for at once is read once, and is held once."""
+
+import time
+from collections.abc import Collection
+from typing import NamedTuple
+
+from skillshelf.catalog import Place
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.shelf import Shelf
+from skillshelf.turn import Loaded, Turn
+
+SHARED_SECONDS = 1.0
+"""As long as a look at the folders serves the calls after it, a text serves the turns that begin after it was read."""
+
+Asked = tuple[str, str, int]
+"""A skill's name, the path of a reference or nothing, and an offset."""
+
+
+class Read(NamedTuple):
+    began: float
+    skill: SkillDescriptor
+    """The card it was read by: a skill that changed, or another of its name, has another."""
+    loaded: Loaded
+
+
+class Reads:
+    def __init__(self) -> None:
+        self._kept: dict[Asked, Read] = {}
+
+    def lately(self) -> float:
+        """What was read since then, a turn that begins now may give."""
+        return time.monotonic() - SHARED_SECONDS
+
+    def find(self, asked: Asked, skill: SkillDescriptor | None, since: float) -> Loaded | None:
+        read = self._kept.get(asked)
+        return read.loaded if read and read.skill is skill and read.began >= since else None
+
+    def keep(self, asked: Asked, read: Read) -> None:
+        self._kept[asked] = read
+
+    def tidy(self) -> None:
+        """Lets go of what nobody may be given any more. The turns that gave it hold it as long as they last."""
+        since = self.lately()
+        for asked, read in list(self._kept.items()):  # a copy: threads add to it meanwhile
+            if read.began < since:
+                self._kept.pop(asked, None)
+
+
+class SharingTurn(Turn):
+    """A turn that takes from the others what they read. Who may load what, and what is recorded, is its own affair."""
+
+    def __init__(self, shelf: Shelf, invoked: Collection[str], reads: Reads, since: float) -> None:
+        super().__init__(shelf, invoked)
+        self._reads, self._since = reads, since
+
+    def is_at_hand(self, asked: Asked) -> bool:
+        """Whether this load needs no file and waits for nobody, and so needs no thread."""
+        found = self._reads.find(asked, self.shelf.catalog.get(asked[0]), self._since)
+        return found is not None and not self._lock.locked()
+
+    def _bring(self, place: Place, descriptor: SkillDescriptor, path: str, offset: int) -> Loaded:
+        asked = descriptor.name, path, offset
+        found = self._reads.find(asked, descriptor, self._since)
+        if found is None:
+            began = time.monotonic()
+            found = super()._bring(place, descriptor, path, offset)
+            self._reads.keep(asked, Read(began, descriptor, found))
+        return found

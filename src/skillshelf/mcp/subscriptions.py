@@ -1,0 +1,73 @@
+"""The resources that somebody subscribed to.
+
+They are read from time to time, because nothing else tells: a sweep sees that a SKILL.md changed, or that a reference
+came or went, and not that one was edited in place.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+
+from skillshelf.errors import SkillError
+from skillshelf.mcp import files
+from skillshelf.mcp.looks import in_thread
+from skillshelf.mcp.uris import LISTING, parse, uri_of
+from skillshelf.shelf import Shelf
+
+MOST = 1_000
+"""URIs in one subscription; more are not acknowledged."""
+
+
+class Subscriptions:
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._wanted: Counter[str] = Counter()
+        """How many subscribed to each."""
+        self._known: dict[str, bytes | None] = {}
+        """The digest of what was served last; None for what is not served any more."""
+
+    def __bool__(self) -> bool:
+        return bool(self._wanted)
+
+    async def add(self, uris: Iterable[str]) -> list[str]:
+        """Those of them that are served. Whoever asked hears of the next change."""
+        found = await in_thread(self._digests, list(dict.fromkeys(uris))[:MOST])
+        served = [uri for uri, digest in found.items() if digest]
+        self._wanted.update(served)
+        for uri in served:
+            self._known.setdefault(uri, found[uri])
+        return served
+
+    def remove(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            self._wanted[uri] -= 1
+            if self._wanted[uri] <= 0:
+                del self._wanted[uri]
+                self._known.pop(uri, None)
+
+    async def changed(self) -> list[str]:
+        """Those that are not as they were when this was asked last."""
+        if not self._wanted:
+            return []
+        found = await in_thread(self._digests, list(self._wanted))
+        changed = [uri for uri, digest in found.items() if uri in self._known and self._known[uri] != digest]
+        self._known.update({uri: found[uri] for uri in changed})
+        return changed
+
+    def _digests(self, uris: Iterable[str]) -> dict[str, bytes | None]:
+        return {uri: _digest(self._shelf, uri) for uri in uris}
+
+
+def _digest(shelf: Shelf, uri: str) -> bytes | None:
+    """Of a file, or of the first page of a long one and its size. None for what is not in the list of resources."""
+    if uri == LISTING:
+        return hashlib.sha256(shelf.listing().text.encode()).digest()
+    address = parse(uri)
+    # Only as it is listed: else one file could be subscribed to under any number of spellings, and be read for each.
+    if address is None or uri != uri_of(address.name, address.path):
+        return None
+    try:
+        part = files.read_part(shelf, address)
+    except SkillError:
+        return None
+    return hashlib.sha256(b"%d\n" % part.size + part.data).digest()

@@ -1,0 +1,248 @@
+"""How clients of the MCP server hear of changes, and what they may subscribe to."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
+
+from mcp import Client, MCPError, types
+from mcp.server.subscriptions import ResourceUpdated
+
+from skillshelf import MemorySource, Shelf
+from skillshelf.found import Found
+from skillshelf.mcp import changes, make_server
+from skillshelf.mcp.subscriptions import Subscriptions
+from skillshelf.sources.directory import DirectorySource
+
+PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\n---\n\nSee forms.md.\n"
+LISTS = ["notifications/resources/list_changed", "notifications/prompts/list_changed"]
+UPDATED = "notifications/resources/updated"
+SKILL, FORMS, LISTING = "skill://pdf/SKILL.md", "skill://pdf/references/forms.md", "skill://listing"
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "SECONDS", 0.05)
+    monkeypatch.setattr(changes, "SWEEP_SECONDS", 0.1)
+
+
+def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+    async def main() -> Any:
+        async with Client(make_server(shelf), **options) as client:
+            return await asyncio.wait_for(use(client), 30)
+
+    return asyncio.run(main())
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Returns when it is so, or after ten seconds: what a test asserts says the rest."""
+    for _ in range(200):
+        if done():
+            return
+        await asyncio.sleep(0.05)
+
+
+def on_disk(tmp_path: Path, write: Callable[..., Path]) -> Shelf:
+    write("pdf", body="Old.\n", references__forms_md="Fields.", references__more_md="More.")
+    return Shelf([DirectorySource(tmp_path, "project", cache=False)])
+
+
+class Hearing(list[tuple[str, str]]):
+    """What a client of the handshake revisions is told: the method, and the URI where there is one."""
+
+    async def hear(self, message: Any) -> None:
+        self.append((message.method, getattr(message.params, "uri", "")))
+
+    def updated(self) -> list[str]:
+        return [uri for method, uri in self if method == UPDATED]
+
+
+def test_listeners_hear_of_a_change() -> None:
+    """A client that subscribed, in the revision that has subscriptions."""
+    source = MemorySource({"pdf": PDF})
+    shelf = Shelf([source])
+
+    async def use(client: Client) -> str:
+        async with client.listen(resources_list_changed=True, prompts_list_changed=True) as events:
+            source.put("paint", PDF.replace("pdf", "paint"))
+            shelf.reload()
+            async for event in events:
+                return type(event).__name__
+        return ""
+
+    assert talk(shelf, use) in ("ResourcesListChanged", "PromptsListChanged")
+
+
+def test_clients_of_the_handshake_hear_of_a_change_unasked() -> None:
+    """Of resources and of prompts, not of tools."""
+    source = MemorySource({"pdf": PDF})
+    shelf, heard = Shelf([source]), Hearing()
+
+    async def use(client: Client) -> None:
+        source.put("paint", PDF.replace("pdf", "paint"))
+        shelf.reload()
+        await until(lambda: len(heard) == 2)
+
+    talk(shelf, use, mode="legacy", message_handler=heard.hear)
+    assert heard == [(method, "") for method in LISTS]
+
+
+def test_an_edit_is_found_without_a_watcher(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """The server sweeps by itself while there is somebody to tell."""
+    shelf, heard = on_disk(tmp_path, write), Hearing()
+
+    async def use(client: Client) -> None:
+        write("paint")
+        await until(lambda: len(heard) == 2)
+
+    talk(shelf, use, mode="legacy", message_handler=heard.hear)
+    assert [method for method, _ in heard] == LISTS
+
+
+class Counting(MemorySource):
+    sweeps = 0
+
+    def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
+        self.sweeps += 1
+        return super().refresh(changed)
+
+
+def test_nobody_listens_and_nothing_is_swept() -> None:
+    """A client of the revision without a handshake, which has not asked to be told."""
+    source = Counting({"pdf": PDF})
+    shelf = Shelf([source])
+
+    async def use(client: Client) -> tuple[int, int]:
+        before = source.sweeps
+        await asyncio.sleep(0.5)
+        idle = source.sweeps - before
+        async with client.listen(resources_list_changed=True):
+            await until(lambda: source.sweeps > before)
+        return idle, source.sweeps - before
+
+    idle, told = talk(shelf, use)
+    assert idle == 0
+    assert told > 0
+
+
+class Faulty(MemorySource):
+    broken = False
+
+    def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
+        if self.broken:
+            raise ZeroDivisionError
+        return super().refresh(changed)
+
+
+def test_a_source_that_fails_does_not_end_the_server() -> None:
+    """What it says once it is well again, clients hear."""
+    source = Faulty({"pdf": PDF})
+    shelf, heard = Shelf([source]), Hearing()
+
+    async def use(client: Client) -> None:
+        source.broken = True
+        await asyncio.sleep(0.5)
+        assert heard == []
+        source.put("paint", PDF.replace("pdf", "paint"))
+        source.broken = False
+        await until(lambda: len(heard) == 2)
+
+    talk(shelf, use, mode="legacy", message_handler=heard.hear)
+    assert [method for method, _ in heard] == LISTS
+
+
+def test_a_listener_hears_which_of_its_resources_changed(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """A SKILL.md, a reference that was edited in place, one that is gone: each is told, and no other."""
+    shelf = on_disk(tmp_path, write)
+    more = "skill://pdf/references/more.md"
+
+    async def use(client: Client) -> list[set[str]]:
+        told = []
+        async with client.listen(resource_subscriptions=[SKILL, FORMS, more]) as events:
+            for change in (
+                lambda: (tmp_path / "pdf/references/forms.md").write_text("New fields."),
+                lambda: write("pdf", body="New.\n"),
+                lambda: (tmp_path / "pdf/references/more.md").unlink(),
+            ):
+                change()
+                told.append({await anext(events)})
+                await asyncio.sleep(0.3)
+        return told
+
+    assert talk(shelf, use) == [{ResourceUpdated(FORMS)}, {ResourceUpdated(SKILL)}, {ResourceUpdated(more)}]
+
+
+def test_only_what_can_be_told_is_acknowledged() -> None:
+    """Resources that are served, as they are listed, and no change of tools, of which there is none."""
+    source = MemorySource({"pdf": {"SKILL.md": PDF, "references/forms.md": "Fields."}})
+    wanted = [
+        SKILL,
+        FORMS,
+        LISTING,
+        "skill://none/SKILL.md",
+        "skill://pdf/references/none.md",
+        "skill://pdf/SKILL%2Emd",
+        "skill://pdf/references/forms.md?offset=1",
+        "https://a.b/",
+    ]
+
+    async def use(client: Client) -> Any:
+        async with client.listen(
+            tools_list_changed=True, resources_list_changed=True, resource_subscriptions=wanted
+        ) as events:
+            return events.honored, client.server_capabilities
+
+    honored, capabilities = talk(Shelf([source]), use)
+    assert honored == types.SubscriptionFilter(
+        resources_list_changed=True, resource_subscriptions=[SKILL, FORMS, LISTING]
+    )
+    assert (capabilities.resources.subscribe, capabilities.tools.list_changed) == (True, False)
+
+
+@pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
+def test_a_client_of_the_handshake_subscribes(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """It hears of its resources until it does not want to, and what is not served is refused."""
+    shelf, heard = on_disk(tmp_path, write), Hearing()
+    forms = tmp_path / "pdf/references/forms.md"
+
+    async def use(client: Client) -> None:
+        assert client.server_capabilities.resources
+        assert client.server_capabilities.resources.subscribe
+        for uri in ("skill://none/SKILL.md", "skill://pdf", "https://a.b/"):
+            with pytest.raises(MCPError, match="No resource is served"):
+                await client.subscribe_resource(uri)
+        for _ in range(2):
+            await client.subscribe_resource(FORMS)
+        forms.write_text("New fields.")
+        await until(lambda: heard.updated() == [FORMS])
+        await client.subscribe_resource(SKILL)
+        await client.unsubscribe_resource(FORMS)
+        forms.write_text("Newer fields.")
+        await asyncio.sleep(0.5)
+        write("pdf", body="New.\n")
+        await until(lambda: len(heard.updated()) > 1)
+
+    talk(shelf, use, mode="legacy", message_handler=heard.hear)
+    assert heard.updated() == [FORMS, SKILL]
+
+
+def test_a_resource_is_watched_as_long_as_somebody_wants_it(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Two subscribed: with the first to leave it goes on, with the second it ends."""
+    subscriptions = Subscriptions(on_disk(tmp_path, write))
+    forms = tmp_path / "pdf/references/forms.md"
+
+    async def main() -> list[list[str]]:
+        told = []
+        taken = [await subscriptions.add([SKILL, FORMS, FORMS]), await subscriptions.add([FORMS])]
+        for at, uris in enumerate(taken):
+            forms.write_text(f"Fields {at}.")
+            told.append(await subscriptions.changed())
+            subscriptions.remove(uris)
+        forms.write_text("No fields.")
+        return [*told, await subscriptions.changed()]
+
+    assert asyncio.run(main()) == [[FORMS], [FORMS], []]
