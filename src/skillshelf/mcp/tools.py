@@ -32,7 +32,8 @@ class Tools:
         self._own = {tool.name: tool for tool in SkillDiscoverySkill(shelf).tools()}
         # A code skill cannot take the place of the tools that the listing speaks of.
         self._tools = {**{tool.name: tool for tool in shelf.tools()}, **self._own}
-        self._listed = types.ListToolsResult(tools=[_listed(tool) for tool in self._tools.values()])
+        tools = [_listed(tool, at_once=name in self._own) for name, tool in self._tools.items()]
+        self._listed = types.ListToolsResult(tools=tools)
         self._every: tuple[Catalog, types.CallToolResult] | None = None
         self._lock = anyio.Lock()
         self._approvals = Approvals()
@@ -145,8 +146,10 @@ def bound(tool: str, arguments: dict[str, Any]) -> None:
             stack += [(part, depth + 1) for part in value]
 
 
-def _listed(tool: Tool) -> types.Tool:
-    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters)
+def _listed(tool: Tool, *, at_once: bool) -> types.Tool:
+    """`at_once`: before the model from the beginning. Claude Code leaves others for it to find with a search."""
+    hint: Any = {"_meta": {"anthropic/alwaysLoad": True}} if at_once else {}
+    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters, **hint)
 
 
 def _text(result: Any) -> types.CallToolResult:
