@@ -1,6 +1,7 @@
 """One trial of a case: what counts, what is an error, and that nothing leaves the workspace."""
 
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from skillshelf.agent.core import _chosen
 from skillshelf.evals import Case, Edit, Message, run_trial
+from skillshelf.evals.engine.travel import Packer, Unpacker
 from skillshelf.evals.trace import Trace
 from skillshelf.testing import ScriptedModel, call
 
@@ -62,6 +64,17 @@ def test_a_skill_s_evals_are_not_in_the_workspace_and_its_references_are(write: 
     skill = write("pdf", evals__cases_md="Questions.", references__evals__how_md="How to evaluate.").parent
     trace = tried("Done.", skills=(str(skill),))
     assert set(trace.files) == {f".skillshelf/skills/pdf/{path}" for path in ("SKILL.md", "references/evals/how.md")}
+
+
+def test_a_pipe_in_a_skill_is_left_where_it_is(write: Write, tmp_path: Path) -> None:
+    """The shelf does not serve it either; packed for a worker, it is not there."""
+    skill = write("pdf").parent
+    os.mkfifo(skill / "pipe")
+    case, packer = Case("a", (Message("hi"),), skills=(str(skill),)), Packer()
+    there = Unpacker(str(tmp_path / "there")).case(packer.case(case), packer.blobs.__getitem__)
+    for one in (case, there):
+        trace = asyncio.run(run_trial(one, _chosen(ScriptedModel("Done."))))
+        assert (trace.error, list(trace.files)) == ("", [".skillshelf/skills/pdf/SKILL.md"])
 
 
 def test_a_file_of_any_size_can_be_looked_at(tmp_path: Path) -> None:

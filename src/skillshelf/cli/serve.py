@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -43,13 +44,18 @@ def _port(text: str) -> int:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
+    return serve_shelf(args, _open)
+
+
+def serve_shelf(args: argparse.Namespace, opened: Callable[[argparse.Namespace], Shelf]) -> int:
+    """The command, on the shelf that `opened` gives for its options."""
     try:
         from skillshelf.mcp import make_server
     except MissingExtraError:
         raise MissingExtraError("skillshelf serve", "mcp") from None
     try:
         _check(args)
-        shelf = _open(args)
+        shelf = opened(args)
         with _watching(shelf):
             return _serve(args, make_server(shelf))
     except SettingsError as error:

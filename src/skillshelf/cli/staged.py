@@ -4,12 +4,12 @@ Not a command: faces of the kit start it. It is here because it is the command `
 code skills; those of a program are given to a shelf by that program.
 """
 
+import argparse
 import os
 import signal
 import sys
 from threading import Thread
 
-from skillshelf.cli import main as skillshelf
 from skillshelf.cli import serve
 from skillshelf.testing.conformance.stage import Stage
 
@@ -17,9 +17,9 @@ from skillshelf.testing.conformance.stage import Stage
 def main(folder: str, *words: str) -> int:
     if "--http" in words:
         Thread(target=_leave_with_parent, daemon=True).start()
-    # The one thing that is put in the place of the command's own.
-    serve._open = lambda args: Stage(folder).shelf
-    return skillshelf(["serve", "-C", folder, *words])
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    return serve.serve_shelf(parser.parse_args(words), lambda args: Stage(folder).shelf)
 
 
 def _leave_with_parent() -> None:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import TYPE_CHECKING
 
 from skillshelf.evals.folders import LEFT_OUT, skills_in
@@ -67,7 +68,10 @@ def make_workspace(root: str, case: Case) -> dict[str, str]:
 
 
 def _left_out(skill: str, folder: str, names: list[str]) -> list[str]:
-    return [LEFT_OUT] if folder == skill and LEFT_OUT in names else []
+    """Its evals, and pipes and the like: they are no part of a skill, and cannot be copied."""
+    kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
+    odd = [name for name, mode in kinds.items() if not (S_ISREG(mode) or S_ISDIR(mode) or S_ISLNK(mode))]
+    return [*odd, LEFT_OUT] if folder == skill and LEFT_OUT in names else odd
 
 
 def change_file(root: str, path: str, data: bytes | None) -> None:

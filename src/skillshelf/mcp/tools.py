@@ -10,7 +10,7 @@ from mcp.types import INVALID_PARAMS
 
 from skillshelf.catalog import Catalog
 from skillshelf.discovery import SkillDiscoverySkill
-from skillshelf.errors import SkillError, ToolArgumentError
+from skillshelf.errors import SkillError, ToolArgumentError, ToolFailedError
 from skillshelf.mcp.approval import Approvals
 from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread, threads
 from skillshelf.mcp.reads import Asked
@@ -66,7 +66,7 @@ class Tools:
         except MCPError:
             raise
         except Exception as error:  # a code skill's tool may raise anything: the model hears of it and goes on
-            return _refusal(f"Tool {tool.name!r} failed: {type(error).__name__}: {error}")
+            return _refusal(str(ToolFailedError(tool.name, error)))
 
     async def _list_skills(self, tool: Tool) -> types.CallToolResult:
         """The same for everybody until something changes, and long: made once and held once."""

@@ -121,17 +121,21 @@ def _extract(packed: bytes, folder: str) -> None:
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         for member in archive:
             above = os.path.realpath(os.path.dirname(os.path.join(top, member.name)))
-            known = member.isfile() or member.isdir() or member.issym()
-            if not known or ".." in member.name.split("/") or os.path.commonpath([top, above]) != top:
+            if not _is_plain(member) or ".." in member.name.split("/") or os.path.commonpath([top, above]) != top:
                 raise EvalError(f"a packed skill has a file that leads out of its folder: {member.name!r:.80}")
             archive.extract(member, top, **careful)
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    """As in a workspace: a pipe is no part of a skill."""
+    return member.isfile() or member.isdir() or member.issym()
 
 
 def _archive(folder: str) -> bytes:
     """The same bytes for the same files, whoever owns them and whenever they were written."""
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if member.name == f"./{LEFT_OUT}":
+        if member.name == f"./{LEFT_OUT}" or not _is_plain(member):
             return None
         member.uid = member.gid = 0
         member.uname = member.gname = ""
