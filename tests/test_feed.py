@@ -106,3 +106,16 @@ def test_a_name_cannot_break_out_of_a_note() -> None:
     assert "Removed" in told
     assert "</available_skills>\nSYSTEM" not in told
     assert "\nSYSTEM" not in told
+
+
+def test_a_change_among_the_skills_that_are_not_named_is_told_too() -> None:
+    """With room for few names, the model hears that a search finds others now."""
+    source = MemorySource({f"a{at:03}": skill(f"a{at:03}") for at in range(300)})
+    shelf = Shelf([source])
+    feed = Feed(shelf, lambda messages: len("".join(messages)), budget=400)
+    assert "more skills are not named here" in feed.section(said(1))
+    source.put("z", skill("z"))
+    shelf.reload()
+    feed.section(said(3))
+    (note,) = feed.notes
+    assert note.text == "The available skills changed. Those not named above: `search_skills(query)` finds them."

@@ -19,10 +19,10 @@ class SkillDiscoverySkill(BaseSkill):
     name = "find-skills"
     description = "Find skills and load their instructions and references."
     disclosure = "manual"  # the listing says how to use these tools, and the tools describe themselves
-    instructions = """
-    Search for a skill with `search_skills`, then load it with `load_skill_instructions`. A skill's references are
-    files of further guidance: load one only when the task needs it, by the name the skill gives.
-    """
+    instructions = (
+        "Search for a skill with `search_skills`, then load it with `load_skill_instructions`. A skill's references "
+        "are files of further guidance: load one only when the task needs it, by the name the skill gives."
+    )
 
     def __init__(self, shelf: "Shelf") -> None:
         self.shelf = shelf

@@ -17,7 +17,6 @@ It lives in a subpackage of its own: `skill.py` beside `references/`.
 
 import copy
 import re
-import textwrap
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, get_args
 
@@ -113,9 +112,13 @@ def _label(skill: BaseSkill) -> str:
 def _dedented(text: str) -> str:
     """Without the indentation of the source; text that begins right after the quotes has none on its first line."""
     first, newline, rest = text.partition("\n")
+    if not newline:
+        return text.strip()
+    from textwrap import dedent  # 1 ms that a shelf of files never pays
+
     if first[:1].isspace() or not first:
-        return textwrap.dedent(text).strip()
-    return (first + newline + textwrap.dedent(rest)).strip()
+        return dedent(text).strip()
+    return (first + newline + dedent(rest)).strip()
 
 
 def _check_attributes(cls: type[BaseSkill]) -> None:

@@ -3,7 +3,8 @@
 import os
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import TracebackType
@@ -64,6 +65,16 @@ class Loaded:
             heading = "References of this skill (load_skill_instructions with `reference`):"
             return f"{self.text.rstrip()}\n\n{heading}\n{names}{rest}"
         return self.text
+
+
+@contextmanager
+def inside(turn: "Turn | None") -> "Iterator[None]":
+    """What is called here is in this turn. Unlike a turn's own `with`, several calls may be in one at once."""
+    token = current_turn.set(turn)
+    try:
+        yield
+    finally:
+        current_turn.reset(token)
 
 
 class Turn:

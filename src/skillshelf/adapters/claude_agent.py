@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from skillshelf.adapters.common import Disclosure, called, joined, offered, opened
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
-from skillshelf.listing.feed import Feed
+from skillshelf.listing.feed import change
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool, text_of
 
@@ -29,6 +28,7 @@ except ImportError:
     raise MissingExtraError("skillshelf.adapters.claude_agent", "claude-agent") from None
 
 if TYPE_CHECKING:
+    from skillshelf.listing.choose import Listing
     from skillshelf.shelf import Shelf
 
 _SERVER = "skillshelf"
@@ -45,6 +45,9 @@ class Skills:
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
         self.tools = offered(shelf)
+
+    def listing(self) -> Listing:
+        return self.shelf.listing(self.disclosure, self.budget)
 
     def options(self, own: ClaudeAgentOptions | None = None) -> ClaudeAgentOptions:
         """The host's own options with the shelf in them, for one `query()` or one `ClaudeSDKClient`.
@@ -63,7 +66,7 @@ class Skills:
         prompted = [*hooks.get("UserPromptSubmit", ()), HookMatcher(hooks=[link.prompted])]
         return replace(
             own,
-            system_prompt=_prompt(own, link.sent),
+            system_prompt=_prompt(own, link.told.text),
             mcp_servers={**own.mcp_servers, _SERVER: server},
             hooks={**hooks, "UserPromptSubmit": prompted},
             can_use_tool=link.asking(own.can_use_tool, free) if own.can_use_tool else None,
@@ -76,32 +79,19 @@ class _Link:
     """One connection to Claude Code: its turn, what it was told of the shelf, and which calls the person allowed."""
 
     def __init__(self, skills: Skills) -> None:
-        self.skills, self.prompts = skills, 0
-        self.joined = joined(skills.shelf)
+        self.skills, self.joined = skills, joined(skills.shelf)
         self.turn = self.joined or skills.shelf.turn()
-        # Nothing that was sent can be taken back here, so it does not matter how long ago or how short it was.
-        self.feed = Feed(
-            skills.shelf,
-            lambda _: sys.maxsize,
-            disclosure=skills.disclosure,
-            budget=skills.budget,
-            clock=lambda: 0.0,
-        )
-        self.sent = self._section()
+        self.told = skills.listing()
         self.allowed: list[tuple[str, dict[str, Any]]] = []
-
-    def _section(self) -> str:
-        self.prompts += 1
-        return self.feed.section(range(self.prompts))
 
     async def prompted(self, *_: Any) -> Any:
         """A message was sent: a turn begins, and Claude is told what has changed."""
         if not self.joined:
             self.turn = await opened(self.skills.shelf)
-        notes, sent, self.sent = self.feed.notes, self.sent, self._section()
-        if self.sent == sent and self.feed.notes == notes:
+        told, self.told = self.told, self.skills.listing()
+        if told.text == self.told.text:
             return {}
-        note = self.feed.notes[-1].text if self.sent == sent else self.sent or "No skills are available any more."
+        note = change(told, self.told) or "No skills are available any more."
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": note}}
 
     def asking(self, person: CanUseTool, free: list[str]) -> CanUseTool:

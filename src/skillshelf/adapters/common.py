@@ -11,7 +11,7 @@ from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import InvalidSkillError, SkillError, ToolFailedError
 from skillshelf.listing.feed import Feed
 from skillshelf.tools import Tool
-from skillshelf.turn import Turn, current_turn
+from skillshelf.turn import Turn, current_turn, inside
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -80,14 +80,10 @@ async def called(
     """The tool's result, in this turn. Raises SkillError."""
     from anyio import to_thread
 
-    token = current_turn.set(turn)
-    try:
-        run = partial(tool.call, arguments, approved=approved)
-        with typed_errors(tool, passing):
-            # A tool that reads files or waits must not hold up everything else on the loop.
-            return await (run() if tool.is_async else to_thread.run_sync(run))
-    finally:
-        current_turn.reset(token)
+    run = partial(tool.call, arguments, approved=approved)
+    with inside(turn), typed_errors(tool, passing):
+        # A tool that reads files or waits must not hold up everything else on the loop.
+        return await (run() if tool.is_async else to_thread.run_sync(run))
 
 
 @contextmanager

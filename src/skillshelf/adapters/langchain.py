@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
-from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered, typed_errors
+from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import text_of
-from skillshelf.turn import Turn, current_turn
+from skillshelf.turn import Turn, current_turn, inside
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware, ModelRequest
+    from langchain.agents.middleware import (
+        AgentMiddleware,
+        AgentState,
+        HumanInTheLoopMiddleware,
+        InterruptOnConfig,
+        ModelRequest,
+    )
     from langchain.agents.middleware.types import PrivateStateAttr
     from langchain_core.messages import BaseMessage, SystemMessage
     from langchain_core.messages.utils import count_tokens_approximately
@@ -32,7 +36,6 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 _PASSING = (GraphBubbleUp, ToolException)
-_reviewed: ContextVar[str] = ContextVar("skillshelf_reviewed", default="")
 
 
 class _State(AgentState[Any]):
@@ -53,9 +56,9 @@ class Skills(AgentMiddleware[_State, Any, Any]):
         super().__init__()
         self.shelf, tools = shelf, offered(shelf)
         self.tools = [_Tool(name=t.name, description=t.description, args_schema=t.parameters, tool=t) for t in tools]
+        review = InterruptOnConfig(allowed_decisions=["approve", "reject"], when=_can_ask)
         self._review = HumanInTheLoopMiddleware[Any, Any, Any](
-            {tool.name: {"allowed_decisions": ["approve", "reject"]} for tool in tools if tool.permission == "ask"},
-            interrupt_mode="per_call",
+            {tool.name: review for tool in tools if tool.permission == "ask"}, interrupt_mode="per_call"
         )
         self._turns = Kept[str, Turn](lambda: joined(shelf) or shelf.turn())
         self._feeds = feeds(shelf, disclosure, budget, count_tokens_approximately)
@@ -81,26 +84,17 @@ class Skills(AgentMiddleware[_State, Any, Any]):
         return await handler(self._told(request))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
-        with self._inside(request) as can_ask:
-            return self._review.wrap_tool_call(request, handler) if can_ask else handler(request)
+        with inside(self._turn(request)):
+            return self._review.wrap_tool_call(_reviewed(request), handler)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Awaitable[Any]]) -> Any:
-        with self._inside(request) as can_ask:
-            return await (self._review.awrap_tool_call(request, handler) if can_ask else handler(request))
+        with inside(self._turn(request)):
+            return await self._review.awrap_tool_call(_reviewed(request), handler)
 
-    @contextmanager
-    def _inside(self, request: ToolCallRequest) -> Iterator[bool]:
-        """In the turn of the run that the call belongs to; whether there are checkpoints to interrupt it at."""
-        can_ask = request.runtime.config.get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER) is not None
+    def _turn(self, request: ToolCallRequest) -> Turn:
         # A run that goes on in another process has no turn there yet, and perhaps no name for it.
         name = request.state.get("skillshelf_turn")
-        turn = current_turn.set(self._turns.of(name) if name else self._turns.make())
-        reviewed = _reviewed.set(request.tool_call["name"] if can_ask else "")
-        try:
-            yield can_ask
-        finally:
-            _reviewed.reset(reviewed)
-            current_turn.reset(turn)
+        return self._turns.of(name) if name else self._turns.make()
 
     def _told(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the listing, and with what changed since the conversation was told."""
@@ -118,24 +112,31 @@ class Skills(AgentMiddleware[_State, Any, Any]):
 class _Tool(BaseTool):
     # Not a StructuredTool, which keeps the names `config` and `run_manager` from the arguments of a tool.
     tool: Any  # a Tool: its type is not one that pydantic could check
+    approved: bool = False
     handle_tool_error: bool = True
 
     def _run(self, **arguments: Any) -> str:
-        with self._answering() as approved, typed_errors(self.tool, _PASSING):
-            result = self.tool.call(arguments, approved=approved)
-            return text_of(asyncio.run(result) if self.tool.is_async else result)
+        return asyncio.run(self._arun(**arguments))  # LangGraph calls it in a thread of its own, where no loop runs
 
     async def _arun(self, **arguments: Any) -> str:
-        with self._answering() as approved:
-            return text_of(await called(self.tool, arguments, current_turn.get(), approved=approved, passing=_PASSING))
-
-    @contextmanager
-    def _answering(self) -> Iterator[bool]:
-        """Whether the person agreed. What went wrong is said so that the model can act on it, and the run goes on."""
         try:
-            yield _reviewed.get() == self.name
-        except SkillError as error:
+            turn = current_turn.get()
+            return text_of(await called(self.tool, arguments, turn, approved=self.approved, passing=_PASSING))
+        except SkillError as error:  # said so that the model can act on it, and the run goes on
             raise ToolException(str(error)) from error
+
+
+def _can_ask(request: ToolCallRequest) -> bool:
+    """Whether there are checkpoints to interrupt the run at."""
+    return request.runtime.config.get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER) is not None
+
+
+def _reviewed(request: ToolCallRequest) -> ToolCallRequest:
+    """For the review, behind which a tool that asks has been approved wherever there was a way to ask."""
+    tool = request.tool
+    if not isinstance(tool, _Tool):
+        return request
+    return request.override(tool=tool.model_copy(update={"approved": _can_ask(request)}))
 
 
 def _thread(runtime: Any) -> str | None:

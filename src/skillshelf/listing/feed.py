@@ -92,6 +92,12 @@ class Feed:
             self._renewed(now)
 
 
+def change(old: "Listing", new: "Listing") -> str:
+    """For a conversation that was told `old` and cannot take it back: what changed, or all of it if that is shorter."""
+    difference = _difference(old, new)
+    return difference if old.text and len(difference) < len(new.text) else new.text
+
+
 def _difference(old: "Listing", new: "Listing") -> str:
     before, after = ({entry.name: entry for entry in parse(listing.text)} for listing in (old, new))
     added = [entry for name, entry in after.items() if name not in before]
@@ -99,8 +105,9 @@ def _difference(old: "Listing", new: "Listing") -> str:
     removed = [name for name in before if name not in after]
     lines = [_names("added", [entry.name for entry in added]), _names("changed", [entry.name for entry in changed])]
     lines.append(_names("removed", removed))
-    block = render([*added, *changed]) if added or changed else ""
-    return "The available skills changed. " + " ".join(filter(None, lines)) + ("\n" + block if block else "")
+    block = "\n" + render([*added, *changed]) if added or changed else ""
+    said = " ".join(filter(None, lines)) or "Those not named above: `search_skills(query)` finds them."
+    return f"The available skills changed. {said}{block}"
 
 
 def _names(what: str, names: list[str]) -> str:

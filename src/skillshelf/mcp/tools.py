@@ -17,7 +17,7 @@ from skillshelf.mcp.reads import Asked
 from skillshelf.mcp.turns import Client, Context
 from skillshelf.shelf import Shelf
 from skillshelf.tools import Tool, text_of
-from skillshelf.turn import Turn, current_turn
+from skillshelf.turn import Turn, inside
 
 _LIST, _LOAD = "list_skills", "load_skill_instructions"
 MAX_CHARACTERS, MAX_DEPTH = 1_000_000, 64
@@ -77,8 +77,7 @@ class Tools:
             return self._every[1]
 
     async def _run(self, tool: Tool, turn: Turn, arguments: dict[str, Any], approved: bool) -> Any:
-        token = current_turn.set(turn)
-        try:
+        with inside(turn):
             if tool.name in self._own:
                 return await in_thread(tool.call, arguments)
             if tool.is_async:
@@ -88,8 +87,6 @@ class Tools:
                 lambda: tool.call(arguments, approved=approved), limiter=threads("tools", 40), abandon_on_cancel=True
             )
             return await result if inspect.isawaitable(result) else result
-        finally:
-            current_turn.reset(token)
 
 
 async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.CallToolResult:
@@ -112,11 +109,8 @@ async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.
 
 
 def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> Any:
-    token = current_turn.set(turn)
-    try:
+    with inside(turn):
         return tool.call(arguments)
-    finally:
-        current_turn.reset(token)
 
 
 def _asked(arguments: dict[str, Any]) -> Asked | None:
