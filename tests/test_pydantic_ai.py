@@ -74,6 +74,23 @@ def test_a_run_joins_the_turn_that_is_open() -> None:
     assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
 
 
+def test_an_agent_that_a_tool_runs_joins_the_turn() -> None:
+    """What one of them has loaded is there for the other: it is the same task."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    load = call("load_skill_instructions", skill_name="pdf")
+    helper = Agent(ScriptedModel(load, "Helped."), capabilities=[Skills(stock)])
+    agent = Agent(ScriptedModel(load, call("delegate"), "Done."), capabilities=[Skills(stock)])
+
+    @agent.tool_plain
+    async def delegate() -> str:
+        return (await helper.run("help")).output
+
+    assert ask(agent, "hi").output == "Done."
+    assert len(seen) == 1
+
+
 def test_conversations_are_told_of_changes_each_for_itself() -> None:
     """One agent, two long conversations: each gets the note once, where it belongs."""
     stock, source = shelf("pdf")

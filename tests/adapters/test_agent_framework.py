@@ -135,6 +135,40 @@ def test_a_run_joins_the_turn_that_is_open() -> None:
     assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
 
 
+def test_a_streamed_run_is_a_turn_like_any_other() -> None:
+    """The listing and the tools are there, and a second load in it reads nothing."""
+    shelf = Shelf([source("pdf")])
+    activations: list[Any] = []
+    shelf.on_activation(activations.append)
+    load = Call(LOAD, {"skill_name": "pdf"})
+    agent = own(Skills(shelf), load, load, "Done.")
+
+    async def streamed() -> AgentResponse[Any]:
+        stream = agent.run("hi", stream=True)
+        _ = [update async for update in stream]
+        return await stream.get_final_response()
+
+    response = asyncio.run(streamed())
+    assert response.text == "Done."
+    assert ["Body of pdf." in one for one in results(response)] == [True, True]
+    assert [shelf.listing().text in options["instructions"] for _, options in requests(agent)] == [True] * 3
+    assert len(activations) == 1
+
+
+def test_an_agent_that_is_a_tool_joins_the_turn() -> None:
+    """What one of them has loaded is there for the other: it is the same task."""
+    shelf = Shelf([source("pdf")])
+    activations: list[Any] = []
+    shelf.on_activation(activations.append)
+    skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
+    helper = own(skills, load, "Helped.", name="helper", description="Helps.")
+    response = asyncio.run(
+        own(skills, load, Call("helper", {"task": "help"}), "Done.", tools=[helper.as_tool()]).run("hi")
+    )
+    assert results(response)[-1] == "Helped."
+    assert len(activations) == 1
+
+
 def test_a_long_session_keeps_its_beginning_and_is_told_what_changed() -> None:
     """In a run by a note behind the newest message, which is not saved; from the next run on by the listing itself."""
     stock = source("pdf")

@@ -147,6 +147,40 @@ def test_concurrent_runs_have_turns_of_their_own() -> None:
     assert skills._turns == {}
 
 
+def test_a_streamed_run_is_a_turn_like_any_other() -> None:
+    """The listing and the tools are there, and a second load in it reads nothing."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    model = script(load(), load(), "Done.")
+    agent: Any = create_agent(model, middleware=[Skills(stock)])
+
+    async def streamed() -> list[Any]:
+        return [part async for part in agent.astream(hello(), stream_mode="values")]
+
+    state = asyncio.run(streamed())[-1]
+    assert [status for status, text in results(state) if "Body of pdf." in text] == ["success"] * 2
+    assert [request[0].text for request in model.requests] == [stock.listing().text] * 3
+    assert len(seen) == 1
+
+
+def test_an_agent_that_a_tool_runs_joins_the_turn() -> None:
+    """What one of them has loaded is there for the other: it is the same task."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    helper: Any = create_agent(script(load(), "Helped."), middleware=[Skills(stock)])
+
+    @langchain_tool
+    def delegate() -> str:
+        """Ask the helper."""
+        return str(helper.invoke(hello())["messages"][-1].text)
+
+    agent: Any = create_agent(script(load(), ("delegate", {}), "Done."), [delegate], middleware=[Skills(stock)])
+    assert results(agent.invoke(hello()))[-1] == ("success", "Helped.")
+    assert len(seen) == 1
+
+
 def test_a_run_joins_the_turn_that_is_open() -> None:
     """Its activations are the caller's to read, whether it runs synchronously or not."""
     stock, _ = shelf("pdf")

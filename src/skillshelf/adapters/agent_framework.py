@@ -10,16 +10,16 @@ from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool, text_of
-from skillshelf.turn import Turn
+from skillshelf.turn import Turn, current_turn, inside
 
 try:
-    from agent_framework import ChatMiddleware, ContextProvider, FunctionTool, Message
+    from agent_framework import ChatMiddleware, ContextProvider, FunctionMiddleware, FunctionTool, Message
     from pydantic import BaseModel
 except ImportError:
     raise MissingExtraError("skillshelf.adapters.agent_framework", "agent-framework") from None
 
 if TYPE_CHECKING:
-    from agent_framework import AgentSession, ChatContext, SessionContext, SupportsAgentRun
+    from agent_framework import AgentSession, ChatContext, FunctionInvocationContext, SessionContext, SupportsAgentRun
 
     from skillshelf.shelf import Shelf
 
@@ -33,18 +33,17 @@ class Skills(ContextProvider):
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__("skillshelf")
         self.shelf = shelf
-        self._tools = [(tool, _arguments(tool)) for tool in offered(shelf)]
+        self._tools = [_tool(tool) for tool in offered(shelf)]
         self._feeds = feeds(shelf, disclosure, budget, _tokens, _mark)
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        turn = await opened(self.shelf)
-        context.extend_tools(self.source_id, [_bound(tool, arguments, turn) for tool, arguments in self._tools])
+        context.extend_tools(self.source_id, self._tools)
         feed = self._feeds.of(session.session_id)
         feed.turn_begins()
         # Instructions given here would stand still for the run; a middleware is asked before each model call.
-        context.extend_middleware(self.source_id, _Listing(self.source_id, feed))
+        context.extend_middleware(self.source_id, [_Listing(self.source_id, feed), _Inside(await opened(self.shelf))])
 
 
 class _Listing(ChatMiddleware):
@@ -70,20 +69,29 @@ class _Listing(ChatMiddleware):
         await call_next()
 
 
-def _bound(tool: Tool, arguments: type[BaseModel], turn: Turn) -> FunctionTool:
-    """The tool as the framework calls it in the run of this turn."""
+class _Inside(FunctionMiddleware):
+    """Calls every tool in the turn of the run: also one of the host that runs another agent."""
 
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        with inside(self._turn):
+            await call_next()
+
+
+def _tool(tool: Tool) -> FunctionTool:
     async def call(**given: Any) -> Any:
         try:
             # The framework calls a tool that asks only after a yes.
-            return text_of(await called(tool, given, turn, approved=tool.permission == "ask"))
+            return text_of(await called(tool, given, current_turn.get(), approved=tool.permission == "ask"))
         except SkillError as error:
             # Raised, the text would be hidden from the model, and three in a row would take its tools away.
             return str(error)
 
     mode: Literal["always_require", "never_require"] = "always_require" if tool.permission == "ask" else "never_require"
     return FunctionTool(
-        name=tool.name, description=tool.description, func=call, input_model=arguments, approval_mode=mode
+        name=tool.name, description=tool.description, func=call, input_model=_arguments(tool), approval_mode=mode
     )
 
 

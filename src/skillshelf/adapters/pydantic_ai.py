@@ -11,7 +11,7 @@ from skillshelf.adapters.common import Disclosure, called, feeds, offered, opene
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
-from skillshelf.turn import Turn
+from skillshelf.turn import Turn, inside
 
 try:
     from pydantic_ai import RunContext
@@ -72,6 +72,10 @@ class Skills(AbstractCapability[Any]):
             if isinstance(message := messages[at], ModelRequest):
                 messages[at] = replace(message, parts=[*message.parts, UserPromptPart(text)])
         return request_context
+
+    async def wrap_tool_execute(self, ctx: RunContext[Any], *, args: Any, handler: Any, **_: Any) -> Any:
+        with inside(self._turn):  # also where a tool of the host runs another agent
+            return await handler(args)
 
     def get_toolset(self) -> FunctionToolset[Any]:
         return FunctionToolset([self._tool(tool) for tool in self._tools], id="skillshelf")

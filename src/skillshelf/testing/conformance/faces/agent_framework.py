@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from agent_framework import (  # isort: skip  # after the adapter, which says wh
     BaseChatClient,
     ChatMiddlewareLayer,
     ChatResponse,
+    ChatResponseUpdate,
     Content,
     FunctionInvocationLayer,
     Message,
@@ -32,17 +33,24 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
         self.requests: list[tuple[list[Message], dict[str, Any]]] = []
         """The messages and the options of each model call."""
 
-    async def _inner_get_response(
+    def _inner_get_response(
         self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **keywords: Any
-    ) -> ChatResponse[Any]:
+    ) -> Any:
         self.requests.append((list(messages), dict(options)))
         step = self.script.pop(0)
-        if isinstance(step, Call):
-            number = f"call-{len(self.requests)}"
-            return ChatResponse(
-                messages=Message("assistant", [Content.from_function_call(number, step.tool, arguments=step.arguments)])
-            )
-        return ChatResponse(messages=Message("assistant", [step]))
+        said = Content.from_text(step) if isinstance(step, str) else self._call(step)
+        return self._build_response_stream(_streamed(said)) if stream else _whole(said)
+
+    def _call(self, step: Call) -> Content:
+        return Content.from_function_call(f"call-{len(self.requests)}", step.tool, arguments=step.arguments)
+
+
+async def _whole(said: Content) -> ChatResponse[Any]:
+    return ChatResponse(messages=Message("assistant", [said]))
+
+
+async def _streamed(said: Content) -> AsyncIterator[ChatResponseUpdate]:
+    yield ChatResponseUpdate(contents=[said], role="assistant")
 
 
 @dataclass
