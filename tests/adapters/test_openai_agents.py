@@ -166,6 +166,18 @@ def test_each_run_is_a_turn() -> None:
     assert "All about pdf." in (model.calls[3].system_instructions or "")
 
 
+def test_an_agent_that_is_a_tool_joins_the_turn() -> None:
+    """What one of them has loaded is there for the other: it is the same task."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    skills = Skills(stock)
+    mine = agent(skills, script(load(), ("helper", {"input": "help"}), "Done."))
+    mine.tools.append(agent(skills, script(load(), "Helped.")).as_tool("helper", "Helps.", run_config=OFFLINE))
+    assert results(asyncio.run(Runner.run(mine, "hi", run_config=OFFLINE)))[-1] == "Helped."
+    assert len(seen) == 1
+
+
 def test_a_run_joins_the_turn_that_is_open() -> None:
     """Its activations are the caller's to read."""
     stock, _ = shelf("pdf")
