@@ -142,6 +142,12 @@ def test_a_frontmatter_that_is_hard_to_read_takes_no_long_time() -> None:
         assert code in conditions(f"---\nname: x\ndescription: y\n{fields}\n---\n\nDo it.\n".encode(), "x")
 
 
+def test_a_frontmatter_that_is_longer_than_we_read_is_judged_by_its_beginning() -> None:
+    """Hosts that have no such limit find the name and the description there."""
+    fields = "".join(f"k{at}: value\n" for at in range(25_000))
+    assert conditions(f"---\nname: a\ndescription: d\n{fields}---\nBody\n".encode(), "a") == ["fields-unknown"]
+
+
 def test_the_worst_of_several_conditions_counts() -> None:
     """A verdict names those that are to blame for it, and no others."""
     adk = {one.host: one for one in judge(["bom", "crlf", "dashes-in-description", "name-mismatch"])}["google-adk"]

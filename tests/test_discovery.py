@@ -19,7 +19,7 @@ from skillshelf import (
     SkillUnreadableError,
     Turn,
 )
-from skillshelf.turn import PAGE_BYTES
+from skillshelf.turn import HELD_BYTES, PAGE_BYTES
 
 Write = Callable[..., Path]
 
@@ -207,3 +207,51 @@ def test_a_sandbox_that_closes_proc_can_load(tmp_path: Path, write: Write, monke
     shelf = Shelf([DirectorySource(tmp_path)])
     monkeypatch.setattr(os, "open", closed)
     assert Turn(shelf).load("a", "guide.md").text == "Text."
+
+
+def test_an_observer_may_load_in_the_same_turn() -> None:
+    """It is told once the text is there, and holds up nobody."""
+    shelf = Shelf([MemorySource({"a": {"SKILL.md": text("a", "About a."), "notes.md": "Notes."}})])
+    seen: list[str] = []
+
+    def observe(one: Activation) -> None:
+        seen.append(one.reference)
+        turn.load("a", "notes.md")
+
+    shelf.on_activation(observe)
+    turn = shelf.turn()
+    turn.load("a")
+    assert seen == ["", "notes.md"]
+
+
+def test_an_observer_that_fails_is_logged_and_spoils_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """The text is there, it is recorded once, and the next observer hears of it."""
+    shelf = Shelf([MemorySource({"a": text("a", "About a.")})])
+    seen: list[Activation] = []
+    shelf.on_activation(lambda one: [][1])
+    shelf.on_activation(seen.append)
+    turn = shelf.turn()
+    assert turn.load("a") is turn.load("a")
+    assert turn.activations == seen != []
+    assert [record.name for record in caplog.records] == ["skillshelf"]
+
+
+def test_a_skill_that_was_loaded_can_still_be_invoked() -> None:
+    """What the person asks for counts as asked for, also where the model was faster."""
+    turn = Shelf([MemorySource({"a": text("a", "About a.")})]).turn()
+    turn.load("a")
+    turn.load("a", by="user")
+    assert (turn.invoked, len(turn.activations)) == ({"a"}, 1)
+
+
+def test_a_turn_holds_so_much_and_no_more() -> None:
+    """Of a file with more pages than that the first are read again, and the last are at hand."""
+    size = HELD_BYTES + 4 * PAGE_BYTES
+    turn = Shelf([MemorySource({"a": {"SKILL.md": text("a", "About a."), "long.md": "x" * size}})]).turn()
+    for offset in range(0, size, PAGE_BYTES):
+        turn.load("a", "long.md", offset=offset)
+    assert turn.hits == 0
+    turn.load("a", "long.md", offset=size - PAGE_BYTES)
+    assert turn.hits == 1
+    turn.load("a", "long.md")
+    assert turn.hits == 1

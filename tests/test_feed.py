@@ -119,3 +119,16 @@ def test_a_change_among_the_skills_that_are_not_named_is_told_too() -> None:
     feed.section(said(3))
     (note,) = feed.notes
     assert note.text == "The available skills changed. Those not named above: `search_skills(query)` finds them."
+
+
+def test_a_note_says_how_to_load_where_nothing_said_so_before() -> None:
+    """All skills were there in full; the one that comes now is too long for that."""
+    source = MemorySource({"a": skill("a")})
+    shelf = Shelf([source])
+    feed = Feed(shelf, lambda messages: len("".join(messages)), budget=2000)
+    assert "load_skill_instructions" not in feed.section(said(1))
+    source.put("b", skill("b") + "Much to do. " * 2000)
+    shelf.reload()
+    told = feed.section(said(3)) + "".join(note.text for note in feed.notes)
+    assert '"b"' in told
+    assert "load_skill_instructions" in told

@@ -10,7 +10,7 @@ import skillshelf
 
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
-    {"_version", "errors", "hiding", "characters", "names", "places"},
+    {"_version", "errors", "hiding", "characters", "names", "places", "threads"},
     {"descriptor", "tokens", "schema"},
     {"found", "catalog", "skillmd", "tools", "skill", "listing", "search"},
     {"reference", "sources", "index", "watch"},

@@ -48,6 +48,11 @@ def clean_line(text: str) -> str:
     return clean(" ".join(text.split())) if "\n" in text or "\t" in text else clean(text)
 
 
+def whole(text: str) -> str:
+    """The text without halves of characters, as a file name may have: no socket and no JSON parser takes them."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def to_json(value: Any, indent: int | None = None) -> str:
     """JSON in printable ASCII, so that it can be looked at in a terminal too; what has no JSON form becomes text."""
     import json  # only where it is asked for: `import skillshelf` is to be quick

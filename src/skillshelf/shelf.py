@@ -129,7 +129,13 @@ class Shelf:
     def activated(self, activation: Activation) -> None:
         """A turn brought text in."""
         for observe in self._observers:
-            observe(activation)
+            try:
+                observe(activation)
+            except Exception:
+                import logging  # 6 ms that nobody else pays
+
+                # The text is in the conversation already: who only watches cannot take it back.
+                logging.getLogger("skillshelf").exception("an observer of activations failed")
 
     def watch(self, on_change: Callable[[Delta], None] | None = None) -> "Watch":
         """Reload by itself when files change, until the watch is closed. Needs the extra `watch`."""

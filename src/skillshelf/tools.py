@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
+from skillshelf.characters import whole
 from skillshelf.errors import InvalidSkillError, PolicyError, ToolArgumentError
 
 if TYPE_CHECKING:
@@ -74,10 +75,17 @@ class Tool:
 
 
 def text_of(result: Any) -> str:
-    """What a tool gave, where only text can be told to the model."""
+    """What a tool gave, where only text can be told to the model. Raises TypeError, ValueError for what is no JSON."""
     import json
 
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_plain)
+    return whole(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_plain))
+
+
+def data_of(result: Any) -> Any:
+    """What a tool gave, where any JSON can be told. Raises as `text_of`."""
+    import json
+
+    return whole(result) if isinstance(result, str) else json.loads(text_of(result))
 
 
 def _plain(value: Any) -> Any:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 PAGE_BYTES = 512 * 1024
+HELD_BYTES = 16 * 1024 * 1024
+"""Of text that a turn keeps at hand."""
 # A folder of ten thousand files must not fill the conversation with their names.
 _NAMED = 200
 current_turn: "ContextVar[Turn | None]" = ContextVar("skillshelf_turn", default=None)
@@ -91,6 +93,7 @@ class Turn:
         self._asked: dict[tuple[str, str, int], Loaded] = {}
         """By the words of the request: the short way to what is in `_read`."""
         self._read: dict[tuple[Place, str, str, int], tuple[SkillDescriptor, Loaded]] = {}
+        self._held = 0
         self._token: Token[Turn | None] | None = None
         self._lock = threading.Lock()
 
@@ -109,32 +112,47 @@ class Turn:
     ) -> Loaded:
         """A skill's instructions, or a page of one of its references. The same load again reads no file."""
         asked = (name, reference, offset)
-        hit = self._asked.get(asked)
-        if hit is not None:
+        loaded = self._asked.get(asked)
+        activation = None
+        if loaded is not None:
             self.hits += 1
-            return hit
-        with self._lock:  # two calls at once read once
-            return self._load(asked, by)
+        else:
+            with self._lock:  # two calls at once read once
+                loaded, activation = self._load(asked, by)
+        if by == "user":
+            self.invoked.add(loaded.skill)
+        if activation:  # not under the lock: an observer may load, too
+            self.shelf.activated(activation)
+        return loaded
 
-    def _load(self, asked: tuple[str, str, int], by: Literal["model", "user", "shelf"]) -> Loaded:
+    def _load(
+        self, asked: tuple[str, str, int], by: Literal["model", "user", "shelf"]
+    ) -> tuple[Loaded, Activation | None]:
         name, reference, offset = asked
         candidate = self.shelf.catalog.find(name)
         place, descriptor = candidate.place, candidate.descriptor
         path = resolve(descriptor, reference) if reference else ""
         # With the name: a reload may have put another skill at the place.
         canonical = (place, descriptor.name, path, offset)
+        activation = None
         if canonical in self._read:
             self.hits += 1
         else:
             loaded = self._bring(place, descriptor, path, offset)
             activation = Activation(descriptor.name, path, by, _bytes(loaded.text))
             self.activations.append(activation)
-            self.shelf.activated(activation)
-            if by == "user":
-                self.invoked.add(descriptor.name)
+            self._make_room(activation.size)
             self._read[canonical] = descriptor, loaded
         self._asked[asked] = self._read[canonical][1]
-        return self._asked[asked]
+        return self._asked[asked], activation
+
+    def _make_room(self, size: int) -> None:
+        """Drops what was read first. Whoever pages through a large file does not ask for its first pages again."""
+        self._held += size
+        while self._held > HELD_BYTES and self._read:
+            _, dropped = self._read.pop(next(iter(self._read)))
+            self._held -= _bytes(dropped.text)
+            self._asked.clear()
 
     def _bring(self, place: Place, descriptor: SkillDescriptor, path: str, offset: int) -> Loaded:
         source = self.shelf.sources[place.source]
@@ -151,7 +169,7 @@ class Turn:
         written = os.path.realpath(path)
         for key, (descriptor, _) in list(self._read.items()):
             if written.startswith(_folder(descriptor)):
-                del self._read[key]
+                self._held -= _bytes(self._read.pop(key)[1].text)
         self._asked.clear()
         return self.shelf.reload(changed=[path])
 

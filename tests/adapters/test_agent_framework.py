@@ -97,6 +97,17 @@ def test_the_agents_own_tools_and_instructions_stay() -> None:
     assert [one.name for one in options["tools"]] == ["weather", "list_skills", "search_skills", LOAD]
 
 
+def test_instructions_in_parts_stay_in_parts() -> None:
+    """As some providers take them, to be cached; and without skills nothing is added."""
+    parts: Any = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    shelf, empty = Shelf([source("pdf")]), Shelf([source()])
+    agent, other = own(Skills(shelf), "Done."), own(Skills(empty), "Done.")
+    asyncio.run(agent.run("hi", options={"instructions": parts}))
+    assert requests(agent)[0][1]["instructions"] == [*parts, shelf.listing().text]
+    asyncio.run(other.run("hi"))
+    assert not requests(other)[0][1].get("instructions")
+
+
 def test_an_edit_is_seen_by_the_next_model_call_of_the_same_run() -> None:
     """The listing is asked for before each call, and not once for the run."""
     stock = source("pdf")

@@ -14,6 +14,7 @@ pytest.importorskip("google.adk", reason="needs the extra: pip install 'skillshe
 from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
 from google.adk.runners import InMemoryRunner
+from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from place import Place
 
@@ -190,6 +191,20 @@ def test_a_tool_that_asks_waits_for_the_person(confirmed: bool, answer: dict[str
     assert "confirmation" in responses(before)[0]["error"]
     assert responses(after) == [answer]
     assert text(after) == "Done."
+
+
+def test_a_tool_that_asks_is_refused_where_nobody_was_asked() -> None:
+    """A host that calls it in its own way gets past ADK's question, and no further."""
+    shelf = Shelf([ObjectSource([Erasing().with_policy({"erase": "ask"})])])
+    skills = Skills(shelf)
+
+    async def go(tool_context: ToolContext) -> Any:
+        """Erase a file behind ADK's back."""
+        [tool] = [one for one in await skills.get_tools() if one.name == "erase"]
+        return await tool.run_async(args={"path": "a.txt"}, tool_context=tool_context)
+
+    own = Own(skills, Call("go", {}), "Done.", tools=[go])
+    assert "runs only once the person has approved" in responses(asyncio.run(own.say()))[0]["error"]
 
 
 def test_a_missing_framework_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from skillshelf.adapters.langchain import Skills
 from skillshelf.testing.conformance.faces.langchain import Scripted, make
@@ -207,6 +207,17 @@ def test_a_long_conversation_is_told_of_a_change_at_its_end() -> None:
     assert [one.text for one in third[1:] if one.type == "human"][1:] == ["two", "three"]
 
 
+def test_a_long_conversation_hears_of_its_first_skill() -> None:
+    """It began with an empty shelf, and there was no section to keep."""
+    stock, source = shelf()
+    model = script("a", "b")
+    agent = create_agent(model, middleware=[Skills(stock)], checkpointer=InMemorySaver())
+    agent.invoke(hello("long " * 3000), THREAD)
+    source.put("pdf", SKILL.format("pdf"))
+    agent.invoke(hello("two"), THREAD)
+    assert ['name="pdf"' in "".join(one.text for one in request) for request in model.requests] == [False, True]
+
+
 def test_a_summary_in_the_place_of_messages_brings_the_listing_up_to_date() -> None:
     """A note is never put on a message that it was not told at."""
     stock, source = shelf("pdf")
@@ -241,6 +252,37 @@ def test_a_tool_that_asks_waits_for_the_person(answer: str, erased: list[str]) -
     assert files.erased == erased
     assert [status for status, _ in results(state)] == ["success" if erased else "error"]
     assert state["messages"][-1].text == "Done."
+
+
+class Curious(BaseSkill):
+    """A code skill whose tools ask the person in the middle, in LangGraph's own way."""
+
+    name, description, instructions = "curious", "Asks.", "Call ask."
+
+    @tool
+    def ask(self) -> str:
+        """Ask."""
+        return f"got {interrupt('Really?')}"
+
+    @tool
+    async def ask_later(self) -> str:
+        """Ask."""
+        return f"got {interrupt('Really?')}"
+
+
+@pytest.mark.parametrize("name", ["ask", "ask_later"])
+def test_a_tool_may_interrupt_the_run_itself(name: str) -> None:
+    """That is the framework's affair, and no error of the tool, in a synchronous run and in another."""
+    for is_async in (False, True):
+        stock, _ = shelf(skills=(Curious(),))
+        agent: Any = create_agent(script((name, {}), "Done."), middleware=[Skills(stock)], checkpointer=InMemorySaver())
+
+        def run(said: Any, agent: Any = agent, is_async: bool = is_async) -> Any:
+            return asyncio.run(agent.ainvoke(said, THREAD)) if is_async else agent.invoke(said, THREAD)
+
+        [asked] = run(hello())["__interrupt__"]
+        assert asked.value == "Really?"
+        assert results(run(Command(resume="yes"))) == [("success", "got yes")]
 
 
 def test_an_interrupted_run_goes_on_in_another_process() -> None:

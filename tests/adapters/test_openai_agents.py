@@ -166,6 +166,18 @@ def test_each_run_is_a_turn() -> None:
     assert "All about pdf." in (model.calls[3].system_instructions or "")
 
 
+def test_calls_at_once_are_in_one_turn() -> None:
+    """Also where the agent has the tools alone, and no call before them opened the turn."""
+    stock, _ = shelf("pdf")
+    seen: list[Any] = []
+    stock.on_activation(seen.append)
+    both = [function_call(*load(), call_id="a"), function_call(*load(), call_id="b")]
+    model = ScriptedModel([both, [assistant_message("Done.")]])
+    mine = Agent[Any]("one", instructions="Be brief.", tools=[*Skills(stock).tools()], model=model)
+    assert len(results(asyncio.run(Runner.run(mine, "hi", run_config=OFFLINE)))) == 2
+    assert len(seen) == 1
+
+
 def test_an_agent_that_is_a_tool_joins_the_turn() -> None:
     """What one of them has loaded is there for the other: it is the same task."""
     stock, _ = shelf("pdf")

@@ -9,11 +9,18 @@ from skillshelf.adapters.common import Disclosure, called, feeds, offered, opene
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool, text_of
+from skillshelf.tools import Tool
 from skillshelf.turn import Turn, current_turn, inside
 
 try:
-    from agent_framework import ChatMiddleware, ContextProvider, FunctionMiddleware, FunctionTool, Message
+    from agent_framework import (
+        ChatMiddleware,
+        ContextProvider,
+        FunctionMiddleware,
+        FunctionTool,
+        Message,
+        merge_chat_options,
+    )
     from pydantic import BaseModel
 except ImportError:
     raise MissingExtraError("skillshelf.adapters.agent_framework", "agent-framework") from None
@@ -43,7 +50,8 @@ class Skills(ContextProvider):
         feed = self._feeds.of(session.session_id)
         feed.turn_begins()
         # Instructions given here would stand still for the run; a middleware is asked before each model call.
-        context.extend_middleware(self.source_id, [_Listing(self.source_id, feed), _Inside(await opened(self.shelf))])
+        turn = await opened(self.shelf, feed.listing)
+        context.extend_middleware(self.source_id, [_Listing(self.source_id, feed), _Inside(turn)])
 
 
 class _Listing(ChatMiddleware):
@@ -58,8 +66,8 @@ class _Listing(ChatMiddleware):
         if options.get("conversation_id"):  # the service keeps the history: nothing here to put a note beside
             feed.renew()
         section = feed.section(messages)
-        options["instructions"] = "\n".join(filter(None, (options.get("instructions"), section)))
-        context.options = options
+        if section:
+            context.options = merge_chat_options(options, {"instructions": section})
         if feed.notes:
             context.messages = list(messages)
             mark = {"_attribution": {"source_id": self._source}}  # keeps notes out of the saved history
@@ -84,7 +92,7 @@ def _tool(tool: Tool) -> FunctionTool:
     async def call(**given: Any) -> Any:
         try:
             # The framework calls a tool that asks only after a yes.
-            return text_of(await called(tool, given, current_turn.get(), approved=tool.permission == "ask"))
+            return await called(tool, given, current_turn.get(), approved=tool.permission == "ask")
         except SkillError as error:
             # Raised, the text would be hidden from the model, and three in a row would take its tools away.
             return str(error)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import InvalidSkillError, SkillError, ToolFailedError
 from skillshelf.listing.feed import Feed
-from skillshelf.tools import Tool
+from skillshelf.tools import Tool, text_of
 from skillshelf.turn import Turn, current_turn, inside
 
 if TYPE_CHECKING:
@@ -64,37 +64,53 @@ def joined(shelf: Shelf) -> Turn | None:
     return turn if turn and turn.shelf is shelf else None
 
 
-async def opened(shelf: Shelf) -> Turn:
-    """The turn that the caller opened, or else a new one."""
-    from anyio import to_thread  # every framework brings it
+async def opened(shelf: Shelf, listing: Callable[[], object] = lambda: None) -> Turn:
+    """The turn that the caller opened, or else a new one. `listing`: what the run tells, which then is at hand."""
+    from skillshelf.threads import in_thread  # stands on anyio, which every framework brings
 
-    if turn := joined(shelf):
+    def begin() -> Turn:
+        turn = joined(shelf) or shelf.turn()
+        listing()
         return turn
-    # A sweep stats every skill, which is milliseconds in which nothing else would answer.
-    return await to_thread.run_sync(shelf.turn)
+
+    # A look at every skill is milliseconds in which nothing else would answer.
+    return await in_thread(begin, "files")
 
 
 async def called(
-    tool: Tool, arguments: Mapping[str, Any], turn: Turn | None, *, approved: bool, passing: Errors = ()
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    turn: Turn | None,
+    *,
+    approved: bool,
+    passing: Errors = (),
+    raised: Callable[[str], Exception] | None = None,
+    form: Callable[[Any], Any] = text_of,
 ) -> Any:
-    """The tool's result, in this turn. Raises SkillError."""
-    from anyio import to_thread
+    """The tool's result in a form that the model can be given, in this turn. Raises as `typed_errors`."""
+    from skillshelf.threads import in_thread
 
     run = partial(tool.call, arguments, approved=approved)
-    with inside(turn), typed_errors(tool, passing):
-        # A tool that reads files or waits must not hold up everything else on the loop.
-        return await (run() if tool.is_async else to_thread.run_sync(run))
+    own = isinstance(getattr(tool.method, "__self__", None), SkillDiscoverySkill)
+    with inside(turn), typed_errors(tool, passing, raised):
+        # A tool that reads files or waits must not hold up everything else on the loop, nor the loads of others.
+        return form(await (run() if tool.is_async else in_thread(run, "files" if own else "tools")))
 
 
 @contextmanager
-def typed_errors(tool: Tool, passing: Errors = ()) -> Iterator[None]:
-    """Whatever a tool raises, as a SkillError: the model is told, and the run goes on.
+def typed_errors(tool: Tool, passing: Errors = (), raised: Callable[[str], Exception] | None = None) -> Iterator[None]:
+    """Whatever a tool raises, as a SkillError or as the framework's own error: the model is told, and the run goes on.
 
     `passing`: by which the framework stops or asks in the middle of a tool. They are not for the model.
     """
     try:
         yield
-    except Exception as error:
-        if isinstance(error, (SkillError, *passing)):
+    except passing:
+        raise
+    except SkillError as error:
+        if raised is None:
             raise
-        raise ToolFailedError(tool.name, error) from error
+        raise raised(str(error)) from error
+    except Exception as error:
+        told = ToolFailedError(tool.name, error)
+        raise (raised(str(told)) if raised else told) from error

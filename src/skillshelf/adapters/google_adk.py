@@ -10,7 +10,7 @@ from skillshelf.adapters.common import Disclosure, called, feeds, joined, offere
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool
+from skillshelf.tools import Tool, data_of
 from skillshelf.turn import Turn
 
 try:
@@ -50,8 +50,9 @@ class Skills(BaseToolset):
         key = (context.invocation_id, id(context.session))
         if key not in self._turns:
             # A branch that runs beside this one may have been faster.
-            self._turns.setdefault(key, await opened(self.shelf))
-            self._feed(context).turn_begins()
+            feed = self._feed(context)
+            self._turns.setdefault(key, await opened(self.shelf, feed.listing))
+            feed.turn_begins()
             # A toolset is not told of an invocation's end; each has a session object of its own, which goes with it.
             weakref.finalize(context.session, self._turns.pop, key, None)
         return self._turns[key]
@@ -88,8 +89,9 @@ class _Tool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         confirmation = tool_context.tool_confirmation
         approved = confirmation is not None and confirmation.confirmed
+        turn = await self._skills.turn(tool_context)
         try:
-            return await called(self._tool, args, await self._skills.turn(tool_context), approved=approved)
+            return await called(self._tool, args, turn, approved=approved, form=data_of)
         except SkillError as error:  # said so that the model can act on it; raised, it would end the run
             return {"error": str(error)}
 

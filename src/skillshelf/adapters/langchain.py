@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
-from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered
-from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered, typed_errors
+from skillshelf.errors import MissingExtraError
+from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import text_of
 from skillshelf.turn import Turn, current_turn, inside
@@ -64,10 +65,10 @@ class Skills(AgentMiddleware[_State, Any, Any]):
         self._feeds = feeds(shelf, disclosure, budget, count_tokens_approximately)
 
     def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
-        if thread := _thread(runtime):
-            self._feeds.of(thread).turn_begins()
-        name = uuid4().hex
+        name, feed = uuid4().hex, self._feed(runtime)
+        feed.turn_begins()
         self._turns.of(name)
+        feed.listing()  # at hand from now on
         return {"skillshelf_turn": name}
 
     async def abefore_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
@@ -96,16 +97,20 @@ class Skills(AgentMiddleware[_State, Any, Any]):
         name = request.state.get("skillshelf_turn")
         return self._turns.of(name) if name else self._turns.make()
 
+    def _feed(self, runtime: Any) -> Feed:
+        """That of the conversation, if it has an id to be known by."""
+        thread = runtime.execution_info.thread_id if runtime.execution_info else None
+        return self._feeds.of(thread) if thread else self._feeds.make()
+
     def _told(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the listing, and with what changed since the conversation was told."""
-        thread, messages = _thread(request.runtime), list(request.messages)
-        feed = self._feeds.of(thread) if thread else self._feeds.make()
+        feed, messages = self._feed(request.runtime), list(request.messages)
         listing = feed.section(messages)
         for note in feed.notes:
             messages[note.message] = _longer(messages[note.message], note.text)
-        if not listing:
-            return request
-        system = _longer(request.system_message, listing) if request.system_message else SystemMessage(listing)
+        system = request.system_message
+        if listing:
+            system = _longer(system, listing) if system else SystemMessage(listing)
         return request.override(system_message=system, messages=messages)
 
 
@@ -116,14 +121,13 @@ class _Tool(BaseTool):
     handle_tool_error: bool = True
 
     def _run(self, **arguments: Any) -> str:
-        return asyncio.run(self._arun(**arguments))  # LangGraph calls it in a thread of its own, where no loop runs
+        with typed_errors(self.tool, _PASSING, ToolException):
+            result = self.tool.call(arguments, approved=self.approved)
+            return text_of(asyncio.run(result) if self.tool.is_async else result)
 
-    async def _arun(self, **arguments: Any) -> str:
-        try:
-            turn = current_turn.get()
-            return text_of(await called(self.tool, arguments, turn, approved=self.approved, passing=_PASSING))
-        except SkillError as error:  # said so that the model can act on it, and the run goes on
-            raise ToolException(str(error)) from error
+    async def _arun(self, **arguments: Any) -> Any:
+        turn, approved = current_turn.get(), self.approved
+        return await called(self.tool, arguments, turn, approved=approved, passing=_PASSING, raised=ToolException)
 
 
 def _can_ask(request: ToolCallRequest) -> bool:
@@ -137,11 +141,6 @@ def _reviewed(request: ToolCallRequest) -> ToolCallRequest:
     if not isinstance(tool, _Tool):
         return request
     return request.override(tool=tool.model_copy(update={"approved": _can_ask(request)}))
-
-
-def _thread(runtime: Any) -> str | None:
-    """The conversation's id, if it has one."""
-    return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
 def _longer(message: BaseMessage, text: str) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.adapters.common import Disclosure, called, offered, opened
 from skillshelf.errors import MissingExtraError, SkillError, ToolArgumentError
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool, text_of
+from skillshelf.tools import Tool
 from skillshelf.turn import Turn
 
 try:
@@ -22,6 +22,7 @@ except ImportError:
 if TYPE_CHECKING:
     from agents.tool_context import ToolContext
 
+    from skillshelf.listing import Listing
     from skillshelf.shelf import Shelf
 
 Dynamic = Callable[[RunContextWrapper[Any], Agent[Any]], str | Awaitable[str]]
@@ -47,7 +48,7 @@ class Skills:
             await self._turn(ctx)
             said = own if isinstance(own, str) else own(ctx, agent)
             text = await said if inspect.isawaitable(said) else said
-            return "\n\n".join(filter(None, (text, self.shelf.listing(self.disclosure, self.budget).text)))
+            return "\n\n".join(filter(None, (text, self._listing().text)))
 
         return dynamic
 
@@ -55,13 +56,17 @@ class Skills:
         """To be put beside the agent's own."""
         return [self._tool(tool) for tool in self._tools]
 
+    def _listing(self) -> Listing:
+        return self.shelf.listing(self.disclosure, self.budget)
+
     async def _turn(self, ctx: RunContextWrapper[Any]) -> Turn:
         """The turn of this run."""
         # Its usage is the one thing that the SDK makes for each run and hands to instructions and tools alike: hooks
         # and instructions run in tasks of their own, whose context variables a tool does not see.
         run = id(ctx.usage)
         if run not in self._turns:
-            self._turns[run] = await opened(self.shelf)
+            # A call that runs beside this one may have been faster.
+            self._turns.setdefault(run, await opened(self.shelf, self._listing))
             weakref.finalize(ctx.usage, self._turns.pop, run, None)
         return self._turns[run]
 
@@ -70,7 +75,7 @@ class Skills:
             approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id) is True
             try:
                 arguments = _arguments(tool, written)
-                return text_of(await called(tool, arguments, await self._turn(ctx), approved=approved))
+                return await called(tool, arguments, await self._turn(ctx), approved=approved)
             except SkillError as error:  # what is raised here would end the run
                 return str(error)
 

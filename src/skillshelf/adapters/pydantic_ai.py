@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.common import Disclosure, called, feeds, offered, opened
-from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.errors import MissingExtraError
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool
+from skillshelf.tools import Tool, text_of
 from skillshelf.turn import Turn, inside
 
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
-    from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+    from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart, tool_return_ta
     from pydantic_ai.tools import Tool as FrameworkTool
     from pydantic_ai.toolsets import FunctionToolset
 except ImportError:
@@ -50,7 +50,7 @@ class Skills(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Skills:
         """A copy with the turn of this run."""
         run = copy(self)
-        run._turn = await opened(self.shelf)
+        run._turn = await opened(self.shelf, self.feeds.of(ctx.conversation_id).listing)
         return run
 
     def get_instructions(self) -> Any:
@@ -84,12 +84,26 @@ class Skills(AbstractCapability[Any]):
         async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
             if tool.permission == "ask" and not ctx.tool_call_approved:
                 raise ApprovalRequired(metadata={"arguments": arguments})
-            try:
-                return await called(tool, arguments, self._turn, approved=ctx.tool_call_approved, passing=_PASSING)
-            except SkillError as error:  # said so that the model can act on it; the run goes on
-                raise ToolFailed(str(error)) from error
+            return await called(
+                tool,
+                arguments,
+                self._turn,
+                approved=ctx.tool_call_approved,
+                passing=_PASSING,
+                raised=ToolFailed,
+                form=_sendable,
+            )
 
         return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)
+
+
+def _sendable(result: Any) -> Any:
+    """As it is where pydantic-ai can send it, pictures and all; else as any other framework is given it."""
+    try:
+        tool_return_ta.dump_json(result)
+    except ValueError:
+        return text_of(result)
+    return result
 
 
 def _mark(message: ModelMessage) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillshelf.listing.markup import escaped, parse, render
+from skillshelf.listing.markup import OPENING, escaped, parse, render
 from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
@@ -61,9 +61,13 @@ class Feed:
         if self.notes:
             self.renew()
 
+    def listing(self) -> "Listing":
+        """The section as it would be now."""
+        return self._shelf.listing(self._disclosure, self._budget)
+
     def section(self, messages: Sequence[Any]) -> str:
         """For the next model call of a conversation of these messages."""
-        now = self._shelf.listing(self._disclosure, self._budget)
+        now = self.listing()
         called, self._called = self._called, self._clock()
         if self._sent is None or self._told is None:
             self._renewed(now)
@@ -86,16 +90,18 @@ class Feed:
 
     def _tell(self, now: "Listing", messages: Sequence[Any]) -> None:
         assert self._told is not None
-        note = Note(len(messages) - 1, self._mark(messages[-1]), _difference(self._told, now))
+        note = Note(len(messages) - 1, self._mark(messages[-1]), change(self._told, now))
         self.notes, self._told = (*self.notes, note), now
-        if sum(len(note.text) for note in self.notes) > len(now.text):  # longer than the section itself
+        if sum(len(note.text) for note in self.notes) >= len(now.text):  # as long as the section itself
             self._renewed(now)
 
 
 def change(old: "Listing", new: "Listing") -> str:
-    """For a conversation that was told `old` and cannot take it back: what changed, or all of it if that is shorter."""
+    """For a conversation that was told `old`: what changed, or all of it if that is shorter."""
+    if not new.text:
+        return "No skills are available any more."
     difference = _difference(old, new)
-    return difference if old.text and len(difference) < len(new.text) else new.text
+    return difference if len(difference) < len(new.text) else new.text
 
 
 def _difference(old: "Listing", new: "Listing") -> str:
@@ -106,6 +112,9 @@ def _difference(old: "Listing", new: "Listing") -> str:
     lines = [_names("added", [entry.name for entry in added]), _names("changed", [entry.name for entry in changed])]
     lines.append(_names("removed", removed))
     block = "\n" + render([*added, *changed]) if added or changed else ""
+    # How skills are used: where all of them were shown in full, nothing was said of loading one.
+    how, known = (listing.text.partition(OPENING)[0] for listing in (new, old))
+    block = f"\n{how}{block}" if how != known else block
     said = " ".join(filter(None, lines)) or "Those not named above: `search_skills(query)` finds them."
     return f"The available skills changed. {said}{block}"
 

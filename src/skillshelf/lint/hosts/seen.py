@@ -8,7 +8,7 @@ from skillshelf.lint.hosts.conditions import CONDITIONS
 from skillshelf.lint.hosts.frontmatter import of_frontmatter
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
 from skillshelf.skillmd.layout import find_block
-from skillshelf.skillmd.values import Notes
+from skillshelf.skillmd.values import MAX_BLOCK, Notes
 
 # What the reader and the check of the format say of the text as a whole and of the name, as hosts see it too.
 _AS_READ = frozenset(
@@ -42,12 +42,14 @@ def _of_bytes(data: bytes, folder: str) -> Iterator[str]:
         if fault.diagnostic.code not in ("cr-only", "nul-byte"):
             return
         text = data.decode().replace("\r", "\n").replace("\0", " ")  # some hosts read on
-    notes, block, skill = Notes(), "", None
+    notes, block, skill = Notes(), None, None
     try:
         block = find_block(text.removeprefix("\ufeff"), notes).block
         skill = read(text, folder)
     except Unreadable as fault:  # we refuse it; hosts may not
         yield fault.diagnostic.code
+    if block is None:  # longer than we read: what a host makes of its beginning, it makes of the whole
+        block = text[:MAX_BLOCK].partition("\n")[2].rpartition("\n")[0]
     misplaced = [_NO_FIELDS[note.code] for note in notes.items if note.code in _NO_FIELDS]
     yield from misplaced
     if not misplaced:
