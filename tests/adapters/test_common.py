@@ -1,6 +1,7 @@
 """What all adapters do alike."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -50,6 +51,36 @@ def test_what_a_framework_raises_in_a_tool_is_its_own() -> None:
     [one] = [tool for tool in offered(shelf) if tool.name == "crack"]
     with pytest.raises(ValueError, match=r"^kaput$"):
         asyncio.run(called(one, {}, shelf.turn(), approved=False, passing=(ValueError,)))
+
+
+class Waiting(BaseSkill):
+    name, description, instructions = "waiting", "Waits.", "Wait."
+
+    def __init__(self) -> None:
+        self.end = threading.Event()
+
+    @tool
+    def wait(self) -> bool:
+        """Wait."""
+        return self.end.wait(60)
+
+
+def test_tools_that_wait_hold_up_no_load() -> None:
+    """However many: they have threads of their own."""
+    waiting = Waiting()
+    shelf = Shelf([ObjectSource([waiting]), MemorySource({"a": "---\nname: a\ndescription: A.\n---\nBody of a.\n"})])
+    tools = {tool.name: tool for tool in offered(shelf)}
+
+    async def both() -> str:
+        turn = shelf.turn()
+        waits = [asyncio.create_task(called(tools["wait"], {}, turn, approved=False)) for _ in range(100)]
+        await asyncio.sleep(0.01)
+        loaded = await called(tools["load_skill_instructions"], {"skill_name": "a"}, turn, approved=False)
+        waiting.end.set()
+        assert await asyncio.gather(*waits) == ["true"] * 100
+        return str(loaded)
+
+    assert "Body of a." in asyncio.run(both())
 
 
 def test_a_code_skill_cannot_take_the_place_of_the_shelf_s_own_tools() -> None:
