@@ -225,6 +225,20 @@ def test_a_face_that_hangs_fails_the_step() -> None:
     assert [one.problem for one in outcomes[5:]] == ["not tried, because 'unknown skill' did not end"] * 5
 
 
+class Dawdles(Loop):
+    """Answers, but holds up everything else until it does."""
+
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+        time.sleep(0.2)
+        return await super().say(text, calls, answer)
+
+
+def test_a_step_that_holds_up_the_event_loop_beyond_its_limit_has_failed() -> None:
+    """The clock counts, also where nothing could be cancelled; the steps after it are tried."""
+    outcomes = asyncio.run(run(Dawdles(), limit=0.1)).outcomes
+    assert ["held up the event loop" in one.problem for one in outcomes] == [True] * len(STEPS)
+
+
 class OpensNot(Loop):
     async def open(self, shelf: Shelf) -> Any:
         raise OSError("the port is taken")
@@ -324,13 +338,15 @@ def test_an_unknown_face_is_wrong_use(run: Run) -> None:
 
 
 def test_a_face_that_is_not_installed_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, and nothing failed."""
+    """It is named, and nothing failed, unless somebody asked for that very face."""
     for module in ("skillshelf.adapters.langchain", "skillshelf.testing.conformance.faces.langchain"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "langchain", None)
     monkeypatch.setitem(sys.modules, "langchain.agents", None)
     monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
-    code, out, _ = run("conformance", "langchain", "pydantic-ai")
-    assert code == 0
-    assert "langchain was not tried" in out
-    assert "skillshelf[langchain]" in out
+    monkeypatch.setattr("skillshelf.testing.conformance.FACES", {name: FACES[name] for name in ("langchain", "mcp")})
+    for words, expected in ((), 0), (("langchain", "mcp"), 1):
+        code, out, _ = run("conformance", *words)
+        assert code == expected
+        assert "langchain was not tried" in out
+        assert "skillshelf[langchain]" in out

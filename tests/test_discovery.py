@@ -17,6 +17,7 @@ from skillshelf import (
     SkillDiscoverySkill,
     SkillNotFoundError,
     SkillUnreadableError,
+    ToolArgumentError,
     Turn,
 )
 from skillshelf.turn import HELD_BYTES, PAGE_BYTES
@@ -74,6 +75,13 @@ def test_a_long_shelf_is_listed_in_pages() -> None:
     assert (len(first["skills"]), first["total"], first["next_offset"]) == (100, 150, 100)
     last = find.list_skills(offset=100)
     assert (len(last["skills"]), "next_offset" in last) == (50, False)
+
+
+def test_a_place_before_the_first_skill_is_refused(find: SkillDiscoverySkill) -> None:
+    """Counted from the end, it would leave some out."""
+    [listing] = [tool for tool in find.tools() if tool.name == "list_skills"]
+    with pytest.raises(ToolArgumentError, match="begin at 0"):
+        listing.call({"offset": -5})
 
 
 def test_loading_a_skill_gives_its_instructions_and_its_references(find: SkillDiscoverySkill) -> None:

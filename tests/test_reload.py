@@ -90,6 +90,20 @@ def test_a_changed_reference_is_a_change_of_its_skill(tmp_path: Path, write: Wri
     assert shelf.catalog["a"].references == ("references/x.md", "references/y.md")
 
 
+def test_a_file_that_a_skill_does_not_offer_is_no_change_of_it(tmp_path: Path, write: Write) -> None:
+    """What a script leaves behind in its folder, say, as often as a watcher tells of it."""
+    write("a", references__x_md="one")
+    shelf = shelf_of(tmp_path)
+    before = shelf.catalog
+    for path in ("a/__pycache__/x.pyc", "a/.cache.db"):
+        left = tmp_path / path
+        left.parent.mkdir(exist_ok=True)
+        left.write_text("left behind")
+        assert not shelf.reload(changed=[left])
+    assert shelf.catalog is before
+    assert names(shelf.reload(changed=[tmp_path / "a/references"])) == ((), ("a",), ())
+
+
 def test_folders_become_skills_and_skills_become_folders(tmp_path: Path, write: Write) -> None:
     """A SKILL.md that appears above others takes them in; when it goes they are back."""
     write("kit/a")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.errors import SkillNotFoundError
+from skillshelf.errors import SkillNotFoundError, ToolArgumentError
 from skillshelf.skill import BaseSkill, tool
 from skillshelf.turn import Turn, current_turn
 
@@ -35,6 +35,8 @@ class SkillDiscoverySkill(BaseSkill):
             offset: Where to go on when an earlier answer gave a next_offset.
         """
         skills = [skill for skill in self.shelf.catalog.values() if skill.disclosure != "manual"]
+        if offset < 0:
+            raise ToolArgumentError("list_skills", f"offset is {offset}; begin at 0 and go on at next_offset")
         page: dict[str, Any] = {
             "skills": [_card(skill) for skill in skills[offset : offset + _PAGE]],
             "total": len(skills),

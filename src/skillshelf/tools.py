@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
+from enum import Enum
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
@@ -78,7 +79,14 @@ def text_of(result: Any) -> str:
     """What a tool gave, where only text can be told to the model. Raises TypeError, ValueError for what is no JSON."""
     import json
 
-    return whole(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_plain))
+    if isinstance(result, str):
+        return whole(result)
+    try:
+        text = json.dumps(result, ensure_ascii=False, default=_plain, allow_nan=False)
+    except ValueError:  # not a number, say, for which JSON has null
+        plain = json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
+        text = json.dumps(plain, ensure_ascii=False)
+    return whole(text)
 
 
 def data_of(result: Any) -> Any:
@@ -89,6 +97,10 @@ def data_of(result: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return list(value)
+    if isinstance(value, Enum):
+        return value.value
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)

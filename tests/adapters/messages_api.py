@@ -12,10 +12,11 @@ Step = str | tuple[str, dict[str, Any]]
 
 
 class MessagesApi:
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self.steps = list(steps)
+    def __init__(self, steps: Sequence[Step], full_at: int = 0) -> None:
+        """`full_at`: the step at which the conversation has no room left, for Claude Code to compact it."""
+        self.steps, self.full_at = list(steps), full_at
         self.requests: list[dict[str, Any]] = []
-        """The bodies of all calls that offer tools; others are Claude Code's own, such as for a title."""
+        """The bodies of all calls but Claude Code's own, which are for a title or a summary."""
 
     @contextmanager
     def serving(self) -> Iterator[str]:
@@ -51,11 +52,11 @@ class MessagesApi:
 
     def answer(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The events of one streamed message."""
-        step: Step = "A title."
-        if body.get("tools"):
+        step: Step = "<summary>They went on.</summary>"
+        if body.get("tools") and "<summary>" not in json.dumps(body["messages"][-1]):
             self.requests.append(body)
             step = self.steps.pop(0)
-        usage = {"input_tokens": 10, "output_tokens": 1}
+        usage = {"input_tokens": 990_000 if len(self.requests) == self.full_at else 10, "output_tokens": 1}
         head = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
         yield {"type": "message_start", "message": {**head, "content": [], "stop_reason": None, "stop_sequence": None}}
         if isinstance(step, str):

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.errors import SettingsError
+from skillshelf.listing import parse
 from skillshelf.sources.package import ObjectSource
-from skillshelf.testing.conformance import Call, run
+from skillshelf.testing.conformance import Call, Said, run
 
 pytest.importorskip("claude_agent_sdk", reason="needs the extra skillshelf[claude-agent]")
 
@@ -22,6 +24,7 @@ from claude_agent_sdk import (
     HookMatcher,
     PermissionResultAllow,
     PermissionResultDeny,
+    ToolPermissionContext,
     query,
 )
 
@@ -67,6 +70,8 @@ class Files(BaseSkill):
 
 
 ERASE = Call("erase", {"path": "a.txt"})
+MAY_ERASE = "mcp__skillshelf__erase"
+by_a_rule = pytest.mark.filterwarnings("ignore:can_use_tool will not be invoked")
 
 
 def asking() -> tuple[Shelf, Files]:
@@ -78,6 +83,28 @@ def test_it_conforms() -> None:
     """The scenario that every way in goes through."""
     report = asyncio.run(run(make()))
     assert report.passed, report
+
+
+def test_the_kit_sees_the_notes() -> None:
+    """A conversation is one client: the system prompt stays, and what changed is beside the next message, once."""
+    stock, source = shelf("pdf")
+    first = stock.listing().text
+
+    async def talk() -> list[Said]:
+        conversation = await make().open(stock)
+        said = [await conversation.say("one", (), "a")]
+        source.put("ocr", SKILL.format("ocr"))
+        said += [await conversation.say("two", [load()], "b"), await conversation.say("three", (), "c")]
+        await conversation.close()
+        return said
+
+    one, two, three = asyncio.run(talk())
+    assert [said.systems for said in (one, two, three)] == [(first,), (first, first), (first,)]
+    assert [["Added: ocr." in end for end in said.ends] for said in (one, two, three)] == [
+        [False],
+        [True, True],
+        [False],
+    ]
 
 
 def test_three_lines_give_a_query_a_shelf() -> None:
@@ -125,9 +152,10 @@ def test_what_else_the_user_set_stays() -> None:
         model="claude-opus-5",
         mcp_servers={"mine": server},
         allowed_tools=["Read"],
-        hooks={"UserPromptSubmit": [HookMatcher(hooks=[seen])]},
+        hooks={"UserPromptSubmit": [HookMatcher(hooks=[seen])], "Stop": [HookMatcher(hooks=[seen])]},
     )
     made = Skills(stock).options(own)
+    assert [len(matchers) for matchers in (made.hooks or {}).values()] == [2, 1, 1]
     assert (made.model, list(made.mcp_servers)) == ("claude-opus-5", ["mine", "skillshelf"])
     assert made.allowed_tools[:2] == ["Read", "mcp__skillshelf__list_skills"]
     assert (own.allowed_tools, own.mcp_servers, own.system_prompt) == (["Read"], {"mine": server}, None)
@@ -171,6 +199,57 @@ def test_a_client_is_told_when_nothing_is_left() -> None:
     assert asyncio.run(ask(options)).context == ["No skills are available any more."]
 
 
+def units(text: str) -> int:
+    """Its length as Claude Code counts it."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("body", ["long " * 2_200, "\N{GRINNING FACE}" * 6_000])
+def test_a_note_that_claude_code_would_cut_asks_to_load_again(body: str) -> None:
+    """It shows up to 10,000 characters of UTF-16. The system prompt has the old instructions, which no longer hold."""
+    stock, source = shelf("pdf")
+    options = Skills(stock, disclosure="full").options()
+    source.put("pdf", SKILL.format("pdf") + body)
+    [note] = asyncio.run(ask(options)).context
+    assert [(one.name, one.instructions) for one in parse(note)] == [("pdf", None)]
+    assert "Instructions that you were shown may have changed: load them again." in note
+
+
+@pytest.mark.parametrize("count", [150, 3_000])
+def test_no_skill_is_lost_where_a_note_is_short(count: int) -> None:
+    """Each is named, or counted among those that a search finds."""
+    stock, source = shelf("pdf")
+    options = Skills(stock, budget=20_000).options()
+    for at in range(count):
+        source.put(f"skill-{at}", SKILL.format(f"skill-{at}").replace("About", "All there is to say " * 5))
+    [note] = asyncio.run(ask(options)).context
+    more = re.search(r"(\d+) more skills are not named here: search_skills finds them", note)
+    assert len(parse(note)) + int(more[1] if more else 0) == count + 1
+    assert units(note) <= 10_000
+
+
+def test_a_conversation_that_lost_its_notes_is_told_again() -> None:
+    """All that is not in the system prompt. The history of a subagent is not the one that was told."""
+    stock, source = shelf("pdf")
+    options = Skills(stock).options()
+    source.put("ocr", SKILL.format("ocr"))
+    assert "Added: ocr." in asyncio.run(ask(options)).context[0]
+    hooks: Any = options.hooks
+    [matcher] = hooks["SessionStart"]
+
+    def compacted(**whose: str) -> Any:
+        return asyncio.run(matcher.hooks[0]({"source": "compact", **whose}, None, {"signal": None}))
+
+    source.put("csv", SKILL.format("csv"))
+    stock.reload()
+    assert compacted(agent_id="a1") == {}
+    assert "Added: csv." in asyncio.run(ask(options)).context[0]
+    said = compacted()["hookSpecificOutput"]
+    assert said["hookEventName"] == "SessionStart"
+    assert {one.name for one in parse(said["additionalContext"])} >= {"ocr", "csv"}
+    assert asyncio.run(ask(options)).context == []
+
+
 def test_concurrent_queries_have_turns_of_their_own() -> None:
     """Each reads the skill once, and none is answered from the turn of another."""
     stock, _ = shelf("pdf")
@@ -210,7 +289,7 @@ def test_a_tool_that_asks_waits_for_the_person(allowed: bool) -> None:
         warnings.simplefilter("error")  # the SDK warns where options take calls away from the callback
         options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
         claude = asyncio.run(ask(options, load(), ERASE))
-    assert asked == ["mcp__skillshelf__erase"]
+    assert asked == [MAY_ERASE]
     assert files.erased == (["b.txt"] if allowed else [])
     assert claude.results[1].text == ('{"erased": "b.txt"}' if allowed else "No.")
 
@@ -227,6 +306,56 @@ def test_a_permission_is_for_one_call() -> None:
     claude = asyncio.run(ask(options, ERASE, ERASE))
     assert files.erased == ["a.txt"]
     assert "runs only once the person has approved" in claude.results[1].text
+
+
+@by_a_rule
+def test_a_permission_is_for_these_arguments() -> None:
+    """Of two calls at once, one was asked about; the other came by a rule, and is refused."""
+    stock, files = asking()
+
+    async def person(name: str, arguments: Any, context: Any) -> Any:
+        return PermissionResultAllow()
+
+    async def asked(*_: Any) -> Any:
+        await can_use_tool(MAY_ERASE, ERASE.arguments, ToolPermissionContext())
+        return {}
+
+    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+    options.allowed_tools.append(MAY_ERASE)
+    can_use_tool: Any = options.can_use_tool
+    hooks: Any = options.hooks
+    hooks["UserPromptSubmit"].append(HookMatcher(hooks=[asked]))
+    claude = asyncio.run(ask(options, Call("erase", {"path": "b.txt"}), ERASE))
+    assert files.erased == ["a.txt"]
+    assert [one.failed for one in claude.results] == [True, False]
+
+
+@by_a_rule
+def test_a_permission_ends_with_its_message() -> None:
+    """The person said yes, and the turn broke off: the same call in the next one has to be asked about anew."""
+    stock, files = asking()
+
+    async def person(name: str, arguments: Any, context: Any) -> Any:
+        return PermissionResultAllow()
+
+    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+    options.allowed_tools.append(MAY_ERASE)
+    can_use_tool: Any = options.can_use_tool
+    asyncio.run(can_use_tool(MAY_ERASE, ERASE.arguments, ToolPermissionContext()))
+    claude = asyncio.run(ask(options, ERASE))
+    assert (files.erased, claude.results[0].failed) == ([], True)
+
+
+def test_where_nobody_is_asked_the_free_tools_are_allowed() -> None:
+    """In the mode `dontAsk` Claude Code denies what is not allowed, and does not come to the callback."""
+
+    async def person(name: str, arguments: Any, context: Any) -> Any:
+        raise AssertionError
+
+    own = ClaudeAgentOptions(can_use_tool=person, permission_mode="dontAsk")
+    allowed = Skills(asking()[0]).options(own).allowed_tools
+    assert "mcp__skillshelf__load_skill_instructions" in allowed
+    assert "mcp__skillshelf__erase" not in allowed
 
 
 def test_without_a_callback_a_tool_that_asks_never_runs() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 pytest.importorskip("claude_agent_sdk", reason="needs the extra: pip install 'skillshelf[claude-agent]'")
 
 import claude_agent_sdk as sdk
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage
-from messages_api import MessagesApi, Step
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, ResultMessage
+from messages_api import MessagesApi
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.adapters.claude_agent import Skills
@@ -23,11 +24,11 @@ if not (Path(sdk.__file__).parent / "_bundled" / "claude").exists():
     pytest.skip("this build of the SDK comes without Claude Code", allow_module_level=True)
 
 
+SKILL = "---\nname: {0}\ndescription: {1}\n---\nBody of {0}.\n"
+
+
 def skill(name: str) -> dict[str, str]:
-    return {
-        "SKILL.md": f"---\nname: {name}\ndescription: About {name}.\n---\nBody of {name}.\n",
-        "notes.md": f"Notes on {name}.",
-    }
+    return {"SKILL.md": SKILL.format(name, f"About {name}."), "notes.md": f"Notes on {name}."}
 
 
 def alone(url: str, home: Path) -> dict[str, str]:
@@ -36,40 +37,79 @@ def alone(url: str, home: Path) -> dict[str, str]:
     return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "HOME": str(home), **quiet}
 
 
-def talk(home: Path, stock: MemorySource, *turns: list[Step]) -> tuple[list[dict[str, Any]], list[str]]:
-    """What the model was sent, call by call, and the results. A skill `csv` comes after the first turn."""
-    api = MessagesApi([step for turn in turns for step in turn])
+def talk(
+    home: Path, stock: MemorySource, comes: Mapping[str, str | dict[str, str]], api: MessagesApi, *messages: str
+) -> tuple[list[str], list[str]]:
+    """The messages of each call of the model, and the results. What `comes` is there after the first message."""
+
+    async def monday(*_: Any) -> Any:
+        return {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "It is Monday."}}
 
     async def run(url: str) -> list[str]:
-        own = ClaudeAgentOptions(env=alone(url, home), cwd=home, setting_sources=[])
+        hooks: Any = {"SessionStart": [HookMatcher(hooks=[monday])]}
+        own = ClaudeAgentOptions(env=alone(url, home), cwd=home, setting_sources=[], hooks=hooks)
         results = []
         async with ClaudeSDKClient(Skills(Shelf([stock])).options(own)) as client:
-            for _ in turns:
-                await client.query("Go on.")
-                async for message in client.receive_response():
-                    if isinstance(message, ResultMessage):
-                        results.append(message.result or "")
-                stock.put("csv", skill("csv"))
+            for message in messages:
+                await client.query(message)
+                async for answer in client.receive_response():
+                    if isinstance(answer, ResultMessage):
+                        results.append(answer.result or "")
+                for name, content in comes.items():
+                    stock.put(name, content)
         return results
 
     with api.serving() as url:
         results = asyncio.run(asyncio.wait_for(run(url), 60))
-    return api.requests, results
+    return [json.dumps(request["messages"]) for request in api.requests], results
 
 
 def test_claude_code_offers_the_shelf_and_loads_from_it(tmp_path: Path) -> None:
     """The tools and the listing are before the model from its first call; refusals are answers; changes are told."""
     load = (LOAD, {"skill_name": "pdf"})
     outside = (LOAD, {"skill_name": "pdf", "reference": "../../etc/passwd"})
-    requests, results = talk(tmp_path, MemorySource({"pdf": skill("pdf")}), [load, "First."], [outside, "Second."])
+    api, stock = MessagesApi([load, "First.", outside, "Second."]), MemorySource({"pdf": skill("pdf")})
+    said, results = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.")
     assert results == ["First.", "Second."]
-    for request in requests:
+    for request in api.requests:
         assert LOAD in [tool["name"] for tool in request["tools"]]
         assert '<skill name=\\"pdf\\"' in json.dumps(request["system"])
-    said = [json.dumps(request["messages"]) for request in requests]
     assert ["Body of pdf." in one for one in said] == [False, True, True, True]
     assert ["Added: csv." in one for one in said] == [False, False, True, True]
     assert "does not offer the reference" in said[3]
+
+
+def test_claude_code_shows_a_long_note_whole(tmp_path: Path) -> None:
+    """Of more than 10,000 characters it would show the beginning: all skills are named, with less of each."""
+    long = skill("pdf")["SKILL.md"]
+    stock = MemorySource({"pdf": long + "Old. " * 2200})
+    comes = {
+        f"skill-{at}": SKILL.format(f"skill-{at}", f"About number {at}, " + "and so on " * 20) for at in range(100)
+    }
+    said, _ = talk(tmp_path, stock, {"pdf": long + "New. " * 2200, **comes}, MessagesApi(["1.", "2."]), "One.", "Two.")
+    assert "Output too large" not in said[1]
+    assert "load them again" in said[1]
+    assert {name for name in ("pdf", *comes) if f'name=\\"{name}\\"' not in said[1]} == set()
+
+
+@pytest.mark.parametrize("dropped", ["/clear", "/compact"])
+def test_claude_code_is_told_again_when_it_has_dropped_the_note(tmp_path: Path, dropped: str) -> None:
+    """The system prompt is still the first. What the host's own hook says stays."""
+    api, stock = MessagesApi(["First.", "Second.", "Third."]), MemorySource({"pdf": skill("pdf")})
+    said, _ = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.", dropped, "Three.")
+    assert ["Second." in one for one in said] == [False, False, False]
+    assert [one.count("Added: csv.") for one in said] == [0, 1, 1]
+    assert "It is Monday." in said[2]
+
+
+def test_claude_code_is_told_again_when_it_compacts_in_the_middle_of_a_turn(tmp_path: Path) -> None:
+    """The next call of the model has the summary, and the note."""
+    load = (LOAD, {"skill_name": "pdf"})
+    api, stock = MessagesApi(["First.", load, "Second."], full_at=2), MemorySource({"pdf": skill("pdf")})
+    said, results = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.")
+    assert results == ["First.", "Second."]
+    assert "They went on." in said[2]
+    assert [one.count("Added: csv.") for one in said] == [0, 1, 1]
 
 
 def test_claude_code_has_the_tools_of_the_server_at_once(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """What all adapters do alike."""
 
 import asyncio
+import json
 import threading
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from skillshelf import BaseSkill, InvalidSkillError, MemorySource, Shelf, SkillError, tool
 from skillshelf.adapters.common import Kept, called, offered
 from skillshelf.sources.package import ObjectSource
-from skillshelf.tools import text_of
+from skillshelf.tools import data_of, text_of
 
 
 class Fragile(BaseSkill):
@@ -99,6 +101,10 @@ def test_only_so_many_conversations_are_remembered() -> None:
     assert kept.of(0) is not first
 
 
+class Color(Enum):
+    RED = "red"
+
+
 class Plain:
     def __str__(self) -> str:
         return "plain"
@@ -117,6 +123,8 @@ def test_results_that_are_no_text_are_told_as_json() -> None:
     class Model(BaseModel):
         y: int
 
-    value: Any = {"a": Point(1), "b": Model(y=2), "c": Plain(), "d": "ü"}
-    assert text_of(value) == '{"a": {"x": 1}, "b": {"y": 2}, "c": "plain", "d": "ü"}'
+    value: Any = {"a": Point(1), "b": Model(y=2), "c": Plain(), "d": "ü", 1: {2}, "e": Color.RED, "f": float("nan")}
+    text = '{"a": {"x": 1}, "b": {"y": 2}, "c": "plain", "d": "ü", "1": [2], "e": "red", "f": null}'
+    assert text_of(value) == text
+    assert data_of(value) == json.loads(text)
     assert (text_of("as it is"), text_of(MemorySource)) == ("as it is", f'"{MemorySource}"')

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.common import Disclosure, called, joined, offered, opened
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
 from skillshelf.listing.feed import change
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool, text_of
+from skillshelf.tools import Tool
 
 try:
     from claude_agent_sdk import (
         CanUseTool,
         ClaudeAgentOptions,
         HookMatcher,
-        McpSdkServerConfig,
         PermissionResult,
         PermissionResultAllow,
         SdkMcpTool,
-        ToolPermissionContext,
         create_sdk_mcp_server,
     )
 except ImportError:
@@ -33,13 +31,20 @@ if TYPE_CHECKING:
 
 _SERVER = "skillshelf"
 _PREFIX = f"mcp__{_SERVER}__"
+# Of a hook's longer text Claude Code shows the model the first 2 KB only. It counts in UTF-16, as JavaScript does.
+_LONGEST = 10_000
+_ANEW = (
+    "The available skills changed. This takes the place of all that you were told of them before. "
+    "Instructions that you were shown may have changed: load them again.\n\n"
+)
 
 
 class Skills:
     """A shelf for Claude: the listing in the system prompt, the find-skills tools, and those of its code skills.
 
     Claude Code makes the model calls in a process of its own, so the listing cannot be made anew for each of them. It
-    is made by `options()`, and a message that is sent later comes with a note of what has changed since.
+    is made by `options()`, and a message that is sent later comes with a note of what has changed since, told again
+    once the conversation was cleared or compacted.
     """
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
@@ -58,20 +63,23 @@ class Skills:
         own = own or ClaudeAgentOptions()
         if not isinstance(own.mcp_servers, dict):
             raise SettingsError("mcp_servers names a file, to which no server can be added. Write a dict of servers.")
-        link, hooks = _Link(self), own.hooks or {}
+        link, hooks = _Link(self), dict[Any, Any](own.hooks or {})
+        # The SDK passes on SessionStart too, though its types do not name it.
+        for event, said in (("UserPromptSubmit", link.prompted), ("SessionStart", link.cleared)):
+            hooks[event] = [*hooks.get(event, ()), HookMatcher(hooks=[said])]
         free = [_PREFIX + tool.name for tool in self.tools if tool.permission != "ask"]
-        server = create_sdk_mcp_server(_SERVER, tools=[link.tool(tool) for tool in self.tools])
+        tools = [link.tool(tool) for tool in self.tools]
         # Else Claude Code leaves them out of the prompt, for the model to find with a search of its own.
-        server = cast(McpSdkServerConfig, {**server, "alwaysLoad": True})
-        prompted = [*hooks.get("UserPromptSubmit", ()), HookMatcher(hooks=[link.prompted])]
+        server: Any = {**create_sdk_mcp_server(_SERVER, tools=tools), "alwaysLoad": True}
+        asks = own.can_use_tool is not None and own.permission_mode != "dontAsk"
         return replace(
             own,
-            system_prompt=_prompt(own, link.told.text),
+            system_prompt=_prompt(own, link.sent.text),
             mcp_servers={**own.mcp_servers, _SERVER: server},
-            hooks={**hooks, "UserPromptSubmit": prompted},
+            hooks=hooks,
             can_use_tool=link.asking(own.can_use_tool, free) if own.can_use_tool else None,
-            # With a callback, an entry here would have the SDK warn that the callback is passed over.
-            allowed_tools=own.allowed_tools if own.can_use_tool else [*own.allowed_tools, *free],
+            # With a callback that is asked, an entry here would have the SDK warn that it is passed over.
+            allowed_tools=own.allowed_tools if asks else [*own.allowed_tools, *free],
         )
 
 
@@ -81,23 +89,35 @@ class _Link:
     def __init__(self, skills: Skills) -> None:
         self.skills, self.joined = skills, joined(skills.shelf)
         self.turn = self.joined or skills.shelf.turn()
-        self.told = skills.listing()
+        self.sent = self.told = skills.listing()
         self.allowed: list[tuple[str, dict[str, Any]]] = []
 
     async def prompted(self, *_: Any) -> Any:
-        """A message was sent: a turn begins, and Claude is told what has changed."""
+        """A message was sent: a turn begins, in which the person has not allowed anything yet."""
+        self.allowed.clear()
         if not self.joined:
-            self.turn = await opened(self.skills.shelf)
-        told, self.told = self.told, self.skills.listing()
-        if told.text == self.told.text:
+            self.turn = await opened(self.skills.shelf, self.skills.listing)
+        return self.news("UserPromptSubmit", self.told)
+
+    async def cleared(self, began: Any, *_: Any) -> Any:
+        """After `/clear` or a compaction the notes are gone, and the system prompt is still the one that was sent."""
+        # A subagent that is compacted has an id here. It has a system prompt and a history of its own.
+        return {} if "agent_id" in began else self.news("SessionStart", self.sent)
+
+    def news(self, event: str, known: Listing) -> Any:
+        """What the hook tells a model that knows this listing."""
+        self.told = self.skills.listing()
+        if known.text == self.told.text:
             return {}
-        note = change(told, self.told) or "No skills are available any more."
-        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": note}}
+        note, budget = change(known, self.told), _LONGEST // 2
+        # No number of tokens is a number of characters: less and less of each skill is told, until it fits.
+        while budget and len(note.encode("utf-16-le", "surrogatepass")) > 2 * _LONGEST:
+            note = _ANEW + self.skills.shelf.listing("auto", budget).text
+            budget = budget * 3 // 4
+        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": note}}
 
     def asking(self, person: CanUseTool, free: list[str]) -> CanUseTool:
-        async def can_use_tool(
-            name: str, arguments: dict[str, Any], context: ToolPermissionContext
-        ) -> PermissionResult:
+        async def can_use_tool(name: str, arguments: dict[str, Any], context: Any) -> PermissionResult:
             if name in free:
                 return PermissionResultAllow()
             answer = await person(name, arguments, context)
@@ -114,7 +134,7 @@ class _Link:
             if approved:
                 self.allowed.remove((tool.name, arguments))
             try:
-                text = text_of(await called(tool, arguments, self.turn, approved=approved))
+                text = await called(tool, arguments, self.turn, approved=approved)
             except SkillError as error:  # said so that the model can act on it
                 return {"content": [{"type": "text", "text": str(error)}], "is_error": True}
             return {"content": [{"type": "text", "text": text}]}
@@ -125,13 +145,8 @@ class _Link:
 def _prompt(own: ClaudeAgentOptions, listing: str) -> Any:
     """The host's system prompt with the listing after it, to be sent as it is now: not as a session first had it."""
     prompt: Any = own.system_prompt
-    if isinstance(prompt, dict) and prompt["type"] == "preset":
-        return {"snapshot": False, **prompt, "append": _joined(prompt.get("append"), listing)}
     if isinstance(prompt, dict) and prompt["type"] == "file":
         prompt = Path(own.cwd or ".", prompt["path"]).read_text(encoding="utf-8")
-    written = prompt if isinstance(prompt, dict) else {"prompt": prompt}
-    return {"type": "custom", "snapshot": False, **written, "prompt": _joined(written["prompt"], listing)}
-
-
-def _joined(own: str | None, listing: str) -> str:
-    return "\n\n".join(filter(None, (own, listing)))
+    form = prompt if isinstance(prompt, dict) else {"type": "custom", "prompt": prompt}
+    field = "append" if form["type"] == "preset" else "prompt"
+    return {"snapshot": False, **form, field: "\n\n".join(filter(None, (form.get(field), listing)))}

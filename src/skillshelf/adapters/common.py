@@ -64,9 +64,9 @@ def joined(shelf: Shelf) -> Turn | None:
     return turn if turn and turn.shelf is shelf else None
 
 
-async def opened(shelf: Shelf, listing: Callable[[], object] = lambda: None) -> Turn:
+async def opened(shelf: Shelf, listing: Callable[[], object]) -> Turn:
     """The turn that the caller opened, or else a new one. `listing`: what the run tells, which then is at hand."""
-    from skillshelf.threads import in_thread  # stands on anyio, which every framework brings
+    from skillshelf.threads import in_thread  # stands on anyio, which comes with each of the extras
 
     def begin() -> Turn:
         turn = joined(shelf) or shelf.turn()

@@ -7,7 +7,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -47,12 +47,13 @@ _INTERRUPTED, _BROKEN_PIPE = 130, 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code. Wrong use and --help leave with SystemExit, as argparse has it."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         words = sys.argv[1:] if argv is None else argv
-        code = _run(_parser(words).parse_args(words))
+        code = _run(_parse(words))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -64,6 +65,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _drop_output()
         return _INTERRUPTED
+
+
+def _open_closed_streams() -> None:
+    """A supervisor may close them. The files that are opened next would get their numbers, and be written to."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            taken = os.open(os.devnull, os.O_RDWR)
+            if taken != number:
+                os.dup2(taken, number)
+                os.close(taken)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
 def _drop_output() -> None:
@@ -98,8 +110,16 @@ def _module(command: str) -> Any:
     return import_module(f"skillshelf.cli.{command}")
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Knows every command by name, and the options of those that are among the words."""
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    parser, commands = _parsers(words)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:  # said with the usage of the command, which argparse itself does not
+        commands[args.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
+def _parsers(words: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Know every command by name, and the options of those that are among the words."""
     parser = _Parser(
         prog="skillshelf",
         description="A shelf of skills for agents: find, check and weigh SKILL.md and code skills.",
@@ -120,7 +140,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         )
         if name in words:
             _add_options(command, name)
-    return parser
+    return parser, commands.choices
 
 
 def _add_options(command: argparse.ArgumentParser, name: str) -> None:

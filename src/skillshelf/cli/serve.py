@@ -3,10 +3,13 @@
 import argparse
 import gc
 import os
+import shlex
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from skillshelf.cli.output import Output, complain, plural
@@ -14,6 +17,7 @@ from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.shelf import Shelf
 
 if TYPE_CHECKING:
+    from skillshelf.agent.skills import WorkspaceSkills
     from skillshelf.mcp import SkillsServer
 
 EXAMPLES = """
@@ -24,6 +28,7 @@ EXAMPLES = """
 """
 HOST, PORT = "127.0.0.1", 8765
 TOKEN = "SKILLSHELF_TOKEN"
+_TELL_SECONDS = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,8 +97,14 @@ def _serve(args: argparse.Namespace, server: "SkillsServer") -> int:
         return 0
     host = args.host or HOST
     app = http_app(server, token=args.token or "", host=host, origins=args.allow_origin)
-    with listen(host, PORT if args.port is None else args.port) as listening:
-        named = f"[{host}]" if ":" in host else host
+    named, port = f"[{host}]" if ":" in host else host, PORT if args.port is None else args.port
+    try:
+        listening = listen(host, port)
+    except OSError as error:
+        reason = f"cannot listen on {named}:{port}: {error.strerror}"
+        complain(f"skillshelf: {reason}. --port takes another, 0 any that is free.")
+        return 1
+    with listening:
         complain(f"skillshelf: {what} on http://{named}:{listening.getsockname()[1]}{PATH}")
         _settle()
         anyio.run(serve_http, app, listening)
@@ -116,14 +127,29 @@ def _open(args: argparse.Namespace) -> Shelf:
     skills = WorkspaceSkills(args.workspace, trust=trust)
     for problem in trust.problems if trust else ():
         complain(problem)
-    names = [one.name for one in skills.pending]
-    if names:
-        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-        complain(
-            f"Not served, because you have not agreed to them: {', '.join(names[:20])}{more}. "
-            f"Review them with `skillshelf trust -C {args.workspace}`, or pass --trust-workspace."
-        )
+    if trust:
+        told = _tell_pending(skills, frozenset())
+        Thread(target=_keep_telling, args=(skills, told), daemon=True).start()
     return skills.shelf
+
+
+def _keep_telling(skills: "WorkspaceSkills", told: frozenset[str]) -> None:
+    """An edit is not served before it was agreed to: whoever made it must hear so."""
+    while True:
+        time.sleep(_TELL_SECONDS)
+        told = _tell_pending(skills, told)
+
+
+def _tell_pending(skills: "WorkspaceSkills", told: frozenset[str]) -> frozenset[str]:
+    """What waits for the person now. Says what of it was not said before."""
+    waiting = frozenset(one.name for one in skills.pending)
+    if new := sorted(waiting - told):
+        more = f" and {len(new) - 20} more" if len(new) > 20 else ""
+        complain(
+            f"Not served, because you have not agreed to them as they are now: {', '.join(new[:20])}{more}. "
+            f"Review them with `skillshelf trust -C {shlex.quote(skills.root)}`, or pass --trust-workspace."
+        )
+    return waiting
 
 
 def _watching(shelf: Shelf) -> AbstractContextManager[object]:

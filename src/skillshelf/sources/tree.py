@@ -27,7 +27,7 @@ from skillshelf.sources.ledger import EVERYWHERE, Ledger
 from skillshelf.sources.links import follow_links, set_links
 from skillshelf.sources.mounts import mounts_below
 from skillshelf.sources.names import SKIPPED_FOLDERS, SKIPPED_UNLESS_SKILL
-from skillshelf.sources.state import MISSING, Folder
+from skillshelf.sources.state import MISSING, Folder, Skill
 
 Shut = (OSError, NotPlainFile)
 """Why a folder cannot be entered."""
@@ -184,8 +184,7 @@ class Tree:
         for depth in range(len(parts) + 1):
             key = "/".join(parts[:depth])
             if key in state.skills:
-                told = depth < len(parts) and parts[depth:] != [state.skills[key].file]
-                self._visit_folder(root, key, told)
+                self._visit_folder(root, key, _is_offered(state.skills[key], "/".join(parts[depth:])))
                 return
             if key not in state.folders:
                 break
@@ -294,6 +293,12 @@ class Tree:
 
     def _is_fresh(self, info: os.stat_result) -> bool:
         return info.st_ctime_ns > self._now - FRESH_NS
+
+
+def _is_offered(skill: Skill, path: str) -> bool:
+    """Whether it is one of the skill's references, or a folder of some: its text is not in what is compared."""
+    listed = skill.found.descriptor.references if path and skill.found.descriptor else ()
+    return any(one == path or one.startswith(f"{path}/") for one in listed)
 
 
 @contextmanager

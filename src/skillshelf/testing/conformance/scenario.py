@@ -3,6 +3,7 @@
 import asyncio
 import os
 import tempfile
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -81,13 +82,17 @@ async def _closed(conversation: Conversation, limit: float, last: Outcome) -> Ou
 
 async def _within(seconds: float, work: Awaitable[T]) -> T:
     # In the same task: what a face opens in one step it may close in another, which anyio allows in one task only.
+    began = time.monotonic()
     try:
         async with asyncio.timeout(seconds) as limit:
-            return await work
+            done = await work
     except TimeoutError:
         if limit.expired():
             raise TooSlow(f"expected an answer; none came within {seconds:g} seconds") from None
         raise
+    if time.monotonic() - began > seconds:
+        raise Unmet(f"expected an answer within {seconds:g} seconds; it came later, and held up the event loop")
+    return done
 
 
 def _words(error: BaseException) -> str:

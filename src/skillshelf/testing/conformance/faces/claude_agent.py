@@ -14,13 +14,13 @@ from skillshelf.testing.conformance.face import Call, Promise, Result, Said
 
 from claude_agent_sdk import (  # isort: skip  # after the adapter, which says what to install
     ClaudeAgentOptions,
+    ClaudeSDKClient,
     PermissionResult,
     PermissionResultAllow,
     PermissionResultDeny,
     ResultMessage,
     ToolPermissionContext,
     Transport,
-    query,
 )
 
 _SERVER = "skillshelf"
@@ -36,6 +36,8 @@ class ScriptedClaude(Transport):
         """What stood in the system prompt, model call by model call."""
         self.context: list[str] = []
         """What hooks put beside the messages."""
+        self.ends: list[str] = []
+        """What they put beside the message that is being answered, model call by model call."""
         self.tools: tuple[str, ...] = ()
         self.results: list[Result] = []
         self._out: asyncio.Queue[Message | BaseException | None] = asyncio.Queue()
@@ -86,30 +88,34 @@ class ScriptedClaude(Transport):
 
     async def _play(self, prompt: str) -> None:
         calls, answer = self.script.pop(0)
-        await self._prompted(prompt)
+        end = await self._prompted(prompt)
         if not self.tools:
             await self._start_server()
         for call in calls:
-            self._model()
+            self._model(end)
             await self._call(call)
-        self._model()
+        self._model(end)
         self._say({"type": "text", "text": answer})
         cost = {"duration_ms": 0, "duration_api_ms": 0, "num_turns": len(calls) + 1, "is_error": False}
         self._out.put_nowait({"type": "result", "subtype": "success", "session_id": "one", "result": answer, **cost})
 
-    def _model(self) -> None:
+    def _model(self, end: str) -> None:
         prompt: Any = self.options.system_prompt
         self.systems.append(prompt.get("append", prompt.get("prompt")))
+        self.ends.append(end)
 
     def _say(self, block: Message) -> None:
         self._out.put_nowait({"type": "assistant", "message": {"model": "scripted", "content": [block]}})
 
-    async def _prompted(self, prompt: str) -> None:
+    async def _prompted(self, prompt: str) -> str:
+        """What the hooks put beside this message."""
+        known = len(self.context)
         asked = {"hook_event_name": "UserPromptSubmit", "session_id": "one", "prompt": prompt}
         for name in self._hooks.get("UserPromptSubmit", ()):
             said = await self._ask({"subtype": "hook_callback", "callback_id": name, "input": asked})
             context = said.get("hookSpecificOutput", {}).get("additionalContext")
             self.context.extend([context] if context else [])
+        return "\n\n".join(self.context[known:])
 
     async def _start_server(self) -> None:
         client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "face", "version": "1"}}
@@ -163,37 +169,40 @@ class ScriptedClaude(Transport):
 
 class _Conversation:
     def __init__(self, shelf: Shelf) -> None:
-        self.skills, self.resume = Skills(shelf), ""
+        options = Skills(shelf).options(ClaudeAgentOptions(can_use_tool=self._person))
+        self.claude = ScriptedClaude(options)
+        self.client = ClaudeSDKClient(options, self.claude)
+        self.calls: Sequence[Call] = ()
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        async def person(name: str, arguments: Message, context: ToolPermissionContext) -> PermissionResult:
-            yes = Call(name.removeprefix(f"mcp__{_SERVER}__"), arguments, approve=True) in calls
-            return PermissionResultAllow() if yes else PermissionResultDeny(message="The person said no.")
-
-        options = self.skills.options(ClaudeAgentOptions(resume=self.resume or None, can_use_tool=person))
-        claude, said = ScriptedClaude(options, (calls, answer)), ""
-        async for message in query(prompt=_prompt(text), options=options, transport=claude):
+        claude, self.calls, said = self.claude, calls, ""
+        asked, called = len(claude.systems), len(claude.results)
+        claude.script.append((calls, answer))
+        await self.client.query(text)
+        async for message in self.client.receive_response():
             if isinstance(message, ResultMessage):
-                said, self.resume = message.result or "", message.session_id
-        return Said(tuple(claude.systems), claude.tools, tuple(claude.results), said)
+                said = message.result or ""
+        systems, ends = tuple(claude.systems[asked:]), tuple(claude.ends[asked:])
+        return Said(systems, claude.tools, tuple(claude.results[called:]), said, ends)
 
     async def close(self) -> None:
-        """Each query closes what it opened."""
+        await self.client.disconnect()
 
-
-async def _prompt(text: str) -> AsyncIterator[Message]:
-    """A person can be asked only while messages are streamed to Claude Code."""
-    yield {"type": "user", "message": {"role": "user", "content": text}}
+    async def _person(self, name: str, arguments: Message, context: ToolPermissionContext) -> PermissionResult:
+        yes = Call(name.removeprefix(f"mcp__{_SERVER}__"), arguments, approve=True) in self.calls
+        return PermissionResultAllow() if yes else PermissionResultDeny(message="The person said no.")
 
 
 class ClaudeAgent:
     name = "claude-agent"
     exceptions: Mapping[Promise, str] = {
-        "each-call": "Claude Code makes the model calls itself: the listing is made anew for each message"
+        "each-call": "Claude Code makes the model calls itself: what changed is told with the next message"
     }
 
     async def open(self, shelf: Shelf) -> _Conversation:
-        return _Conversation(shelf)
+        conversation = _Conversation(shelf)
+        await conversation.client.connect()
+        return conversation
 
 
 def make() -> ClaudeAgent:
