@@ -142,6 +142,11 @@ def test_a_frontmatter_that_is_hard_to_read_takes_no_long_time() -> None:
         assert code in conditions(f"---\nname: x\ndescription: y\n{fields}\n---\n\nDo it.\n".encode(), "x")
 
 
+def test_a_hidden_character_in_the_name_is_a_character_that_hosts_mind() -> None:
+    """We refuse such a skill; what is judged is what others do with it."""
+    assert conditions("---\nname: pla\u200bin\ndescription: d\n---\nBody\n".encode(), "plain") == ["name-characters"]
+
+
 def test_a_frontmatter_that_is_longer_than_we_read_is_judged_by_its_beginning() -> None:
     """Hosts that have no such limit find the name and the description there."""
     fields = "".join(f"k{at}: value\n" for at in range(25_000))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from skillshelf.characters import hidden
 from skillshelf.lint.format import check_format
 from skillshelf.lint.hosts.conditions import CONDITIONS
 from skillshelf.lint.hosts.frontmatter import of_frontmatter
@@ -50,6 +51,10 @@ def _of_bytes(data: bytes, folder: str) -> Iterator[str]:
         yield fault.diagnostic.code
     if block is None:  # longer than we read: what a host makes of its beginning, it makes of the whole
         block = text[:MAX_BLOCK].partition("\n")[2].rpartition("\n")[0]
+    # Where it hides nothing, `read` has told of it.
+    name = None if skill else re.search(r"^name:(.+)$", block, re.M)
+    if name and any(hidden(name[1])):
+        yield "name-characters"
     misplaced = [_NO_FIELDS[note.code] for note in notes.items if note.code in _NO_FIELDS]
     yield from misplaced
     if not misplaced:
