@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf import Delta, DirectorySource, MissingExtraError, Shelf
+from skillshelf.listing import parse
 
 Write = Callable[..., Path]
 watching: list[bool] = []
@@ -138,6 +139,18 @@ def test_a_broken_file_keeps_its_last_good_version(tmp_path: Path, write: Write)
     assert names(shelf.reload()) == ((), ("a",), ())
     assert shelf.catalog["a"].description == "Mended."
     assert shelf.catalog.diagnostics == ()
+
+
+def test_a_description_and_instructions_are_of_one_version(tmp_path: Path, write: Write) -> None:
+    """Until the next look the listing has those of the last."""
+    write("a", "One.", body="First.\n")
+    shelf = shelf_of(tmp_path)
+    write("a", "Two.", body="Second.\n")
+    [entry] = parse(shelf.listing().text)
+    assert (entry.description, entry.instructions) == ("One.", "First.\n")
+    shelf.reload()
+    [entry] = parse(shelf.listing().text)
+    assert (entry.description, entry.instructions) == ("Two.", "Second.\n")
 
 
 def test_one_broken_file_does_not_hide_the_others(tmp_path: Path, write: Write) -> None:

@@ -65,7 +65,9 @@ class DirectorySource:
         kept = skill.kept if skill else None
         try:
             text = read(decode(read_file(self.root, f"{key}/{file}".lstrip("/").split("/"), 0, MAX_FILE + 1).data))
-            return text.instructions if kept is None or not is_half_written(text) else kept
+            # Beside the description of one version go the instructions of that version: the next look brings both.
+            is_other = text.description != descriptor.description or is_half_written(text)
+            return kept if kept is not None and is_other else text.instructions
         except Unreadable as fault:
             reason = f"{fault.diagnostic.message} (line {fault.diagnostic.line})"
         except NotPlainFile as fault:
