@@ -1,34 +1,28 @@
 """The MCP server through the SDK's in-memory client: what a client sees of a shelf."""
 
 import asyncio
-import hashlib
+import base64
 import json
-import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
-from skillshelf.mcp import make_server, reads, resources, turns
-from skillshelf.mcp.files import skill_file
+from skillshelf.mcp import make_server, resources
 from skillshelf.mcp.pages import files_page
 from skillshelf.mcp.prompts import joined
-from skillshelf.mcp.skills import MAX_BYTES
 from skillshelf.slash import read_message
 from skillshelf.slash.words import split_words
-from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.package import ObjectSource
 from skillshelf.testing.conformance import run as conform
 from skillshelf.testing.conformance.faces.mcp import make
+from skillshelf.turn import PAGE_BYTES
 
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nmetadata:\n  version: 1.5\n---\n\n# PDF\n\nSee forms.md.\n"
 MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy $ARGUMENTS.\n"
@@ -92,16 +86,6 @@ async def load(client: Client, **arguments: Any) -> types.CallToolResult:
     return await client.call_tool("load_skill_instructions", arguments)
 
 
-async def custom(client: Client, method: str, **params: Any) -> dict[str, Any]:
-    request = types.Request[dict[str, Any], str](method=method, params=params)
-    result = await client.session.send_request(request, _Any)  # type: ignore[arg-type]
-    return result.model_dump(mode="json")
-
-
-class _Any(types.Result):
-    model_config = ConfigDict(extra="allow")
-
-
 def test_the_conformance_scenario_passes() -> None:
     """The same ten steps as every other face."""
     report = asyncio.run(conform(make()))
@@ -158,97 +142,6 @@ def test_a_refusal_is_a_tool_error_that_says_what_is_right() -> None:
     assert "colour" in text(extra)
 
 
-def test_the_same_load_in_a_turn_reads_nothing() -> None:
-    """And the shelf hears of it once."""
-    shelf, _ = shelf_of()
-    heard: list[Any] = []
-    shelf.on_activation(heard.append)
-
-    async def use(client: Client) -> None:
-        assert await load(client, skill_name="pdf") == await load(client, skill_name="pdf", reference="")
-
-    talk(shelf, use)
-    assert [(one.skill, one.by) for one in heard] == [("pdf", "model")]
-
-
-def test_an_edit_ends_the_turn(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """A reader of the listing sees it at once, and so does the next load."""
-    path = write("pdf", body="Old.\n")
-    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
-
-    async def use(client: Client) -> None:
-        assert "Old." in text(await load(client, skill_name="pdf"))
-        path.write_text(path.read_text().replace("Old.", "New and longer."))
-        await client.read_resource("skill://listing")
-        assert "New and longer." in text(await load(client, skill_name="pdf"))
-
-    talk(shelf, use)
-
-
-def test_a_turn_ends_by_itself(tmp_path: Path, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reference that is edited in place changes nothing that a sweep looks at, and is read anew all the same."""
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.05)
-    monkeypatch.setattr(reads, "SHARED_SECONDS", 0.05)
-    write("pdf", references__forms_md="Old.")
-    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
-
-    async def use(client: Client) -> None:
-        assert text(await load(client, skill_name="pdf", reference="forms.md")) == "Old."
-        (tmp_path / "pdf/references/forms.md").write_text("New.")
-        await asyncio.sleep(0.1)
-        assert text(await load(client, skill_name="pdf", reference="forms.md")) == "New."
-
-    talk(shelf, use)
-
-
-class Counting(MemorySource):
-    """Says what was read of it."""
-
-    def __init__(self, skills: Any) -> None:
-        super().__init__(skills)
-        self.read: list[str] = []
-
-    def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
-        self.read.append(path)
-        return super().reference(key, descriptor, path, offset, limit)
-
-
-def test_what_was_just_read_is_read_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turns that begin within a second share a text. After a prompt, where the person has spoken, it is read anew."""
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
-    monkeypatch.setattr(reads, "SHARED_SECONDS", 60.0)
-    source = Counting({"pdf": FILES, "notes": ROUNDS})
-    shelf = Shelf([source])
-    heard: list[Any] = []
-    shelf.on_activation(heard.append)
-
-    async def use(client: Client) -> None:
-        for _ in range(3):
-            assert text(await load(client, skill_name="pdf", reference="references/forms.md")) == "Fields.\n"
-        assert source.read == ["references/forms.md"]
-        monkeypatch.setattr(turns, "TURN_SECONDS", 60.0)
-        await client.get_prompt("notes", {})
-        await load(client, skill_name="pdf", reference="references/forms.md")
-
-    talk(shelf, use)
-    assert source.read == ["references/forms.md"] * 2
-    assert [one.skill for one in heard] == ["pdf", "pdf", "pdf", "notes", "pdf"]
-
-
-def test_a_text_of_a_changed_skill_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However lately it was read."""
-    monkeypatch.setattr(reads, "SHARED_SECONDS", 60.0)
-    shelf, source = shelf_of()
-
-    async def use(client: Client) -> str:
-        await load(client, skill_name="pdf", reference="references/forms.md")
-        source.put("pdf", {**FILES, "references/forms.md": "New."})
-        shelf.reload()
-        return text(await load(client, skill_name="pdf", reference="references/forms.md"))
-
-    assert talk(shelf, use) == "New."
-
-
 def test_the_list_of_skills_is_as_the_shelf_is() -> None:
     """It is made once for everybody, and anew after a change."""
     shelf, source = shelf_of()
@@ -263,27 +156,6 @@ def test_the_list_of_skills_is_as_the_shelf_is() -> None:
         return told
 
     assert talk(shelf, use) == [["notes", "pdf"], ["notes", "pdf"], ["pdf"]]
-
-
-def test_loads_and_reloads_leave_nothing_open(
-    tmp_path: Path, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A thousand loads that each read the file, fifty reloads: as many open files as before."""
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
-    path = write("pdf", references__forms_md="Fields.")
-    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
-
-    async def use(client: Client) -> None:
-        await load(client, skill_name="pdf")
-        before = len(os.listdir("/proc/self/fd"))
-        for at in range(1000):
-            assert text(await load(client, skill_name="pdf", reference="forms.md")) == "Fields."
-            if at % 20 == 0:
-                path.write_text(path.read_text() + "More.\n")
-                shelf.reload()
-        assert len(os.listdir("/proc/self/fd")) == before
-
-    talk(shelf, use)
 
 
 def test_resources_are_the_files_of_the_skills() -> None:
@@ -382,6 +254,43 @@ def test_a_long_reference_comes_in_pages() -> None:
     assert talk(shelf_of(pdf={"SKILL.md": PDF, "long.md": "x" + long})[0], use) == "x" + long
 
 
+def test_an_offset_that_no_page_begins_at_is_refused() -> None:
+    """In the middle of a character, past the end, and of a SKILL.md, which comes whole: as the load tool does."""
+    shelf, _ = shelf_of(
+        pdf={"SKILL.md": PDF.replace("metadata", "references: [SKILL.md, a.md]\nmetadata"), "a.md": "äöü"}
+    )
+
+    async def use(client: Client) -> None:
+        for offset in (1, 3, 5, 7):
+            refused = await load(client, skill_name="pdf", reference="a.md", offset=offset)
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource(f"skill://pdf/a.md?offset={offset}")
+            assert (caught.value.code, str(caught.value)) == (INVALID_PARAMS, text(refused))
+        with pytest.raises(MCPError, match="no page begins at offset 4"):
+            await client.read_resource("skill://pdf/SKILL.md?offset=4")
+        [part] = (await client.read_resource("skill://pdf/a.md?offset=2")).contents
+        assert isinstance(part, types.TextResourceContents)
+        assert part.text == "öü"
+
+    talk(shelf, use)
+
+
+@pytest.mark.parametrize("tail", [b"\x80", b"\xbf rest", b"\x80\x80\x80\x80"])
+def test_a_long_binary_file_comes_in_pages_too(tail: bytes) -> None:
+    """Whatever byte a page of it begins with."""
+    data = b"\0" * PAGE_BYTES + tail
+
+    async def use(client: Client) -> bytes:
+        [first] = (await client.read_resource("skill://pdf/data.bin")).contents
+        assert first.meta is not None
+        [second] = (await client.read_resource(first.meta["skillshelf/nextUri"])).contents
+        assert isinstance(first, types.BlobResourceContents)
+        assert isinstance(second, types.BlobResourceContents)
+        return base64.b64decode(first.blob) + base64.b64decode(second.blob)
+
+    assert talk(shelf_of(pdf={"SKILL.md": PDF, "data.bin": data})[0], use) == data
+
+
 def test_the_listing_is_a_resource() -> None:
     """The same bytes until a skill changes, and then the new ones at once."""
     shelf, source = shelf_of()
@@ -471,149 +380,6 @@ def test_completion_knows_names_references_and_arguments() -> None:
         return [*found, await ask(template, "name", "p")]
 
     assert talk(shelf, use) == [["pdf"], ["references/forms.md"], [], ["assets/logo.png"], ["pdf", "paint"]]
-
-
-def test_skills_list_and_get_give_digests_that_hold() -> None:
-    """What is read afterwards has the size and digest that the entry told."""
-
-    async def use(client: Client) -> None:
-        listed = await custom(client, "skills/list")
-        assert [one["frontmatter"]["name"] for one in listed["skills"]] == ["notes", "pdf"]
-        assert (listed["ttlMs"], listed["cacheScope"]) == (0, "private")
-        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
-        [_, entry] = listed["skills"]
-        assert got["skill"] == entry
-        assert entry["frontmatter"] == {
-            "name": "pdf",
-            "description": "Fill in PDF forms.",
-            "metadata": {"version": 1.5},
-        }
-        for file in entry["resources"][:1]:
-            [part] = (await client.read_resource(file["uri"])).contents
-            assert isinstance(part, types.TextResourceContents)
-            data = part.text.encode()
-            assert (file["digest"], file["size"]) == (f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
-
-    talk(shelf_of()[0], use)
-
-
-def test_skills_get_refuses_what_is_no_skill() -> None:
-    """With the code that the extension asks for."""
-
-    async def use(client: Client) -> None:
-        for uri in ("skill://none/SKILL.md", "skill://pdf", "skill://deploy/SKILL.md", "https://a.b/SKILL.md"):
-            with pytest.raises(MCPError) as caught:
-                await custom(client, "skills/get", uri=uri)
-            assert caught.value.code == INVALID_PARAMS
-
-    talk(shelf_of()[0], use)
-
-
-def test_a_skill_with_repairs_is_served_as_the_shelf_reads_it() -> None:
-    """A host that reads strictly finds the frontmatter that the entry told."""
-    broken = "---\nname: pdf\ndescription: Use when: a form\n---\n\nGo.\n"
-
-    async def use(client: Client) -> tuple[Any, str]:
-        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
-        [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
-        assert isinstance(part, types.TextResourceContents)
-        return got["skill"]["frontmatter"], part.text
-
-    frontmatter, served = talk(shelf_of(pdf=broken)[0], use)
-    assert frontmatter == {"name": "pdf", "description": "Use when: a form"}
-    assert served == "---\nname: pdf\ndescription: 'Use when: a form'\n---\n\nGo.\n"
-
-
-def test_a_repaired_skill_keeps_its_other_fields() -> None:
-    """Whatever the shelf could read, as text and flags; a field that hides something is left out."""
-    written = (
-        "---\nname: pdf\ndescription: Use when: a form\nlicense: MIT\nallowed-tools: Read\ncompatibility: needs git\n"
-        "metadata:\n  version: '2'\nuser-invocable: false\nversion: 1.5\ntags: [a, b]\nsly: a\u200bb\n---\n\nGo.\n"
-    )
-    expected = {
-        "name": "pdf",
-        "description": "Use when: a form",
-        "license": "MIT",
-        "allowed-tools": "Read",
-        "compatibility": "needs git",
-        "metadata": {"version": "2"},
-        "user-invocable": False,
-        "version": "1.5",
-        "tags": ["a", "b"],
-    }
-
-    async def use(client: Client) -> tuple[Any, str]:
-        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
-        [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
-        assert isinstance(part, types.TextResourceContents)
-        return got["skill"]["frontmatter"], part.text
-
-    frontmatter, served = talk(shelf_of(pdf=written)[0], use)
-    assert frontmatter == expected
-    assert yaml.safe_load(served.split("---")[1]) == expected
-
-
-def test_numbers_stay_numbers_where_only_the_instructions_hide_something() -> None:
-    """The frontmatter is then what any reader of YAML finds."""
-    written = PDF.replace("See", "See\u200b")
-
-    async def use(client: Client) -> Any:
-        return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["frontmatter"]
-
-    assert talk(shelf_of(pdf=written)[0], use)["metadata"] == {"version": 1.5}
-
-
-def test_a_code_skill_has_the_fields_of_its_card() -> None:
-    """As one that has a file has those of the file."""
-    told = skill_file(shelf := desk()[0], shelf.catalog.find("desk")).frontmatter
-    assert told == {"name": "desk", "description": "Keeps the desk."}
-
-
-def test_a_skill_too_large_for_digests_says_so() -> None:
-    """It is served all the same, file by file."""
-    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES})
-
-    async def use(client: Client) -> Any:
-        return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["resources"]
-
-    assert talk(shelf, use) == "dynamic"
-
-
-def test_a_folder_of_a_skill_can_be_read() -> None:
-    """Its files, and the folders in it."""
-
-    async def use(client: Client) -> list[list[str]]:
-        found = []
-        for uri in ("skill://pdf", "skill://pdf/", "skill://pdf/references", "skill://pdf/references/"):
-            told = await custom(client, "resources/directory/read", uri=uri)
-            found.append([f"{one['uri']} {one['mimeType']}" for one in told["resources"]])
-        with pytest.raises(MCPError):
-            await custom(client, "resources/directory/read", uri="skill://pdf/SKILL.md")
-        return found
-
-    top = [
-        "skill://pdf/SKILL.md text/markdown",
-        "skill://pdf/assets inode/directory",
-        "skill://pdf/references inode/directory",
-    ]
-    below = ["skill://pdf/references/forms.md text/markdown"]
-    assert talk(shelf_of()[0], use) == [top, top, below, below]
-
-
-def test_a_long_folder_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each says how to ask for the next."""
-    monkeypatch.setattr(resources, "PAGE", 2)
-
-    async def use(client: Client) -> list[list[str]]:
-        pages: list[list[str]] = []
-        cursor: str | None = ""
-        while cursor is not None:
-            told = await custom(client, "resources/directory/read", uri="skill://pdf", cursor=cursor)
-            pages.append([one["name"] for one in told["resources"]])
-            cursor = told.get("nextCursor")
-        return pages
-
-    assert talk(shelf_of()[0], use) == [["pdf", "assets"], ["references"]]
 
 
 def desk(**policy: Any) -> tuple[Shelf, Desk]:

@@ -1,9 +1,11 @@
 """How clients of the MCP server hear of changes, and what they may subscribe to."""
 
 import asyncio
+import gc
+import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,9 +16,12 @@ from mcp.server.subscriptions import ResourceUpdated
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.found import Found
-from skillshelf.mcp import changes, make_server
+from skillshelf.mcp import changes, make_server, reads, tools, turns
+from skillshelf.mcp.changes import Hub
+from skillshelf.mcp.looks import Looks
 from skillshelf.mcp.subscriptions import Subscriptions
 from skillshelf.sources.directory import DirectorySource
+from skillshelf.turn import Loaded
 
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\n---\n\nSee forms.md.\n"
 LISTS = ["notifications/resources/list_changed", "notifications/prompts/list_changed"]
@@ -155,6 +160,142 @@ def test_a_source_that_fails_does_not_end_the_server() -> None:
     assert [method for method, _ in heard] == LISTS
 
 
+def test_a_source_that_fails_takes_nothing_away(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was there last serves on in every way, and the log says once what happened."""
+    monkeypatch.setattr(tools, "LOOK_SECONDS", 0.0)
+    source = Faulty({"pdf": PDF})
+
+    async def use(client: Client) -> None:
+        source.broken = True
+        for name, arguments in (
+            ("load_skill_instructions", {"skill_name": "pdf"}),
+            ("search_skills", {"query": "forms"}),
+            ("list_skills", {}),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert not result.is_error
+        assert (await client.read_resource(LISTING)).contents
+        assert len((await client.list_resources()).resources) == 2
+        assert len((await client.list_prompts()).prompts) == 1
+        assert (await client.get_prompt("pdf")).messages
+
+    talk(Shelf([source]), use)
+    assert [record.getMessage() for record in caplog.records] == [
+        "looking for changes failed: what was there last serves on"
+    ]
+
+
+class Torn(MemorySource):
+    """Of one of its files it raises what no source should."""
+
+    def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
+        if key == "torn":
+            raise ZeroDivisionError
+        return super().reference(key, descriptor, path, offset, limit)
+
+
+def test_a_file_that_cannot_be_read_keeps_no_other_from_being_told() -> None:
+    """Of what its source raises a client that subscribed to others hears nothing."""
+    torn = {"SKILL.md": PDF.replace("pdf", "torn"), "references/forms.md": "Fields."}
+    source = Torn({"pdf": {"SKILL.md": PDF, "references/forms.md": "Fields."}, "torn": torn})
+    shelf = Shelf([source])
+
+    async def use(client: Client) -> Any:
+        uris = [FORMS, "skill://torn/references/forms.md"]
+        async with client.listen(resource_subscriptions=uris) as events:
+            assert events.honored.resource_subscriptions == [FORMS]
+            source.put("pdf", {"SKILL.md": PDF, "references/forms.md": "New."})
+            return await anext(events)
+
+    assert talk(shelf, use) == ResourceUpdated(FORMS)
+
+
+class Wire:
+    """A connection that takes what it is sent, or never does."""
+
+    def __init__(self, *, stalls: bool) -> None:
+        self.stalls, self.sent = stalls, 0
+
+    async def send_resource_list_changed(self) -> None:
+        self.sent += 1
+        if self.stalls:
+            await asyncio.Event().wait()
+
+    send_prompt_list_changed = send_resource_list_changed
+
+
+def test_a_client_that_does_not_read_keeps_no_other_from_hearing() -> None:
+    """Of this change, and of the next."""
+    source = MemorySource({"pdf": PDF})
+    shelf = Shelf([source])
+    stalled, reading = Wire(stalls=True), Wire(stalls=False)
+
+    async def main() -> None:
+        async with Hub(shelf, Looks(shelf)).running() as hub:
+            for wire in (stalled, reading):
+                hub.clients.handshakes.add(turns.Client(shelf, reads.Reads(), cast(Any, wire)))
+            for at in (1, 2):
+                source.put(f"s{at}", PDF.replace("pdf", f"s{at}"))
+                shelf.reload()
+                await until(lambda: reading.sent >= 2 * at)  # noqa: B023  # awaited in this round
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    assert reading.sent == 4
+    assert stalled.sent == 2
+
+
+def test_nothing_of_what_was_loaded_is_held_when_the_turn_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the client stays, and asks for nothing more."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.2)
+    monkeypatch.setattr(reads, "SHARED_SECONDS", 0.2)
+
+    def held() -> list[object]:
+        return [one for one in gc.get_objects() if isinstance(one, Loaded) and one.skill == "held"]
+
+    async def use(client: Client) -> tuple[int, int]:
+        await client.call_tool("load_skill_instructions", {"skill_name": "held"})
+        during = len(held())
+        await until(lambda: not held())
+        return during, len(held())
+
+    assert talk(Shelf([MemorySource({"held": PDF.replace("pdf", "held")})]), use) == (1, 0)
+
+
+class Gated(Counting):
+    """The first sweep of it takes until the test lets it go."""
+
+    def __init__(self, skills: Any) -> None:
+        super().__init__(skills)
+        self.go = threading.Event()
+        self.go.set()
+
+    def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
+        found = super().refresh(changed)
+        self.go.wait(60)
+        return found
+
+
+def test_whoever_asks_during_a_look_shares_the_next() -> None:
+    """Ten at once are two sweeps, the one under way and one for all the others."""
+    source = Gated({"pdf": PDF})
+    shelf = Shelf([source])
+
+    async def main() -> int:
+        looks, before = Looks(shelf), source.sweeps
+        source.go.clear()
+        asking = [asyncio.create_task(looks.look())]
+        await until(lambda: source.sweeps > before)
+        asking += [asyncio.create_task(looks.look()) for _ in range(9)]
+        await asyncio.sleep(0.2)
+        source.go.set()
+        await asyncio.gather(*asking)
+        return source.sweeps - before
+
+    assert asyncio.run(main()) == 2
+
+
 def test_a_listener_hears_which_of_its_resources_changed(tmp_path: Path, write: Callable[..., Path]) -> None:
     """A SKILL.md, a reference that was edited in place, one that is gone: each is told, and no other."""
     shelf = on_disk(tmp_path, write)
@@ -228,6 +369,24 @@ def test_a_client_of_the_handshake_subscribes(tmp_path: Path, write: Callable[..
 
     talk(shelf, use, mode="legacy", message_handler=heard.hear)
     assert heard.updated() == [FORMS, SKILL]
+
+
+@pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
+def test_a_client_subscribes_to_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many it asks for at once, and another as soon as it lets one go."""
+    monkeypatch.setattr(changes, "MOST", 2)
+    source = MemorySource({"pdf": {"SKILL.md": PDF, **{f"{at}.md": "x" for at in range(6)}}})
+    uris = [f"skill://pdf/{at}.md" for at in range(6)]
+
+    async def use(client: Client) -> None:
+        done = await asyncio.gather(*map(client.subscribe_resource, uris), return_exceptions=True)
+        refused = [one for one in done if isinstance(one, MCPError)]
+        assert [str(one) for one in refused] == ["A client can subscribe to 2 resources at once."] * 4
+        taken = [uri for uri, one in zip(uris, done, strict=True) if not isinstance(one, MCPError)]
+        await client.unsubscribe_resource(taken[0])
+        await client.subscribe_resource(LISTING)
+
+    talk(Shelf([source]), use, mode="legacy")
 
 
 def test_a_resource_is_watched_as_long_as_somebody_wants_it(tmp_path: Path, write: Callable[..., Path]) -> None:

@@ -19,12 +19,13 @@ import pytest
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 import httpx2
+import uvicorn
 from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
 
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.errors import SettingsError
-from skillshelf.mcp import http_app, make_server, serve_http, turns
+from skillshelf.mcp import ConnectionProtocol, http_app, make_server, serve_http, turns
 from skillshelf.mcp.http import listen, origin_of
 from skillshelf.mcp.subscriptions import Subscriptions
 from skillshelf.sources.directory import DirectorySource
@@ -116,6 +117,29 @@ def test_clients_of_one_server_are_told_apart(tmp_path: Path, write: Callable[..
         mine, theirs = asyncio.run(main(server.url))
     assert mine == "More steps."
     assert "There is no skill named 'deploy'" in theirs
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_another_server_serves_the_app(tmp_path: Path, write: Callable[..., Path], told: bool) -> None:
+    """One that tells connections apart remembers what the person invoked; else nothing outlives a request."""
+    path = write("deploy", body="Steps.\n", references__more_md="More steps.")
+    path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
+    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
+
+    async def main() -> str:
+        listening = listen("127.0.0.1", 0)
+        http = ConnectionProtocol if told else "h11"
+        config = uvicorn.Config(http_app(make_server(shelf)), http=http, log_level="critical")
+        running = asyncio.create_task(uvicorn.Server(config).serve(sockets=[listening]))
+        async with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
+            await client.get_prompt("deploy", {})
+            answer = await load(client, skill_name="deploy", reference="more.md")
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return answer
+
+    answer = asyncio.run(main())
+    assert answer == "More steps." if told else "There is no skill named 'deploy'" in answer
 
 
 def test_a_server_says_that_it_is_well(server: Serving) -> None:
@@ -294,13 +318,13 @@ async def session(http: httpx2.AsyncClient, url: str) -> None:
 
 
 def kept() -> list[object]:
-    """What there is for each client; subscriptions only while there are any."""
-    return [one for one in gc.get_objects() if isinstance(one, turns.Client | Turn | Subscriptions) and one]
+    """What there is for each client."""
+    return [one for one in gc.get_objects() if isinstance(one, turns.Client | Turn)]
 
 
 def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Callable[..., Path]) -> None:
     """Not even until the next garbage collection: a thousand of them would be a lot."""
-    write("pdf", body="Body of pdf.\n")
+    path = write("pdf", body="Body of pdf.\n")
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
 
     async def main() -> list[str]:
@@ -318,6 +342,9 @@ def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Call
                 left = [type(one).__name__ for one in kept() if one not in before]
                 if not left:
                     break
+            path.write_text(path.read_text() + "More.\n")
+            [subscriptions] = [one for one in gc.get_objects() if isinstance(one, Subscriptions)]
+            left += await subscriptions.changed()  # of what somebody is to be told
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return left

@@ -55,27 +55,32 @@ def test_m01_no_skill_text_is_in_what_describes_the_server() -> None:
     assert talk(Shelf([MemorySource({"bad": SKILL.format("bad", HOSTILE)})]), use) == plain
 
 
-def test_m02_wrong_arguments_are_a_typed_error() -> None:
-    """Unknown ones, ten megabytes, a hundred levels: a short answer each, and the next call works."""
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("load_skill_instructions", "skill_name"), ("search_skills", "query"), ("burn", "what")]
+)
+def test_m02_wrong_arguments_are_a_typed_error(name: str, parameter: str) -> None:
+    """Unknown ones, ten megabytes, a hundred levels: a short answer each, from every tool, and the next call works."""
     deep: Any = "x"
     for _ in range(100):
         deep = [deep]
-    shelf = Shelf([MemorySource({"pdf": SKILL.format("pdf", "Forms.")})])
+    skill = Desk().with_policy({"burn": "safe"})
+    shelf = Shelf([MemorySource({"pdf": SKILL.format("pdf", "Forms.")}), ObjectSource([skill])])
 
     async def use(client: Client) -> None:
         for arguments, said in (
-            ({"skill_name": "pdf", "path": "/etc/passwd"}, "path"),
-            ({"skill_name": 7}, "skill_name"),
-            ({}, "skill_name"),
-            ({"skill_name": "x" * 10_000_000}, "longer than 1,000,000 characters"),
-            ({"skill_name": ["x"] * 2_000_000}, "longer than 1,000,000 characters"),
-            ({"skill_name": deep}, "nested deeper than 64 levels"),
+            ({parameter: "pdf", "path": "/etc/passwd"}, "path"),
+            ({parameter: 7}, parameter),
+            ({}, parameter),
+            ({parameter: "x" * 10_000_000}, "longer than 1,000,000 characters"),
+            ({parameter: ["x"] * 2_000_000}, "longer than 1,000,000 characters"),
+            ({parameter: deep}, "nested deeper than 64 levels"),
         ):
-            refused = await load(client, **arguments)
+            refused = await client.call_tool(name, arguments)
             assert refused.is_error
             assert said in text(refused)
             assert len(text(refused)) < 500
-        assert "Body of pdf." in text(await load(client, skill_name="pdf"))
+        assert skill.burnt == []
+        assert not (await client.call_tool(name, {parameter: "pdf"})).is_error
 
     talk(shelf, use)
 

@@ -28,8 +28,8 @@ class Approvals:
 
     async def ask(
         self, ctx: Context, tool: Tool, params: types.CallToolRequestParams
-    ) -> bool | types.InputRequiredResult:
-        """Whether the person agrees, or the question for the client to put to them. Raises PolicyError for a no."""
+    ) -> types.InputRequiredResult | None:
+        """The question for the client to put to the person; None once they agreed. Raises PolicyError for a no."""
         capabilities = ctx.session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:
             raise PolicyError(
@@ -42,12 +42,14 @@ class Approvals:
                 answer = await ctx.session.elicit_form(_question(tool, shown), _FORM, ctx.request_id)
             except MCPError as error:
                 raise PolicyError(f"Tool {tool.name!r} did not run: the person could not be asked ({error}).") from None
-            return _agreed(tool, answer.action)
+            _check(tool, answer.action)
+            return None
         # These revisions answer with the question, and the client makes the call again with the person's answer.
         asked = self._open.pop(params.request_state or "", None)
         reply = (params.input_responses or {}).get(_KEY)
         if asked == (tool.name, shown) and isinstance(reply, types.ElicitResult):
-            return _agreed(tool, reply.action)
+            _check(tool, reply.action)
+            return None
         return self._question(tool, shown)
 
     def _question(self, tool: Tool, shown: str) -> types.InputRequiredResult:
@@ -66,7 +68,7 @@ def _question(tool: Tool, shown: str) -> str:
     return f"Run the tool {tool.name!r} with these arguments?\n{shown[:_SHOWN]}{rest}".replace("\x7f", "\\u007f")
 
 
-def _agreed(tool: Tool, action: str) -> bool:
+def _check(tool: Tool, action: str) -> None:
+    """Raises PolicyError for whatever is no yes."""
     if action != "accept":
         raise PolicyError(f"The person did not allow this call of {tool.name!r}. Do not repeat it; ask what to do.")
-    return True

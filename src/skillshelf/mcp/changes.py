@@ -56,6 +56,10 @@ class Hub:
                 self._streams.close()
                 tasks.cancel_scope.cancel()
 
+    async def initialized(self, ctx: Context, params: types.NotificationParams) -> None:
+        """From here on the client is told of changes, whether it asks for anything or not."""
+        self.clients.of(ctx)
+
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
@@ -75,12 +79,14 @@ class Hub:
         client = self.clients.of(ctx)
         if params.uri in client.subscribed:
             return types.EmptyResult()
-        if len(client.subscribed) >= MOST:
-            raise MCPError(INVALID_PARAMS, f"A client can subscribe to {MOST:,} resources at once.")
         if not await self._subscriptions.add([params.uri]):
             raise MCPError(INVALID_PARAMS, f"No resource is served at {params.uri[:200]!r}")
-        if params.uri in client.subscribed:  # by another request meanwhile
+        # After that: other requests of the client may have subscribed meanwhile, to this one or to too many.
+        if params.uri in client.subscribed:
             self._subscriptions.remove([params.uri])
+        elif len(client.subscribed) >= MOST:
+            self._subscriptions.remove([params.uri])
+            raise MCPError(INVALID_PARAMS, f"A client can subscribe to {MOST:,} resources at once.")
         client.subscribed.add(params.uri)
         return types.EmptyResult()
 
@@ -100,7 +106,7 @@ class Hub:
                 continue
             try:
                 await self._look()
-            except Exception:  # a source of somebody's own may raise anything: the others are served on
+            except Exception:  # whatever it is, it must not end the server, whose task this is
                 log.exception("looking for changes failed")
 
     async def _look(self) -> None:

@@ -7,10 +7,10 @@ from mcp import types
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.mcp.looks import in_thread
+from skillshelf.mcp.pages import files_of
 from skillshelf.mcp.prompts import argument_names
 from skillshelf.mcp.resources import FILE_TEMPLATE, SKILL_TEMPLATE
 from skillshelf.mcp.turns import Context
-from skillshelf.mcp.uris import SKILL_FILE
 from skillshelf.shelf import Shelf
 from skillshelf.slash.ranking import Names, rank
 
@@ -47,7 +47,7 @@ class Completions:
         skill = self._shelf.catalog.get(name)
         if argument.name != "path" or skill is None or skill.disclosure == "manual":
             return []
-        return _paths((SKILL_FILE, *skill.references), argument.value)
+        return _paths(files_of(skill), argument.value)
 
     def _skills(self, typed: str) -> list[str]:
         catalog = self._shelf.catalog

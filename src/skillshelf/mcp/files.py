@@ -1,6 +1,5 @@
 """A skill's files as the server gives them out. Whole or in pages, each time from the source."""
 
-import codecs
 import json
 from collections.abc import Iterator
 from functools import cache
@@ -9,7 +8,9 @@ from typing import Any, NamedTuple
 from skillshelf.catalog import Candidate
 from skillshelf.characters import clean, show_hidden
 from skillshelf.descriptor import SkillDescriptor, thaw
-from skillshelf.errors import ReferenceNotAllowedError, ReferenceUnreadableError, SkillError, SkillNotFoundError
+from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
+from skillshelf.mcp.pages import files_of
+from skillshelf.mcp.parts import Part, part_of, wrong_offset
 from skillshelf.mcp.uris import SKILL_FILE, Address
 from skillshelf.reference import Page
 from skillshelf.shelf import Shelf
@@ -24,17 +25,6 @@ class SkillFile(NamedTuple):
     frontmatter: dict[str, Any]
 
 
-class Part(NamedTuple):
-    """A file, or a page of it."""
-
-    data: bytes
-    text: str | None
-    """None for what is no text."""
-    media_type: str
-    next_offset: int | None = None
-    size: int = 0
-
-
 def find(shelf: Shelf, name: str) -> Candidate:
     """The skill of that name. One that its author kept from the model is for prompts only, and is not found here."""
     found = shelf.catalog.find(name)
@@ -47,42 +37,21 @@ def read_part(shelf: Shelf, address: Address) -> Part:
     """What `resources/read` gives. Raises SkillError."""
     found = find(shelf, address.name)
     skill = found.descriptor
-    if address.path == SKILL_FILE and not address.offset:
+    if address.path == SKILL_FILE:
+        if address.offset:
+            raise wrong_offset(skill, address)
         text = skill_file(shelf, found).text
         return Part(text.encode(), text, "text/markdown", size=len(text.encode()))
     # By equality with the list, before any path is made of it.
     if address.path not in skill.references:
-        raise ReferenceNotAllowedError(skill.name, address.path, (SKILL_FILE, *skill.references))
-    return _part(skill, address, read_bytes(shelf, found, address.path, address.offset, PAGE_BYTES))
+        raise ReferenceNotAllowedError(skill.name, address.path, files_of(skill))
+    return part_of(skill, address, read_bytes(shelf, found, address.path, address.offset, PAGE_BYTES))
 
 
 def read_bytes(shelf: Shelf, found: Candidate, path: str, offset: int, limit: int) -> Page:
     """Raises SkillError."""
     place = found.place
     return shelf.sources[place.source].reference(place.key, found.descriptor, path, offset, limit)
-
-
-def media_type_of(path: str) -> str:
-    import mimetypes  # reads the system's tables, 5 ms
-
-    return mimetypes.guess_type(path)[0] or "text/plain"
-
-
-def _part(skill: SkillDescriptor, address: Address, page: Page) -> Part:
-    if page.offset > page.size:
-        raise ReferenceUnreadableError(skill.name, address.path, f"it ends before offset {page.offset}")
-    media_type = media_type_of(address.path)
-    end = page.offset + len(page.data)
-    try:
-        if b"\0" in page.data:
-            raise UnicodeError
-        # A character cut in two at the end of a page belongs to the next.
-        text = codecs.getincrementaldecoder("utf-8")().decode(page.data, final=end >= page.size)
-    except UnicodeError:
-        media_type = "application/octet-stream" if media_type.startswith("text/") else media_type
-        return Part(page.data, None, media_type, end if end < page.size else None, page.size)
-    end = page.offset + len(text.encode())
-    return Part(page.data, text, media_type, end if end < page.size else None, page.size)
 
 
 def skill_file(shelf: Shelf, found: Candidate) -> SkillFile:

@@ -118,7 +118,13 @@ class _Connection:
     """Stands for one TCP connection, as long as it lasts."""
 
 
-class _Protocol(H11Protocol):
+class ConnectionProtocol(H11Protocol):
+    """HTTP/1.1 of uvicorn that tells the app which requests came on one connection: `uvicorn.run(app, http=…)`.
+
+    All that ASGI itself tells of a connection is the address of its other end: a proxy's, for all who come through it,
+    and another program's as soon as this one has hung up.
+    """
+
     def __init__(self, config: uvicorn.Config, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, {**app_state, CONNECTION: _Connection()}, _loop)
 
@@ -133,7 +139,7 @@ async def serve_http(app: ASGIApp, listening: socket.socket) -> None:
     """Serve until a signal ends it."""
     config = uvicorn.Config(
         app,
-        http=_Protocol,
+        http=ConnectionProtocol,
         ws="none",
         log_level="warning",
         access_log=False,

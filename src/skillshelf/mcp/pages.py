@@ -59,8 +59,8 @@ def files_page(
 
 
 def files_of(skill: SkillDescriptor) -> list[str]:
-    """SKILL.md first, then the references in order."""
-    return [SKILL_FILE, *sorted(skill.references)]
+    """SKILL.md first, then the references in order; each once, though an author may list SKILL.md as well."""
+    return [SKILL_FILE, *sorted({*skill.references} - {SKILL_FILE})]
 
 
 def place_after(paths: Sequence[str], last: str) -> int:

@@ -1,5 +1,7 @@
 """What was read lately, for every client: a file that a hundred ask for at once is read once, and is held once."""
 
+import sys
+import threading
 import time
 from collections.abc import Collection
 from typing import NamedTuple
@@ -11,6 +13,8 @@ from skillshelf.turn import Loaded, Turn
 
 SHARED_SECONDS = 1.0
 """As long as a look at the folders serves the calls after it, a text serves the turns that begin after it was read."""
+SHARED_BYTES = 16 * 1024 * 1024
+"""Of texts at most. A client that pages through a long file would else have all of it kept for others."""
 
 Asked = tuple[str, str, int]
 """A skill's name, the path of a reference or nothing, and an offset."""
@@ -26,6 +30,8 @@ class Read(NamedTuple):
 class Reads:
     def __init__(self) -> None:
         self._kept: dict[Asked, Read] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
 
     def lately(self) -> float:
         """What was read since then, a turn that begins now may give."""
@@ -36,14 +42,24 @@ class Reads:
         return read.loaded if read and read.skill is skill and read.began >= since else None
 
     def keep(self, asked: Asked, read: Read) -> None:
-        self._kept[asked] = read
+        """As far as there is room. What finds none is read again by whoever asks."""
+        with self._lock:
+            self._drop(asked)
+            size = sys.getsizeof(read.loaded.text)
+            if self._bytes + size <= SHARED_BYTES:
+                self._kept[asked] = read
+                self._bytes += size
 
     def tidy(self) -> None:
         """Lets go of what nobody may be given any more. The turns that gave it hold it as long as they last."""
         since = self.lately()
-        for asked, read in list(self._kept.items()):  # a copy: threads add to it meanwhile
-            if read.began < since:
-                self._kept.pop(asked, None)
+        with self._lock:
+            for asked in [asked for asked, read in self._kept.items() if read.began < since]:
+                self._drop(asked)
+
+    def _drop(self, asked: Asked) -> None:
+        if asked in self._kept:
+            self._bytes -= sys.getsizeof(self._kept.pop(asked).loaded.text)
 
 
 class SharingTurn(Turn):

@@ -12,7 +12,8 @@ from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.mcp import files
 from skillshelf.mcp.looks import Looks, in_thread
-from skillshelf.mcp.pages import files_page
+from skillshelf.mcp.pages import files_of, files_page
+from skillshelf.mcp.parts import Part, media_type_of
 from skillshelf.mcp.turns import Context
 from skillshelf.mcp.uris import LISTING, SKILL_FILE, Address, parse, uri_of
 from skillshelf.shelf import Shelf
@@ -109,10 +110,8 @@ def _listing() -> types.Resource:
 def _resource(skill: SkillDescriptor, path: str) -> types.Resource:
     uri = uri_of(skill.name, path)
     if path == SKILL_FILE:
-        return types.Resource(
-            uri=uri, name=skill.name, description=skill.description, mime_type=files.media_type_of(path)
-        )
-    return types.Resource(uri=uri, name=path.rpartition("/")[2], mime_type=files.media_type_of(path))
+        return types.Resource(uri=uri, name=skill.name, description=skill.description, mime_type=media_type_of(path))
+    return types.Resource(uri=uri, name=path.rpartition("/")[2], mime_type=media_type_of(path))
 
 
 def _folder(skill: SkillDescriptor, path: str) -> types.Resource:
@@ -121,13 +120,13 @@ def _folder(skill: SkillDescriptor, path: str) -> types.Resource:
 
 def _children(skill: SkillDescriptor, below: str) -> Iterator[tuple[str, bool]]:
     """The paths directly in a folder, each with whether it is a file."""
-    for path in (SKILL_FILE, *skill.references):
+    for path in files_of(skill):
         if path.startswith(below):
             name, slash, _ = path.removeprefix(below).partition("/")
             yield below + name, not slash
 
 
-def _contents(uri: str, address: Address, part: files.Part) -> types.TextResourceContents | types.BlobResourceContents:
+def _contents(uri: str, address: Address, part: Part) -> types.TextResourceContents | types.BlobResourceContents:
     meta: dict[str, Any] | None = None
     if part.next_offset is not None:
         meta = {NEXT_URI: uri_of(address.name, address.path, part.next_offset), SIZE: part.size}

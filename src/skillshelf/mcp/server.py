@@ -1,8 +1,8 @@
 """The server: which method of the protocol is answered by what."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
@@ -23,6 +23,9 @@ INSTRUCTIONS = (
     "fits with search_skills, load it with load_skill_instructions, and follow it. The resource skill://listing names "
     "all of them."
 )
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 class SkillsServer(Server[Hub]):
@@ -48,15 +51,16 @@ class SkillsServer(Server[Hub]):
             on_list_prompts=prompts.list,
             on_get_prompt=prompts.get,
             on_completion=Completions(shelf).complete,
-            on_subscribe_resource=_subscribe,
-            on_unsubscribe_resource=_unsubscribe,
-            on_subscriptions_listen=_listen,
+            on_subscribe_resource=_of_hub(Hub.subscribe),
+            on_unsubscribe_resource=_of_hub(Hub.unsubscribe),
+            on_subscriptions_listen=_of_hub(Hub.listen),
         )
         self.extensions = {EXTENSION: {"directoryRead": True}}
         self.add_request_handler("skills/list", types.PaginatedRequestParams, skills.list)
         self.add_request_handler("skills/get", SkillParams, skills.get)
         self.add_request_handler("resources/directory/read", FolderParams, resources.folder)
-        self.add_notification_handler("notifications/initialized", types.NotificationParams, _initialized)
+        initialized = _of_hub(Hub.initialized)
+        self.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
 
     def create_initialization_options(
         self,
@@ -86,18 +90,10 @@ async def _lifespan(server: Server[Hub]) -> AsyncIterator[Hub]:
         yield hub
 
 
-async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
-    return await ctx.lifespan_context.listen(ctx, params)
+def _of_hub(method: Callable[[Hub, Context, P], Awaitable[R]]) -> Callable[[Context, P], Awaitable[R]]:
+    """A method of the hub that the request came to: a transport has its own, and there may be several."""
 
+    async def answer(ctx: Context, params: P) -> R:
+        return await method(ctx.lifespan_context, ctx, params)
 
-async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-    return await ctx.lifespan_context.subscribe(ctx, params)
-
-
-async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-    return await ctx.lifespan_context.unsubscribe(ctx, params)
-
-
-async def _initialized(ctx: Context, params: types.NotificationParams) -> None:
-    """From here on the client is told of changes, whether it asks for anything or not."""
-    ctx.lifespan_context.clients.of(ctx)
+    return answer

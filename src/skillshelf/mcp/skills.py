@@ -8,10 +8,12 @@ from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf.catalog import Candidate
-from skillshelf.errors import SkillError
+from skillshelf.descriptor import Diagnostic
+from skillshelf.errors import InvalidSkillError, SkillError
+from skillshelf.lint.names import check_name
 from skillshelf.mcp import files
 from skillshelf.mcp.looks import Looks, in_thread
-from skillshelf.mcp.pages import for_the_model, page_of
+from skillshelf.mcp.pages import files_of, for_the_model, page_of
 from skillshelf.mcp.turns import Context
 from skillshelf.mcp.uris import SKILL_FILE, parse, uri_of
 from skillshelf.shelf import Shelf
@@ -57,18 +59,22 @@ class Skills:
 def _entries(shelf: Shelf, names: list[str]) -> list[dict[str, Any]]:
     entries = []
     for name in names:
-        with suppress(SkillError):  # gone or unreadable since the page was chosen
+        with suppress(Exception):  # not published, gone meanwhile, or whatever a source of somebody's own may raise
             entries.append(entry_of(shelf, files.find(shelf, name)))
     return entries
 
 
 def entry_of(shelf: Shelf, found: Candidate) -> dict[str, Any]:
     """A skill's entry: its frontmatter, and every file with its digest. Raises SkillError."""
-    name, file = found.descriptor.name, files.skill_file(shelf, found)
+    name = found.descriptor.name
+    fault = _fault_of(name)
+    if fault:
+        raise InvalidSkillError(f"Skill {name!r} is not published: {fault.message}. As its author, {fault.fix}.")
+    file, (_, *references) = files.skill_file(shelf, found), files_of(found.descriptor)
     resources = [_digest(name, SKILL_FILE, file.text.encode())]
     left = MAX_BYTES - resources[0]["size"]
-    too_much = len(found.descriptor.references) >= MAX_FILES
-    for path in () if too_much else found.descriptor.references:
+    too_much = len(references) >= MAX_FILES
+    for path in () if too_much else references:
         try:
             page = files.read_bytes(shelf, found, path, 0, max(0, left) + 1)
         except SkillError:  # gone, or no plain file: it is not served either
@@ -81,6 +87,12 @@ def entry_of(shelf: Shelf, found: Candidate) -> dict[str, Any]:
     # The extension's word for a skill whose digests are not published.
     manifest: Any = "dynamic" if too_much else resources
     return {"uri": uri_of(name, SKILL_FILE), "frontmatter": file.frontmatter, "resources": manifest}
+
+
+def _fault_of(name: str) -> Diagnostic | None:
+    """Why a skill cannot be published under its name. In a URI it stands where a host's does, which has no capitals
+    and no spaces: a parser that knows this makes another name of it, or refuses the list it is in."""
+    return next((fault for fault in check_name(name) if fault.severity == "error"), None)
 
 
 def _digest(name: str, path: str, data: bytes) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 
-from skillshelf.errors import SkillError
 from skillshelf.mcp import files
 from skillshelf.mcp.looks import in_thread
 from skillshelf.mcp.uris import LISTING, parse, uri_of
@@ -25,9 +24,6 @@ class Subscriptions:
         """How many subscribed to each."""
         self._known: dict[str, bytes | None] = {}
         """The digest of what was served last; None for what is not served any more."""
-
-    def __bool__(self) -> bool:
-        return bool(self._wanted)
 
     async def add(self, uris: Iterable[str]) -> list[str]:
         """Those of them that are served. Whoever asked hears of the next change."""
@@ -60,14 +56,14 @@ class Subscriptions:
 
 def _digest(shelf: Shelf, uri: str) -> bytes | None:
     """Of a file, or of the first page of a long one and its size. None for what is not in the list of resources."""
-    if uri == LISTING:
-        return hashlib.sha256(shelf.listing().text.encode()).digest()
     address = parse(uri)
     # Only as it is listed: else one file could be subscribed to under any number of spellings, and be read for each.
     if address is None or uri != uri_of(address.name, address.path):
         return None
     try:
+        if uri == LISTING:
+            return hashlib.sha256(shelf.listing().text.encode()).digest()
         part = files.read_part(shelf, address)
-    except SkillError:
+    except Exception:  # a source of somebody's own may raise anything: of the other resources clients hear on
         return None
     return hashlib.sha256(b"%d\n" % part.size + part.data).digest()

@@ -4,15 +4,15 @@ import inspect
 from typing import Any
 
 import anyio
-from anyio import to_thread
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
+from skillshelf import threads
 from skillshelf.catalog import Catalog
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import SkillError, ToolArgumentError, ToolFailedError
 from skillshelf.mcp.approval import Approvals
-from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread, threads
+from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
 from skillshelf.mcp.reads import Asked
 from skillshelf.mcp.turns import Client, Context
 from skillshelf.shelf import Shelf
@@ -57,35 +57,34 @@ class Tools:
             if tool.name == _LOAD:
                 return await _load(tool, client, arguments)
             bound(tool.name, arguments)
-            approved = await self._approvals.ask(ctx, tool, params) if tool.permission == "ask" else False
-            if isinstance(approved, types.InputRequiredResult):
-                return approved
-            return _text(await self._run(tool, client.open().turn, arguments, approved))
+            asks = tool.permission == "ask"
+            question = await self._approvals.ask(ctx, tool, params) if asks else None
+            if question is not None:
+                return question
+            return _told(text_of(await self._run(tool, client.open().turn, arguments, approved=asks)))
         except SkillError as error:
-            return _refusal(str(error))
+            return _told(str(error), is_error=True)
         except MCPError:
             raise
         except Exception as error:  # a code skill's tool may raise anything: the model hears of it and goes on
-            return _refusal(str(ToolFailedError(tool.name, error)))
+            return _told(str(ToolFailedError(tool.name, error)), is_error=True)
 
     async def _list_skills(self, tool: Tool) -> types.CallToolResult:
         """The same for everybody until something changes, and long: made once and held once."""
         async with self._lock:
             catalog = self._shelf.catalog
             if self._every is None or self._every[0] is not catalog:
-                self._every = catalog, _text(await in_thread(tool.call, {}))
+                self._every = catalog, _told(text_of(await in_thread(tool.call, {})))
             return self._every[1]
 
-    async def _run(self, tool: Tool, turn: Turn, arguments: dict[str, Any], approved: bool) -> Any:
+    async def _run(self, tool: Tool, turn: Turn, arguments: dict[str, Any], *, approved: bool) -> Any:
         with inside(turn):
             if tool.name in self._own:
                 return await in_thread(tool.call, arguments)
             if tool.is_async:
                 return await tool.call(arguments, approved=approved)
             # A tool may take as long as it likes: not in the threads that loads wait for.
-            result = await to_thread.run_sync(
-                lambda: tool.call(arguments, approved=approved), limiter=threads("tools", 40), abandon_on_cancel=True
-            )
+            result = await threads.in_thread(lambda: tool.call(arguments, approved=approved), "tools")
             return await result if inspect.isawaitable(result) else result
 
 
@@ -93,24 +92,25 @@ async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.
     """The load, in the client's turn: the same again is the same answer, without a thread or a file."""
     asked = _asked(arguments)
     on = client.open()
-    turn, answers = on.turn, on.answers
-    if asked is not None and asked in answers:
-        turn.hits += 1
-        return answers[asked]
+    if asked is not None and asked in on.answers:
+        on.turn.hits += 1
+        return on.answers[asked]
     bound(tool.name, arguments)
-    if asked is not None and turn.is_at_hand(asked) and not client.is_reading:
-        answer = _text(_call_in(turn, tool, arguments))
+    if asked is not None and not client.is_reading and on.turn.is_at_hand(asked):
+        text = _call_in(on.turn, tool, arguments)
     else:
         async with client.reading():
-            answer = _text(await in_thread(_call_in, turn, tool, arguments))
+            on = client.open()  # not before: the load that this one waited for may have been given up, its turn with it
+            text = await in_thread(_call_in, on.turn, tool, arguments)
+    answer = _told(text)
     if asked is not None:
-        answers[asked] = answer
+        on.keep(asked, answer, text)
     return answer
 
 
-def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> Any:
+def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> str:
     with inside(turn):
-        return tool.call(arguments)
+        return text_of(tool.call(arguments))
 
 
 def _asked(arguments: dict[str, Any]) -> Asked | None:
@@ -146,9 +146,5 @@ def _listed(tool: Tool, *, at_once: bool) -> types.Tool:
     return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters, **hint)
 
 
-def _text(result: Any) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text_of(result))])
-
-
-def _refusal(message: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
+def _told(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)

@@ -6,11 +6,12 @@ from the first of another, and a stale text in a new turn is worse than a text r
 fraction of a millisecond. So a turn ends with a prompt, with a change, and after ten seconds in any case.
 """
 
+import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 from mcp import types
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from skillshelf.mcp.changes import Hub
 
 TURN_SECONDS = 10.0
+ANSWER_BYTES = 1024 * 1024
+"""Of answers that a turn keeps: as much as fills a long context. What is over is made again."""
 CONNECTION = "skillshelf.connection"
 """Where `skillshelf.mcp.http` puts what stands for one TCP connection, in the state of an ASGI scope."""
 _STATE = "skillshelf.client"
@@ -32,13 +35,20 @@ _STATE = "skillshelf.client"
 Context: TypeAlias = "ServerRequestContext[Hub, Any]"
 
 
-class Open(NamedTuple):
+class Open:
     """A turn, and the answers that were given in it."""
 
-    turn: SharingTurn
-    answers: dict[Asked, types.CallToolResult]
-    ends: float
-    generation: int
+    def __init__(self, turn: SharingTurn, ends: float, generation: int) -> None:
+        self.turn, self.ends, self.generation = turn, ends, generation
+        self.answers: dict[Asked, types.CallToolResult] = {}
+        self._room = ANSWER_BYTES
+
+    def keep(self, asked: Asked, answer: types.CallToolResult, text: str) -> None:
+        """For the next time, if it is short enough for the room that is left."""
+        size = sys.getsizeof(text)
+        if size <= self._room:
+            self._room -= size
+            self.answers[asked] = answer
 
 
 class Client:
@@ -56,11 +66,13 @@ class Client:
 
     @property
     def is_reading(self) -> bool:
+        """Whether a thread is at work in the turn, or about to be. To ask the turn's own lock is not enough: the thread
+        may take it in the next moment, and the event loop would wait for it, with all clients."""
         return self._lock is not None and self._lock.locked()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """One load at a time: a turn is not made for two threads."""
+        """One load at a time: however many a client asks for at once, it takes one thread of those that all share."""
         self._lock = self._lock or anyio.Lock()
         async with self._lock:
             try:
@@ -83,7 +95,7 @@ class Client:
     def _begin(self, since: float) -> Open:
         self._end()
         turn = SharingTurn(self._shelf, self._invoked, self._reads, since)
-        self._open = Open(turn, {}, time.monotonic() + TURN_SECONDS, self._shelf.catalog.generation)
+        self._open = Open(turn, time.monotonic() + TURN_SECONDS, self._shelf.catalog.generation)
         return self._open
 
     def _end(self) -> None:

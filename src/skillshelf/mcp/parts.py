@@ -1,0 +1,68 @@
+"""A file, or a page of it, as `resources/read` gives it: as text where it is text, and else as bytes."""
+
+import codecs
+from typing import NamedTuple
+
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.errors import ReferenceUnreadableError
+from skillshelf.mcp.uris import Address
+from skillshelf.reference import Page
+from skillshelf.turn import PAGE_BYTES
+
+# The bytes of UTF-8 that continue a character.
+_INNER = bytes(range(0x80, 0xC0))
+
+
+class Part(NamedTuple):
+    """A file, or a page of it."""
+
+    data: bytes
+    text: str | None
+    """None for what is no text."""
+    media_type: str
+    next_offset: int | None = None
+    size: int = 0
+
+
+def media_type_of(path: str) -> str:
+    import mimetypes  # reads the system's tables, 5 ms
+
+    return mimetypes.guess_type(path)[0] or "text/plain"
+
+
+def part_of(skill: SkillDescriptor, address: Address, page: Page) -> Part:
+    """Raises ReferenceUnreadableError."""
+    media_type = media_type_of(address.path)
+    end = page.offset + len(page.data)
+    text = _text_of(page.data, last=end >= page.size)
+    if page.offset > page.size or (text is None and _is_cut(page)):
+        raise wrong_offset(skill, address)
+    if text is not None:
+        end = page.offset + len(text.encode())
+    elif media_type.startswith("text/"):
+        media_type = "application/octet-stream"
+    return Part(page.data, text, media_type, end if end < page.size else None, page.size)
+
+
+def _is_cut(page: Page) -> bool:
+    """Whether it is text but for the rest of a character at its beginning, where somebody made up an offset.
+
+    What is no text may begin so by chance, but its pages begin at multiples of their size.
+    """
+    rest = page.data[:3].lstrip(_INNER) + page.data[3:]
+    return page.offset % PAGE_BYTES != 0 and _text_of(rest, last=False) is not None
+
+
+def _text_of(data: bytes, last: bool) -> str | None:
+    """The page as text, less a character cut in two at its end, which belongs to the next; None for what is no text."""
+    if b"\0" in data:
+        return None
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=last)
+    except UnicodeDecodeError:
+        return None
+
+
+def wrong_offset(skill: SkillDescriptor, address: Address) -> ReferenceUnreadableError:
+    reason = f"no page begins at offset {address.offset}; begin at 0 and go on where each answer says"
+    return ReferenceUnreadableError(skill.name, address.path, reason)

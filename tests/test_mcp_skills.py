@@ -1,0 +1,275 @@
+"""The Skills extension (SEP-2640): entries with digests that hold, and folders."""
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
+
+from mcp import Client, MCPError, types
+from mcp.types import INVALID_PARAMS
+from pydantic import ConfigDict
+
+from skillshelf import BaseSkill, MemorySource, Shelf
+from skillshelf.mcp import make_server, resources
+from skillshelf.mcp.files import skill_file
+from skillshelf.mcp.skills import MAX_BYTES
+from skillshelf.sources.package import ObjectSource
+
+PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nmetadata:\n  version: 1.5\n---\n\n# PDF\n\nSee forms.md.\n"
+MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy $ARGUMENTS.\n"
+ROUNDS = "---\nname: notes\ndescription: Write notes.\narguments: [version, style]\n---\n\nFor $version in $style.\n"
+FILES = {"SKILL.md": PDF, "references/forms.md": "Fields.\n", "assets/logo.png": b"\x89PNG\0\xff"}
+
+
+def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
+    source = MemorySource({"pdf": FILES, "deploy": MANUAL, "notes": ROUNDS, **skills})
+    return Shelf([source]), source
+
+
+def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+    async def main() -> Any:
+        async with Client(make_server(shelf), **options) as client:
+            return await use(client)
+
+    return asyncio.run(main())
+
+
+def text(result: types.CallToolResult) -> str:
+    [block] = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+async def load(client: Client, **arguments: Any) -> types.CallToolResult:
+    return await client.call_tool("load_skill_instructions", arguments)
+
+
+async def custom(client: Client, method: str, **params: Any) -> dict[str, Any]:
+    request = types.Request[dict[str, Any], str](method=method, params=params)
+    result = await client.session.send_request(request, _Any)  # type: ignore[arg-type]
+    return result.model_dump(mode="json")
+
+
+class _Any(types.Result):
+    model_config = ConfigDict(extra="allow")
+
+
+def test_skills_list_and_get_give_digests_that_hold() -> None:
+    """What is read afterwards has the size and digest that the entry told."""
+
+    async def use(client: Client) -> None:
+        listed = await custom(client, "skills/list")
+        assert [one["frontmatter"]["name"] for one in listed["skills"]] == ["notes", "pdf"]
+        assert (listed["ttlMs"], listed["cacheScope"]) == (0, "private")
+        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        [_, entry] = listed["skills"]
+        assert got["skill"] == entry
+        assert entry["frontmatter"] == {
+            "name": "pdf",
+            "description": "Fill in PDF forms.",
+            "metadata": {"version": 1.5},
+        }
+        assert [file["uri"] for file in entry["resources"]] == [
+            "skill://pdf/SKILL.md",
+            "skill://pdf/assets/logo.png",
+            "skill://pdf/references/forms.md",
+        ]
+        for file in entry["resources"]:
+            [part] = (await client.read_resource(file["uri"])).contents
+            text = isinstance(part, types.TextResourceContents)
+            data = part.text.encode() if text else base64.b64decode(part.blob)
+            assert (file["digest"], file["size"]) == (f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
+
+    talk(shelf_of()[0], use)
+
+
+def test_a_skill_that_lists_its_own_file_has_it_once() -> None:
+    """In the manifest, as it is served, and wherever else files are named."""
+    listing = "---\nname: pdf\ndescription: Use when: a form\nreferences: [SKILL.md, a.md]\n---\n\nGo.\n"
+    shelf, _ = shelf_of(pdf={"SKILL.md": listing, "a.md": "A"})
+    every = ["skill://pdf/SKILL.md", "skill://pdf/a.md"]
+
+    async def use(client: Client) -> None:
+        entry = (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]
+        assert [file["uri"] for file in entry["resources"]] == every
+        [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
+        assert isinstance(part, types.TextResourceContents)
+        assert entry["resources"][0]["digest"] == f"sha256:{hashlib.sha256(part.text.encode()).hexdigest()}"
+        listed = [one.uri for one in (await client.list_resources()).resources]
+        assert [uri for uri in listed if "/pdf/" in uri] == every
+        template = types.ResourceTemplateReference(uri="skill://{name}/{+path}")
+        done = await client.complete(template, {"name": "path", "value": ""}, {"name": "pdf"})
+        assert sorted(done.completion.values) == ["SKILL.md", "a.md"]
+
+    talk(shelf, use)
+
+
+@pytest.mark.parametrize("name", ["Foo Bar", "Artisan", "a_b", "x" * 65])
+def test_a_skill_whose_name_the_format_refuses_is_not_published(name: str) -> None:
+    """Its author is told what to write. It is a resource, a prompt and loaded by the tools all the same."""
+    shelf, _ = shelf_of(other=PDF.replace("name: pdf", f"name: {name}"))
+    uri = f"skill://{name.replace(' ', '%20')}/SKILL.md"
+
+    async def use(client: Client) -> None:
+        listed = await custom(client, "skills/list")
+        assert [one["frontmatter"]["name"] for one in listed["skills"]] == ["notes", "pdf"]
+        with pytest.raises(MCPError, match="write `name: ") as caught:
+            await custom(client, "skills/get", uri=uri)
+        assert caught.value.code == INVALID_PARAMS
+        assert uri in [one.uri for one in (await client.list_resources()).resources]
+        assert (await client.read_resource(uri)).contents
+        assert name in [one.name for one in (await client.list_prompts()).prompts]
+        assert "# PDF" in text(await load(client, skill_name=name))
+
+    talk(shelf, use)
+
+
+class Torn(MemorySource):
+    """Of one of its skills it raises what no source should."""
+
+    def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
+        if key == "torn":
+            raise ZeroDivisionError
+        return super().reference(key, descriptor, path, offset, limit)
+
+
+def test_a_skill_that_cannot_be_read_is_left_out_of_the_list() -> None:
+    """Whatever its source raises, the others are in it."""
+    shelf = Shelf([Torn({"pdf": FILES, "torn": PDF.replace("name: pdf", "name: torn")})])
+
+    async def use(client: Client) -> list[str]:
+        return [one["uri"] for one in (await custom(client, "skills/list"))["skills"]]
+
+    assert talk(shelf, use) == ["skill://pdf/SKILL.md"]
+
+
+def test_skills_get_refuses_what_is_no_skill() -> None:
+    """With the code that the extension asks for."""
+
+    async def use(client: Client) -> None:
+        for uri in ("skill://none/SKILL.md", "skill://pdf", "skill://deploy/SKILL.md", "https://a.b/SKILL.md"):
+            with pytest.raises(MCPError) as caught:
+                await custom(client, "skills/get", uri=uri)
+            assert caught.value.code == INVALID_PARAMS
+
+    talk(shelf_of()[0], use)
+
+
+def test_a_skill_with_repairs_is_served_as_the_shelf_reads_it() -> None:
+    """A host that reads strictly finds the frontmatter that the entry told."""
+    broken = "---\nname: pdf\ndescription: Use when: a form\n---\n\nGo.\n"
+
+    async def use(client: Client) -> tuple[Any, str]:
+        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
+        assert isinstance(part, types.TextResourceContents)
+        return got["skill"]["frontmatter"], part.text
+
+    frontmatter, served = talk(shelf_of(pdf=broken)[0], use)
+    assert frontmatter == {"name": "pdf", "description": "Use when: a form"}
+    assert served == "---\nname: pdf\ndescription: 'Use when: a form'\n---\n\nGo.\n"
+
+
+def test_a_repaired_skill_keeps_its_other_fields() -> None:
+    """Whatever the shelf could read, as text and flags; a field that hides something is left out."""
+    written = (
+        "---\nname: pdf\ndescription: Use when: a form\nlicense: MIT\nallowed-tools: Read\ncompatibility: needs git\n"
+        "metadata:\n  version: '2'\nuser-invocable: false\nversion: 1.5\ntags: [a, b]\nsly: a\u200bb\n---\n\nGo.\n"
+    )
+    expected = {
+        "name": "pdf",
+        "description": "Use when: a form",
+        "license": "MIT",
+        "allowed-tools": "Read",
+        "compatibility": "needs git",
+        "metadata": {"version": "2"},
+        "user-invocable": False,
+        "version": "1.5",
+        "tags": ["a", "b"],
+    }
+
+    async def use(client: Client) -> tuple[Any, str]:
+        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
+        assert isinstance(part, types.TextResourceContents)
+        return got["skill"]["frontmatter"], part.text
+
+    frontmatter, served = talk(shelf_of(pdf=written)[0], use)
+    assert frontmatter == expected
+    assert yaml.safe_load(served.split("---")[1]) == expected
+
+
+def test_numbers_stay_numbers_where_only_the_instructions_hide_something() -> None:
+    """The frontmatter is then what any reader of YAML finds."""
+    written = PDF.replace("See", "See\u200b")
+
+    async def use(client: Client) -> Any:
+        return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["frontmatter"]
+
+    assert talk(shelf_of(pdf=written)[0], use)["metadata"] == {"version": 1.5}
+
+
+class Desk(BaseSkill):
+    name = "desk"
+    description = "Keeps the desk."
+    instructions = "Tidy up."
+
+
+def test_a_code_skill_has_the_fields_of_its_card() -> None:
+    """As one that has a file has those of the file."""
+    shelf = Shelf([ObjectSource([Desk()])])
+    told = skill_file(shelf, shelf.catalog.find("desk")).frontmatter
+    assert told == {"name": "desk", "description": "Keeps the desk."}
+
+
+def test_a_skill_too_large_for_digests_says_so() -> None:
+    """It is served all the same, file by file."""
+    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES})
+
+    async def use(client: Client) -> Any:
+        return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["resources"]
+
+    assert talk(shelf, use) == "dynamic"
+
+
+def test_a_folder_of_a_skill_can_be_read() -> None:
+    """Its files, and the folders in it."""
+
+    async def use(client: Client) -> list[list[str]]:
+        found = []
+        for uri in ("skill://pdf", "skill://pdf/", "skill://pdf/references", "skill://pdf/references/"):
+            told = await custom(client, "resources/directory/read", uri=uri)
+            found.append([f"{one['uri']} {one['mimeType']}" for one in told["resources"]])
+        with pytest.raises(MCPError):
+            await custom(client, "resources/directory/read", uri="skill://pdf/SKILL.md")
+        return found
+
+    top = [
+        "skill://pdf/SKILL.md text/markdown",
+        "skill://pdf/assets inode/directory",
+        "skill://pdf/references inode/directory",
+    ]
+    below = ["skill://pdf/references/forms.md text/markdown"]
+    assert talk(shelf_of()[0], use) == [top, top, below, below]
+
+
+def test_a_long_folder_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each says how to ask for the next."""
+    monkeypatch.setattr(resources, "PAGE", 2)
+
+    async def use(client: Client) -> list[list[str]]:
+        pages: list[list[str]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            told = await custom(client, "resources/directory/read", uri="skill://pdf", cursor=cursor)
+            pages.append([one["name"] for one in told["resources"]])
+            cursor = told.get("nextCursor")
+        return pages
+
+    assert talk(shelf_of()[0], use) == [["pdf", "assets"], ["references"]]
