@@ -70,15 +70,20 @@ class Shelf:
             changed = [changed]
         paths = None if changed is None else [os.path.abspath(path) for path in changed]
         with self._lock:
-            changes = []
-            try:
-                for rank, (source, known) in enumerate(zip(self.sources, self._known, strict=True)):
-                    for key, now in source.refresh(paths).items():
-                        changes.append((place_of(rank, key), known.pop(key, None), now))
-                        if now:
-                            known[key] = now
-            finally:  # a source that raises: the ones before it will not tell their changes again
-                self._catalog, delta = self._catalog.apply(changes)
+            changes, failed = [], None
+            for rank, (source, known) in enumerate(zip(self.sources, self._known, strict=True)):
+                try:
+                    told = source.refresh(paths)
+                except Exception as error:  # raised in the end: the others have changes of their own to tell
+                    failed = failed or error
+                    continue
+                for key, now in told.items():
+                    changes.append((place_of(rank, key), known.pop(key, None), now))
+                    if now:
+                        known[key] = now
+            self._catalog, delta = self._catalog.apply(changes)
+            if failed:
+                raise failed
             return delta
 
     def listing(
