@@ -6,11 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from skillshelf import Delta, DirectorySource, MemorySource, MissingExtraError, Shelf
+from skillshelf import Delta, DirectorySource, MissingExtraError, Shelf
 from skillshelf.listing import parse
 
 Write = Callable[..., Path]
@@ -104,26 +103,6 @@ def test_a_file_that_a_skill_does_not_offer_is_no_change_of_it(tmp_path: Path, w
         assert not shelf.reload(changed=[left])
     assert shelf.catalog is before
     assert names(shelf.reload(changed=[tmp_path / "a/references"])) == ((), ("a",), ())
-
-
-def test_a_source_that_fails_keeps_no_other_from_telling() -> None:
-    """What it raises is raised, once the others have been asked."""
-
-    class Failing(MemorySource):
-        def refresh(self, changed: object = None) -> Any:
-            if broken:
-                raise ConnectionError("no database")
-            return super().refresh()
-
-    broken: list[bool] = []
-    text = "---\nname: {0}\ndescription: About {0}.\n---\nBody.\n"
-    last = MemorySource({"a": text.format("a")})
-    shelf = Shelf([Failing({"own": text.format("own")}), last])
-    broken.append(True)
-    last.put("b", text.format("b"))
-    with pytest.raises(ConnectionError, match="no database"):
-        shelf.reload()
-    assert set(shelf.catalog) == {"own", "a", "b"}
 
 
 def test_folders_become_skills_and_skills_become_folders(tmp_path: Path, write: Write) -> None:
