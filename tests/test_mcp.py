@@ -14,6 +14,7 @@ from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
+from skillshelf.errors import InvalidSkillError
 from skillshelf.mcp import make_server, resources
 from skillshelf.mcp.pages import files_page
 from skillshelf.mcp.prompts import joined
@@ -61,6 +62,21 @@ class Desk(BaseSkill):
     def trip(self) -> str:
         """Fails."""
         raise RuntimeError("over the carpet")
+
+    @tool
+    def leave(self) -> str:
+        """Ends its program, as argparse does."""
+        raise SystemExit(2)
+
+    @tool
+    async def go(self) -> str:
+        """Ends its program, in the event loop."""
+        raise SystemExit("gone")
+
+    @tool
+    def interrupt(self) -> str:
+        """As if somebody had pressed Ctrl-C."""
+        raise KeyboardInterrupt
 
 
 def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
@@ -275,6 +291,19 @@ def test_an_offset_that_no_page_begins_at_is_refused() -> None:
     talk(shelf, use)
 
 
+def test_a_read_sees_an_edit_that_nobody_told_of() -> None:
+    """As a tool call does: it looks at the source first, if nobody has within the second."""
+    shelf, source = shelf_of()
+
+    async def use(client: Client) -> str:
+        source.put("paint", {"SKILL.md": PDF.replace("pdf", "paint"), "new.md": "New."})
+        [part] = (await client.read_resource("skill://paint/new.md")).contents
+        assert isinstance(part, types.TextResourceContents)
+        return part.text
+
+    assert talk(shelf, use) == "New."
+
+
 @pytest.mark.parametrize("tail", [b"\x80", b"\xbf rest", b"\x80\x80\x80\x80"])
 def test_a_long_binary_file_comes_in_pages_too(tail: bytes) -> None:
     """Whatever byte a page of it begins with."""
@@ -399,6 +428,51 @@ def test_tools_of_code_skills_obey_their_policy() -> None:
     assert burnt[1]
     assert "blocked" in burnt[0]
     assert tripped == ("Tool 'trip' failed: RuntimeError: over the carpet", True)
+
+
+def test_a_tool_that_ends_its_program_ends_its_call() -> None:
+    """In a thread or in the event loop: the server serves on."""
+    shelf, _ = desk(leave="safe", go="safe", interrupt="safe")
+
+    async def use(client: Client) -> list[tuple[str, bool]]:
+        results = [await client.call_tool(name, {}) for name in ("leave", "go", "interrupt", "look")]
+        return [(text(one), bool(one.is_error)) for one in results]
+
+    assert talk(shelf, use) == [
+        ("Tool 'leave' failed: SystemExit: 2", True),
+        ("Tool 'go' failed: SystemExit: gone", True),
+        ("Tool 'interrupt' failed: KeyboardInterrupt", True),
+        ('{"where": "here"}', False),
+    ]
+
+
+def test_a_host_knows_which_tools_change_nothing() -> None:
+    """Of the three it need not ask the person; of a code skill's tools nothing is claimed."""
+
+    async def use(client: Client) -> dict[str, types.ToolAnnotations | None]:
+        return {one.name: one.annotations for one in (await client.list_tools()).tools}
+
+    reads = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    own = ["list_skills", "search_skills", "load_skill_instructions"]
+    others = ["look", "tidy", "burn", "trip", "leave", "go", "interrupt"]
+    assert talk(desk()[0], use) == dict.fromkeys(own, reads) | dict.fromkeys(others)
+
+
+class Lister(BaseSkill):
+    name = "lister"
+    description = "Lists."
+    instructions = "Call list_skills."
+
+    @tool
+    def list_skills(self) -> str:
+        """List something else."""
+        return ""
+
+
+def test_a_tool_named_as_one_of_the_three_is_refused() -> None:
+    """As by every adapter: one of the two would be dropped unsaid."""
+    with pytest.raises(InvalidSkillError, match="A code skill has a tool 'list_skills', as every shelf has"):
+        make_server(Shelf([ObjectSource([Lister()])]))
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

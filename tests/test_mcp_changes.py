@@ -405,3 +405,59 @@ def test_a_resource_is_watched_as_long_as_somebody_wants_it(tmp_path: Path, writ
         return [*told, await subscriptions.changed()]
 
     assert asyncio.run(main()) == [[FORMS], [FORMS], []]
+
+
+class Slow(MemorySource):
+    """A read of it takes until the test lets it go."""
+
+    def __init__(self, skills: Any) -> None:
+        super().__init__(skills)
+        self.go, self.lock = threading.Event(), threading.Lock()
+        self.reads = self.now = self.most = 0
+
+    def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
+        with self.lock:
+            self.reads, self.now = self.reads + 1, self.now + 1
+            self.most = max(self.most, self.now)
+        self.go.wait(60)
+        with self.lock:
+            self.now -= 1
+        return super().reference(key, descriptor, path, offset, limit)
+
+
+def test_however_many_subscribe_at_once_they_take_one_thread() -> None:
+    """And of those who leave before their files were read, the rest is not read."""
+    source = Slow({"pdf": {"SKILL.md": PDF, **{f"{at}.md": "x" for at in range(100)}}})
+    uris = [f"skill://pdf/{at}.md" for at in range(100)]
+
+    async def main() -> list[str]:
+        subscriptions = Subscriptions(Shelf([source]))
+        leaving = [asyncio.create_task(subscriptions.add(uris)) for _ in range(5)]
+        await until(lambda: source.reads > 0)
+        await asyncio.sleep(0.2)
+        for task in leaving:
+            task.cancel()
+        await asyncio.gather(*leaving, return_exceptions=True)
+        source.go.set()
+        await until(lambda: source.now == 0)
+        return await subscriptions.add([uris[0]])
+
+    assert asyncio.run(main()) == [uris[0]]
+    assert source.most == 1
+    assert source.reads <= 30
+
+
+def test_a_listener_too_many_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a subscription may be long."""
+    monkeypatch.setattr(changes, "STREAMS", 1)
+    source = Slow({"pdf": {"SKILL.md": PDF, "references/forms.md": "Fields."}})
+    source.go.set()
+
+    async def use(client: Client) -> None:
+        async with client.listen(resources_list_changed=True):
+            with pytest.raises(MCPError, match="Subscription limit reached"):
+                async with client.listen(resource_subscriptions=[FORMS]):
+                    pass
+
+    talk(Shelf([source]), use)
+    assert source.reads == 0

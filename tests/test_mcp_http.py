@@ -26,7 +26,8 @@ from mcp.client.streamable_http import streamable_http_client
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.errors import SettingsError
 from skillshelf.mcp import ConnectionProtocol, http_app, make_server, serve_http, turns
-from skillshelf.mcp.http import listen, origin_of
+from skillshelf.mcp.http import origin_of
+from skillshelf.mcp.serving import listen
 from skillshelf.mcp.subscriptions import Subscriptions
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.package import ObjectSource

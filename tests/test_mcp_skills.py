@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -236,6 +237,36 @@ def test_a_skill_too_large_for_digests_says_so() -> None:
         return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["resources"]
 
     assert talk(shelf, use) == "dynamic"
+
+
+class Measuring(MemorySource):
+    """Counts what is read of each file."""
+
+    def __init__(self, skills: Any) -> None:
+        super().__init__(skills)
+        self.read: Counter[str] = Counter()
+
+    def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
+        page = super().reference(key, descriptor, path, offset, limit)
+        self.read[path] += len(page.data)
+        return page
+
+
+def test_of_a_file_too_large_for_digests_only_the_beginning_is_read() -> None:
+    """Its size says enough. One that is long, and not too long, is read whole."""
+    skills = {
+        "pdf": {"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES},
+        "long": {"SKILL.md": PDF.replace("name: pdf", "name: long"), "long.bin": b"\0" * 1_000_000},
+    }
+    source = Measuring(skills)
+
+    async def use(client: Client) -> Any:
+        return [one["resources"] for one in (await custom(client, "skills/list"))["skills"]]
+
+    long, big = talk(Shelf([source]), use)
+    assert long[1]["digest"] == f"sha256:{hashlib.sha256(bytes(1_000_000)).hexdigest()}"
+    assert big == "dynamic"
+    assert source.read["big.bin"] <= 64 * 1024
 
 
 def test_a_folder_of_a_skill_can_be_read() -> None:

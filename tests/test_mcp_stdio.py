@@ -112,33 +112,46 @@ def test_what_nobody_agreed_to_is_not_served(tmp_path: Path, write: Callable[...
 
 
 def test_only_the_protocol_is_on_standard_output(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """Whatever a client sends, and when it leaves the server does too."""
+    """Whatever a client sends, and when it leaves the server does too. What is no request is answered all the same."""
     write("pdf")
-    deep = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":' + "[" * 100_000 + "]" * 100_000 + "}"
-    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    lines = [json.dumps(INITIALIZE), "no json", deep, "[]", '{"jsonrpc":"2.0"}', json.dumps(ask)]
-    answers, told, code = converse(command(tmp_path, "--trust-workspace"), 2, *lines)
+    deep = "[" * 100_000 + "]" * 100_000
+    request = '{"jsonrpc":"2.0","params":{"id":8,"a":' + deep + '},"id":7,"method":"tools/call"}'
+    batch = '[{"jsonrpc":"2.0","id":9,"method":"ping"}]'
+    answer = '{"jsonrpc":"2.0","id":10,"result":' + deep + "}"
+    ask = "\ufeff" + json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+    lines = [json.dumps(INITIALIZE), "no json", deep, request, " ", batch, answer, '{"jsonrpc":"2.0"}', "\0", ask]
+    answers, told, code = converse(command(tmp_path, "--trust-workspace"), 8, *lines)
     assert code == 0
     assert "MCP over standard input and output" in told
-    assert [one["id"] for one in answers if "result" in one] == [1, 2]
+    assert sorted(one["id"] for one in answers if "result" in one) == [1, 2]
+    assert [(one["id"], one["error"]["code"]) for one in answers if "error" in one] == [
+        (None, -32700),
+        (None, -32600),
+        (7, -32600),
+        (None, -32600),
+        (None, -32600),
+        (None, -32700),
+    ]
 
 
 def test_a_request_that_is_none_is_answered(tmp_path: Path) -> None:
-    """If it has an id: whoever sent it waits for the answer."""
+    """Unless it is a notification: whoever sent it waits for the answer."""
     lines = [
         json.dumps(INITIALIZE),
         '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":"x"}',
         '{"jsonrpc":"2.0","id":"six","method":"tools/call","params":{"name":"list_skills","arguments":{"a":"\\ud800"}}}',
         '{"jsonrpc":"2.0","method":"notifications/progress","params":"x"}',
         '{"jsonrpc":"2.0","id":null,"method":"tools/list","params":"x"}',
+        '{"jsonrpc":"2.0","id":"\\ud800","method":"tools/list","params":"x"}',
         '{"jsonrpc":"2.0","id":7,"method":"ping"}',
     ]
-    answers, _, code = converse(command(tmp_path, "--trust-workspace"), 4, *lines)
+    answers, _, code = converse(command(tmp_path, "--trust-workspace"), 6, *lines)
     assert code == 0
     assert {one["id"]: one.get("error", {}).get("code") for one in answers} == {
         1: None,
         5: -32600,
         "six": -32600,
+        None: -32600,
         7: None,
     }
 
@@ -157,6 +170,74 @@ def test_ten_megabytes_of_arguments_are_refused_by_name(tmp_path: Path, write: C
         assert "Body." in await first_text(client, skill_name="pdf")
 
     talk(command(tmp_path, "--trust-workspace"), use)
+
+
+LOAD = {"skill_name": "pdf", "reference": "big.md"}
+
+
+@pytest.mark.parametrize("leave", [lambda process: process.stdin.close(), lambda process: process.stdout.close()])
+def test_a_client_that_does_not_read_its_answers_holds_up_no_end(
+    tmp_path: Path, write: Callable[..., Path], leave: Callable[[Any], None]
+) -> None:
+    """Whichever of the pipes it closes: the server ends, and that is no fault."""
+    write("pdf", references__big_md="abcdefgh" * 100_000)
+    pipe = subprocess.PIPE
+    words = command(tmp_path, "--trust-workspace")
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(json.dumps(INITIALIZE) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        for at in range(50):
+            params = {"name": "load_skill_instructions", "arguments": {**LOAD, "offset": 8 * at}}
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": params}))
+            process.stdin.write("\n")
+        process.stdin.flush()
+        process.stdout.read(1)  # from here on it waits in the middle of an answer that is longer than the pipe
+        leave(process)
+        try:
+            code = process.wait(30)
+        finally:
+            process.kill()
+        assert code == 0
+        assert "Traceback" not in process.stderr.read()
+
+
+PRINTING = """
+import os, sys, anyio
+from skillshelf import BaseSkill, Shelf, tool
+from skillshelf.mcp import make_server, serve_stdio
+from skillshelf.sources.package import ObjectSource
+
+class Noisy(BaseSkill):
+    name, description, instructions, category = "noisy", "Prints.", "Call shout.", "raw"
+
+    @tool
+    def shout(self) -> str:
+        print("printed", flush=True)
+        os.system("echo echoed")
+        return repr(sys.stdin.read())
+
+anyio.run(serve_stdio, make_server(Shelf([ObjectSource([Noisy().with_policy({"shout": "safe"})])])))
+print("after")
+"""
+
+
+def test_what_a_tool_prints_is_no_part_of_the_protocol() -> None:
+    """It goes to standard error, and what it reads is empty; when the server ends, both are as they were."""
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "shout", "arguments": {}}}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", PRINTING], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(json.dumps(INITIALIZE) + "\n" + json.dumps(ask) + "\n")
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        rest, printed = process.communicate(timeout=60)
+    assert answers[1]["result"]["content"][0]["text"] == "''"
+    assert (printed, rest) == ("printed\nechoed\n", "after\n")
 
 
 def test_ctrl_c_ends_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Whatever a tool of a code skill gives, no way in breaks off: the model is told, and can go on."""
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -43,6 +44,11 @@ class Odd(BaseSkill):
         """The same in an error."""
         raise OSError("no caf\udce9")
 
+    @tool
+    def leave(self) -> Any:
+        """What argparse does with wrong words."""
+        sys.exit(2)
+
 
 class Thing:
     def __str__(self) -> str:
@@ -60,11 +66,12 @@ async def ask(face: str, *names: str) -> Said:
 @pytest.mark.parametrize("face", IN_PROCESS)
 def test_odd_results_and_errors_are_told(face: str) -> None:
     """In JSON where they can be, else by a sentence on the tool; and always in whole characters."""
-    said = asyncio.run(ask(face, "pairs", "circle", "thing", "half", "fault"))
+    said = asyncio.run(ask(face, "pairs", "circle", "thing", "half", "fault", "leave"))
     assert said.answer == "Done."
-    pairs, circle, thing, half, fault = (result.text for result in said.results)
+    pairs, circle, thing, half, fault, leave = (result.text for result in said.results)
     assert "3" in pairs or "Tool 'pairs' failed: TypeError" in pairs
     assert "Tool 'circle' failed: ValueError" in circle
     assert "a thing" in thing
     assert "caf\ufffd" in half
     assert "Tool 'fault' failed: OSError: no caf\ufffd" in fault
+    assert "Tool 'leave' failed: SystemExit: 2" in leave

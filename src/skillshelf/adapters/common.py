@@ -111,6 +111,6 @@ def typed_errors(tool: Tool, passing: Errors = (), raised: Callable[[str], Excep
         if raised is None:
             raise
         raise raised(str(error)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # argparse in a tool leaves the program, if it may
         told = ToolFailedError(tool.name, error)
         raise (raised(str(told)) if raised else told) from error

@@ -84,13 +84,14 @@ def _serve(args: argparse.Namespace, server: "SkillsServer") -> int:
     import anyio
 
     from skillshelf.mcp import http_app, serve_http, serve_stdio
-    from skillshelf.mcp.http import PATH, listen
+    from skillshelf.mcp.http import PATH
+    from skillshelf.mcp.serving import listen
 
     what = plural(len(server.shelf.catalog), "skill")
     if not args.http:
         hint = " Hosts start this command themselves; Ctrl-C ends it." if sys.stdin.isatty() else ""
         complain(f"skillshelf: {what}, MCP over standard input and output.{hint}")
-        # The thread that waits for standard input cannot be woken, and Python would wait for it.
+        # A thread may be reading a file or running a tool, and Python would wait for it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         _settle()
         anyio.run(serve_stdio, server)

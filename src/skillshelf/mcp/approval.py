@@ -1,5 +1,6 @@
 """Asking the person before a tool runs. A yes is for the one call it was asked for, and is kept nowhere."""
 
+import hashlib
 import json
 import secrets
 from collections import OrderedDict
@@ -24,7 +25,8 @@ class Approvals:
     """Questions that are open. Each is known by a number that only the client who was asked has been given."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._open: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        """The tool, and the digest of its arguments: of a thousand texts of a megabyte there may be no room."""
 
     async def ask(
         self, ctx: Context, tool: Tool, params: types.CallToolRequestParams
@@ -47,18 +49,22 @@ class Approvals:
         # These revisions answer with the question, and the client makes the call again with the person's answer.
         asked = self._open.pop(params.request_state or "", None)
         reply = (params.input_responses or {}).get(_KEY)
-        if asked == (tool.name, shown) and isinstance(reply, types.ElicitResult):
+        if asked == (tool.name, _digest(shown)) and isinstance(reply, types.ElicitResult):
             _check(tool, reply.action)
             return None
         return self._question(tool, shown)
 
     def _question(self, tool: Tool, shown: str) -> types.InputRequiredResult:
         state = secrets.token_urlsafe()
-        self._open[state] = tool.name, shown
+        self._open[state] = tool.name, _digest(shown)
         while len(self._open) > _MOST:
             self._open.popitem(last=False)
         form = types.ElicitRequestFormParams(message=_question(tool, shown), requested_schema=_FORM)
         return types.InputRequiredResult(input_requests={_KEY: types.ElicitRequest(params=form)}, request_state=state)
+
+
+def _digest(shown: str) -> bytes:
+    return hashlib.sha256(shown.encode()).digest()
 
 
 def _question(tool: Tool, shown: str) -> str:

@@ -15,17 +15,19 @@ from mcp.server.subscriptions import (
     ResourcesListChanged,
     ResourceUpdated,
 )
-from mcp.types import INVALID_PARAMS
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from skillshelf.mcp.looks import Looks
 from skillshelf.mcp.subscriptions import MOST, Subscriptions
-from skillshelf.mcp.turns import Clients, Context
+from skillshelf.mcp.turns import Clients, Context, connection_of
 from skillshelf.shelf import Shelf
 
 SECONDS = 1.0
 """Between two notices at the least, however many files change."""
 SWEEP_SECONDS = 2.0
 """Between two sweeps while somebody is to be told: a watcher makes it faster, where there is one."""
+STREAMS = 1_024
+"""Of changes at once, for the clients of one transport together."""
 _REST = 20
 """A sweep of so many skills that it takes long is followed by a pause so many times as long."""
 
@@ -40,7 +42,7 @@ class Hub:
         self._subscriptions = Subscriptions(shelf)
         self.clients = Clients(shelf, lambda client: self._subscriptions.remove(client.subscribed))
         self._bus = InMemorySubscriptionBus()
-        self._streams = ListenHandler(self._bus)
+        self._streams = ListenHandler(self._bus, max_subscriptions=STREAMS)
         self._listening = 0
         self._known = shelf.catalog.generation
         """What has been told."""
@@ -64,11 +66,15 @@ class Hub:
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """A stream of changes, in the revisions that have them. Acknowledged is what can come: tools never change."""
-        asked = params.notifications
-        uris = await self._subscriptions.add(asked.resource_subscriptions or ())
-        honored = asked.model_copy(update={"tools_list_changed": None, "resource_subscriptions": uris})
+        if self._listening >= STREAMS:  # the SDK would say so too, but after the files have been read
+            raise MCPError(INTERNAL_ERROR, "Subscription limit reached")
+        asked, uris = params.notifications, list[str]()
+        if connection := connection_of(ctx):
+            connection.at_end.add(self._streams.close)
         self._listening += 1
         try:
+            uris = await self._subscriptions.add(asked.resource_subscriptions or ())
+            honored = asked.model_copy(update={"tools_list_changed": None, "resource_subscriptions": uris})
             return await self._streams(ctx, params.model_copy(update={"notifications": honored}))
         finally:
             self._listening -= 1
@@ -79,6 +85,8 @@ class Hub:
         client = self.clients.of(ctx)
         if params.uri in client.subscribed:
             return types.EmptyResult()
+        if len(client.subscribed) >= MOST:
+            raise _too_many()
         if not await self._subscriptions.add([params.uri]):
             raise MCPError(INVALID_PARAMS, f"No resource is served at {params.uri[:200]!r}")
         # After that: other requests of the client may have subscribed meanwhile, to this one or to too many.
@@ -86,7 +94,7 @@ class Hub:
             self._subscriptions.remove([params.uri])
         elif len(client.subscribed) >= MOST:
             self._subscriptions.remove([params.uri])
-            raise MCPError(INVALID_PARAMS, f"A client can subscribe to {MOST:,} resources at once.")
+            raise _too_many()
         client.subscribed.add(params.uri)
         return types.EmptyResult()
 
@@ -133,6 +141,10 @@ class Hub:
             for client in self.clients.handshakes:
                 if client.connection:
                     tasks.start_soon(_notify, client.connection, changed, client.subscribed.intersection(updated))
+
+
+def _too_many() -> MCPError:
+    return MCPError(INVALID_PARAMS, f"A client can subscribe to {MOST:,} resources at once.")
 
 
 async def _notify(connection: Connection, changed: bool, updated: Collection[str]) -> None:

@@ -3,23 +3,21 @@
 import hmac
 import ipaddress
 import re
-import socket
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
+from contextlib import suppress
 
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from skillshelf.errors import SettingsError
 from skillshelf.mcp.server import SkillsServer
-from skillshelf.mcp.turns import CONNECTION
 
 PATH, HEALTH = "/mcp", "/health"
 MAX_BODY = 4 * 1024 * 1024
+_JUDGED = frozenset((b"host", b"origin", b"authorization"))
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9_.-]+(?::\d{1,5})?|[a-z]+://\[[0-9a-f:.]+\](?::\d{1,5})?")
 
 
@@ -97,10 +95,14 @@ class Guard:
         elif scope["path"] == HEALTH:
             await JSONResponse({"status": "ok"})(scope, receive, send)
         else:
-            refused = self._refusal(dict(scope["headers"]))
-            await (refused or self._app)(scope, receive, send)
+            with suppress(ClientDisconnect):  # who leaves in the middle of a request is no error of ours
+                await (self._refusal(scope["headers"]) or self._app)(scope, receive, send)
 
-    def _refusal(self, headers: Mapping[bytes, bytes]) -> PlainTextResponse | None:
+    def _refusal(self, sent: Collection[tuple[bytes, bytes]]) -> PlainTextResponse | None:
+        headers = dict(sent)
+        names = [name for name, _ in sent if name in _JUDGED]
+        if len(names) != len(set(names)):  # which of them counts, nobody can say
+            return PlainTextResponse("Host, Origin and Authorization are to be sent once.", 400)
         # A page in the person's browser can name this server by a host of its own, whose address it changes.
         if self._hosts and not self._hosts.fullmatch(headers.get(b"host", b"")):
             return PlainTextResponse("This server is reached as localhost.", 421)
@@ -112,41 +114,3 @@ class Guard:
         if self._token and not (same and scheme.lower() == b"bearer"):
             return PlainTextResponse("A bearer token is needed.", 401, {"WWW-Authenticate": "Bearer"})
         return None
-
-
-class _Connection:
-    """Stands for one TCP connection, as long as it lasts."""
-
-
-class ConnectionProtocol(H11Protocol):
-    """HTTP/1.1 of uvicorn that tells the app which requests came on one connection: `uvicorn.run(app, http=…)`.
-
-    All that ASGI itself tells of a connection is the address of its other end: a proxy's, for all who come through it,
-    and another program's as soon as this one has hung up.
-    """
-
-    def __init__(self, config: uvicorn.Config, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
-        super().__init__(config, server_state, {**app_state, CONNECTION: _Connection()}, _loop)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Raises OSError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family)
-
-
-async def serve_http(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve until a signal ends it."""
-    config = uvicorn.Config(
-        app,
-        http=ConnectionProtocol,
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        # Where requests stand alone a connection is all that tells a client, so it is not dropped while a model thinks.
-        timeout_keep_alive=300,
-        # A stream for notices stays open as long as its client: not a reason to stay.
-        timeout_graceful_shutdown=2,
-    )
-    await uvicorn.Server(config).serve(sockets=[listening])

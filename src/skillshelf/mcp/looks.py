@@ -11,7 +11,7 @@ from skillshelf import threads
 from skillshelf.shelf import Shelf
 
 LOOK_SECONDS = 1.0
-"""A tool call that comes later than this after the last look at the folders looks again."""
+"""A tool call, or a read, that comes later than this after the last look at the folders looks again."""
 
 log = logging.getLogger(__name__)
 

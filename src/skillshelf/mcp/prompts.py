@@ -7,9 +7,10 @@ from mcp.types import INVALID_PARAMS
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError
+from skillshelf.mcp.keys import Keys
 from skillshelf.mcp.looks import Looks, in_thread
 from skillshelf.mcp.pages import for_the_person, page_of
-from skillshelf.mcp.turns import Context
+from skillshelf.mcp.turns import Context, stands_alone
 from skillshelf.shelf import Shelf
 from skillshelf.slash import apply_message
 from skillshelf.turn import Turn
@@ -20,8 +21,8 @@ WHOLE = "arguments"
 
 
 class Prompts:
-    def __init__(self, shelf: Shelf, looks: Looks) -> None:
-        self._shelf, self._looks = shelf, looks
+    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys) -> None:
+        self._shelf, self._looks, self._keys = shelf, looks, keys
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         await self._looks.look()
@@ -30,22 +31,24 @@ class Prompts:
 
     async def get(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         await self._looks.look()
-        client = ctx.lifespan_context.clients.of(ctx)
+        client, alone = ctx.lifespan_context.clients.of(ctx), stands_alone(ctx)
         try:
             async with client.reading():
                 turn = client.begin().turn  # the person has spoken
-                text, about = await in_thread(self._message, turn, params.name, params.arguments or {})
+                text, about = await in_thread(self._message, turn, params.name, params.arguments or {}, alone)
         except SkillError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=about, messages=[message])
 
-    def _message(self, turn: Turn, name: str, values: Mapping[str, str]) -> tuple[str, str]:
+    def _message(self, turn: Turn, name: str, values: Mapping[str, str], alone: bool) -> tuple[str, str]:
+        """`alone`: what the client asks for later comes without a sign that it is the same."""
         skill = self._shelf.catalog.find(name).descriptor
         if not skill.user_invocable:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
         arguments = joined(skill, values)
-        return apply_message(skill, turn.load(name, by="user").text, arguments, reach=name), skill.description
+        reach = self._keys.with_key(name) if alone and skill.disclosure == "manual" else name
+        return apply_message(skill, turn.load(name, by="user").text, arguments, reach=reach), skill.description
 
 
 def argument_names(skill: SkillDescriptor) -> tuple[str, ...]:

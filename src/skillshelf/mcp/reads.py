@@ -3,7 +3,6 @@
 import sys
 import threading
 import time
-from collections.abc import Collection
 from typing import NamedTuple
 
 from skillshelf.catalog import Place
@@ -65,8 +64,9 @@ class Reads:
 class SharingTurn(Turn):
     """A turn that takes from the others what they read. Who may load what, and what is recorded, is its own affair."""
 
-    def __init__(self, shelf: Shelf, invoked: Collection[str], reads: Reads, since: float) -> None:
-        super().__init__(shelf, invoked)
+    def __init__(self, shelf: Shelf, invoked: set[str], reads: Reads, since: float) -> None:
+        super().__init__(shelf)
+        self.invoked = invoked  # itself: what is invoked in one turn is so in all that begin with this set
         self._reads, self._since = reads, since
 
     def is_at_hand(self, asked: Asked) -> bool:

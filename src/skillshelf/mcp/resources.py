@@ -11,7 +11,7 @@ from mcp.types import INVALID_PARAMS
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.mcp import files
-from skillshelf.mcp.looks import Looks, in_thread
+from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
 from skillshelf.mcp.pages import files_of, files_page
 from skillshelf.mcp.parts import Part, media_type_of
 from skillshelf.mcp.turns import Context
@@ -68,6 +68,7 @@ class Resources:
             contents = types.TextResourceContents(uri=LISTING, mime_type="text/markdown", text=text)
             return types.ReadResourceResult(contents=[contents])
         address = _address(params.uri)
+        await self._looks.look(LOOK_SECONDS)  # as a tool call does: the card that rules the read may be of yesterday
         try:
             part = await in_thread(files.read_part, self._shelf, address)
         except SkillError as error:

@@ -10,6 +10,7 @@ from mcp.server import InitializationOptions, NotificationOptions, Server
 from skillshelf import __version__
 from skillshelf.mcp.changes import Hub
 from skillshelf.mcp.completion import Completions
+from skillshelf.mcp.keys import Keys
 from skillshelf.mcp.looks import Looks
 from skillshelf.mcp.prompts import Prompts
 from skillshelf.mcp.resources import FolderParams, Resources
@@ -34,8 +35,9 @@ class SkillsServer(Server[Hub]):
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self.looks = looks = Looks(shelf)
-        self.tools = Tools(shelf, looks)
-        prompts, resources, skills = Prompts(shelf, looks), Resources(shelf, looks), Skills(shelf, looks)
+        keys = Keys()
+        self.tools = Tools(shelf, looks, keys)
+        prompts, resources, skills = Prompts(shelf, looks, keys), Resources(shelf, looks), Skills(shelf, looks)
         super().__init__(
             "skillshelf",
             version=__version__,

@@ -23,6 +23,8 @@ EXTENSION = "io.modelcontextprotocol/skills"
 PAGE = 20
 # What every host that follows the extension can take; digests of more are not worth the reading.
 MAX_FILES, MAX_BYTES = 512, 16 * 1024 * 1024
+# As much as most files have: those are opened once, and the size of the others is known before they are read.
+_GLANCE = 64 * 1024
 # An edit is seen at once by whoever asks; nothing here is anybody's secret, but a token may have been needed.
 _FRESHNESS = {"ttlMs": 0, "cacheScope": "private"}
 
@@ -76,17 +78,25 @@ def entry_of(shelf: Shelf, found: Candidate) -> dict[str, Any]:
     too_much = len(references) >= MAX_FILES
     for path in () if too_much else references:
         try:
-            page = files.read_bytes(shelf, found, path, 0, max(0, left) + 1)
+            data = _whole(shelf, found, path, left)
         except SkillError:  # gone, or no plain file: it is not served either
             continue
-        left -= page.size
-        if left < 0:
+        if data is None:
             too_much = True
             break
-        resources.append(_digest(name, path, page.data))
+        left -= len(data)
+        resources.append(_digest(name, path, data))
     # The extension's word for a skill whose digests are not published.
     manifest: Any = "dynamic" if too_much else resources
     return {"uri": uri_of(name, SKILL_FILE), "frontmatter": file.frontmatter, "resources": manifest}
+
+
+def _whole(shelf: Shelf, found: Candidate, path: str, most: int) -> bytes | None:
+    """The file; None for one that is longer than that, of which only the beginning is read. Raises SkillError."""
+    page = files.read_bytes(shelf, found, path, 0, _GLANCE)
+    if len(page.data) < page.size <= most:
+        page = files.read_bytes(shelf, found, path, 0, most + 1)
+    return page.data if len(page.data) == page.size <= most else None
 
 
 def _fault_of(name: str) -> Diagnostic | None:

@@ -1,82 +1,95 @@
 """Standard input and output: one client, served until it leaves."""
 
-import contextvars
-import json
-from types import TracebackType
-from typing import Any
+import fcntl
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import types
-from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST
 from pydantic import ValidationError
 
+from skillshelf.mcp.refusals import refusal_of
 from skillshelf.mcp.server import SkillsServer
+from skillshelf.threads import OwnThread
+
+GRACE_SECONDS = 1.0
+"""For the last answer, when the client has closed its end: it may have stopped reading before it stopped asking."""
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 async def serve_stdio(server: SkillsServer) -> None:
-    """Serve one client over standard input and output, until it leaves."""
-    async with stdio_server() as (read_stream, write_stream):
-        await server.run(Answering(read_stream, write_stream), write_stream, server.create_initialization_options())
+    """Serve one client over standard input and output, until it leaves.
+
+    Not the SDK's transport: that one waits for a client that has left to read its answers, and says nothing to a line
+    that is no message.
+    """
+    sending, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    answers, outgoing = anyio.create_memory_object_stream[SessionMessage]()
+    with _pipes() as (source, sink):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read, source, sending, answers.clone())
+            tasks.start_soon(_write, sink, outgoing, tasks.cancel_scope)
+            await server.run(messages, answers, server.create_initialization_options())
+            tasks.cancel_scope.deadline = anyio.current_time() + GRACE_SECONDS
 
 
-class Answering:
-    """The stream of messages, less the lines that are none. Of those the SDK says nothing at all, and whoever sent
-    a request would wait for ever: one that has an id is told that it was refused."""
-
-    def __init__(self, messages: Any, answers: Any) -> None:
-        self._messages, self._answers = messages, answers
-
-    async def receive(self) -> SessionMessage | Exception:
-        while True:
-            item: SessionMessage | Exception = await self._messages.receive()
-            refused = refusal_of(item) if isinstance(item, ValidationError) else None
-            if refused is None:
-                return item
-            await self._answers.send(SessionMessage(refused))
-
-    @property
-    def last_context(self) -> contextvars.Context | None:
-        """Of the message that came last: the SDK asks for it."""
-        context: contextvars.Context | None = self._messages.last_context
-        return context
-
-    async def aclose(self) -> None:
-        await self._messages.aclose()
-
-    def __aiter__(self) -> "Answering":
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> "Answering":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+@contextmanager
+def _pipes() -> Iterator[tuple[int, int]]:
+    """The client's ends, kept apart meanwhile: what a tool or its child process prints goes to standard error, and what
+    it reads is empty."""
+    # Above the standard ones, of which any may be closed; never closed, since a thread may be blocked on them.
+    source, sink = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:
+        os.dup2(nothing, 1)
+    os.close(nothing)
+    try:
+        yield source, sink
+    finally:
+        os.dup2(source, 0)
+        os.dup2(sink, 1)
 
 
-def refusal_of(fault: ValidationError) -> types.JSONRPCError | None:
-    """The answer to a line that is no message; None where it is no request, or does not say which."""
-    for error in fault.errors(include_url=False, include_context=False):
-        request = error["input"]
-        if error["type"] == "json_invalid":  # of a line that only the SDK's parser refuses: half an emoji, say
+async def _read(source: int, messages: Incoming, answers: MemoryObjectSendStream[SessionMessage]) -> None:
+    thread, lines = OwnThread(), open(source, "rb", closefd=False)  # noqa: SIM115  # a thread may be blocked on it
+    async with messages, answers:
+        while line := await thread.run(lines.readline):
+            # Some hosts write a byte order mark; a blank line is nobody's request.
+            text = line.decode(errors="replace").removeprefix("\ufeff").strip()
+            if not text:
+                continue
             try:
-                request = json.loads(request)
-            except (ValueError, RecursionError):
-                return None
-        if isinstance(request, dict) and isinstance(request.get("method"), str) and _is_id(request.get("id")):
-            told = types.ErrorData(code=INVALID_REQUEST, message="This is no valid JSON-RPC request")
-            return types.JSONRPCError(jsonrpc="2.0", id=request["id"], error=told)
-    return None
+                message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+            except ValidationError:
+                refusal = refusal_of(text)
+                if refusal:
+                    await answers.send(SessionMessage(refusal))
+                continue
+            await messages.send(SessionMessage(message))
 
 
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
+async def _write(sink: int, answers: MemoryObjectReceiveStream[SessionMessage], everything: anyio.CancelScope) -> None:
+    thread, pipe = OwnThread(), io.FileIO(sink, "wb", closefd=False)
+    async with answers:
+        async for answer in answers:
+            line = answer.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+            try:
+                await thread.run(partial(_write_all, pipe, line.encode()))
+            except OSError:  # the client does not read any more: it has left, whether it closed the other end or not
+                everything.cancel()
+                return
+
+
+def _write_all(pipe: io.FileIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[pipe.write(left) or 0 :]

@@ -6,7 +6,9 @@ came or went, and not that one was edited in place.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import anyio
 
 from skillshelf.mcp import files
 from skillshelf.mcp.looks import in_thread
@@ -15,11 +17,15 @@ from skillshelf.shelf import Shelf
 
 MOST = 1_000
 """URIs in one subscription; more are not acknowledged."""
+_AT_ONCE = 20
+"""Read in one go. Of somebody who leaves meanwhile, the rest is not read."""
 
 
 class Subscriptions:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
+        self._lock = anyio.Lock()
+        """However many subscribe at once, they take one thread of those that all share."""
         self._wanted: Counter[str] = Counter()
         """How many subscribed to each."""
         self._known: dict[str, bytes | None] = {}
@@ -27,7 +33,8 @@ class Subscriptions:
 
     async def add(self, uris: Iterable[str]) -> list[str]:
         """Those of them that are served. Whoever asked hears of the next change."""
-        found = await in_thread(self._digests, list(dict.fromkeys(uris))[:MOST])
+        async with self._lock:
+            found = await self._digests(list(dict.fromkeys(uris))[:MOST])
         served = [uri for uri, digest in found.items() if digest]
         self._wanted.update(served)
         for uri in served:
@@ -45,13 +52,20 @@ class Subscriptions:
         """Those that are not as they were when this was asked last."""
         if not self._wanted:
             return []
-        found = await in_thread(self._digests, list(self._wanted))
+        found = await self._digests(list(self._wanted))
         changed = [uri for uri, digest in found.items() if uri in self._known and self._known[uri] != digest]
         self._known.update({uri: found[uri] for uri in changed})
         return changed
 
-    def _digests(self, uris: Iterable[str]) -> dict[str, bytes | None]:
-        return {uri: _digest(self._shelf, uri) for uri in uris}
+    async def _digests(self, uris: Sequence[str]) -> dict[str, bytes | None]:
+        found: dict[str, bytes | None] = {}
+        for start in range(0, len(uris), _AT_ONCE):
+            found |= await in_thread(_digests, self._shelf, uris[start : start + _AT_ONCE])
+        return found
+
+
+def _digests(shelf: Shelf, uris: Iterable[str]) -> dict[str, bytes | None]:
+    return {uri: _digest(shelf, uri) for uri in uris}
 
 
 def _digest(shelf: Shelf, uri: str) -> bytes | None:

@@ -8,10 +8,12 @@ from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf import threads
+from skillshelf.adapters.common import offered
 from skillshelf.catalog import Catalog
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import SkillError, ToolArgumentError, ToolFailedError
 from skillshelf.mcp.approval import Approvals
+from skillshelf.mcp.keys import Keys
 from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
 from skillshelf.mcp.reads import Asked
 from skillshelf.mcp.turns import Client, Context
@@ -22,17 +24,18 @@ from skillshelf.turn import Turn, inside
 _LIST, _LOAD = "list_skills", "load_skill_instructions"
 MAX_CHARACTERS, MAX_DEPTH = 1_000_000, 64
 """Of the arguments of one call."""
+# Then a host need not ask the person before each call.
+_READS = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
 class Tools:
-    def __init__(self, shelf: Shelf, looks: Looks) -> None:
-        self._shelf, self._looks = shelf, looks
-        self._own = {tool.name: tool for tool in SkillDiscoverySkill(shelf).tools()}
-        # A code skill cannot take the place of the tools that the listing speaks of.
-        self._tools = {**{tool.name: tool for tool in shelf.tools()}, **self._own}
-        tools = [_listed(tool, at_once=name in self._own) for name, tool in self._tools.items()]
+    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys) -> None:
+        self._shelf, self._looks, self._keys = shelf, looks, keys
+        self._own = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
+        self._tools = {tool.name: tool for tool in offered(shelf)}
+        tools = [_listed(tool, own=name in self._own) for name, tool in self._tools.items()]
         self._listed = types.ListToolsResult(tools=tools)
         self._every: tuple[Catalog, types.CallToolResult] | None = None
         self._lock = anyio.Lock()
@@ -55,7 +58,7 @@ class Tools:
                 return await self._list_skills(tool)
             client = ctx.lifespan_context.clients.of(ctx)
             if tool.name == _LOAD:
-                return await _load(tool, client, arguments)
+                return await _load(tool, client, self._let_in(client, arguments))
             bound(tool.name, arguments)
             asks = tool.permission == "ask"
             question = await self._approvals.ask(ctx, tool, params) if asks else None
@@ -68,6 +71,14 @@ class Tools:
             raise
         except Exception as error:  # a code skill's tool may raise anything: the model hears of it and goes on
             return _told(str(ToolFailedError(tool.name, error)), is_error=True)
+
+    def _let_in(self, client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Whoever has the key has got it with the prompt: the person has invoked the skill."""
+        name = self._keys.name_of(arguments.get("skill_name"))
+        if name is None:
+            return arguments
+        client.invoked.add(self._shelf.catalog.find(name).descriptor.name)
+        return {**arguments, "skill_name": name}
 
     async def _list_skills(self, tool: Tool) -> types.CallToolResult:
         """The same for everybody until something changes, and long: made once and held once."""
@@ -82,10 +93,13 @@ class Tools:
             if tool.name in self._own:
                 return await in_thread(tool.call, arguments)
             if tool.is_async:
-                return await tool.call(arguments, approved=approved)
-            # A tool may take as long as it likes: not in the threads that loads wait for.
-            result = await threads.in_thread(lambda: tool.call(arguments, approved=approved), "tools")
-            return await result if inspect.isawaitable(result) else result
+                result = tool.call(arguments, approved=approved)
+            else:  # may take as long as it likes: not in the threads that loads wait for
+                result = await threads.in_thread(lambda: _stay(tool, arguments, approved), "tools")
+            try:
+                return await result if inspect.isawaitable(result) else result
+            except SystemExit as error:
+                raise ToolFailedError(tool.name, error) from error
 
 
 async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.CallToolResult:
@@ -111,6 +125,14 @@ async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.
 def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> str:
     with inside(turn):
         return text_of(tool.call(arguments))
+
+
+def _stay(tool: Tool, arguments: dict[str, Any], approved: bool) -> Any:
+    """The tool's result. One that ends its program, as argparse does, ends its call and not the server."""
+    try:
+        return tool.call(arguments, approved=approved)
+    except (SystemExit, KeyboardInterrupt) as error:  # in a thread nobody else raises the second
+        raise ToolFailedError(tool.name, error) from error
 
 
 def _asked(arguments: dict[str, Any]) -> Asked | None:
@@ -140,10 +162,11 @@ def bound(tool: str, arguments: dict[str, Any]) -> None:
             stack += [(part, depth + 1) for part in value]
 
 
-def _listed(tool: Tool, *, at_once: bool) -> types.Tool:
-    """`at_once`: before the model from the beginning. Claude Code leaves others for it to find with a search."""
-    hint: Any = {"_meta": {"anthropic/alwaysLoad": True}} if at_once else {}
-    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters, **hint)
+def _listed(tool: Tool, *, own: bool) -> types.Tool:
+    """Of our own a host may know that they change nothing, and has them before the model from the beginning: Claude
+    Code leaves others for it to find with a search. Of a code skill's nothing is known."""
+    told: Any = {"annotations": _READS, "_meta": {"anthropic/alwaysLoad": True}} if own else {}
+    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters, **told)
 
 
 def _told(text: str, *, is_error: bool = False) -> types.CallToolResult:

@@ -35,6 +35,16 @@ _STATE = "skillshelf.client"
 Context: TypeAlias = "ServerRequestContext[Hub, Any]"
 
 
+def stands_alone(ctx: Context) -> bool:
+    """Whether nothing tells for certain which client sent a request."""
+    return ctx.request is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def connection_of(ctx: Context) -> Any:
+    """What stands for the TCP connection that a request came on; None where no server tells us of it."""
+    return ctx.request.scope.get("state", {}).get(CONNECTION) if ctx.request else None
+
+
 class Open:
     """A turn, and the answers that were given in it."""
 
@@ -56,13 +66,14 @@ class Client:
 
     def __init__(self, shelf: Shelf, reads: Reads, connection: Connection | None = None) -> None:
         self._shelf, self._reads = shelf, reads
+        self.invoked: set[str] = set()
+        """By the person, in this turn or an earlier one."""
         self.connection = connection
         """Where a client of the handshake revisions is told of changes."""
         self.subscribed: set[str] = set()
         """The URIs that a client of the handshake revisions subscribed to."""
         self._lock: anyio.Lock | None = None
         self._open: Open | None = None
-        self._invoked: set[str] = set()
 
     @property
     def is_reading(self) -> bool:
@@ -78,7 +89,7 @@ class Client:
             try:
                 yield
             except anyio.get_cancelled_exc_class():
-                self._end()  # the thread reads on in this turn, and nobody shall wait for it
+                self._open = None  # the thread reads on in this turn, and nobody shall wait for it
                 raise
 
     def open(self) -> Open:
@@ -93,19 +104,14 @@ class Client:
         return self._begin(time.monotonic())
 
     def _begin(self, since: float) -> Open:
-        self._end()
-        turn = SharingTurn(self._shelf, self._invoked, self._reads, since)
+        turn = SharingTurn(self._shelf, self.invoked, self._reads, since)
         self._open = Open(turn, time.monotonic() + TURN_SECONDS, self._shelf.catalog.generation)
         return self._open
-
-    def _end(self) -> None:
-        if self._open:  # what the person invoked earlier in the conversation stays invoked
-            self._invoked, self._open = self._open.turn.invoked, None
 
     def tidy(self) -> None:
         """Lets go of a turn that is over."""
         if self._open and time.monotonic() >= self._open.ends:
-            self._end()
+            self._open = None
 
 
 class Clients:
@@ -125,11 +131,11 @@ class Clients:
         """The client that sent this."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return self._of_handshake(ctx)
-        if ctx.request is None:  # a pipe, or a client in this process: there is nobody else on it
+        if not stands_alone(ctx):  # a pipe, or a client in this process: there is nobody else on it
             return self._pipe
         # Over HTTP, a request of the revisions without a handshake stands alone. The TCP connection it came on is one
-        # client's; where no server tells us of it, nothing outlives the request.
-        connection = ctx.request.scope.get("state", {}).get(CONNECTION)
+        # client's; where no server tells us of it, a turn does not outlive the request.
+        connection = connection_of(ctx)
         if connection is None:
             return self._client()
         if connection not in self._connections:

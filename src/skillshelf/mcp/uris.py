@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 SCHEME = "skill://"
 LISTING = "skill://listing"
 SKILL_FILE = "SKILL.md"
-_OFFSET = re.compile(r"offset=(\d{1,15})")
+_OFFSET = re.compile(r"offset=([0-9]{1,15})")
 
 
 class Address(NamedTuple):
