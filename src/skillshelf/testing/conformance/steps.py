@@ -1,6 +1,7 @@
 """The ten steps: what a model can rely on, whichever way it reaches the shelf. One function for each."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from skillshelf.testing.conformance.face import Call
 from skillshelf.testing.conformance.scene import LOAD, Scene, check, loading, told
@@ -8,6 +9,8 @@ from skillshelf.testing.conformance.scene import LOAD, Scene, check, loading, to
 Step = Callable[[Scene], Awaitable[None]]
 # Providers cache a prompt from 1,024 tokens on; from there the section stays as it was sent, and notes tell of changes.
 _LONG = "These words are only here to make the conversation long. " * 200
+# A face that watches files may hear late of what an earlier step wrote, and a change ends a turn.
+_TRIES = 3
 
 
 async def listing_present(scene: Scene) -> None:
@@ -55,10 +58,15 @@ async def unknown_skill(scene: Scene) -> None:
 
 
 async def repeat_load_cached(scene: Scene) -> None:
-    before = len(scene.activations)
-    said = await scene.ask(loading("alpha"), loading("alpha"))
-    check(said.results[0].text == said.results[1].text, "the same text twice", said.results)
-    check(len(scene.activations) == before + 1, "one read in the turn", scene.activations[before:])
+    reads: list[Any] = []
+    for _ in range(_TRIES):
+        before = len(scene.activations)
+        said = await scene.ask(loading("alpha"), loading("alpha"))
+        check(said.results[0].text == said.results[1].text, "the same text twice", said.results)
+        reads = scene.activations[before:]
+        if len(reads) == 1:
+            return
+    check(False, "one read in the turn", reads)
 
 
 async def edit_seen_next_turn(scene: Scene) -> None:
