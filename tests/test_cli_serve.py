@@ -1,5 +1,7 @@
 """`skillshelf serve` as somebody starts it: what it says, and what it needs."""
 
+import asyncio
+import re
 import socket
 import subprocess
 import sys
@@ -10,6 +12,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("mcp", reason="needs the extra skillshelf[mcp]")
+
+from mcp import Client
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -43,15 +47,22 @@ def test_an_edit_that_waits_for_the_person_is_told_while_it_serves(tmp_path: Pat
     )
     assert process.stderr
     try:
-        assert "on http://127.0.0.1:" in process.stderr.readline()
+        [url] = re.findall(r"http://\S+", process.stderr.readline())
         (folder / "late").mkdir()
         (folder / "late" / "SKILL.md").write_text("---\nname: late\ndescription: Late.\n---\nBody.\n")
+        asyncio.run(ask(url))
         told = process.stderr.readline()
     finally:
         process.kill()
         process.communicate()
     assert told.startswith("Not served, because you have not agreed to them as they are now: late.")
     assert f"`skillshelf trust -C '{folder.resolve()}'`" in told
+
+
+async def ask(url: str) -> None:
+    """The server looks at the folder, though no watcher may have told it yet."""
+    async with Client(url) as client:
+        await client.call_tool("list_skills", {})
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

@@ -6,10 +6,9 @@ import os
 import shlex
 import signal
 import sys
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from threading import Thread
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from skillshelf.cli.output import Output, complain, plural
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return serve_shelf(args, _open)
 
 
-def serve_shelf(args: argparse.Namespace, opened: Callable[[argparse.Namespace], Shelf]) -> int:
+def serve_shelf(args: argparse.Namespace, opened: Callable[[argparse.Namespace], AbstractContextManager[Shelf]]) -> int:
     """The command, on the shelf that `opened` gives for its options."""
     try:
         from skillshelf.mcp import make_server
@@ -60,8 +59,7 @@ def serve_shelf(args: argparse.Namespace, opened: Callable[[argparse.Namespace],
         raise MissingExtraError("skillshelf serve", "mcp") from None
     try:
         _check(args)
-        shelf = opened(args)
-        with _watching(shelf):
+        with opened(args) as shelf, _watching(shelf):
             return _serve(args, make_server(shelf))
     except SettingsError as error:
         complain(f"skillshelf: {error}")
@@ -119,7 +117,8 @@ def _settle() -> None:
     gc.collect()  # of nothing: what there is from now on is measured against itself
 
 
-def _open(args: argparse.Namespace) -> Shelf:
+@contextmanager
+def _open(args: argparse.Namespace) -> Iterator[Shelf]:
     """The workspace's shelf. What a host puts before a model is what the person agreed to, as in `chat`."""
     from skillshelf.agent.skills import WorkspaceSkills
     from skillshelf.agent.trust import Trust
@@ -128,16 +127,19 @@ def _open(args: argparse.Namespace) -> Shelf:
     skills = WorkspaceSkills(args.workspace, trust=trust)
     for problem in trust.problems if trust else ():
         complain(problem)
+    over = Event()
     if trust:
         told = _tell_pending(skills, frozenset())
-        Thread(target=_keep_telling, args=(skills, told), daemon=True).start()
-    return skills.shelf
+        Thread(target=_keep_telling, args=(skills, told, over), daemon=True).start()
+    try:
+        yield skills.shelf
+    finally:
+        over.set()
 
 
-def _keep_telling(skills: "WorkspaceSkills", told: frozenset[str]) -> None:
+def _keep_telling(skills: "WorkspaceSkills", told: frozenset[str], over: Event) -> None:
     """An edit is not served before it was agreed to: whoever made it must hear so."""
-    while True:
-        time.sleep(_TELL_SECONDS)
+    while not over.wait(_TELL_SECONDS):
         told = _tell_pending(skills, told)
 
 

@@ -8,6 +8,7 @@ import argparse
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from threading import Thread
 
 from skillshelf.cli import serve
@@ -19,7 +20,7 @@ def main(folder: str, *words: str) -> int:
         Thread(target=_leave_with_parent, daemon=True).start()
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
-    return serve.serve_shelf(parser.parse_args(words), lambda args: Stage(folder).shelf)
+    return serve.serve_shelf(parser.parse_args(words), lambda args: nullcontext(Stage(folder).shelf))
 
 
 def _leave_with_parent() -> None:
