@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
+from mcp_kit import MANUAL, PDF, load, shelf_of, talk, text
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
@@ -24,11 +24,6 @@ from skillshelf.sources.package import ObjectSource
 from skillshelf.testing.conformance import run as conform
 from skillshelf.testing.conformance.faces.mcp import make
 from skillshelf.turn import PAGE_BYTES
-
-PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nmetadata:\n  version: 1.5\n---\n\n# PDF\n\nSee forms.md.\n"
-MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy $ARGUMENTS.\n"
-ROUNDS = "---\nname: notes\ndescription: Write notes.\narguments: [version, style]\n---\n\nFor $version in $style.\n"
-FILES = {"SKILL.md": PDF, "references/forms.md": "Fields.\n", "assets/logo.png": b"\x89PNG\0\xff"}
 
 
 class Desk(BaseSkill):
@@ -77,29 +72,6 @@ class Desk(BaseSkill):
     def interrupt(self) -> str:
         """As if somebody had pressed Ctrl-C."""
         raise KeyboardInterrupt
-
-
-def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
-    source = MemorySource({"pdf": FILES, "deploy": MANUAL, "notes": ROUNDS, **skills})
-    return Shelf([source]), source
-
-
-def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with Client(make_server(shelf), **options) as client:
-            return await use(client)
-
-    return asyncio.run(main())
-
-
-def text(result: types.CallToolResult) -> str:
-    [block] = result.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
-async def load(client: Client, **arguments: Any) -> types.CallToolResult:
-    return await client.call_tool("load_skill_instructions", arguments)
 
 
 def test_the_conformance_scenario_passes() -> None:

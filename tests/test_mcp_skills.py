@@ -1,10 +1,8 @@
 """The Skills extension (SEP-2640): entries with digests that hold, and folders."""
 
-import asyncio
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,41 +12,14 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
+from mcp_kit import FILES, PDF, load, shelf_of, talk, text
 from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf
-from skillshelf.mcp import make_server, resources
+from skillshelf.mcp import resources
 from skillshelf.mcp.files import skill_file
 from skillshelf.mcp.skills import MAX_BYTES
 from skillshelf.sources.package import ObjectSource
-
-PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nmetadata:\n  version: 1.5\n---\n\n# PDF\n\nSee forms.md.\n"
-MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy $ARGUMENTS.\n"
-ROUNDS = "---\nname: notes\ndescription: Write notes.\narguments: [version, style]\n---\n\nFor $version in $style.\n"
-FILES = {"SKILL.md": PDF, "references/forms.md": "Fields.\n", "assets/logo.png": b"\x89PNG\0\xff"}
-
-
-def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
-    source = MemorySource({"pdf": FILES, "deploy": MANUAL, "notes": ROUNDS, **skills})
-    return Shelf([source]), source
-
-
-def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with Client(make_server(shelf), **options) as client:
-            return await use(client)
-
-    return asyncio.run(main())
-
-
-def text(result: types.CallToolResult) -> str:
-    [block] = result.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
-async def load(client: Client, **arguments: Any) -> types.CallToolResult:
-    return await client.call_tool("load_skill_instructions", arguments)
 
 
 async def custom(client: Client, method: str, **params: Any) -> dict[str, Any]:

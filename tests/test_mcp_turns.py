@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,39 +13,13 @@ import pytest
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, types
+from mcp_kit import FILES, PDF, ROUNDS, load, shelf_of, talk, text
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.mcp import make_server, reads, turns
+from skillshelf.mcp import reads, turns
 from skillshelf.mcp.looks import in_thread
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.turn import PAGE_BYTES, Loaded
-
-PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\n---\n\nSee forms.md.\n"
-NOTES = "---\nname: notes\ndescription: Write notes.\n---\n\nGo.\n"
-FILES = {"SKILL.md": PDF, "references/forms.md": "Fields.\n"}
-
-
-def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
-    source = MemorySource({"pdf": FILES, "notes": NOTES, **skills})
-    return Shelf([source]), source
-
-
-def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
-    async def main() -> Any:
-        async with Client(make_server(shelf), **options) as client:
-            return await use(client)
-
-    return asyncio.run(main())
-
-
-def text(result: types.CallToolResult) -> str:
-    [block] = result.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
-async def load(client: Client, **arguments: Any) -> types.CallToolResult:
-    return await client.call_tool("load_skill_instructions", arguments)
 
 
 def test_the_same_load_in_a_turn_reads_nothing() -> None:
@@ -107,7 +81,7 @@ def test_what_was_just_read_is_read_once_for_all(monkeypatch: pytest.MonkeyPatch
     """Turns that begin within a second share a text. After a prompt, where the person has spoken, it is read anew."""
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
     monkeypatch.setattr(reads, "SHARED_SECONDS", 60.0)
-    source = Counting({"pdf": FILES, "notes": NOTES})
+    source = Counting({"pdf": FILES, "notes": ROUNDS})
     shelf = Shelf([source])
     heard: list[Any] = []
     shelf.on_activation(heard.append)
