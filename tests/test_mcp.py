@@ -480,3 +480,21 @@ def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked(mode: str) -> Non
     assert result.is_error
     assert "cannot ask" in text(result)
     assert skill.done == []
+
+
+class Odd(MemorySource):
+    """A source of somebody's own that fails in its own way."""
+
+    def instructions(self, key: str, descriptor: Any) -> str:
+        raise LookupError("no such row")
+
+
+def test_a_source_that_fails_at_a_load_is_told_of() -> None:
+    """As an answer that the model can act on."""
+
+    async def use(client: Client) -> types.CallToolResult:
+        return await load(client, skill_name="pdf")
+
+    result = talk(Shelf([Odd({"pdf": FILES})]), use)
+    assert result.is_error
+    assert text(result) == "Tool 'load_skill_instructions' failed: LookupError: no such row"

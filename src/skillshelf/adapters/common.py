@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from skillshelf.discovery import SkillDiscoverySkill
@@ -90,11 +91,17 @@ async def called(
     """The tool's result in a form that the model can be given, in this turn. Raises as `typed_errors`."""
     from skillshelf.threads import in_thread
 
-    run = partial(tool.call, arguments, approved=approved)
+    def run() -> Any:
+        try:
+            return tool.call(arguments, approved=approved)
+        except KeyboardInterrupt as error:  # in a thread nobody but the tool raises it
+            raise ToolFailedError(tool.name, error) from error
+
     own = isinstance(getattr(tool.method, "__self__", None), SkillDiscoverySkill)
     with inside(turn), typed_errors(tool, passing, raised):
         # A tool that reads files or waits must not hold up everything else on the loop, nor the loads of others.
-        return form(await (run() if tool.is_async else in_thread(run, "files" if own else "tools")))
+        result = run() if tool.is_async else await in_thread(run, "files" if own else "tools")
+        return form(await result if isawaitable(result) else result)
 
 
 @contextmanager

@@ -1,17 +1,15 @@
 """The find-skills tools and those of code skills. Their descriptions are the code's own: no skill's text is in them."""
 
-import inspect
 from typing import Any
 
 import anyio
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
-from skillshelf import threads
-from skillshelf.adapters.common import offered
+from skillshelf.adapters.common import called, offered, typed_errors
 from skillshelf.catalog import Catalog
 from skillshelf.discovery import SkillDiscoverySkill
-from skillshelf.errors import SkillError, ToolArgumentError, ToolFailedError
+from skillshelf.errors import SkillError, ToolArgumentError
 from skillshelf.mcp.approval import Approvals
 from skillshelf.mcp.keys import Keys
 from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
@@ -64,13 +62,9 @@ class Tools:
             question = await self._approvals.ask(ctx, tool, params) if asks else None
             if question is not None:
                 return question
-            return _told(text_of(await self._run(tool, client.open().turn, arguments, approved=asks)))
-        except SkillError as error:
+            return _told(await called(tool, arguments, client.open().turn, approved=asks, passing=(MCPError,)))
+        except SkillError as error:  # the model hears of it and goes on
             return _told(str(error), is_error=True)
-        except MCPError:
-            raise
-        except Exception as error:  # a code skill's tool may raise anything: the model hears of it and goes on
-            return _told(str(ToolFailedError(tool.name, error)), is_error=True)
 
     def _let_in(self, client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
         """Whoever has the key has got it with the prompt: the person has invoked the skill."""
@@ -87,19 +81,6 @@ class Tools:
             if self._every is None or self._every[0] is not catalog:
                 self._every = catalog, _told(text_of(await in_thread(tool.call, {})))
             return self._every[1]
-
-    async def _run(self, tool: Tool, turn: Turn, arguments: dict[str, Any], *, approved: bool) -> Any:
-        with inside(turn):
-            if tool.name in self._own:
-                return await in_thread(tool.call, arguments)
-            if tool.is_async:
-                result = tool.call(arguments, approved=approved)
-            else:  # may take as long as it likes: not in the threads that loads wait for
-                result = await threads.in_thread(lambda: _stay(tool, arguments, approved), "tools")
-            try:
-                return await result if inspect.isawaitable(result) else result
-            except SystemExit as error:
-                raise ToolFailedError(tool.name, error) from error
 
 
 async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.CallToolResult:
@@ -123,16 +104,8 @@ async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.
 
 
 def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> str:
-    with inside(turn):
+    with inside(turn), typed_errors(tool):  # a source of somebody's own may raise anything
         return text_of(tool.call(arguments))
-
-
-def _stay(tool: Tool, arguments: dict[str, Any], approved: bool) -> Any:
-    """The tool's result. One that ends its program, as argparse does, ends its call and not the server."""
-    try:
-        return tool.call(arguments, approved=approved)
-    except (SystemExit, KeyboardInterrupt) as error:  # in a thread nobody else raises the second
-        raise ToolFailedError(tool.name, error) from error
 
 
 def _asked(arguments: dict[str, Any]) -> Asked | None:
