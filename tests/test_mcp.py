@@ -11,7 +11,7 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from mcp_kit import MANUAL, PDF, load, shelf_of, talk, text
+from mcp_kit import FILES, MANUAL, PDF, load, shelf_of, talk, text
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
