@@ -90,8 +90,9 @@ def _print(reports: "list[Report]", out: Output) -> None:
     columns = (Column("face", "bold"), *(Column(step) for step in STEPS))
     ran = [report for report in reports if not report.missing]
     notes = list(dict.fromkeys(one.note for report in ran for one in report.outcomes if one.note))
-    print_table(out, columns, [_row(report, notes) for report in ran])
-    out.text()
+    if ran:
+        print_table(out, columns, [_row(report, notes) for report in ran])
+        out.text()
     for number, note in enumerate(notes, 1):
         out.text(f"({number}) {note}")
     for report in ran:
