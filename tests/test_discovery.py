@@ -95,8 +95,10 @@ def test_loading_a_skill_gives_its_instructions_and_its_references(find: SkillDi
 
 def test_what_is_for_the_person_is_not_there_for_the_model(find: SkillDiscoverySkill, shelf: Shelf) -> None:
     """The tools do not name or load it; the person's turn does."""
-    with pytest.raises(SkillNotFoundError):
-        find.load_skill_instructions("secret")
+    for name in ("secret", "secrt"):
+        with pytest.raises(SkillNotFoundError) as refused:
+            find.load_skill_instructions(name)
+        assert "'secret'" not in str(refused.value).replace("named 'secret'", "")
     with shelf.turn() as turn:
         assert turn.load("secret", by="user").text == "Instructions of secret.\n"
 

@@ -64,14 +64,23 @@ class SkillDiscoverySkill(BaseSkill):
             offset: Where to go on in a long reference, as an earlier answer said.
         """
         turn = self._turn()
-        skill = turn.shelf.catalog.get(skill_name)
-        if skill is not None and skill.disclosure == "manual" and skill.name not in turn.invoked:
+        if _is_kept_back(skill_name, turn):
             raise SkillNotFoundError(skill_name)
-        return str(turn.load(skill_name, reference or "", offset=offset))
+        try:
+            return str(turn.load(skill_name, reference or "", offset=offset))
+        except SkillNotFoundError as error:
+            near = [name for name in error.closest if not _is_kept_back(name, turn)]
+            raise SkillNotFoundError(skill_name, near) from None
 
     def _turn(self) -> Turn:
         turn = current_turn.get()
         return turn if turn is not None and turn.shelf is self.shelf else self.shelf.turn()
+
+
+def _is_kept_back(name: str, turn: Turn) -> bool:
+    """Whether a skill is for the person alone, who has not asked for it."""
+    skill = turn.shelf.catalog.get(name)
+    return skill is not None and skill.disclosure == "manual" and skill.name not in turn.invoked
 
 
 def _card(skill: SkillDescriptor) -> dict[str, Any]:

@@ -31,9 +31,9 @@ Answer = types.CallToolResult | types.InputRequiredResult
 class Tools:
     def __init__(self, shelf: Shelf, looks: Looks, keys: Keys) -> None:
         self._shelf, self._looks, self._keys = shelf, looks, keys
-        self._own = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
+        own = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
         self._tools = {tool.name: tool for tool in offered(shelf)}
-        tools = [_listed(tool, own=name in self._own) for name, tool in self._tools.items()]
+        tools = [_listed(tool, own=name in own) for name, tool in self._tools.items()]
         self._listed = types.ListToolsResult(tools=tools)
         self._every: tuple[Catalog, types.CallToolResult] | None = None
         self._lock = anyio.Lock()

@@ -29,7 +29,7 @@ TURN_SECONDS = 10.0
 ANSWER_BYTES = 1024 * 1024
 """Of answers that a turn keeps: as much as fills a long context. What is over is made again."""
 CONNECTION = "skillshelf.connection"
-"""Where `skillshelf.mcp.http` puts what stands for one TCP connection, in the state of an ASGI scope."""
+"""Where `skillshelf.mcp.serving` puts what stands for one TCP connection, in the state of an ASGI scope."""
 _STATE = "skillshelf.client"
 
 Context: TypeAlias = "ServerRequestContext[Hub, Any]"
