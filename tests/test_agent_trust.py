@@ -7,8 +7,8 @@ from agent_kit import Person, agent, of, requests, say
 
 from skillshelf.agent.core import AgentCore
 from skillshelf.agent.events import Failed, Finished, SkillsReloaded, ToolReturned
-from skillshelf.agent.trust import Trust
 from skillshelf.testing import call
+from skillshelf.trust import Trust
 
 Write = Callable[..., Path]
 NEW = "---\nname: greet\ndescription: Say hello.\n---\n\nSay hello in Latin.\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.agent.trust import Trust
+from skillshelf.trust import Trust
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import DirectorySource, Shelf, SkillNotFoundError, SkillUnreadableError
-from skillshelf.agent.trust import Pending, Trust, TrustedSource, review_text, summary, trusted_text
-from skillshelf.agent.trust.snapshot import MAX_FILES, look
 from skillshelf.errors import TrustError
+from skillshelf.trust import Pending, Trust, TrustedSource, review_text, summary, trusted_text
+from skillshelf.trust.snapshot import MAX_FILES, look
 
 Write = Callable[..., Path]
 

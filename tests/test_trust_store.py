@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource
-from skillshelf.agent.trust import Trust, TrustedSource
 from skillshelf.errors import TrustError
+from skillshelf.trust import Trust, TrustedSource
 
 Write = Callable[..., Path]
 
@@ -131,7 +131,7 @@ def test_without_a_home_reading_works_and_a_yes_is_a_typed_error(
 ) -> None:
     """K11: a user without a home is told so, with what would be right."""
     write("ws/pdf")
-    monkeypatch.setattr("skillshelf.places.state_home", lambda: None)
+    monkeypatch.setenv("HOME", "not-an-absolute-path")
     source = looking(tmp_path / "ws")
     [pending] = source.pending
     assert "XDG_STATE_HOME" in pending.blocked

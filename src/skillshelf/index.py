@@ -8,16 +8,15 @@ changed on disk since is read again. Losing it costs time, nothing else.
 import hashlib
 import json
 import os
-import secrets
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import astuple
 from typing import Any
 
-from skillshelf import places
 from skillshelf._version import __version__
 from skillshelf.descriptor import Diagnostic, FrozenMap, freeze, thaw
+from skillshelf.files import cache_home, make_private_folders, replace_file, system
 from skillshelf.found import Found
 from skillshelf.sources.state import Folder, Link, Skill, State
 
@@ -47,7 +46,7 @@ def load(root: str, source: str, limit: int) -> State | None:
         pass
     # Set aside, not lost: somebody may want to know what happened to it.
     with suppress(OSError):
-        os.replace(path, path + ".bad")
+        system.replace(path, path + ".bad")
     return None
 
 
@@ -57,16 +56,10 @@ def save(root: str, state: State, limit: int) -> Diagnostic | None:
     if path is None or len(state.folders) + len(state.skills) < LEAST_FOLDERS or _is_newer(path):
         return None
     payload = json.dumps({"made_by": [__version__, limit], **_plain(state)}, separators=(",", ":")).encode()
-    scratch = f"{path}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        places.make_folders(os.path.dirname(path))
-        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(b"%d %d\n" % (VERSION, zlib.crc32(payload)) + payload)
-        os.replace(scratch, path)
+        make_private_folders(os.path.dirname(path))
+        replace_file(path, b"%d %d\n" % (VERSION, zlib.crc32(payload)) + payload)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(scratch)
         return Diagnostic(
             "info",
             "index-unwritable",
@@ -77,7 +70,7 @@ def save(root: str, state: State, limit: int) -> Diagnostic | None:
 
 
 def _path(root: str) -> str | None:
-    home = places.cache_home()
+    home = cache_home()
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
     return os.path.join(home, "index", name + ".json") if home else None
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf import places
 from skillshelf.catalog import Catalog, place_of
 from skillshelf.descriptor import Activation, Delta
+from skillshelf.files import user_skill_folders
 from skillshelf.found import Found
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources.base import Source
@@ -154,7 +154,7 @@ def sources_around(project: Source, root: str, skills: Sequence[BaseSkill] = ())
     sources: list[Source] = [ObjectSource(skills)] if skills else []
     sources.append(project)
     roots: set[str] = set()
-    for folder in map(os.path.realpath, places.user_skill_folders()):
+    for folder in map(os.path.realpath, user_skill_folders()):
         # One of them is often a link to another, or lies in the project: each skill comes once.
         if os.path.isdir(folder) and folder not in roots and not (folder + "/").startswith(root + "/"):
             roots.add(folder)

@@ -19,7 +19,7 @@ from skillshelf.errors import (
     ReferenceUnreadableError,
     SkillUnreadableError,
 )
-from skillshelf.reference import Page
+from skillshelf.files import Page
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf

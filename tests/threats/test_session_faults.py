@@ -414,7 +414,7 @@ def test_a_folder_that_cannot_be_written(sessions: Sessions, tmp_path: Path) -> 
 
 def test_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """K11: where there is no place for sessions, there are none, and the conversation goes on unsaved."""
-    monkeypatch.setattr("skillshelf.places.state_home", lambda: None)
+    monkeypatch.setenv("HOME", "not-an-absolute-path")
     monkeypatch.chdir(tmp_path)
     homeless = Sessions(str(tmp_path))
     with homeless.create() as session, pytest.raises(SessionError, match="XDG_STATE_HOME"):

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource
-from skillshelf.agent.trust import Trust, TrustedSource
 from skillshelf.errors import TrustError
+from skillshelf.trust import Trust, TrustedSource
 from threats.workspace import Workspace
 
 ACT = """
 import os, signal, sys
 from skillshelf import DirectorySource
-from skillshelf.agent.trust import Trust, TrustedSource
+from skillshelf.trust import Trust, TrustedSource
 act, root, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 trust = Trust.open()
 source = TrustedSource(DirectorySource(root, "project", cache=False), trust)
@@ -154,7 +154,7 @@ def test_a_skill_with_an_unreadable_file_cannot_be_approved(workspace: Workspace
 FULL = """
 import resource, sys
 from skillshelf import DirectorySource
-from skillshelf.agent.trust import Trust, TrustedSource
+from skillshelf.trust import Trust, TrustedSource
 from skillshelf.errors import TrustError
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

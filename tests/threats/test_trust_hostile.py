@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource, Shelf, SkillError
-from skillshelf.agent.trust import Trust, TrustedSource, review_text
 from skillshelf.errors import TrustError
+from skillshelf.trust import Trust, TrustedSource, review_text
 from threats.workspace import CANARY, GOOD, Workspace, said
 
 

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from skillshelf.agent.policy import Answer, Approval, Policy
     from skillshelf.agent.sessions import Sessions
     from skillshelf.agent.settings import Settings, load_settings
-    from skillshelf.agent.trust import Trust
+    from skillshelf.trust import Trust
 
-_PLACES = {
-    "AgentCore": "core",
-    "Answer": "policy",
-    "Approval": "policy",
-    "ChosenModel": "models",
-    "Policy": "policy",
-    "Sessions": "sessions",
-    "Settings": "settings",
-    "Trust": "trust",
-    "load_settings": "settings",
-    "resolve": "models",
+_MODULES = {
+    "AgentCore": "skillshelf.agent.core",
+    "Answer": "skillshelf.agent.policy",
+    "Approval": "skillshelf.agent.policy",
+    "ChosenModel": "skillshelf.agent.models",
+    "Policy": "skillshelf.agent.policy",
+    "Sessions": "skillshelf.agent.sessions",
+    "Settings": "skillshelf.agent.settings",
+    "Trust": "skillshelf.trust",
+    "load_settings": "skillshelf.agent.settings",
+    "resolve": "skillshelf.agent.models",
 }
 __all__ = [
     "AgentCore",
@@ -46,9 +46,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:  # the model's libraries take seconds to import, and a look at the settings needs none of them
+    if name in _MODULES:  # the model's libraries take seconds to import, and a look at the settings needs none of them
         try:
-            return getattr(import_module(f"skillshelf.agent.{_PLACES[name]}"), name)
+            return getattr(import_module(_MODULES[name]), name)
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("skillshelf"):
                 raise

@@ -16,9 +16,9 @@ from pydantic_ai_harness.filesystem import FileSystem
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from pydantic_ai_harness.shell import Shell
 
-from skillshelf import places
 from skillshelf.agent.policy import READING, SHELL, WRITING
 from skillshelf.agent.sandbox import ConfinedWorkspace
+from skillshelf.files import cache_home, config_home, state_home
 
 if TYPE_CHECKING:
     from skillshelf.adapters.pydantic_ai import Skills
@@ -92,7 +92,7 @@ def routed_loop(gate: Gate) -> Loop:
 
 def _own_places(root: str) -> list[str]:
     """Our own folders, where they lie in the workspace: policy and trust are not for its tools to change."""
-    homes = [home for home in (places.state_home(), places.config_home(), places.cache_home()) if home]
+    homes = [home for home in (state_home(), config_home(), cache_home()) if home]
     below = [os.path.relpath(os.path.realpath(home), root) for home in homes]
     inside = [path for path in below if not path.startswith("..")]
     return [pattern for path in inside for pattern in (path, f"{path}/**")]

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.reference import NotPlainFile, read_file
+from skillshelf.files import NotPlainFile, read_file
 
 _MAX_BYTES = 1_000_000
 

@@ -34,8 +34,8 @@ from skillshelf.turn import Turn
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from skillshelf.agent.trust import Trust
     from skillshelf.listing import Listing
+    from skillshelf.trust import Trust
 
 _INVOKE = "skills:"
 _Prompt = Callable[[Exchange, Turn], str]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from skillshelf import places
 from skillshelf.agent.policy import MODES, Mode
 from skillshelf.errors import SettingsError
+from skillshelf.files import config_home
 from skillshelf.tokens import DEFAULT_BUDGET
 
 Tools = Literal["auto", "on", "off"]
@@ -58,7 +58,7 @@ def load_settings(flags: Mapping[str, object]) -> Settings:
 
 def settings_file() -> str | None:
     """Where the user's file is, or would be; None where this user has no home."""
-    home = places.config_home()
+    home = config_home()
     return os.path.join(home, "config.toml") if home else None
 
 

@@ -4,16 +4,16 @@ import os
 from collections.abc import Callable, Sequence
 
 from skillshelf.agent.changes import Change
-from skillshelf.agent.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, trusted_text
 from skillshelf.characters import show_hidden
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
-from skillshelf.reference import NotPlainFile, read_file
+from skillshelf.files import NotPlainFile, read_file
 from skillshelf.shelf import Shelf, sources_around
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES
+from skillshelf.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, trusted_text
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
 

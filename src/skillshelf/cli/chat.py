@@ -83,7 +83,7 @@ def _open(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
     from skillshelf.agent.policy import Policy
     from skillshelf.agent.sessions import Sessions
     from skillshelf.agent.settings import load_settings
-    from skillshelf.agent.trust import Trust
+    from skillshelf.trust import Trust
 
     if args.frozen and args.trust_workspace:
         raise SettingsError(

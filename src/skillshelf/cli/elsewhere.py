@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from skillshelf.cli.output import relative
 from skillshelf.descriptor import Diagnostic
+from skillshelf.files import NotPlainFile, open_folder, read_file, system
 from skillshelf.names import skeleton
-from skillshelf.reference import NotPlainFile, open_folder, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources.folder import Entries
 from skillshelf.sources.ignorefile import IGNORE_FILE, IgnoreFile
@@ -55,7 +55,7 @@ class Search:
         """`owner`: the file of the skill whose folder this one lies in."""
         try:
             self.folders += 1
-            entries = Entries(os.scandir(fd))
+            entries = Entries(system.scandir(fd))
             yield from self._judge(key, entries, owner)
             file = entries.skill_file()
             inner_owner = owner or (f"{self._path(key)}/{file}" if file else "")
@@ -66,7 +66,7 @@ class Search:
                 owned = inner_owner if key or name[0] != "." else ""
                 yield from self._enter(fd, f"{key}/{name}".lstrip("/"), name, owned, depth + 1)
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def _enter(self, fd: int, key: str, name: str, owner: str, depth: int) -> Iterator[Finding]:
         try:

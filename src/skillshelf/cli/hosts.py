@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from skillshelf.cli.cells import Cell, Column
 from skillshelf.cli.output import Output, complain, plural, shown_path
 from skillshelf.cli.table import print_table
+from skillshelf.files import NotPlainFile, read_file
 from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, conditions, judge
-from skillshelf.reference import NotPlainFile, read_file
 from skillshelf.skillmd import MAX_FILE
 from skillshelf.sources.directory import MAX_FOLDERS
 from skillshelf.sources.folder import SKILL_FILES

@@ -121,7 +121,7 @@ def _settle() -> None:
 def _open(args: argparse.Namespace) -> Iterator[Shelf]:
     """The workspace's shelf. What a host puts before a model is what the person agreed to, as in `chat`."""
     from skillshelf.agent.skills import WorkspaceSkills
-    from skillshelf.agent.trust import Trust
+    from skillshelf.trust import Trust
 
     trust = None if args.trust_workspace else Trust.open()
     skills = WorkspaceSkills(args.workspace, trust=trust)

@@ -12,7 +12,7 @@ from skillshelf.cli.table import print_table
 from skillshelf.errors import SkillNotFoundError, SourceError, TrustError
 
 if TYPE_CHECKING:
-    from skillshelf.agent.trust import Pending
+    from skillshelf.trust import Pending
 
 EXAMPLES = """
   skillshelf trust                      look at each skill that is new or changed, and decide
@@ -85,8 +85,8 @@ class _Here:
     """The workspace as the agent would see it."""
 
     def __init__(self, workspace: str) -> None:
-        from skillshelf.agent.trust import Trust, TrustedSource
         from skillshelf.sources.directory import DirectorySource
+        from skillshelf.trust import Trust, TrustedSource
 
         if not os.path.isdir(workspace):
             raise SourceError(f"There is no folder {workspace!r} to take as the workspace.")
@@ -95,7 +95,7 @@ class _Here:
 
     def rows(self) -> list[_Row]:
         """What is here, by place, and what was approved here and is not here now."""
-        from skillshelf.agent.trust import INSTRUCTION_FILES, trusted_text
+        from skillshelf.trust import INSTRUCTION_FILES, trusted_text
 
         self.source.refresh()
         root, approvals = self.source.root, self.trust.approvals
@@ -132,7 +132,7 @@ class _Here:
 
 
 def _show(here: _Here, name: str, json: bool, out: Output) -> int:
-    from skillshelf.agent.trust import review_text
+    from skillshelf.trust import review_text
 
     row = here.find(name)
     if json:
@@ -171,7 +171,7 @@ def _list(here: _Here, out: Output) -> None:
 
 def _ask(here: _Here, out: Output) -> int:
     """One listing, then one question for each; whatever is not a clear yes is a no."""
-    from skillshelf.agent.trust import review_text, summary
+    from skillshelf.trust import review_text, summary
 
     pending = here.pending
     if not pending:

@@ -1,9 +1,8 @@
 """The files of a skill's folder, by name. Nothing is followed out of it: each folder is opened from the one above."""
 
-import os
 from collections.abc import Iterator
 
-from skillshelf.reference import NotPlainFile, open_folder
+from skillshelf.files import NotPlainFile, open_folder, system
 from skillshelf.sources.folder import MAX_DEPTH, Entries
 from skillshelf.sources.names import SKIPPED_FOLDERS
 
@@ -19,7 +18,7 @@ def files_below(folder: str) -> frozenset[str]:
 
 def _walk(fd: int, below: str, depth: int) -> Iterator[str]:
     try:
-        entries = Entries(os.scandir(fd))
+        entries = Entries(system.scandir(fd))
         yield from (below + name for name in entries.files)
         for name in entries.folders:
             if name in SKIPPED_FOLDERS or depth >= MAX_DEPTH:
@@ -30,4 +29,4 @@ def _walk(fd: int, below: str, depth: int) -> Iterator[str]:
                 continue
             yield from _walk(inner, f"{below}{name}/", depth + 1)
     finally:
-        os.close(fd)
+        system.close(fd)

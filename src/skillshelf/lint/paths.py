@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from skillshelf.catalog import Catalog, place_of
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.files import NotPlainFile, read_file
 from skillshelf.found import Found
 from skillshelf.lint.files import files_below
 from skillshelf.lint.format import check_format, first_line
 from skillshelf.lint.markdown import check_markdown
 from skillshelf.lint.references import check_content, check_listed, check_unlisted
 from skillshelf.listing import DEFAULT_BUDGET, make_listing
-from skillshelf.reference import NotPlainFile, read_file
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES

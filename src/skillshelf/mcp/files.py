@@ -9,10 +9,10 @@ from skillshelf.catalog import Candidate
 from skillshelf.characters import clean, show_hidden
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
+from skillshelf.files import Page
 from skillshelf.mcp.pages import files_of
 from skillshelf.mcp.parts import Part, part_of, wrong_offset
 from skillshelf.mcp.uris import SKILL_FILE, Address
-from skillshelf.reference import Page
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read, render
 from skillshelf.turn import PAGE_BYTES

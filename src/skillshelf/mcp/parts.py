@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceUnreadableError
+from skillshelf.files import Page
 from skillshelf.mcp.uris import Address
-from skillshelf.reference import Page
 from skillshelf.turn import PAGE_BYTES
 
 # The bytes of UTF-8 that continue a character.

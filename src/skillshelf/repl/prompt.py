@@ -9,7 +9,7 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from skillshelf import places
+from skillshelf.files import make_private_folders, state_home
 
 
 def prompt_session(completer: Completer, status: Callable[[], FormattedText]) -> PromptSession[str]:
@@ -18,11 +18,11 @@ def prompt_session(completer: Completer, status: Callable[[], FormattedText]) ->
 
 
 def _history() -> History:
-    home = places.state_home()
+    home = state_home()
     if home is None:
         return InMemoryHistory()
     try:
-        places.make_folders(home)
+        make_private_folders(home)
         path = os.path.join(home, "history")
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     except OSError:

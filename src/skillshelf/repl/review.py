@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.text import Text
 
 from skillshelf.agent.core import AgentCore
-from skillshelf.agent.trust import Pending, review_text, summary
 from skillshelf.characters import clean, clean_line
 from skillshelf.errors import TrustError
 from skillshelf.repl.keys import Keyboard
 from skillshelf.repl.quoted import Page
+from skillshelf.trust import Pending, review_text, summary
 
 _NAMED = 10
 _SECONDS = 1.0

@@ -1,7 +1,7 @@
 """Where skills come from: a folder, a package, memory."""
 
+from skillshelf.files import Page
 from skillshelf.found import Found
-from skillshelf.reference import Page
 from skillshelf.sources.base import Source
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.memory import MemorySource

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from skillshelf.descriptor import SkillDescriptor
+from skillshelf.files import Page
 from skillshelf.found import Found
-from skillshelf.reference import Page
 
 
 class Source(Protocol):

@@ -11,8 +11,8 @@ from skillshelf.errors import (
     SkillUnreadableError,
     SourceError,
 )
+from skillshelf.files import NotPlainFile, Page, read_file
 from skillshelf.found import Found
-from skillshelf.reference import NotPlainFile, Page, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources.lastgood import is_half_written
 from skillshelf.sources.tree import Tree

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.files import NotPlainFile, open_folder, open_plain, system
 from skillshelf.found import Found
-from skillshelf.reference import NotPlainFile, open_folder, open_plain
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources.names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, path_refusal, verdict
 from skillshelf.sources.state import MISSING, Skill
@@ -118,9 +118,9 @@ class FolderReader:
         try:
             fd, info = open_plain(file, self.fd, self.device)
             try:
-                data = os.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
+                data = system.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
             finally:
-                os.close(fd)
+                system.close(fd)
             self.add_times(info)
             if info.st_nlink > 1:
                 self.note("info", "hard-link", "the file has other hard links: it can change from elsewhere", file)
@@ -137,7 +137,7 @@ class FolderReader:
             reason, fix = error.strerror or "it cannot be opened", "check its permissions"
         self.note("error", "skill-file-unreadable", f"{file} is not read: {reason}", file, fix)
         with suppress(OSError):
-            self.add_times(os.stat(file, dir_fd=self.fd, follow_symlinks=False))
+            self.add_times(system.stat(file, dir_fd=self.fd, follow_symlinks=False))
         return data, None
 
     def add_times(self, info: os.stat_result) -> None:
@@ -196,7 +196,7 @@ class FolderReader:
         try:
             inner = open_folder(name, fd)
             try:
-                info = os.fstat(inner)
+                info = system.fstat(inner)
                 if info.st_dev == self.device and not (self.mounts and f"{self.path}/{key}" in self.mounts):
                     self.add_times(info)
                     self.folders.append(key)
@@ -205,7 +205,7 @@ class FolderReader:
                     message = "the folder lies on another mount and is not entered"
                     self.note("warning", "other-mount", message, key, "put a copy of the files there")
             finally:
-                os.close(inner)
+                system.close(inner)
         except (OSError, NotPlainFile) as error:
             self.fresh = True  # to be tried again: nothing else may tell that it can be opened
             reason = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else str(error)
@@ -214,7 +214,7 @@ class FolderReader:
     def list_inner(self, fd: int, below: str, depth: int, target: list[str]) -> None:
         """Files that are offered, as most are, are taken at sight; `walk` sorts out the rest."""
         rest = []
-        for entry in os.scandir(fd):
+        for entry in system.scandir(fd):
             name = entry.name
             if entry.is_file(follow_symlinks=False) and verdict(name) == "" and name not in SKILL_FILES:
                 target.append(below + name)
@@ -293,7 +293,7 @@ def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def stamp_of(root: int, key: str, skill: Skill) -> int:
     """The stamp the folder has now; MISSING when something it was made of is gone."""
-    stat, prefix = os.stat, f"{key}/" if key else ""
+    stat, prefix = system.stat, f"{key}/" if key else ""
     try:
         stamps = times(stat(key or ".", dir_fd=root, follow_symlinks=False))
         stamps += times(stat(prefix + skill.file, dir_fd=root, follow_symlinks=False))

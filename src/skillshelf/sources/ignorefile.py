@@ -1,8 +1,6 @@
 """The ignore file of a root: read again when it changes."""
 
-import os
-
-from skillshelf.reference import NotPlainFile, Page, read_file
+from skillshelf.files import NotPlainFile, Page, read_file, system
 from skillshelf.sources.ignore import IgnoreRules
 from skillshelf.sources.state import MISSING
 
@@ -29,7 +27,7 @@ class IgnoreFile:
     def update(self, fd: int) -> int:
         """The file's stamp now; it is read where that is not the one it was read at."""
         try:
-            info = os.stat(IGNORE_FILE, dir_fd=fd, follow_symlinks=False)
+            info = system.stat(IGNORE_FILE, dir_fd=fd, follow_symlinks=False)
             stamp = hash((info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
         except OSError:
             stamp = MISSING

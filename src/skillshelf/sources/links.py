@@ -5,6 +5,7 @@ never passes a link; one that leaves the root is reported.
 import os
 from collections.abc import Callable, Collection
 
+from skillshelf.files import system
 from skillshelf.sources.ledger import Ledger
 from skillshelf.sources.state import Folder, Link
 
@@ -75,7 +76,7 @@ def _let_go(ledger: Ledger, link: str) -> None:
 
 def _target(path: str) -> tuple[int, int]:
     try:
-        info = os.stat(path)
+        info = system.stat(path)
     except OSError:
         return _NOWHERE
     return info.st_dev, info.st_ino

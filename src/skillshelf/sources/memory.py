@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
+from skillshelf.files import Page
 from skillshelf.found import Found
-from skillshelf.reference import Page
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
 
 Files = str | Mapping[str, str | bytes]

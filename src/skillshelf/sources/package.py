@@ -13,8 +13,8 @@ from skillshelf.errors import (
     ReferenceUnreadableError,
     SourceError,
 )
+from skillshelf.files import NotPlainFile, Page
 from skillshelf.found import Found
-from skillshelf.reference import NotPlainFile, Page
 from skillshelf.skill import BaseSkill
 from skillshelf.sources.modules import Findings, ImportFailed, imported, key_of, module_path, skills_in
 from skillshelf.sources.resources import parts_below, read_resource, references_package

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from skillshelf.reference import NotPlainFile, Page, read_file
+from skillshelf.files import NotPlainFile, Page, read_file
 from skillshelf.skill import BaseSkill
 from skillshelf.sources.names import path_refusal
 

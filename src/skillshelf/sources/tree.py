@@ -6,11 +6,10 @@ read, whatever is swapped meanwhile.
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 
+from skillshelf.files import NotPlainFile, mounts_below, open_below, open_folder, system
 from skillshelf.found import Found
-from skillshelf.reference import NotPlainFile, open_folder
 from skillshelf.sources.folder import (
     FRESH_NS,
     MAX_DEPTH,
@@ -25,7 +24,6 @@ from skillshelf.sources.folder import (
 from skillshelf.sources.ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources.ledger import EVERYWHERE, Ledger
 from skillshelf.sources.links import follow_links, set_links
-from skillshelf.sources.mounts import mounts_below
 from skillshelf.sources.names import SKIPPED_FOLDERS, SKIPPED_UNLESS_SKILL
 from skillshelf.sources.state import MISSING, Folder, Skill
 
@@ -58,12 +56,12 @@ class Tree:
             return self.ledger.changes
         try:
             self.ledger.unsay("")
-            self._device = os.fstat(root).st_dev
+            self._device = system.fstat(root).st_dev
             self._look(root, changed)
         except OSError as error:  # no descriptor to be had, say: what is known stays in use
             self._lose_root(error)
         finally:
-            os.close(root)
+            system.close(root)
         return self.ledger.changes
 
     def _look(self, root: int, changed: Collection[str] | None) -> None:
@@ -74,13 +72,13 @@ class Tree:
         self._reader = FolderReader(self.source, self._device, self._mounts, self._now)
         if state.ignore_stamp != known or not (state.folders or state.skills):
             self.ledger.forget_all()
-            self._enter(root, os.fstat(root), "", 0)
+            self._enter(root, system.fstat(root), "", 0)
         elif changed is None:
             self._sweep(root)
             few = len(state.folders) + len(state.skills) < self.max_folders
             if few and self.ledger.said("too-many-folders"):
                 self.ledger.forget_all()
-                self._enter(root, os.fstat(root), "", 0)
+                self._enter(root, system.fstat(root), "", 0)
         else:
             for path in changed:
                 self._visit(root, path)
@@ -93,7 +91,7 @@ class Tree:
 
     def _enter(self, fd: int, info: os.stat_result, key: str, depth: int, told: bool = False) -> None:
         """An open folder: a skill, or a folder that may hold some. `told`: a file in it is known to have changed."""
-        entries = Entries(os.scandir(fd))
+        entries = Entries(system.scandir(fd))
         if self.ledger.state.notes:
             self.ledger.unsay(key)
         if file := entries.skill_file():
@@ -141,13 +139,13 @@ class Tree:
         try:
             inner = open_folder(name, fd)
             try:
-                info = os.fstat(inner)
+                info = system.fstat(inner)
                 if (info.st_dev != self._device or self._mounts) and self._is_elsewhere(info, child):
                     return
                 children.add(name)
                 self._enter(inner, info, child, depth + 1)
             finally:
-                os.close(inner)
+                system.close(inner)
         except Shut as error:
             self._leave_out(child, error)
 
@@ -211,10 +209,10 @@ class Tree:
         parent, _, name = key.rpartition("/")
         state = self.ledger.state
         try:
-            with _opened(root, key) as fd:
+            with open_below(root, key.split("/") if key else ()) as fd:
                 if key not in state.skills and not linked and self._is_left_out(fd, key, name):
                     return
-                info = os.fstat(fd)
+                info = system.fstat(fd)
                 if self._is_elsewhere(info, key):
                     return
                 if key and parent in state.folders:
@@ -232,13 +230,13 @@ class Tree:
     def _look_again(self, root: int, key: str) -> None:
         """A folder whose entries changed: enter what is new in it, forget what is gone, leave the rest alone."""
         try:
-            with _opened(root, key) as fd:
+            with open_below(root, key.split("/") if key else ()) as fd:
                 self._compare(fd, key)
         except Shut as error:
             self._lose(key, error)
 
     def _compare(self, fd: int, key: str) -> None:
-        info, entries = os.fstat(fd), Entries(os.scandir(fd))
+        info, entries = system.fstat(fd), Entries(system.scandir(fd))
         if self._is_elsewhere(info, key):
             return
         state, depth = self.ledger.state, key.count("/") + bool(key)
@@ -301,23 +299,9 @@ def _is_offered(skill: Skill, path: str) -> bool:
     return any(one == path or one.startswith(f"{path}/") for one in listed)
 
 
-@contextmanager
-def _opened(root: int, key: str) -> Iterator[int]:
-    """The folder at a key, opened link by link from the root."""
-    fd = os.dup(root)
-    try:
-        for part in key.split("/") if key else ():
-            inner = open_folder(part, fd)
-            os.close(fd)
-            fd = inner
-        yield fd
-    finally:
-        os.close(fd)
-
-
 def _holds_skill(fd: int, prefix: str) -> bool:
     try:
-        os.stat(f"{prefix}SKILL.md", dir_fd=fd, follow_symlinks=False)
+        system.stat(f"{prefix}SKILL.md", dir_fd=fd, follow_symlinks=False)
     except OSError:
         return False
     return True
@@ -325,6 +309,6 @@ def _holds_skill(fd: int, prefix: str) -> bool:
 
 def _stamp(root: int, key: str) -> int:
     try:
-        return hash(times(os.stat(key or ".", dir_fd=root, follow_symlinks=False)))
+        return hash(times(system.stat(key or ".", dir_fd=root, follow_symlinks=False)))
     except OSError:
         return MISSING

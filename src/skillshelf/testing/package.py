@@ -6,8 +6,8 @@ from types import ModuleType
 
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillError
+from skillshelf.files import NotPlainFile
 from skillshelf.lint.references import check_content, check_listed, check_unlisted
-from skillshelf.reference import NotPlainFile
 from skillshelf.skill import BaseSkill
 from skillshelf.sources.package import PackageSource
 from skillshelf.sources.resources import files_below, package_of, parts_below, references_package

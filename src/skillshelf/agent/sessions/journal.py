@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 from io import FileIO
 
-from skillshelf import places
 from skillshelf.errors import SessionError
+from skillshelf.files import make_private_folders, sync_folder, system
 
 _OPEN = os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -21,7 +21,7 @@ class Journal:
         """Why nothing is ever written; empty where it is."""
         # A file object, because it closes itself, and with it ends the lock, when nobody holds it any longer.
         self._file = None if fd is None else FileIO(fd)
-        self._size = 0 if fd is None else os.fstat(fd).st_size
+        self._size = 0 if fd is None else system.fstat(fd).st_size
         self._waiting = b""
         self._dirty = False
 
@@ -29,11 +29,11 @@ class Journal:
     def hold(cls, path: str) -> "Journal":
         """To read and to write. Raises SessionError while another process has it open."""
         try:
-            fd, refused = os.open(path, os.O_RDWR | _OPEN), ""
+            fd, refused = system.open(path, os.O_RDWR | _OPEN), ""
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise
-            fd, refused = os.open(path, os.O_RDONLY | _OPEN), str(error.strerror)
+            fd, refused = system.open(path, os.O_RDONLY | _OPEN), str(error.strerror)
         journal = cls(path, fd, refused)
         try:
             _lock(fd, path)
@@ -67,12 +67,12 @@ class Journal:
         if self._file is None or self.refused:
             return False
         try:
-            fd = os.open(self.path + ".torn", os.O_WRONLY | os.O_CREAT | _OPEN, 0o600)
+            fd = system.open(self.path + ".torn", os.O_WRONLY | os.O_CREAT | _OPEN, 0o600)
             with open(fd, "ab") as beside:
                 beside.write(torn + b"\n")
                 beside.flush()
-                os.fsync(fd)
-            os.ftruncate(self._file.fileno(), self._size - len(torn))
+                system.fsync(fd)
+            system.ftruncate(self._file.fileno(), self._size - len(torn))
         except OSError:
             return False
         self._size -= len(torn)
@@ -85,24 +85,24 @@ class Journal:
 
     def _begin(self) -> int:
         if self._file is None:
-            places.make_folders(os.path.dirname(self.path))
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
+            make_private_folders(os.path.dirname(self.path))
+            fd = system.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
             self._file = FileIO(fd)
             _lock(fd, self.path)
         return self._file.fileno()
 
     def _write(self, fd: int) -> None:
-        if not os.fstat(fd).st_nlink:
+        if not system.fstat(fd).st_nlink:
             raise FileNotFoundError(errno.ENOENT, "its file was deleted")
         if self._dirty:
-            os.ftruncate(fd, self._size)
+            system.ftruncate(fd, self._size)
         try:
             left = memoryview(self._waiting)
             while left:
-                left = left[os.write(fd, left) :]
-            os.fsync(fd)
+                left = left[system.write(fd, left) :]
+            system.fsync(fd)
             if not self._size:
-                _sync_folder(self.path)
+                sync_folder(os.path.dirname(self.path))
         except OSError:
             self._undo(fd)
             raise
@@ -113,10 +113,10 @@ class Journal:
         """Half a record is worse than none: it waits whole for the next write."""
         self._dirty = True
         with suppress(OSError):
-            os.ftruncate(fd, self._size)
+            system.ftruncate(fd, self._size)
         if not self._size and self._file:
             with suppress(OSError):
-                os.unlink(self.path)
+                system.unlink(self.path)
             self._file.close()
             self._file = None
 
@@ -128,7 +128,7 @@ class Journal:
 
 def _lock(fd: int, path: str) -> None:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise SessionError(
             f"The session {os.path.basename(path).removesuffix('.jsonl')} is open already, here or in another "
@@ -137,11 +137,3 @@ def _lock(fd: int, path: str) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):  # a network drive without locks
             raise
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

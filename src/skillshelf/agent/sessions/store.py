@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from skillshelf import places
 from skillshelf.agent.sessions import lines
 from skillshelf.agent.sessions.glance import SessionInfo, glance, id_of
 from skillshelf.agent.sessions.journal import Journal
 from skillshelf.agent.sessions.session import Session, begin, resume
 from skillshelf.errors import SessionError
+from skillshelf.files import state_home, system
 from skillshelf.names import closest
 
 # Without those that look like another.
@@ -27,7 +27,7 @@ class Sessions:
 
     def __init__(self, workspace: str, home: str | None = None) -> None:
         self.workspace = os.path.realpath(workspace)
-        home = home or places.state_home()
+        home = home or state_home()
         self._glances: dict[str, tuple[tuple[int, int, int], SessionInfo]] = {}
         self.folder = os.path.join(home, "sessions", _folder_name(self.workspace)) if home else None
 
@@ -98,7 +98,7 @@ class Sessions:
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
         try:
-            entries = list(os.scandir(self.folder)) if self.folder else []
+            entries = list(system.scandir(self.folder)) if self.folder else []
         except FileNotFoundError:
             return
         except OSError as error:

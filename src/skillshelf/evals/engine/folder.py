@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from skillshelf import places
 from skillshelf.errors import EvalError
 from skillshelf.evals.engine.liveness import LOCK
+from skillshelf.files import make_private_folders, state_home
 
 KEPT = 100
 """Runs, of those without a folder of their own."""
@@ -68,7 +68,7 @@ def new_folder(report: str) -> str:
         os.makedirs(report, exist_ok=True)
         return os.path.abspath(report)
     folder = os.path.join(_runs(), _new_id())
-    places.make_folders(folder)
+    make_private_folders(folder)
     _tidy(_runs())
     return folder
 
@@ -106,7 +106,7 @@ def begin(folder: str, fingerprint: str, request: Mapping[str, Any]) -> RunFolde
         return found
     _clear(state_of(folder))
     # A folder of its own has the name of its run, so that --resume finds it by either.
-    name = os.path.basename(folder) if places.state_home() and os.path.dirname(folder) == _runs() else _new_id()
+    name = os.path.basename(folder) if state_home() and os.path.dirname(folder) == _runs() else _new_id()
     run = RunFolder(folder, name, datetime.now(UTC).isoformat(timespec="seconds"), fingerprint, request)
     run.save()
     return run
@@ -123,7 +123,7 @@ def _clear(state: str, keep: tuple[str, ...] = ()) -> None:
 
 
 def _runs() -> str:
-    home = places.state_home()
+    home = state_home()
     if home is None:
         raise EvalError("This user has no home folder to keep runs in", "Give --report DIR")
     return os.path.join(home, "evals")

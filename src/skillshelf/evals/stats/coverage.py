@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from skillshelf.errors import SkillError
-from skillshelf.reference import NotPlainFile
+from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 
 # What is beyond is not looked into for headings.

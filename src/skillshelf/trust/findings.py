@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from skillshelf.agent.trust.snapshot import Entry, Snapshot
 from skillshelf.characters import hidden
 from skillshelf.hiding import CONTROL
 from skillshelf.skillmd import Unreadable, decode, read
+from skillshelf.trust.snapshot import Entry, Snapshot
 
 _SUFFIXES = (
     *(".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"),

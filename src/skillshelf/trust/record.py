@@ -2,14 +2,13 @@
 
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from skillshelf import places
 from skillshelf.errors import TrustError
+from skillshelf.files import make_private_folders, replace_file, system
 from skillshelf.sources.folder import FRESH_NS, times
 
 # A holder that dies lets go of the lock; one that lives is done in a moment.
@@ -32,13 +31,13 @@ class RecordFile:
         """The bytes, None where there are none; and why they do not count."""
         self._stamp = self._times()
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = system.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None, ""
         except OSError as error:
             return None, f"The record of approvals cannot be read: {error.strerror}"
         try:
-            info, folder = os.fstat(fd), os.stat(self.folder)
+            info, folder = system.fstat(fd), system.stat(self.folder)
             if not stat.S_ISREG(info.st_mode):
                 return None, "The record of approvals is no plain file"
             if any(one.st_uid not in (os.geteuid(), 0) or one.st_mode & 0o022 for one in (info, folder)):
@@ -46,20 +45,20 @@ class RecordFile:
             with open(fd, "rb", closefd=False) as file:
                 return file.read(), ""
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def set_aside(self, data: bytes) -> bool:
         """Keep what is damaged under another name, unless another process has mended it. Under the lock."""
         if self.read()[0] == data:
-            os.replace(self.path, self.bad)
+            system.replace(self.path, self.bad)
             return True
         return False
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Raises OSError where nothing can be written, TrustError where another process does not let go."""
-        places.make_folders(self.folder)
-        fd = os.open(f"{self.folder}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        make_private_folders(self.folder)
+        fd = system.open(f"{self.folder}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             deadline = time.monotonic() + _LOCK_SECONDS
             while not _take(fd):
@@ -68,44 +67,28 @@ class RecordFile:
                 time.sleep(0.01)
             yield
         finally:
-            os.close(fd)
+            system.close(fd)
 
     def replace(self, data: bytes) -> None:
-        """Under the lock."""
-        scratch = f"{self.path}.{secrets.token_hex(8)}"
-        fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with open(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(fd)
-            os.replace(scratch, self.path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(scratch)
-            raise
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        """Write new content. Call it with the lock held."""
+        replace_file(self.path, data, durable=True)
 
     def collect(self) -> None:
         """What a killed process left. Under the lock."""
-        for name in os.listdir(self.folder):
+        for name in system.listdir(self.folder):
             if name.startswith("approvals.json.") and not name.endswith(".bad"):
-                os.unlink(f"{self.folder}/{name}")
+                system.unlink(f"{self.folder}/{name}")
 
     def _times(self) -> tuple[int, ...] | None:
         try:
-            return times(os.stat(self.path, follow_symlinks=False))
+            return times(system.stat(self.path, follow_symlinks=False))
         except OSError:
             return None
 
 
 def _take(fd: int) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

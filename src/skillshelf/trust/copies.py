@@ -7,9 +7,9 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 
-from skillshelf.agent.trust.snapshot import Entry, Snapshot, look, signature
 from skillshelf.errors import TrustError
-from skillshelf.reference import NotPlainFile, Page, read_file
+from skillshelf.files import NotPlainFile, Page, read_file, system, write_new
+from skillshelf.trust.snapshot import Entry, Snapshot, look, signature
 
 _MAX_MANIFEST = 4 * 1024 * 1024
 
@@ -49,8 +49,8 @@ def load_copy(trees: str, tree: str) -> Copy | None:
 
 def make_copy(root: str, folder: str, snapshot: Snapshot, target: str) -> Copy:
     """Copy what `snapshot` tells of `root/folder`. Raises TrustError where it is no longer that, or OSError."""
-    os.mkdir(target, 0o700)
-    os.mkdir(f"{target}/files", 0o700)
+    system.mkdir(target, 0o700)
+    system.mkdir(f"{target}/files", 0o700)
     write_new(f"{target}/manifest.json", snapshot.manifest)
     made = {""}
     for entry in _files(snapshot):
@@ -70,12 +70,6 @@ def read_as_told(root: str, folder: str, entry: Entry) -> bytes:
     if data is None or hashlib.sha256(data).hexdigest() != entry.sha256:
         raise TrustError(f"{path!r} changed since it was looked at. Nothing was approved; look at it again.")
     return data
-
-
-def write_new(path: str, data: bytes, mode: int = 0o600) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with open(fd, "wb") as file:
-        file.write(data)
 
 
 class SessionCopies:
@@ -98,7 +92,7 @@ class SessionCopies:
 def remove(path: str) -> None:
     """Under another name first: what is half removed must not look like a copy."""
     scratch = f"{os.path.dirname(path)}/.old-{secrets.token_hex(8)}"
-    os.rename(path, scratch)
+    system.rename(path, scratch)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -111,5 +105,5 @@ def _make_folders(base: str, folder: str, made: set[str]) -> None:
     for depth in range(1, len(parts) + 1):
         path = "/".join(parts[:depth])
         if path not in made:
-            os.mkdir(f"{base}/{path}", 0o700)
+            system.mkdir(f"{base}/{path}", 0o700)
             made.add(path)

@@ -2,13 +2,13 @@
 
 import os
 
-from skillshelf.agent.trust.copies import Copy, read_as_told
-from skillshelf.agent.trust.pending import Pending
-from skillshelf.agent.trust.snapshot import Snapshot, look_at_file
-from skillshelf.agent.trust.store import Trust
 from skillshelf.errors import TrustError
-from skillshelf.reference import NotPlainFile
+from skillshelf.files import NotPlainFile
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
+from skillshelf.trust.copies import Copy, read_as_told
+from skillshelf.trust.pending import Pending
+from skillshelf.trust.snapshot import Snapshot, look_at_file
+from skillshelf.trust.store import Trust
 
 INSTRUCTION_FILES = ("AGENTS.md",)
 

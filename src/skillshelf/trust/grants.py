@@ -3,11 +3,11 @@
 import os
 from dataclasses import replace
 
-from skillshelf.agent.trust.copies import Copy, SessionCopies
-from skillshelf.agent.trust.snapshot import Entry, look, look_at_file
-from skillshelf.agent.trust.store import Trust
 from skillshelf.errors import TrustError
 from skillshelf.sources.folder import SKILL_FILES
+from skillshelf.trust.copies import Copy, SessionCopies
+from skillshelf.trust.snapshot import Entry, look, look_at_file
+from skillshelf.trust.store import Trust
 
 
 class Grants:

@@ -4,10 +4,10 @@ import os
 from dataclasses import dataclass, field
 from typing import Literal
 
-from skillshelf.agent.trust.copies import Copy, read_as_told
-from skillshelf.agent.trust.snapshot import Entry, Snapshot
 from skillshelf.errors import TrustError
-from skillshelf.reference import NotPlainFile
+from skillshelf.files import NotPlainFile
+from skillshelf.trust.copies import Copy, read_as_told
+from skillshelf.trust.snapshot import Entry, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ import json
 import os
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.reference import NotPlainFile, open_folder, open_plain
+from skillshelf.files import NotPlainFile, open_below, open_folder, open_plain, system
 from skillshelf.sources.folder import FRESH_NS, MAX_DEPTH
 from skillshelf.sources.names import SKIPPED_FOLDERS
 
@@ -91,12 +91,15 @@ def look(root: str, key: str, mounts: frozenset[str] = frozenset()) -> Look:
     stamps: list[_Stamp] = []
     horizon, fresh, size = time.time_ns() - FRESH_NS, False, 0
     try:
-        with opened(root, key) as top, closing(_walk(top, key == "", f"{root}/{key}".rstrip("/"), mounts)) as found:
-            device = os.fstat(top).st_dev
+        with (
+            open_below(root, _parts(key)) as top,
+            closing(_walk(top, key == "", f"{root}/{key}".rstrip("/"), mounts)) as found,
+        ):
+            device = system.fstat(top).st_dev
             for folder, path, one in found:
                 info = one.stat(follow_symlinks=False)
                 if one.is_symlink():
-                    target = os.readlink(one.name, dir_fd=folder)
+                    target = system.readlink(one.name, dir_fd=folder)
                     entries.append(Entry(path, target=target))
                 else:
                     size += info.st_size
@@ -118,7 +121,7 @@ def look(root: str, key: str, mounts: frozenset[str] = frozenset()) -> Look:
 def signature(root: str, key: str) -> int | None:
     """What `look` gave as its signature, from the times of the files alone; None where that cannot be had."""
     try:
-        with opened(root, key) as top, closing(_walk(top, key == "", "", frozenset())) as found:
+        with open_below(root, _parts(key)) as top, closing(_walk(top, key == "", "", frozenset())) as found:
             stamps = [_stamp(path, one.stat(follow_symlinks=False)) for _, path, one in found]
     except (_Unfit, NotPlainFile, OSError):
         return None
@@ -129,29 +132,19 @@ def look_at_file(root: str, path: str) -> Entry:
     """One file below a root, under its own name. Raises TrustError where it is no plain file of a fit size."""
     folder, _, name = path.rpartition("/")
     try:
-        with opened(root, folder) as fd:
-            info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        with open_below(root, _parts(folder)) as fd:
+            info = system.stat(name, dir_fd=fd, follow_symlinks=False)
             if info.st_size > MAX_BYTES:
                 raise _Unfit(f"it has more than {MAX_BYTES >> 20} MiB")
-            return _read(fd, name, name, os.fstat(fd).st_dev)[0]
+            return _read(fd, name, name, system.fstat(fd).st_dev)[0]
     except (_Unfit, NotPlainFile) as error:
         raise TrustError(f"{path!r} cannot be taken: {error}.") from None
     except OSError as error:
         raise TrustError(f"{path!r} cannot be taken: {error.strerror or 'it cannot be read'}.") from None
 
 
-@contextmanager
-def opened(root: str, key: str) -> Iterator[int]:
-    """The folder at a key, opened component by component."""
-    fd = open_folder(root)
-    try:
-        for part in key.split("/") if key else ():
-            inner = open_folder(part, fd)
-            os.close(fd)
-            fd = inner
-        yield fd
-    finally:
-        os.close(fd)
+def _parts(key: str) -> list[str]:
+    return key.split("/") if key else []
 
 
 def _name(key: str) -> str:
@@ -167,11 +160,11 @@ def _walk(top: int, whole: bool, place: str, mounts: frozenset[str]) -> Generato
 
     `whole`: the folder is the workspace itself, whose dot-folders hold skills of their own.
     """
-    device, seen = os.fstat(top).st_dev, 0
+    device, seen = system.fstat(top).st_dev, 0
 
     def enter(folder: int, below: str, depth: int) -> Iterator[_Found]:
         nonlocal seen
-        for one in os.scandir(folder):
+        for one in system.scandir(folder):
             path = below + one.name
             seen += 1
             if seen > MAX_FILES:
@@ -183,11 +176,11 @@ def _walk(top: int, whole: bool, place: str, mounts: frozenset[str]) -> Generato
                     raise _Unfit(f"its folders are nested deeper than {MAX_DEPTH}")
                 inner = open_folder(one.name, folder)
                 try:
-                    if os.fstat(inner).st_dev != device or (mounts and f"{place}/{path}" in mounts):
+                    if system.fstat(inner).st_dev != device or (mounts and f"{place}/{path}" in mounts):
                         raise _Unfit(f"{path} lies on another mount")
                     yield from enter(inner, path + "/", depth + 1)
                 finally:
-                    os.close(inner)
+                    system.close(inner)
 
     yield from enter(top, "", 1)
 
@@ -207,11 +200,11 @@ def _read(folder: int, name: str, path: str, device: int) -> tuple[Entry, os.sta
         raise _Unfit(f"{path}: {error.strerror or 'it cannot be opened'}") from None
     digest, left = hashlib.sha256(), info.st_size + 1
     try:
-        while left > 0 and (data := os.read(fd, min(left, _CHUNK))):
+        while left > 0 and (data := system.read(fd, min(left, _CHUNK))):
             digest.update(data)
             left -= len(data)
     finally:
-        os.close(fd)
+        system.close(fd)
     if left != 1:
         raise _Unfit(f"{path} is being written right now")
     return Entry(path, info.st_size, digest.hexdigest(), bool(info.st_mode & 0o111)), info

@@ -7,19 +7,18 @@ import weakref
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from skillshelf.agent.trust.copies import Copy, SessionCopies
-from skillshelf.agent.trust.grants import Grants, skill_holding
-from skillshelf.agent.trust.pending import Pending
-from skillshelf.agent.trust.snapshot import Look, look, opened, signature
-from skillshelf.agent.trust.store import Trust
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError
+from skillshelf.files import NotPlainFile, Page, mounts_below, open_below, system
 from skillshelf.found import Found
-from skillshelf.reference import NotPlainFile, Page
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES, Entries, FolderReader
-from skillshelf.sources.mounts import mounts_below
+from skillshelf.trust.copies import Copy, SessionCopies
+from skillshelf.trust.grants import Grants, skill_holding
+from skillshelf.trust.pending import Pending
+from skillshelf.trust.snapshot import Look, look, signature
+from skillshelf.trust.store import Trust
 
 _SOURCES: "weakref.WeakSet[TrustedSource]" = weakref.WeakSet()
 _DAMAGED = "its approved copy is gone or damaged; the person can look at it with `skillshelf trust`"
@@ -235,8 +234,8 @@ class TrustedSource:
 
     def _read(self, key: str, copy: Copy) -> Found:
         """What the copy says, at the place where people find the skill."""
-        with opened(copy.files, "") as fd:
-            info, entries = os.fstat(fd), Entries(os.scandir(fd))
+        with open_below(copy.files, ()) as fd:
+            info, entries = system.fstat(fd), Entries(system.scandir(fd))
             if not entries.skill_file():
                 return Found(None)
             path = f"{self.root}/{key}" if key else self.root

@@ -1,27 +1,29 @@
-"""Where skillshelf keeps things of its own, outside any workspace."""
+"""The folders skillshelf keeps outside any workspace."""
 
 import os
 import sys
 from contextlib import suppress
 
+from skillshelf.files import system
+
 
 def cache_home() -> str | None:
-    """The folder for what can be made again; None where this user has none."""
+    """Return the folder for data that can be made again, or None if this user has none."""
     return _home("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches")
 
 
 def state_home() -> str | None:
-    """The folder for what must last: sessions, and what the person agreed to."""
+    """Return the folder for data that must last: sessions and approvals."""
     return _home("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
 
 
 def config_home() -> str | None:
-    """The folder of the user's settings."""
+    """Return the folder of the user's settings."""
     return _home("XDG_CONFIG_HOME", "~/.config", "~/Library/Application Support")
 
 
 def user_skill_folders() -> list[str]:
-    """Where a user keeps skills for every workspace, first come first."""
+    """Return the folders of skills a user has in every workspace, the first one first in precedence."""
     config = config_home()
     folders = [os.path.join(config, "skills")] if config else []
     return folders + [
@@ -29,12 +31,12 @@ def user_skill_folders() -> list[str]:
     ]
 
 
-def make_folders(path: str) -> None:
-    """Each missing folder for this user alone: os.makedirs gives its mode to the last one only."""
+def make_private_folders(path: str) -> None:
+    """Create each missing folder for this user alone. (`os.makedirs` gives its mode to the last one only.)"""
     if not os.path.isdir(path):
-        make_folders(os.path.dirname(path))
+        make_private_folders(os.path.dirname(path))
         with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
+            system.mkdir(path, 0o700)
 
 
 def _home(variable: str, usual: str, mac: str) -> str | None:

@@ -3,11 +3,11 @@
 import difflib
 from collections.abc import Iterator
 
-from skillshelf.agent.trust.findings import findings, is_script, text_of
-from skillshelf.agent.trust.pending import Pending
-from skillshelf.agent.trust.snapshot import Entry
 from skillshelf.characters import clean, show_hidden
 from skillshelf.errors import TrustError
+from skillshelf.trust.findings import findings, is_script, text_of
+from skillshelf.trust.pending import Pending
+from skillshelf.trust.snapshot import Entry
 
 _SHOWN = 100
 # A comparison takes the square of the lines where all of them differ; past this the new text is shown whole.

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
-from skillshelf import places
-from skillshelf.agent.trust.approvals import Agreement, Approvals, NewerVersion, dump, parse
-from skillshelf.agent.trust.copies import Copy, load_copy, make_copy, remove
-from skillshelf.agent.trust.pending import Pending
-from skillshelf.agent.trust.record import RecordFile
 from skillshelf.errors import TrustError
+from skillshelf.files import make_private_folders, state_home, system
+from skillshelf.trust.approvals import Agreement, Approvals, NewerVersion, dump, parse
+from skillshelf.trust.copies import Copy, load_copy, make_copy, remove
+from skillshelf.trust.pending import Pending
+from skillshelf.trust.record import RecordFile
 
 _MOVE = "Set XDG_STATE_HOME to a folder of yours outside the workspace"
 _UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to look at what is pending."
@@ -36,7 +36,7 @@ class Trust:
     @classmethod
     def open(cls, home: str | os.PathLike[str] | None = None) -> "Trust":
         """The user's own. Raises TrustError for a record that a newer skillshelf wrote."""
-        trust = cls(places.state_home() if home is None else os.fspath(home))
+        trust = cls(state_home() if home is None else os.fspath(home))
         trust.refresh()
         if trust._is_newer:
             raise TrustError(trust.problem)
@@ -114,7 +114,7 @@ class Trust:
             raise TrustError(f"Cannot {what}: {self.refusal('')}")
         try:
             with self._file.locked():
-                places.make_folders(f"{self.path}/trees")
+                make_private_folders(f"{self.path}/trees")
                 self._load(held=True)
                 if self._is_newer or self._read[1]:
                     raise TrustError(f"Cannot {what}. {self.problem}")
@@ -164,7 +164,7 @@ class Trust:
         make_copy(pending.root, pending.folder, pending.snapshot, scratch)
         if os.path.lexists(f"{trees}/{tree}"):
             remove(f"{trees}/{tree}")
-        os.rename(scratch, f"{trees}/{tree}")
+        system.rename(scratch, f"{trees}/{tree}")
         self._copies.pop(tree, None)
 
     def _replace(self, approvals: Approvals) -> None:
@@ -174,7 +174,7 @@ class Trust:
 
     def _collect(self) -> None:
         """Copies that nobody agrees to any more, and what a killed process left."""
-        for name in os.listdir(f"{self.path}/trees"):
+        for name in system.listdir(f"{self.path}/trees"):
             if name not in self.approvals.trees:
                 remove(f"{self.path}/trees/{name}")
         self._file.collect()

@@ -1,0 +1,137 @@
+"""The gate to files below a folder that cannot be trusted.
+
+Checking a path and then opening it loses the race against a process that swaps a folder for a symlink in between. So a
+file is reached by opening each component relative to the descriptor of the one before, never following a link. Every
+check (is it a plain file? is it on the same device?) is made on the descriptor that is then read.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from skillshelf.files import system
+
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = _FILE | os.O_DIRECTORY
+_TRIES = 3
+
+
+class Page(NamedTuple):
+    """Bytes of a file as the gate read them."""
+
+    data: bytes
+    offset: int
+    size: int
+    """The size of the whole file."""
+
+
+class NotPlainFile(Exception):
+    """The path leads to a link, a device, a folder or another mount, which the gate does not read."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+def open_folder(name: str, dir_fd: int | None = None) -> int:
+    """Open a real folder and return its descriptor. A link in its place raises NotPlainFile."""
+    try:
+        return system.open(name, _FOLDER, dir_fd=dir_fd)
+    except OSError as error:
+        # Linux answers ENOTDIR for a link opened with O_DIRECTORY | O_NOFOLLOW, BSD and macOS answer ELOOP.
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise NotPlainFile("a folder on the way is a symlink or not a folder") from None
+        raise
+
+
+def open_plain(name: str, dir_fd: int, device: int) -> tuple[int, os.stat_result]:
+    """Open a plain file in an open folder. Return its descriptor and what `fstat` says about it."""
+    try:
+        fd = system.open(name, _FILE, dir_fd=dir_fd)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotPlainFile("it is a symlink") from None
+        if error.errno == errno.ENXIO:
+            raise NotPlainFile("it is a socket or device") from None
+        raise
+    info = system.fstat(fd)
+    if stat.S_ISREG(info.st_mode) and info.st_dev == device:
+        return fd, info
+    system.close(fd)
+    if stat.S_ISREG(info.st_mode):
+        raise NotPlainFile("it lies on another mount")
+    raise NotPlainFile(f"it is a {_kind(info.st_mode)}")
+
+
+@contextmanager
+def open_below(root: str | int, parts: Sequence[str]) -> Iterator[int]:
+    """Open the folder `root/parts…` component by component and close it at the end.
+
+    `root` is a path or an open descriptor, which stays open.
+    """
+    fd = system.dup(root) if isinstance(root, int) else open_folder(root)
+    try:
+        for part in parts:
+            inner = open_folder(part, fd)
+            system.close(fd)
+            fd = inner
+        yield fd
+    finally:
+        system.close(fd)
+
+
+def read_file(root: str, parts: Sequence[str], offset: int, limit: int) -> Page:
+    """Read `root/parts…` without following any link, neither below `root` nor as its last component.
+
+    Raises FileNotFoundError, NotPlainFile, or another OSError.
+    """
+    with open_below(root, ()) as top:
+        device = system.fstat(top).st_dev
+        mount = _mount_id(top)
+        with open_below(top, parts[:-1]) as folder:
+            fd, info = open_plain(parts[-1], folder, device)
+    try:
+        if _mount_id(fd) != mount:
+            raise NotPlainFile("it lies on another mount")
+        return _read_steady(fd, info, offset, limit)
+    finally:
+        system.close(fd)
+
+
+def _mount_id(fd: int) -> bytes:
+    """Return what tells a bind mount from the file system it shows, or nothing if the system does not say."""
+    try:
+        info = system.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):  # no /proc, or a sandbox that closes it
+        return b""
+    try:
+        return system.read(info, 512).partition(b"mnt_id:")[2].split(b"\n", 1)[0]
+    finally:
+        system.close(info)
+
+
+def _read_steady(fd: int, before: os.stat_result, offset: int, limit: int) -> Page:
+    """Read a page that is all from one version of the file: try again while another process writes to it."""
+    if not 0 <= offset <= before.st_size:
+        return Page(b"", offset, before.st_size)
+    for _ in range(_TRIES):
+        # One byte more than the file has: a file that grew meanwhile shows itself.
+        data = system.pread(fd, max(0, min(limit, before.st_size - offset + 1)), offset)
+        after = system.fstat(fd)
+        if after.st_mtime_ns == before.st_mtime_ns and after.st_size == before.st_size:
+            return Page(data, offset, after.st_size)
+        before = after
+    raise OSError(errno.EAGAIN, "it is being written right now; try again")
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "folder"
+    if stat.S_ISFIFO(mode):
+        return "FIFO"
+    if stat.S_ISSOCK(mode):
+        return "socket"
+    return "device"

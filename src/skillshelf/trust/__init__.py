@@ -1,0 +1,20 @@
+"""Trust by content: what a workspace brings reaches the prompt only as a person agreed to it."""
+
+from skillshelf.trust.files import INSTRUCTION_FILES, trusted_text
+from skillshelf.trust.pending import Pending
+from skillshelf.trust.review import review_text, summary
+from skillshelf.trust.snapshot import Entry, Snapshot
+from skillshelf.trust.source import TrustedSource
+from skillshelf.trust.store import Trust
+
+__all__ = [
+    "INSTRUCTION_FILES",
+    "Entry",
+    "Pending",
+    "Snapshot",
+    "Trust",
+    "TrustedSource",
+    "review_text",
+    "summary",
+    "trusted_text",
+]
