@@ -360,7 +360,7 @@ def test_a_references_folder_that_is_a_link_offers_nothing(workspace: Workspace)
     (lister / "references").symlink_to(workspace.outside / "stolen/references")
     shelf = workspace.shelf()
     assert shelf.catalog["bad"].references == ()
-    with pytest.raises(ReferenceNotAllowedError, match="symlink or no folder"):
+    with pytest.raises(ReferenceNotAllowedError, match="symlink or not a folder"):
         shelf.turn().load("lister", GUIDE)
     assert_standard(
         workspace, shelf, [("reference-refused", "bad/references"), ("reference-refused", "lister/references")]

@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
 
 from skillshelf.agent.sessions import Session, Sessions
 from skillshelf.errors import SessionError
+from skillshelf.files import system
 
 KILLED = """
 import json, os, random, signal, sys, time
@@ -59,6 +60,7 @@ STEPS = """
 import os, signal, sys
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from skillshelf.agent.sessions import Sessions
+from skillshelf.files import system
 
 def kill_after(left):
     def counted(real):
@@ -70,7 +72,7 @@ def kill_after(left):
             return real(*given, **named)
         return wrapped
     for name in ("open", "write", "fsync", "mkdir", "fstat", "ftruncate", "close"):
-        setattr(os, name, counted(getattr(os, name)))
+        setattr(system, name, counted(getattr(system, name)))
 
 print("ready", flush=True)
 for step in range(100):
@@ -372,7 +374,7 @@ def test_half_a_record_that_cannot_be_taken_back(sessions: Sessions, monkeypatch
     with sessions.create() as session:
         session.append([ask("one")])
         with room(os.path.getsize(session.path) + 50), monkeypatch.context() as patch:
-            patch.setattr(os, "ftruncate", broken)
+            patch.setattr(system, "ftruncate", broken)
             with pytest.raises(SessionError, match="not saved"):
                 session.append([ask("two")])
         assert not Path(session.path).read_bytes().endswith(b"\n")
