@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_ai.messages import UserPromptPart
 
 from skillshelf.agent.core import AgentCore
-from skillshelf.agent.events import Event
+from skillshelf.agent.events import BaseEvent, Event
 from skillshelf.agent.policy import Answer, Approval, Policy
 from skillshelf.testing import ScriptedModel
 
@@ -46,7 +46,7 @@ def say(core: AgentCore, *texts: str) -> list[Event]:
     return asyncio.run(run())
 
 
-def of(events: Sequence[Event], kind: type[Event]) -> list[Any]:
+def of(events: Sequence[Event], kind: type[BaseEvent]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 
 

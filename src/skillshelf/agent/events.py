@@ -1,46 +1,54 @@
-"""What happens while a message is answered, as values. The one stream that drives every face and every check."""
+"""What happens while a message is answered, as values. The one stream that drives every face and every check.
+
+`Event` is the union of all of them, so a type checker knows the fields of an event from its class or from its `kind`:
+
+    async for event in core.process_message("Hello."):
+        if event.kind == "text":
+            print(event.text)
+"""
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened. `kind` names it in JSON."""
+class BaseEvent:
+    """What all events have in common. `kind` names the event in JSON."""
 
     kind: ClassVar[str] = ""
 
     def as_json(self) -> dict[str, Any]:
+        """Return the event as `skillshelf chat --json` writes it."""
         return {"event": self.kind, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Event):
+class Text(BaseEvent):
     """A piece of the model's answer, as it comes."""
 
-    kind = "text"
+    kind: ClassVar[Literal["text"]] = "text"
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking(Event):
+class Thinking(BaseEvent):
     """A piece of the model's reasoning, where the provider shows it."""
 
-    kind = "thinking"
+    kind: ClassVar[Literal["thinking"]] = "thinking"
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCalled(Event):
-    kind = "tool_call"
+class ToolCalled(BaseEvent):
+    kind: ClassVar[Literal["tool_call"]] = "tool_call"
     id: str
     name: str
     arguments: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolReturned(Event):
-    kind = "tool_result"
+class ToolReturned(BaseEvent):
+    kind: ClassVar[Literal["tool_result"]] = "tool_result"
     id: str
     name: str
     text: str
@@ -49,10 +57,10 @@ class ToolReturned(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SkillLoaded(Event):
+class SkillLoaded(BaseEvent):
     """A skill's instructions entered the conversation."""
 
-    kind = "skill_loaded"
+    kind: ClassVar[Literal["skill_loaded"]] = "skill_loaded"
     skill: str
     by: Literal["model", "user", "shelf"]
     size: int
@@ -60,17 +68,17 @@ class SkillLoaded(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SkillInvoked(Event):
+class SkillInvoked(BaseEvent):
     """The person asked for a skill by name: `/skills:<name>`."""
 
-    kind = "skill_invoked"
+    kind: ClassVar[Literal["skill_invoked"]] = "skill_invoked"
     skill: str
     arguments: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceLoaded(Event):
-    kind = "reference_loaded"
+class ReferenceLoaded(BaseEvent):
+    kind: ClassVar[Literal["reference_loaded"]] = "reference_loaded"
     skill: str
     reference: str
     by: Literal["model", "user", "shelf"]
@@ -78,28 +86,28 @@ class ReferenceLoaded(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceDenied(Event):
+class ReferenceDenied(BaseEvent):
     """The model asked for something that is not on a skill's list, or is gone."""
 
-    kind = "reference_denied"
+    kind: ClassVar[Literal["reference_denied"]] = "reference_denied"
     skill: str
     reference: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class SkillsReloaded(Event):
-    kind = "skills_reloaded"
+class SkillsReloaded(BaseEvent):
+    kind: ClassVar[Literal["skills_reloaded"]] = "skills_reloaded"
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Usage(Event):
+class Usage(BaseEvent):
     """What one model call took. `cost` is in US dollars; None where the price is not known."""
 
-    kind = "usage"
+    kind: ClassVar[Literal["usage"]] = "usage"
     input: int
     output: int
     cached: int = 0
@@ -108,37 +116,56 @@ class Usage(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice(Event):
+class Notice(BaseEvent):
     """Something the person should know; the turn goes on."""
 
-    kind = "notice"
+    kind: ClassVar[Literal["notice"]] = "notice"
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Failed(Event):
+class Failed(BaseEvent):
     """The turn ended early. What was said up to here is kept."""
 
-    kind = "error"
+    kind: ClassVar[Literal["error"]] = "error"
     error: str
     """The class of what went wrong, for a program."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Finished(Event):
+class Finished(BaseEvent):
     """The turn is over; `text` is the whole answer."""
 
-    kind = "finished"
+    kind: ClassVar[Literal["finished"]] = "finished"
     text: str
     stopped: bool = False
     """Whether the person stopped it."""
 
 
-_KINDS = {cls.kind: cls for cls in Event.__subclasses__()}
+Event: TypeAlias = (
+    Text
+    | Thinking
+    | ToolCalled
+    | ToolReturned
+    | SkillLoaded
+    | SkillInvoked
+    | ReferenceLoaded
+    | ReferenceDenied
+    | SkillsReloaded
+    | Usage
+    | Notice
+    | Failed
+    | Finished
+)
+"""Any event of the stream. `isinstance(value, Event)` works, as with a class."""
+
+_CLASS_BY_KIND: dict[str, type[Event]] = {cls.kind: cls for cls in get_args(Event)}
 
 
 def from_json(plain: dict[str, Any]) -> Event:
-    """An event from what `as_json` made of it, also after a way through JSON."""
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
-    return _KINDS[str(values.pop("event"))](**values)
+    """Make an event from the result of its `as_json`, also if that went through JSON text in between."""
+    values: dict[str, Any] = {}
+    for name, value in plain.items():
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return _CLASS_BY_KIND[values.pop("event")](**values)
