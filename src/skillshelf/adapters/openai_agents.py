@@ -20,6 +20,7 @@ except ImportError:
     raise MissingExtraError("skillshelf.adapters.openai_agents", "openai-agents") from None
 
 if TYPE_CHECKING:
+    from agents import Tool as AgentTool
     from agents.tool_context import ToolContext
 
     from skillshelf.listing import Listing
@@ -52,8 +53,8 @@ class Skills:
 
         return dynamic
 
-    def tools(self) -> list[FunctionTool]:
-        """To be put beside the agent's own."""
+    def tools(self) -> list[AgentTool]:
+        """Return the shelf's tools, for an agent's `tools`."""
         return [self._tool(tool) for tool in self._tools]
 
     def _listing(self) -> Listing:
