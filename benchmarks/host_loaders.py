@@ -58,6 +58,12 @@ def from_json(plain: dict[str, Any]) -> Variant:
 Found = dict[str, str]
 
 
+def _skill_folders(root: Path) -> list[Path]:
+    """The folders of skills, however deep: for hosts that are given each of them and look for none themselves."""
+    folders = [folder for folder in (*root.glob("*"), *root.glob("*/*")) if folder.is_dir()]
+    return sorted(folder for folder in folders if any((folder / name).exists() for name in ("SKILL.md", "skill.md")))
+
+
 def _google_adk(root: Path) -> Found:
     from google.adk.skills import list_skills_in_dir
 
@@ -87,7 +93,7 @@ def _harness(root: Path) -> Found:
 def _inspect(root: Path) -> Found:
     from inspect_ai.tool import read_skills
 
-    return {one.name: one.description for one in read_skills(sorted(root.iterdir()))}
+    return {one.name: one.description for one in read_skills(_skill_folders(root))}
 
 
 def _agent_framework(root: Path) -> Found:
@@ -110,7 +116,7 @@ def _skills_ref(root: Path) -> Found:
     from skills_ref import read_properties, validate
 
     found = {}
-    for folder in sorted(root.iterdir()):
+    for folder in _skill_folders(root):
         properties = read_properties(folder)
         found[properties.name] = properties.description
         for problem in validate(folder):

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +130,13 @@ def test_reserved_names(name: str) -> None:
     assert suggest(name) not in RESERVED
 
 
+@pytest.mark.parametrize("name", ["prototype", "constructor"])
+def test_words_of_a_programming_language_are_fine_names(name: str) -> None:
+    """Nothing here or on any system is called so."""
+    assert check_name(name) == []
+    assert suggest(name) == name
+
+
 @pytest.mark.parametrize(
     ("name", "code"), [("рdf", "name-lookalike"), ("pdf", None), ("café", "name-not-ascii"), ("１-a", None)]
 )
@@ -145,6 +153,42 @@ def test_a_right_name_is_suggested(name: str, near: str) -> None:
     """Whatever is typed, what is suggested has no fault."""
     assert suggest(name) == near
     assert check_name(near) == []
+
+
+def test_a_python_file_is_judged_by_a_python_that_is_named(write: Callable[..., Path]) -> None:
+    """Another Python may take it, so the message says which did not."""
+    folder = write("broken", body="Run scripts/a.py.\n", scripts__a_py="def f(:\n").parent
+    (note,) = check_skill(folder)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert note.code == "python-invalid"
+    assert note.message.startswith(f"Python {version} cannot parse it: ")
+    assert "the Python it is written for" in note.fix
+
+
+def test_a_script_for_a_newer_python_is_not_judged(write: Callable[..., Path]) -> None:
+    """Its own metadata says what it needs; this Python cannot tell whether it is right."""
+    script = "# /// script\n# requires-python = '>=3.99'\n# ///\nlet x = 1\n"
+    assert check_skill(write("newer", body="Run scripts/a.py.\n", scripts__a_py=script).parent) == []
+    script = script.replace("3.99", "3.8")
+    (note,) = check_skill(write("older", body="Run scripts/a.py.\n", scripts__a_py=script).parent)
+    assert (note.code, note.line) == ("python-invalid", 4)
+
+
+@pytest.mark.parametrize("file", ["scripts/a.py", "references/a.md", "assets/a.json"])
+def test_a_reference_that_is_the_text_of_a_symlink(write: Callable[..., Path], file: str) -> None:
+    """It is called what it is, and not faulty Python."""
+    path = write("linked", body=f"Use {file}.\n").parent / file
+    path.parent.mkdir()
+    path.write_text(f"../../shared/{file}")
+    (note,) = check_skill(path.parents[1])
+    assert (note.severity, note.code, note.path) == ("warning", "symlink-text", str(path))
+
+
+def test_a_short_python_file_is_not_the_text_of_a_symlink(write: Callable[..., Path]) -> None:
+    """An import, an expression and a comment are Python."""
+    for number, text in enumerate(("import a.py", "a.b / c.py", "# ../a.py", "x = 'a/b.py'\n", "b/c.py\n")):
+        folder = write(f"short-{number}", body="Run scripts/a.py.\n", scripts__a_py=text).parent
+        assert check_skill(folder) == []
 
 
 def test_files_that_are_no_files(write: Callable[..., Path], tmp_path: Path) -> None:

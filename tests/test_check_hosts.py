@@ -197,6 +197,31 @@ def test_place_and_name_of_the_file_count(tmp_path: Path, write: Callable[..., P
     assert run("check", "--hosts", ".claude/skills/linked")[1].count("the skill's folder is a symlink") == 3
 
 
+@pytest.mark.parametrize("above", ["skills/acme", "plain/acme", "skills/a/b/c"])
+def test_folders_above_the_checked_one_do_not_nest_a_skill(write: Callable[..., Path], run: Run, above: str) -> None:
+    """A folder called `skills` somewhere above says nothing about where a host will look."""
+    write(f"{above}/pdf")
+    assert run("check", "--hosts", above)[0] == 0
+    assert run("check", "--hosts", f"{above}/pdf")[0] == 0
+    assert run("check", "--hosts", f"{above}/pdf/SKILL.md")[0] == 0
+
+
+def test_a_folder_called_skills_inside_the_checked_one_nests_a_skill(write: Callable[..., Path], run: Run) -> None:
+    """A host that is pointed at `skills` finds what lies directly in it, and so does one that is given `skills`."""
+    write("work/skills/acme/pdf")
+    write("work/plugins/acme/skills/csv")
+    for checked, nested in (("work", ["pdf"]), ("work/skills", ["pdf"]), ("work/plugins", [])):
+        skills = json.loads(run("check", "--hosts", "--json", checked)[1])["skills"]
+        codes = {skill["path"].split("/")[-2]: [each["code"] for each in skill["conditions"]] for skill in skills}
+        assert [name for name, found in codes.items() if "folder-nested" in found] == nested
+
+
+def test_hosts_that_are_given_a_skills_own_folder_do_not_mind_where_it_lies() -> None:
+    """skills-ref and inspect-ai look for no skills themselves."""
+    makes = {verdict.host: verdict.makes for verdict in judge(["folder-nested"])}
+    assert {host for host, made in makes.items() if made == "loads"} == {"agent-framework", "inspect-ai", "skills-ref"}
+
+
 def test_a_linked_folder_is_judged_from_above(tmp_path: Path, write: Callable[..., Path], run: Run) -> None:
     """Where its target lies outside, which no shelf follows, and where it lies inside."""
     write("elsewhere/far")

@@ -166,9 +166,10 @@ def test_all_faults_are_listed_at_once(company: Path) -> None:
     (company / RAG / "scripts/sandbox_runner.py").write_text("x = (")
     with pytest.raises(AssertionError) as raised:
         check_package("company_skills")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert str(raised.value).splitlines() == [
-        f"{RAG}/scripts/sandbox_runner.py:1: python-invalid it does not compile: '(' was never closed "
-        "(make it compile, or give a fragment another ending, such as .txt)",
+        f"{RAG}/scripts/sandbox_runner.py:1: python-invalid Python {version} cannot parse it: '(' was never closed "
+        "(correct it, check with the Python it is written for, or give a fragment another ending, such as .txt)",
         f"{RAG}/references/new.md: reference-unlisted the file is not on the skill's list, so no model can load it "
         "(add 'references/new.md' to `references`)",
     ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,12 @@ CASES = Path(__file__).parent / "skills" / "checking"
 Run = Callable[..., tuple[int, str, str]]
 
 
+def without_version(result: tuple[int, str, str]) -> tuple[int, str, str]:
+    """The same on every Python that runs the tests."""
+    code, out, complaints = result
+    return code, re.sub(r"Python 3\.\d+", "Python 3.x", out), complaints
+
+
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
     """A workspace with an error, a warning and a note."""
@@ -25,12 +32,12 @@ def faulty(tmp_path: Path) -> Path:
 
 def test_as_text(run: Run, faulty: Path) -> None:
     """`path:line: severity: code message`, the fix below, and a summary; exit code 1 for an error."""
-    assert run("check") == snapshot(
+    assert without_version(run("check")) == snapshot(
         (
             1,
             """\
-skills/broken-python/scripts/count.py:1: python-invalid (error) it does not compile: invalid syntax
-    fix: make it compile, or give a fragment another ending, such as .txt
+skills/broken-python/scripts/count.py:1: python-invalid (error) Python 3.x cannot parse it: invalid syntax
+    fix: correct it, check with the Python it is written for, or give a fragment another ending, such as .txt
 skills/field-extension/SKILL.md:4: field-extension (info) skillshelf reads these fields, but the format does not know them: 'disclosure'
     fix: write `disclosure` under `metadata:`
 skills/reference-unnamed/references/a.md:1: reference-unnamed (warning) the instructions do not name it, so a model has no reason to load it
@@ -129,11 +136,11 @@ def test_sarif_of_a_path_elsewhere(run: Run) -> None:
 
 def test_as_github_annotations(run: Run, faulty: Path) -> None:
     """Workflow commands, one a line."""
-    assert run("check", "--format", "github") == snapshot(
+    assert without_version(run("check", "--format", "github")) == snapshot(
         (
             1,
             """\
-::error file=skills/broken-python/scripts/count.py,line=1,title=python-invalid::it does not compile: invalid syntax%0Afix: make it compile, or give a fragment another ending, such as .txt
+::error file=skills/broken-python/scripts/count.py,line=1,title=python-invalid::Python 3.x cannot parse it: invalid syntax%0Afix: correct it, check with the Python it is written for, or give a fragment another ending, such as .txt
 ::notice file=skills/field-extension/SKILL.md,line=4,title=field-extension::skillshelf reads these fields, but the format does not know them: 'disclosure'%0Afix: write `disclosure` under `metadata:`
 ::warning file=skills/reference-unnamed/references/a.md,title=reference-unnamed::the instructions do not name it, so a model has no reason to load it%0Afix: say in the instructions when to load 'a.md'
 """,  # noqa: E501

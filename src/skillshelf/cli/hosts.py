@@ -66,7 +66,7 @@ def _judged(path: str) -> Iterator[_Judged]:
         # In the order of preference, and by the name it really has, where a disk knows no capitals.
         file = next((name for name in SKILL_FILES if name in _names(folder)), "")
         if file and (data := _read(root, "" if linked else key, file)) is not None:
-            found = conditions(data, os.path.basename(folder), file=file, nested=_nested(folder), linked=linked)
+            found = conditions(data, os.path.basename(folder), file=file, nested=_is_nested(path, key), linked=linked)
             yield _Judged(f"{folder}/{file}", found, judge(found))
 
 
@@ -84,10 +84,13 @@ def _read(root: str, key: str, file: str) -> bytes | None:
         return None  # `check` itself says why
 
 
-def _nested(folder: str) -> bool:
-    """Whether it is not directly in the folder that hosts are pointed at, which is called `skills` everywhere."""
-    parts = folder.split("/")[:-1]
-    return "skills" in parts and parts[-1] != "skills"
+def _is_nested(checked: str, key: str) -> bool:
+    """True if the skill lies below a folder called `skills`, which hosts scan, but not directly in it.
+
+    Only the checked folder and those below it count: the folders above say nothing about where a host will look.
+    """
+    folders = [os.path.basename(checked), *key.split("/")][:-1]
+    return "skills" in folders and folders[-1] != "skills"
 
 
 def _as_json(one: _Judged) -> dict[str, object]:

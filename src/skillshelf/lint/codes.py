@@ -46,7 +46,7 @@ FORMAT = {
     "name-lookalike": "the name looks like a plain one but is spelt with other letters",
     "name-mismatch": "the name differs from the folder's",
     "name-not-ascii": "the name has letters outside a-z",
-    "name-reserved": "the name is a word that commands or systems use themselves",
+    "name-reserved": "the name is one of skillshelf's own commands or a device of Windows",
     "name-too-long": "the name has more than 64 characters",
     "name-uppercase": "the name has capital letters",
     "unexpected-fields": "the frontmatter has top-level fields that the open format does not know",
@@ -56,7 +56,7 @@ FORMAT = {
 REFERENCES = {
     "filename-refused": "a file is not offered because of its name",
     "markdown-invalid": "a Markdown file is no text, has a code fence that never ends, or a link to no file",
-    "python-invalid": "a Python file does not compile",
+    "python-invalid": "the Python that runs the check, which the message names, cannot parse a Python file",
     "reference-missing": "a listed reference is not there",
     "reference-refused": "a reference is a link or special file, or its listed path leaves the skill's folder",
     "reference-too-large": "a reference is larger than one load brings, and is not looked into",

@@ -8,9 +8,9 @@ from skillshelf.descriptor import Diagnostic
 from skillshelf.names import skeleton
 
 MAX_NAME = 64
-# What commands, devices on Windows and objects in JavaScript are called: a skill of that name is mistaken for them.
+# Our own commands, and the devices of Windows, which no file or folder there can be called.
 RESERVED = frozenset(
-    ["reload", "list", "help", "show", "new", "con", "prn", "aux", "nul", "__proto__", "constructor", "prototype"]
+    ["reload", "list", "help", "show", "new", "con", "prn", "aux", "nul"]
     + [f"{device}{number}" for device in ("com", "lpt") for number in range(10)]
 )
 
@@ -47,7 +47,8 @@ def _faults(name: str) -> Iterator[tuple[str, str]]:
 
 def _doubts(name: str, fix: str) -> Iterator[tuple[str, str, str]]:
     if name.casefold() in RESERVED:
-        yield "name-reserved", f"{name!r} is a word that commands or systems use themselves", "choose another name"
+        message = f"{name!r} is one of skillshelf's own commands or a device of Windows"
+        yield "name-reserved", message, "choose another name"
     if name.isascii():
         return
     if skeleton(name).isascii():

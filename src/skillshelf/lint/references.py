@@ -4,7 +4,9 @@ Pure checks: the caller brings names, texts and bytes; nothing is opened or run.
 folder (`references/a.md`), in the arguments and in the diagnostics.
 """
 
+import posixpath
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -13,6 +15,9 @@ from skillshelf.descriptor import Diagnostic
 from skillshelf.lint.markdown import check_markdown
 
 _FOLDER = "references/"
+_LINK_TEXT = re.compile(rb"(?:\.{1,2}/|[\w.-]+/)[\w./-]{1,1000}")
+# The first line of `# /// script` metadata that counts, as in `# requires-python = ">=3.12"`.
+_REQUIRES_PYTHON = re.compile(rb"^#[ \t]*requires-python[ \t]*=[ \t]*[\"'](?:>=|==|~=)[ \t]*(\d{1,3})\.(\d{1,3})", re.M)
 
 
 def check_listed(listed: Sequence[str], existing: Collection[str], instructions: str) -> Iterator[Diagnostic]:
@@ -41,15 +46,21 @@ def check_unlisted(listed: Collection[str], existing: Collection[str]) -> Iterat
 
 
 def check_content(path: str, data: bytes, existing: Collection[str]) -> Iterator[Diagnostic]:
-    """What the file's kind lets one say about it: Markdown and Python are looked at, other formats are the author's."""
-    if path.lower().endswith((".md", ".markdown")):
+    """Check Markdown and Python; other formats are the author's business."""
+    if _is_link_text(path, data):
+        message = "the file holds only a path: a symlink that was checked out as text"
+        fix = "check out with `git config core.symlinks true`, or copy the file it names here"
+        yield Diagnostic("warning", "symlink-text", message, path, 1, fix)
+    elif path.lower().endswith((".md", ".markdown")):
         yield from check_markdown(path, data, existing)
     elif path.lower().endswith(".py"):
         yield from check_python(path, data)
 
 
 def check_python(path: str, data: bytes) -> Iterator[Diagnostic]:
-    """Compiled, never executed."""
+    """Compile the file with the Python that runs the check. Nothing of it is executed."""
+    if _needs_newer_python(data):
+        return
     try:
         with warnings.catch_warnings():
             # An invalid escape is the author's style, not a reason to write into the terminal of whoever checks.
@@ -63,8 +74,22 @@ def check_python(path: str, data: bytes) -> Iterator[Diagnostic]:
 
 
 def _python_fault(path: str, reason: str, line: int) -> Diagnostic:
-    fix = "make it compile, or give a fragment another ending, such as .txt"
-    return Diagnostic("error", "python-invalid", f"it does not compile: {reason}", path, line, fix)
+    # Another Python may take it: 3.12 has f-strings that 3.11 refuses. So the message names the one that judged.
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    fix = "correct it, check with the Python it is written for, or give a fragment another ending, such as .txt"
+    return Diagnostic("error", "python-invalid", f"Python {version} cannot parse it: {reason}", path, line, fix)
+
+
+def _needs_newer_python(data: bytes) -> bool:
+    """True if the script says so itself, in the metadata that `uv run` and `pipx run` read."""
+    match = _REQUIRES_PYTHON.search(data)
+    return match is not None and (int(match[1]), int(match[2])) > sys.version_info[:2]
+
+
+def _is_link_text(path: str, data: bytes) -> bool:
+    """True if the data is the path of a file with the same ending. Git writes that for a symlink it cannot make."""
+    ending = posixpath.splitext(path)[1].encode()
+    return bool(ending) and data.endswith(ending) and _LINK_TEXT.fullmatch(data) is not None
 
 
 def _names(instructions: str, wanted: str) -> bool:

@@ -23,6 +23,7 @@ _MOVE = "move them under `metadata:`, where no host you use reads them"
 _LEAVE_OUT = "give it a value, or leave it out"
 _TEXTS = "write each value as text on one line"
 _ONCE = "keep one"
+_NESTED = "move it directly below `skills`, or point the host at the folder it lies in"
 
 CONDITIONS: dict[str, Condition] = {
     "allowed-tools-list": Condition("`allowed-tools` is a list", "write the tools in one line, with spaces between"),
@@ -66,7 +67,7 @@ CONDITIONS: dict[str, Condition] = {
     "fields-unknown": Condition("fields that the format does not know", _MOVE),
     "file-lowercase": Condition("the file is called `skill.md`", "call it `SKILL.md`"),
     "folder-linked": Condition("the skill's folder is a symlink", "put the folder itself there"),
-    "folder-nested": Condition("the skill lies more than one folder below `skills`", "move it directly below `skills`"),
+    "folder-nested": Condition("the skill lies more than one folder below `skills`", _NESTED),
     "frontmatter-last": Condition("the file ends right after the closing `---`", "write instructions below it"),
     "frontmatter-missing": Condition("there is no frontmatter", _FRONT),
     "frontmatter-not-first": Condition("the frontmatter is not the first thing in the file", _FRONT),
