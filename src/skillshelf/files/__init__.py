@@ -5,26 +5,62 @@ single call fail.
 """
 
 from skillshelf.files import system as system
-from skillshelf.files._gate import NotPlainFile, Page, open_below, open_folder, open_plain, read_file
+from skillshelf.files._gate import (
+    NotPlainFile,
+    Page,
+    find_link,
+    open_below,
+    open_file_below,
+    open_folder,
+    open_folder_below,
+    open_plain,
+    read_file,
+)
 from skillshelf.files._homes import cache_home, config_home, make_private_folders, state_home, user_skill_folders
 from skillshelf.files._mounts import mounts_below
+from skillshelf.files._replace import (
+    ABSENT,
+    FileChanged,
+    FileVersion,
+    hash_content,
+    read_version,
+    replace_below,
+)
+from skillshelf.files._search import PatternError, SearchResult, search_lines
+from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, walk
 from skillshelf.files._write import replace_file, sync_folder, write_new
 
 __all__ = [
+    "ABSENT",
+    "EntryKind",
+    "FileChanged",
+    "FileVersion",
     "NotPlainFile",
     "Page",
+    "PatternError",
+    "SearchResult",
+    "TreeEntry",
     "cache_home",
     "config_home",
+    "find_link",
+    "hash_content",
+    "list_folder",
     "make_private_folders",
     "mounts_below",
     "open_below",
+    "open_file_below",
     "open_folder",
+    "open_folder_below",
     "open_plain",
     "read_file",
+    "read_version",
+    "replace_below",
     "replace_file",
+    "search_lines",
     "state_home",
     "sync_folder",
     "system",
     "user_skill_folders",
+    "walk",
     "write_new",
 ]

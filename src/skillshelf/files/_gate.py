@@ -28,6 +28,14 @@ class Page(NamedTuple):
     """The size of the whole file."""
 
 
+class Place(NamedTuple):
+    """The file system a folder lies on."""
+
+    device: int
+    mount: bytes
+    """What tells a bind mount from the file system it shows; empty if the system does not say."""
+
+
 class NotPlainFile(Exception):
     """The path leads to a link, a device, a folder or another mount, which the gate does not read."""
 
@@ -83,26 +91,66 @@ def open_below(root: str | int, parts: Sequence[str]) -> Iterator[int]:
         system.close(fd)
 
 
+@contextmanager
+def open_folder_below(root: str, parts: Sequence[str]) -> Iterator[int]:
+    """Open the folder `root/parts…` without following any link or leaving the root's mount, and close it at the end."""
+    with open_below(root, ()) as top:
+        place = place_of(top)
+        with open_below(top, parts) as folder:
+            check_place(folder, place)
+            yield folder
+
+
+@contextmanager
+def open_file_below(root: str, parts: Sequence[str]) -> Iterator[tuple[int, os.stat_result]]:
+    """Open the plain file `root/parts…` without following any link. Yield its descriptor and what `fstat` says.
+
+    Raises FileNotFoundError, NotPlainFile, or another OSError.
+    """
+    with open_below(root, ()) as top:
+        place = place_of(top)
+        with open_below(top, parts[:-1]) as folder:
+            fd, info = open_plain(parts[-1], folder, place.device)
+    try:
+        check_place(fd, place)
+        yield fd, info
+    finally:
+        system.close(fd)
+
+
 def read_file(root: str, parts: Sequence[str], offset: int, limit: int) -> Page:
     """Read `root/parts…` without following any link, neither below `root` nor as its last component.
 
     Raises FileNotFoundError, NotPlainFile, or another OSError.
     """
-    with open_below(root, ()) as top:
-        device = system.fstat(top).st_dev
-        mount = _mount_id(top)
-        with open_below(top, parts[:-1]) as folder:
-            fd, info = open_plain(parts[-1], folder, device)
-    try:
-        if _mount_id(fd) != mount:
-            raise NotPlainFile("it lies on another mount")
+    with open_file_below(root, parts) as (fd, info):
         return _read_steady(fd, info, offset, limit)
-    finally:
-        system.close(fd)
+
+
+def find_link(root: str, parts: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first link on the way to `root/parts…` and the target written in it, to explain a refusal."""
+    with open_below(root, ()) as top:
+        for depth, name in enumerate(parts):
+            with open_below(top, parts[:depth]) as folder:
+                info = system.stat(name, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISLNK(info.st_mode):
+                    return "/".join(parts[: depth + 1]), system.readlink(name, dir_fd=folder)
+    return None
+
+
+def place_of(fd: int) -> Place:
+    """Return the file system an open file or folder lies on."""
+    return Place(system.fstat(fd).st_dev, _mount_id(fd))
+
+
+def check_place(fd: int, place: Place) -> None:
+    """Raise NotPlainFile if an open file or folder lies on another mount."""
+    if place_of(fd) != place:
+        raise NotPlainFile("it lies on another mount")
 
 
 def _mount_id(fd: int) -> bytes:
-    """Return what tells a bind mount from the file system it shows, or nothing if the system does not say."""
+    """Return the mount of an open file, or nothing if the system does not say."""
     try:
         info = system.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError):  # no /proc, or a sandbox that closes it

@@ -18,7 +18,7 @@ def write_new(path: str, data: bytes, mode: int = 0o600, *, durable: bool = Fals
     fd = system.open(path, _NEW, mode)
     try:
         try:
-            _write_all(fd, data)
+            write_all(fd, data)
             if durable:
                 system.fsync(fd)
         finally:
@@ -56,7 +56,8 @@ def sync_folder(path: str) -> None:
         system.close(fd)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data` to an open file, however little each call takes."""
     left = memoryview(data)
     while left:
         written = system.write(fd, left)

@@ -8,6 +8,8 @@ from fcntl import flock as flock
 from os import chmod as chmod
 from os import close as close
 from os import dup as dup
+from os import fchmod as fchmod
+from os import fchown as fchown
 from os import fstat as fstat
 from os import fsync as fsync
 from os import ftruncate as ftruncate

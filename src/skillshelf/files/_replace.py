@@ -1,0 +1,160 @@
+"""Writing below a folder that cannot be trusted: by descriptor, in one step, over the version the caller saw."""
+
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from skillshelf.files import system
+from skillshelf.files._gate import check_place, open_below, open_folder, open_plain, place_of
+from skillshelf.files._write import write_all
+
+ABSENT = ""
+"""The version of a file that does not exist."""
+
+_SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1024 * 1024
+
+
+class FileChanged(Exception):
+    """The file is not the version that the caller expects."""
+
+
+class FileVersion(NamedTuple):
+    """A file's whole content and the hash that names it."""
+
+    data: bytes
+    sha256: str
+    """ABSENT if there is no such file."""
+
+
+def hash_content(data: bytes) -> str:
+    """Return the hash that names this content: SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_version(root: str, parts: Sequence[str], limit: int) -> FileVersion:
+    """Read a whole file below `root` without following any link. A file that does not exist is the version ABSENT.
+
+    Raises NotPlainFile, or OSError: with EFBIG if the file has more than `limit` bytes.
+    """
+    try:
+        with open_below(root, ()) as top:
+            place = place_of(top)
+            with open_below(top, parts[:-1]) as folder:
+                check_place(folder, place)
+                fd, info = open_plain(parts[-1], folder, place.device)
+    except FileNotFoundError:
+        return FileVersion(b"", ABSENT)
+    try:
+        data = _read_all(fd, info.st_size, limit)
+    finally:
+        system.close(fd)
+    return FileVersion(data, hash_content(data))
+
+
+def replace_below(root: str, parts: Sequence[str], data: bytes, *, expected: str, limit: int) -> None:
+    """Give the file `root/parts…` new content in one step. No link is followed, and missing folders are made.
+
+    The new content is written beside the file and renamed over it, so a hard link to the old content keeps it. Just
+    before that, the version on disk is compared with `expected` (ABSENT if the file must be new).
+
+    Raises FileChanged if it is another version, NotPlainFile if the path leads through or to something that is not a
+    plain file, or OSError. Nothing is left behind then: no scratch file, and none of the folders made.
+    """
+    with _open_parent(root, parts[:-1]) as (folder, device):
+        scratch = f".skillshelf-{secrets.token_hex(8)}"
+        fd = system.open(scratch, _SCRATCH, 0o666, dir_fd=folder)
+        try:
+            try:
+                write_all(fd, data)
+                # Without it, a power cut can leave an empty file: the rename reaches the disk before the content.
+                system.fsync(fd)
+                _check_version(fd, parts[-1], folder, device, expected, limit)
+            finally:
+                system.close(fd)
+            system.rename(scratch, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                system.unlink(scratch, dir_fd=folder)
+            raise
+
+
+def _check_version(scratch: int, name: str, folder: int, device: int, expected: str, limit: int) -> None:
+    """Compare the file with the expected version, and give the scratch file its mode and owner."""
+    try:
+        fd, info = open_plain(name, folder, device)
+    except FileNotFoundError:
+        if expected != ABSENT:
+            raise FileChanged from None
+        return
+    try:
+        if expected == ABSENT:
+            raise FileChanged
+        # A rename asks for the folder's permission only, but a read-only file is not meant to change.
+        if not info.st_mode & 0o222:
+            raise PermissionError(errno.EACCES, "it is read-only")
+        if hash_content(_read_all(fd, info.st_size, limit)) != expected:
+            raise FileChanged
+    finally:
+        system.close(fd)
+
+    system.fchmod(scratch, info.st_mode & 0o777)
+    own = system.fstat(scratch)
+    if (own.st_uid, own.st_gid) != (info.st_uid, info.st_gid):
+        with suppress(PermissionError):  # only root can give files away
+            system.fchown(scratch, info.st_uid, info.st_gid)
+
+
+def _read_all(fd: int, size: int, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    total = 0
+    if size <= limit:
+        while total <= limit:
+            chunk = system.read(fd, _CHUNK)
+            if not chunk:
+                return b"".join(chunks)
+            chunks.append(chunk)
+            total += len(chunk)
+    raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes")
+
+
+@contextmanager
+def _open_parent(root: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Open the folder of a file that is about to be written, and make what is missing of it.
+
+    Yields its descriptor and the root's device. If the block fails, the folders made are removed.
+    """
+    made: list[tuple[int, str]] = []
+    with open_below(root, ()) as top:
+        place = place_of(top)
+        folder = system.dup(top)
+        try:
+            for name in parts:
+                inner = _open_or_make(name, folder, made)
+                system.close(folder)
+                folder = inner
+            check_place(folder, place)
+            yield folder, place.device
+        except BaseException:
+            for parent, name in reversed(made):
+                with suppress(OSError):  # another process has put something there
+                    system.rmdir(name, dir_fd=parent)
+            raise
+        finally:
+            system.close(folder)
+            for parent, _ in made:
+                system.close(parent)
+
+
+def _open_or_make(name: str, folder: int, made: list[tuple[int, str]]) -> int:
+    try:
+        return open_folder(name, folder)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            system.mkdir(name, dir_fd=folder)
+            made.append((system.dup(folder), name))
+        return open_folder(name, folder)
