@@ -4,6 +4,8 @@ import asyncio
 import io
 import json
 import sqlite3
+import subprocess
+import sys
 import tarfile
 from collections.abc import Awaitable
 from contextlib import closing
@@ -27,7 +29,7 @@ from skillshelf.evals.engine.folder import RunFolder, begin, find_folder, read_r
 from skillshelf.evals.engine.liveness import only_here
 from skillshelf.evals.engine.options import Options
 from skillshelf.evals.engine.paid import Kept, patiently
-from skillshelf.evals.engine.store import open_file
+from skillshelf.evals.engine.store import open_file, unusable
 from skillshelf.evals.engine.travel import Packer, Unpacker
 from skillshelf.evals.plan import make_plan
 from skillshelf.testing import ScriptedModel, call, fail
@@ -176,8 +178,51 @@ def test_a_database_that_is_none_is_said_to_be_the_runs(tmp_path: Path) -> None:
     state = begun(live, tmp_path, options)
     (state / "dbos.sqlite").write_text("no database " * 99)
     (state / "dbos.sqlite.made").touch()
-    with pytest.raises(EvalError, match=r"The run's database /.*dbos.sqlite cannot be used: .*not a database"):
+    with pytest.raises(EvalError, match=r"The run's database /.*dbos.sqlite cannot be used: .*not a database") as said:
         run([live], tmp_path, options)
+    assert said.value.fix == f"The file is damaged. Remove {tmp_path} and begin a new run"
+
+
+_AS_ON_PYTHON_3_12 = """
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+@event.listens_for(Engine, "before_cursor_execute", retval=True)
+def ask_for_the_time_as_dbos_does_from_python_3_12_on(connection, cursor, statement, parameters, context, many):
+    return statement.replace("strftime('%s','now')", "unixepoch('subsec')"), parameters
+
+from skillshelf.cli import main
+raise SystemExit(main())
+"""
+
+
+def test_a_run_needs_no_newer_sqlite_for_its_timestamps(tmp_path: Path) -> None:
+    """DBOS takes the time from `unixepoch('subsec')`, which is NULL before SQLite 3.42, whatever Python it is."""
+    suite(tmp_path, cases=1)
+    with Provider(1) as provider:
+        words = ["eval", "pdf", *asked_at(provider), "--report", "report"]
+        done = subprocess.run(
+            [sys.executable, "-c", _AS_ON_PYTHON_3_12, *words], cwd=tmp_path, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert counted(tmp_path / "report") == {"pdf/case 0#with#1 passed": 1}
+
+
+def test_a_fault_that_a_new_run_would_meet_again_does_not_send_for_one() -> None:
+    refused = sqlite3.connect(":memory:")
+    refused.execute("CREATE TABLE versions (at INTEGER NOT NULL)")
+    with closing(refused), pytest.raises(sqlite3.IntegrityError) as fault:
+        refused.execute("INSERT INTO versions VALUES (NULL)")
+    said = str(unusable("sqlite:////runs/first/state/dbos.sqlite", fault.value))
+    assert "A new run would not help" in said
+    assert sqlite3.sqlite_version in said
+
+
+def test_a_database_in_a_folder_that_cannot_be_written_names_the_folder() -> None:
+    with pytest.raises(sqlite3.OperationalError) as fault:
+        sqlite3.connect("/nowhere/state/dbos.sqlite")
+    said = str(unusable("sqlite:////nowhere/state/dbos.sqlite", fault.value))
+    assert "Make sure that /nowhere/state can be written to and has room" in said
 
 
 def test_what_a_provider_failed_at_is_tried_again_and_then_an_error(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from skillshelf._version import __version__
 from skillshelf.agent.explain import explain
 from skillshelf.errors import MissingExtraError
+from skillshelf.evals.engine._sqlite import engine_arguments
 from skillshelf.evals.engine.liveness import Alive
 from skillshelf.evals.engine.models import Models
 from skillshelf.evals.engine.options import options_from_json
@@ -69,6 +70,7 @@ class Node:
             serializer=DBOSPortableJSONSerializer(),
             # A server has a hundred connections for all workers together.
             sys_db_pool_size=_CONNECTIONS,
+            db_engine_kwargs=engine_arguments(url),
         )
         _here = self
         try:

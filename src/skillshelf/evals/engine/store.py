@@ -6,19 +6,24 @@ workers share.
 
 from __future__ import annotations
 
+import os
+import platform
 import sqlite3
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from skillshelf.errors import EvalError, MissingExtraError
+from skillshelf.evals.engine._sqlite import URL_PREFIX
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS {}kept (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
     "CREATE TABLE IF NOT EXISTS {}blobs (run TEXT, digest TEXT, data {}, PRIMARY KEY (run, digest))",
 )
 _SCHEMA = "skillshelf_evals"
-_SQLITE = "sqlite:///"
+# How SQLite names the causes, each the beginning of several names.
+_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+_NO_ACCESS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_BUSY")
 
 
 class Database:
@@ -117,13 +122,27 @@ def open_server(url: str, run: str) -> Store:
 
 
 def unusable(url: str, error: Exception) -> EvalError:
-    """Without the password, which an address may hold. Nobody gave the file in a run's folder as an --engine."""
+    """Return an error that says why a database cannot be used and what to do. It leaves out the address's password."""
     from skillshelf.agent.explain import safe
 
     reason = safe(str(error).splitlines()[0])
-    if url.startswith(_SQLITE):
-        return EvalError(f"The run's database {url.removeprefix(_SQLITE)} cannot be used: {reason}", "Begin a new run")
-    return EvalError(f"--engine {safe(url)} cannot be used: {reason}")
+    if not url.startswith(URL_PREFIX):
+        return EvalError(f"--engine {safe(url)} cannot be used: {reason}")
+    path = url.removeprefix(URL_PREFIX)
+    return EvalError(f"The run's database {path} cannot be used: {reason}", _advice(path, error))
+
+
+def _advice(path: str, error: Exception) -> str:
+    """Say what mends a fault of the run's own SQLite file."""
+    cause = getattr(error, "orig", error)
+    code = getattr(cause, "sqlite_errorname", "")
+    run = os.path.dirname(os.path.dirname(path))
+    if code.startswith(_DAMAGED):
+        return f"The file is damaged. Remove {run} and begin a new run"
+    if code.startswith(_NO_ACCESS):
+        return f"Make sure that {os.path.dirname(path)} can be written to and has room, then start the run again"
+    python = platform.python_version()
+    return f"A new run would not help. Report it with these versions: Python {python}, SQLite {sqlite3.sqlite_version}"
 
 
 def _execute(connection: Any, text: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
