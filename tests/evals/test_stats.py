@@ -1,6 +1,9 @@
 """The numbers of evals, against enumeration: what an interval or a test promises must hold."""
 
+import json
 import random
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb, factorial
@@ -401,6 +404,27 @@ def test_what_was_spent_says_where_a_price_is_missing() -> None:
     found = spent([(Usage(10, 2, 5, 0.5), 1.0), (Usage(1, 1), 2.0)])
     assert found == Spent(2, 11, 3, 5, 3.0, 0.5, 1)
     assert (found.tokens, found.priced) == (14, False)
+
+
+_COVER_WITH_A_CPU_LIMIT = """
+import json, resource, sys, time
+from skillshelf.evals.stats import SkillText, cover
+
+titles = json.load(sys.stdin)
+limit = int(time.process_time()) + 3
+resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+for title in titles:
+    [section] = cover("pdf", SkillText("# " + title), False, {}).unread
+    assert section.title == title
+"""
+
+
+@pytest.mark.parametrize("count", [600, 1_200, 100_000])
+def test_a_heading_of_many_spaces_costs_no_more_than_two_cpu_seconds(count: int) -> None:
+    titles = ["a" + filling * count + "b" for filling in (" ", "\t", "#", " #")]
+    command = [sys.executable, "-c", _COVER_WITH_A_CPU_LIMIT]
+    done = subprocess.run(command, input=json.dumps(titles), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_coverage_names_files_and_sections_that_no_case_loaded() -> None:

@@ -12,7 +12,8 @@ from skillshelf.shelf import Shelf
 
 # What is beyond is not looked into for headings.
 _READ = 4 * 1024 * 1024
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+# The closing marks are cut off in code: a pattern for them would try every run of spaces in the title.
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -78,9 +79,16 @@ def headings(file: str, text: str) -> Iterable[Section]:
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
-        elif not fence and (heading := _HEADING.match(line.rstrip("\r\n"))):
-            yield Section(file, heading[2], offset)
+        elif not fence:
+            heading = _HEADING.match(line.rstrip("\r\n"))
+            if heading:
+                yield Section(file, _title(heading[1]), offset)
         offset += len(line.encode("utf-8", "surrogatepass"))
+
+
+def _title(text: str) -> str:
+    """Return a heading's text without the marks that close it."""
+    return text.rstrip(" \t").rstrip("#").rstrip(" \t")
 
 
 def skill_texts(shelf: Shelf, names: Iterable[str]) -> dict[str, SkillText]:
