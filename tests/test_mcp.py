@@ -16,6 +16,7 @@ from mcp_kit import FILES, MANUAL, PDF, load, shelf_of, talk, text
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
 from skillshelf.mcp import make_server, resources
+from skillshelf.mcp.files import MAX_WHOLE_FILE
 from skillshelf.mcp.pages import files_page
 from skillshelf.mcp.prompts import joined
 from skillshelf.slash import read_message
@@ -226,7 +227,7 @@ def test_a_text_is_read_as_it_is_and_a_binary_file_as_a_blob() -> None:
 
 def test_a_long_reference_comes_in_pages() -> None:
     """Each says where the next begins, and no character is cut in two."""
-    long = "ä" * 700_000
+    long = "ä" * 2_200_000
 
     async def use(client: Client) -> str:
         uri: str | None = "skill://pdf/long.md"
@@ -236,7 +237,7 @@ def test_a_long_reference_comes_in_pages() -> None:
             assert isinstance(part, types.TextResourceContents)
             parts.append(part.text)
             uri = (part.meta or {}).get("skillshelf/nextUri")
-        assert len(parts) == 3
+        assert len(parts) == 9
         return "".join(parts)
 
     assert talk(shelf_of(pdf={"SKILL.md": PDF, "long.md": "x" + long})[0], use) == "x" + long
@@ -279,15 +280,18 @@ def test_a_read_sees_an_edit_that_nobody_told_of() -> None:
 @pytest.mark.parametrize("tail", [b"\x80", b"\xbf rest", b"\x80\x80\x80\x80"])
 def test_a_long_binary_file_comes_in_pages_too(tail: bytes) -> None:
     """Whatever byte a page of it begins with."""
-    data = b"\0" * PAGE_BYTES + tail
+    data = b"\0" * PAGE_BYTES + tail + b"\0" * MAX_WHOLE_FILE
 
     async def use(client: Client) -> bytes:
-        [first] = (await client.read_resource("skill://pdf/data.bin")).contents
-        assert first.meta is not None
-        [second] = (await client.read_resource(first.meta["skillshelf/nextUri"])).contents
-        assert isinstance(first, types.BlobResourceContents)
-        assert isinstance(second, types.BlobResourceContents)
-        return base64.b64decode(first.blob) + base64.b64decode(second.blob)
+        uri: str | None = "skill://pdf/data.bin"
+        pages = []
+        while uri:
+            [part] = (await client.read_resource(uri)).contents
+            assert isinstance(part, types.BlobResourceContents)
+            pages.append(base64.b64decode(part.blob))
+            uri = (part.meta or {}).get("skillshelf/nextUri")
+        assert len(pages) > 8
+        return b"".join(pages)
 
     assert talk(shelf_of(pdf={"SKILL.md": PDF, "data.bin": data})[0], use) == data
 

@@ -170,6 +170,29 @@ def test_every_name_of_this_machine_alone_is_let_in(tmp_path: Path) -> None:
             assert server.post(host=host).status_code in (400, 421), host
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "LOCALHOST"])
+def test_a_page_of_the_server_itself_is_let_in(server: Serving, host: str) -> None:
+    """Its origin has the scheme, the host and the port that the request itself names."""
+    own = f"{host}:{server.port}"
+    assert server.post(host=own, origin=f"http://{own.lower()}").status_code == 200
+    for other in (f"https://{own.lower()}", f"http://{host.lower()}:1", f"http://{host.lower()}", "http://127.0.0.2"):
+        assert server.post(host=own, origin=other).status_code == 403
+
+
+def test_a_page_whose_name_was_made_to_lead_here_is_refused(server: Serving) -> None:
+    """Though its origin equals the host that it asks for."""
+    rebound = f"evil.example:{server.port}"
+    assert server.post(host=rebound, origin=f"http://{rebound}").status_code == 421
+
+
+def test_on_an_address_for_others_no_origin_is_the_servers_own(tmp_path: Path) -> None:
+    """Any host name leads there, so one that equals the origin proves nothing."""
+    with serving(tmp_path, "--host", "0.0.0.0", "--token", TOKEN) as server:
+        host = f"rebound.example:{server.port}"
+        answer = server.post(host=host, origin=f"http://{host}", authorization=f"Bearer {TOKEN}")
+        assert answer.status_code == 403
+
+
 def test_an_origin_can_be_let_in(tmp_path: Path) -> None:
     """With the headers that a browser needs, and no other origin with it."""
     with serving(tmp_path, "--allow-origin", "https://good.example") as server:

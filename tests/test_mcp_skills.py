@@ -3,7 +3,9 @@
 import base64
 import hashlib
 from collections import Counter
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -17,8 +19,9 @@ from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf
 from skillshelf.mcp import resources
-from skillshelf.mcp.files import skill_file
+from skillshelf.mcp.files import MAX_WHOLE_FILE, skill_file
 from skillshelf.mcp.skills import MAX_BYTES
+from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.package import ObjectSource
 
 
@@ -45,7 +48,7 @@ def test_skills_list_and_get_give_digests_that_hold() -> None:
         assert entry["frontmatter"] == {
             "name": "pdf",
             "description": "Fill in PDF forms.",
-            "metadata": {"version": 1.5},
+            "metadata": {"version": "1.5"},
         }
         assert [file["uri"] for file in entry["resources"]] == [
             "skill://pdf/SKILL.md",
@@ -179,7 +182,7 @@ def test_a_repaired_skill_keeps_its_other_fields() -> None:
 
 def test_numbers_stay_numbers_where_only_the_instructions_hide_something() -> None:
     """The frontmatter is then what any reader of YAML finds."""
-    written = PDF.replace("See", "See\u200b")
+    written = PDF.replace("See", "See\u200b").replace("'1.5'", "1.5")
 
     async def use(client: Client) -> Any:
         return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["frontmatter"]
@@ -275,3 +278,126 @@ def test_a_long_folder_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         return pages
 
     assert talk(shelf_of()[0], use) == [["pdf", "assets"], ["references"]]
+
+
+@pytest.mark.parametrize("uri", ["skill://pdf", "skill://pdf/references"])
+def test_an_answer_about_a_folder_says_how_long_it_holds(uri: str) -> None:
+    async def use(client: Client) -> Any:
+        return await custom(client, "resources/directory/read", uri=uri)
+
+    answer = talk(shelf_of()[0], use)
+    assert answer["ttlMs"] == 0
+    assert answer["cacheScope"] == "private"
+
+
+REFUSED = {
+    "long": "description: " + "d" * 1025,
+    "folded": "description: |\n  " + "d" * 1024,  # with its line break it is one character too long
+    "number": "description: Numbers.\nmetadata:\n  version: 1.5",
+    "nested": "description: Nested.\nmetadata:\n  author:\n    name: Ada",
+    "nothing": "description: Nothing.\nmetadata:",
+    "compatible": "description: Much.\ncompatibility: " + "c" * 501,
+    "listed": "description: A list.\ncompatibility: [git]",
+    "日本": "description: Letters that hosts refuse.",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_entry_that_strict_hosts_refuse_is_left_out_of_the_list(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The log names it. It can be read, loaded and asked for by its address all the same."""
+    shelf, _ = shelf_of(**{name: f"---\nname: {name}\n{REFUSED[name]}\n---\n\nGo on.\n"})
+    uri = f"skill://{quote(name)}/SKILL.md"
+
+    async def use(client: Client) -> None:
+        for _ in range(2):
+            listed = await custom(client, "skills/list")
+            assert [entry["frontmatter"]["name"] for entry in listed["skills"]] == ["notes", "pdf"]
+        assert (await custom(client, "skills/get", uri=uri))["skill"]["uri"] == uri
+        assert (await client.read_resource(uri)).contents
+        assert "Go on." in text(await load(client, skill_name=name))
+
+    talk(shelf, use)
+    [logged] = [record.getMessage() for record in caplog.records if "skills/list" in record.getMessage()]
+    assert logged.startswith("Skills left out of skills/list: 1.")
+    assert name in logged
+
+
+def test_a_file_that_no_uri_can_name_costs_the_others_nothing() -> None:
+    """A source of one's own may have such files; a URI parser would make another address of theirs."""
+    odd = PDF.replace("name: pdf", "name: odd")
+    shelf, _ = shelf_of(odd={"SKILL.md": odd, "a/../b.md": "B"})
+
+    async def use(client: Client) -> list[str]:
+        return [entry["frontmatter"]["name"] for entry in (await custom(client, "skills/list"))["skills"]]
+
+    assert talk(shelf, use) == ["notes", "pdf"]
+
+
+EXACT = {
+    "crlf.md": b"one\r\ntwo\r\n",
+    "cr.md": b"one\rtwo",
+    "bom.md": b"\xef\xbb\xbf# Title\n",
+    "latin-1.txt": "Grüße".encode("latin-1"),
+    "utf-16.txt": "Hello".encode("utf-16"),
+    "hidden.md": "a\u200bb\u202ec".encode(),
+    "separators.md": "a\u2028b\x85c\x0cd".encode(),
+    "zeros.bin": b"a\0b",
+    "empty.md": b"",
+    "whole.md": "ä".encode() * (MAX_WHOLE_FILE // 2),
+    "whole.bin": bytes(range(256)) * (MAX_WHOLE_FILE // 256),
+}
+
+
+def test_a_read_gives_the_exact_bytes_of_a_file(tmp_path: Path) -> None:
+    """The entry's digest and size are those of the file on disk and of the answer."""
+    folder = tmp_path / "pdf"
+    folder.mkdir()
+    windows = b"\xef\xbb\xbf" + PDF.replace("\n", "\r\n").encode() + "Emoji \u2139\ufe0f, hidden \u200b.\r\n".encode()
+    files = {"SKILL.md": windows, **{f"references/{path}": data for path, data in EXACT.items()}}
+    (folder / "references").mkdir()
+    for path, data in files.items():
+        (folder / path).write_bytes(data)
+    shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
+
+    async def use(client: Client) -> None:
+        [entry] = (await custom(client, "skills/list"))["skills"]
+        assert len(entry["resources"]) == len(files)
+        for file in entry["resources"]:
+            path = file["uri"].removeprefix("skill://pdf/")
+            [part] = (await client.read_resource(file["uri"])).contents
+            is_text = isinstance(part, types.TextResourceContents)
+            data = part.text.encode() if is_text else base64.b64decode(part.blob)
+            assert data == files[path], path
+            assert file["size"] == len(data)
+            assert file["digest"] == f"sha256:{hashlib.sha256(data).hexdigest()}"
+            assert part.meta is None
+
+    talk(shelf, use)
+
+
+def test_a_file_over_the_cap_has_no_digest() -> None:
+    """It comes in pages, and a host would refuse the first for its size."""
+    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "long.bin": bytes(MAX_WHOLE_FILE + 1)})
+
+    async def use(client: Client) -> None:
+        entry = (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]
+        assert entry["resources"] == "dynamic"
+        [page] = (await client.read_resource("skill://pdf/long.bin")).contents
+        assert page.meta == {"skillshelf/nextUri": "skill://pdf/long.bin?offset=524288", "skillshelf/size": 4194305}
+
+    talk(shelf, use)
+
+
+@pytest.mark.parametrize(("mode", "code"), [("auto", -32602), ("legacy", -32002)])
+@pytest.mark.parametrize("uri", ["skill://none/SKILL.md", "skill://pdf/none.md", "file:///etc/passwd", "skill://pdf?a"])
+def test_a_resource_that_is_not_served_is_named_in_the_error(uri: str, mode: str, code: int) -> None:
+    """With the code of the revision that is spoken."""
+
+    async def use(client: Client) -> MCPError:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(uri)
+        return caught.value
+
+    error = talk(shelf_of()[0], use, mode=mode)
+    assert error.code == code
+    assert error.error.data == {"uri": uri}

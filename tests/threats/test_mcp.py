@@ -305,17 +305,18 @@ def test_m05_a_storm_of_reloads_is_one_notice_a_second(mode: str) -> None:
     assert heard
 
 
-def test_hidden_characters_of_a_skill_reach_no_host() -> None:
-    """They are written out in the file that a host reads, in the load and in the prompt."""
+def test_hidden_characters_of_a_skill_are_written_out_for_the_model() -> None:
+    """In the load and in the prompt. A host that reads the file gets its bytes, which it verifies by their digest."""
     body = SKILL.format("pdf", "Forms.") + "Do\u202e \U000e0041 this.\n"
     shelf = Shelf([MemorySource({"pdf": body})])
 
     async def use(client: Client) -> list[str]:
         [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
         assert isinstance(part, types.TextResourceContents)
+        assert part.text == body
         prompt = (await client.get_prompt("pdf")).messages[0].content
         assert isinstance(prompt, types.TextContent)
-        return [part.text, prompt.text, text(await load(client, skill_name="pdf"))]
+        return [prompt.text, text(await load(client, skill_name="pdf"))]
 
     for shown in talk(shelf, use):
         assert "Do<U+202E> <U+E0041> this." in shown

@@ -17,11 +17,19 @@ from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read, render
 from skillshelf.turn import PAGE_BYTES
 
+MAX_WHOLE_FILE = 4 * 1024 * 1024
+"""Bytes of the longest file that `resources/read` gives whole; a longer one comes in pages.
+
+In base64 that is 5.6 MB. The official TypeScript client drops a stdio connection for a message over 10 MiB.
+"""
+# Notes of the lenient reader on a SKILL.md that every other reader of YAML understands just the same.
+_READ_ALIKE = frozenset({"bom", "comment-cuts-value", "description-too-long", "field-invalid"})
+
 
 class SkillFile(NamedTuple):
     """A SKILL.md as it is served."""
 
-    text: str
+    data: bytes
     frontmatter: dict[str, Any]
 
 
@@ -34,18 +42,21 @@ def find(shelf: Shelf, name: str) -> Candidate:
 
 
 def read_part(shelf: Shelf, address: Address) -> Part:
-    """What `resources/read` gives. Raises SkillError."""
+    """Return the file that `resources/read` gives, or a page of one that is too long. Raises SkillError."""
     found = find(shelf, address.name)
     skill = found.descriptor
     if address.path == SKILL_FILE:
         if address.offset:
             raise wrong_offset(skill, address)
-        text = skill_file(shelf, found).text
-        return Part(text.encode(), text, "text/markdown", size=len(text.encode()))
+        data = skill_file(shelf, found).data
+        return Part(data, data.decode(), "text/markdown", size=len(data))
     # By equality with the list, before any path is made of it.
     if address.path not in skill.references:
         raise ReferenceNotAllowedError(skill.name, address.path, files_of(skill))
-    return part_of(skill, address, read_bytes(shelf, found, address.path, address.offset, PAGE_BYTES))
+    page = read_bytes(shelf, found, address.path, address.offset, PAGE_BYTES)
+    if address.offset == 0 and len(page.data) < page.size <= MAX_WHOLE_FILE:
+        page = read_bytes(shelf, found, address.path, 0, MAX_WHOLE_FILE)
+    return part_of(skill, address, page)
 
 
 def read_bytes(shelf: Shelf, found: Candidate, path: str, offset: int, limit: int) -> Page:
@@ -55,25 +66,26 @@ def read_bytes(shelf: Shelf, found: Candidate, path: str, offset: int, limit: in
 
 
 def skill_file(shelf: Shelf, found: Candidate) -> SkillFile:
-    """The file itself where any reader of YAML finds in it what the shelf did; else one written from what it found.
+    """Return the file itself if any reader of YAML finds in it what the shelf did, else a file made of what it found.
 
-    A code skill has no file, and one with repairs would say something else to a host that reads it strictly. Hidden
-    characters are written out: a host puts this text before its model.
+    A code skill has no file, and a host that reads strictly would find something else in a file that needed repairs.
     """
-    skill, values = found.descriptor, None
+    skill = found.descriptor
+    values = None
     try:
         data = read_bytes(shelf, found, skill.location.rpartition("/")[2], 0, MAX_FILE + 1).data
         text = read(decode(data))
         strict = _values(text)
         agrees = strict is not None and _says(strict, skill)
-        if strict and agrees and not text.diagnostics and show_hidden(text.text) == text.text:
-            return SkillFile(text.text, strict)
+        if strict and agrees and all(note.code in _READ_ALIKE for note in text.diagnostics):
+            return SkillFile(data, strict)
         if text.description == skill.description:  # else it is being edited, and an earlier version serves on
             values = _others(strict if strict and agrees else text.values)
     except (SkillError, Unreadable):
         pass
     values = {"name": skill.name, "description": skill.description} | (_card(skill) if values is None else values)
-    return SkillFile(render(values, show_hidden(shelf.instructions(skill.name))), values)
+    instructions = show_hidden(shelf.instructions(skill.name))
+    return SkillFile(render(values, instructions).encode(), values)
 
 
 def _others(values: dict[str, Any]) -> dict[str, Any]:

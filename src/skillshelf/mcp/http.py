@@ -96,9 +96,9 @@ class Guard:
             await JSONResponse({"status": "ok"})(scope, receive, send)
         else:
             with suppress(ClientDisconnect):  # who leaves in the middle of a request is no error of ours
-                await (self._refusal(scope["headers"]) or self._app)(scope, receive, send)
+                await (self._refusal(scope["headers"], scope["scheme"]) or self._app)(scope, receive, send)
 
-    def _refusal(self, sent: Collection[tuple[bytes, bytes]]) -> PlainTextResponse | None:
+    def _refusal(self, sent: Collection[tuple[bytes, bytes]], scheme: str) -> PlainTextResponse | None:
         headers = dict(sent)
         names = [name for name, _ in sent if name in _JUDGED]
         if len(names) != len(set(names)):  # which of them counts, nobody can say
@@ -107,10 +107,21 @@ class Guard:
         if self._hosts and not self._hosts.fullmatch(headers.get(b"host", b"")):
             return PlainTextResponse("This server is reached as localhost.", 421)
         origin = headers.get(b"origin")
-        if origin is not None and origin not in self._origins:
+        if origin is not None and origin not in self._origins and not self._is_own(origin, scheme, headers):
             return PlainTextResponse("This origin is not allowed: --allow-origin names those that are.", 403)
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         same = hmac.compare_digest(given.strip(), self._token)
-        if self._token and not (same and scheme.lower() == b"bearer"):
+        if self._token and not (same and kind.lower() == b"bearer"):
             return PlainTextResponse("A bearer token is needed.", 401, {"WWW-Authenticate": "Bearer"})
         return None
+
+    def _is_own(self, origin: bytes, scheme: str, headers: dict[bytes, bytes]) -> bool:
+        """Return True if this very server is the page's origin: its scheme, host and port are those of the request.
+
+        Only for a loopback host, whose name no DNS server can point somewhere else; any other host proves nothing.
+        """
+        if self._hosts is None:
+            return False
+        own = f"{scheme}://".encode() + headers[b"host"].lower()
+        default_port = {"http": b":80", "https": b":443"}.get(scheme, b"")
+        return origin.removesuffix(default_port) == own.removesuffix(default_port)

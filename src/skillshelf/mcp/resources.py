@@ -7,13 +7,14 @@ from typing import Any
 
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.errors import SkillError
+from skillshelf.errors import ReferenceNotAllowedError, ReferenceNotFoundError, SkillError, SkillNotFoundError
 from skillshelf.mcp import files
 from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
 from skillshelf.mcp.pages import files_of, files_page
-from skillshelf.mcp.parts import Part, media_type_of
+from skillshelf.mcp.parts import media_type_of
 from skillshelf.mcp.turns import Context
 from skillshelf.mcp.uris import LISTING, SKILL_FILE, Address, parse, uri_of
 from skillshelf.shelf import Shelf
@@ -23,6 +24,13 @@ FILE_TEMPLATE = "skill://{name}/{+path}"
 SKILL_TEMPLATE = "skill://{name}/SKILL.md"
 NEXT_URI, SIZE = "skillshelf/nextUri", "skillshelf/size"
 FOLDER = "inode/directory"
+FRESHNESS = {"ttlMs": 0, "cacheScope": "private"}
+"""In every answer of the Skills extension: an edit is seen by the next request, and a token may have been needed."""
+RESOURCE_NOT_FOUND = -32002
+"""The code for a resource that is not served, up to revision 2025-11-25; later ones use -32602."""
+_MAX_ECHO = 2_000
+"""Characters of an address that an error repeats."""
+_NOT_FOUND = (SkillNotFoundError, ReferenceNotAllowedError, ReferenceNotFoundError)
 
 
 class FolderParams(types.PaginatedRequestParams):
@@ -65,19 +73,26 @@ class Resources:
         if params.uri == LISTING:
             await self._looks.look()
             text = await in_thread(lambda: self._shelf.listing().text)
-            contents = types.TextResourceContents(uri=LISTING, mime_type="text/markdown", text=text)
-            return types.ReadResourceResult(contents=[contents])
-        address = _address(params.uri)
+            listing = types.TextResourceContents(uri=LISTING, mime_type="text/markdown", text=text)
+            return types.ReadResourceResult(contents=[listing])
+        data = {"uri": params.uri[:_MAX_ECHO]}
+        not_found = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND
+        address = parse(params.uri)
+        if address is None:
+            raise MCPError(not_found, _not_served(params.uri), data)
         await self._looks.look(LOOK_SECONDS)  # as a tool call does: the card that rules the read may be of yesterday
         try:
-            part = await in_thread(files.read_part, self._shelf, address)
+            contents = await in_thread(_read, self._shelf, params.uri, address)
         except SkillError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from None
-        return types.ReadResourceResult(contents=[_contents(params.uri, address, part)])
+            code = not_found if isinstance(error, _NOT_FOUND) else INVALID_PARAMS
+            raise MCPError(code, str(error), data) from None
+        return types.ReadResourceResult(contents=[contents])
 
     async def folder(self, ctx: Context, params: FolderParams) -> dict[str, Any]:
-        """What lies directly in a folder of a skill."""
-        address = _address(params.uri)
+        """Answer `resources/directory/read` with the files and folders directly in a folder of a skill."""
+        address = parse(params.uri)
+        if address is None:
+            raise MCPError(INVALID_PARAMS, _not_served(params.uri))
         await self._looks.look()
         try:
             skill = (await in_thread(files.find, self._shelf, address.name)).descriptor
@@ -92,15 +107,12 @@ class Resources:
         page = paths[start : start + PAGE]
         found = [_resource(skill, path) if children[path] else _folder(skill, path) for path in page]
         dumped = [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in found]
-        result: dict[str, Any] = {"resultType": "complete", "resources": dumped}
+        result: dict[str, Any] = {"resultType": "complete", "resources": dumped, **FRESHNESS}
         return {**result, "nextCursor": page[-1]} if start + PAGE < len(paths) else result
 
 
-def _address(uri: str) -> Address:
-    address = parse(uri)
-    if address is None:
-        raise MCPError(INVALID_PARAMS, f"No skill is served at {uri[:200]!r}: addresses are {FILE_TEMPLATE}")
-    return address
+def _not_served(uri: str) -> str:
+    return f"No skill is served at {uri[:200]!r}: addresses are {FILE_TEMPLATE}"
 
 
 def _listing() -> types.Resource:
@@ -127,7 +139,9 @@ def _children(skill: SkillDescriptor, below: str) -> Iterator[tuple[str, bool]]:
             yield below + name, not slash
 
 
-def _contents(uri: str, address: Address, part: Part) -> types.TextResourceContents | types.BlobResourceContents:
+def _read(shelf: Shelf, uri: str, address: Address) -> types.TextResourceContents | types.BlobResourceContents:
+    """Return a file's contents: as text if its bytes are those of the text in UTF-8, and else as a blob."""
+    part = files.read_part(shelf, address)
     meta: dict[str, Any] | None = None
     if part.next_offset is not None:
         meta = {NEXT_URI: uri_of(address.name, address.path, part.next_offset), SIZE: part.size}
