@@ -1,5 +1,6 @@
 """`skillshelf new`: what it makes passes every check, and nothing is ever overwritten."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,3 +121,26 @@ def test_a_place_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     code, _, err = run("new", "pdf", "--in", "file/below")
     assert code == 1
     assert "cannot be written" in err
+
+
+def test_a_draft_that_a_killed_process_left_is_not_a_skill(run: Run, tmp_path: Path) -> None:
+    """It is not listed, it does not block the name, and once it is old the next `new` removes it."""
+    draft = tmp_path / ".skillshelf/skills/.skillshelf-new/0123456789abcdef"
+    draft.mkdir(parents=True)
+    (draft / "SKILL.md").write_text("---\nname: pdf\ndescription: Half.\n---\n")
+    assert "pdf" not in run("list")[1]
+    assert run("new", "pdf")[0] == 0
+    assert draft.exists()
+    os.utime(draft, (0, 0))
+    assert run("new", "csv")[0] == 0
+    assert sorted(path.name for path in draft.parents[1].iterdir()) == ["csv", "pdf"]
+
+
+def test_a_link_in_the_place_of_the_drafts_leads_nowhere(run: Run, tmp_path: Path) -> None:
+    """A clone cannot make `new` write outside the folder."""
+    (tmp_path / ".skillshelf/skills").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / ".skillshelf/skills/.skillshelf-new").symlink_to(tmp_path / "outside")
+    code, _, err = run("new", "pdf")
+    assert (code, "cannot be written" in err) == (1, True)
+    assert list((tmp_path / "outside").iterdir()) == []

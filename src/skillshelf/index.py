@@ -16,7 +16,15 @@ from typing import Any
 
 from skillshelf._version import __version__
 from skillshelf.descriptor import Diagnostic, FrozenMap, freeze, thaw
-from skillshelf.files import cache_home, make_private_folders, replace_file, system
+from skillshelf.files import (
+    NotPlainFile,
+    NotPrivate,
+    cache_home,
+    make_private_folders,
+    read_private,
+    replace_file,
+    system,
+)
 from skillshelf.found import Found
 from skillshelf.sources.state import Folder, Link, Skill, State
 
@@ -26,17 +34,16 @@ LEAST_FOLDERS = 500
 
 
 def load(root: str, source: str, limit: int) -> State | None:
-    """What was known of this root, looked at with this limit and by this version of the library, or None."""
+    """Return what was known of this root, if this version of the library saved it with the same limit."""
     path = _path(root)
     if path is None:
         return None
     try:
-        with open(path, "rb") as file:
-            header, _, payload = file.read().partition(b"\n")
-    except OSError:
+        header, _, payload = read_private(path).partition(b"\n")
+    except (OSError, NotPlainFile, NotPrivate):
         return None
     try:
-        version, _, checksum = header.partition(b" ")  # what follows a newer version's number is its own affair
+        version, _, checksum = header.partition(b" ")  # a newer version's header may go on as it likes
         if int(version) > VERSION:
             return None
         if int(version) == VERSION and int(checksum) == zlib.crc32(payload):
@@ -44,29 +51,31 @@ def load(root: str, source: str, limit: int) -> State | None:
             return _state(plain, root, source) if plain["made_by"] == [__version__, limit] else None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         pass
-    # Set aside, not lost: somebody may want to know what happened to it.
+    # Set aside rather than deleted, so that the user can find out what happened to it.
     with suppress(OSError):
         system.replace(path, path + ".bad")
     return None
 
 
 def save(root: str, state: State, limit: int) -> Diagnostic | None:
-    """Keep what is known; a note where that was not possible."""
+    """Save what is known of a root. Return a note if that was not possible."""
     path = _path(root)
-    if path is None or len(state.folders) + len(state.skills) < LEAST_FOLDERS or _is_newer(path):
+    if path is None or len(state.folders) + len(state.skills) < LEAST_FOLDERS:
         return None
     payload = json.dumps({"made_by": [__version__, limit], **_plain(state)}, separators=(",", ":")).encode()
     try:
         make_private_folders(os.path.dirname(path))
-        replace_file(path, b"%d %d\n" % (VERSION, zlib.crc32(payload)) + payload)
+        if not _is_newer(path):
+            replace_file(path, b"%d %d\n" % (VERSION, zlib.crc32(payload)) + payload)
+    except NotPrivate as error:
+        return _unusable(str(error), f"run `chmod go-w {error.path}`, or delete it")
     except OSError as error:
-        return Diagnostic(
-            "info",
-            "index-unwritable",
-            f"the scan cache cannot be written: {error.strerror}",
-            fix="give XDG_CACHE_HOME a folder that can be written",
-        )
+        return _unusable(f"it cannot be written: {error.strerror}", "set XDG_CACHE_HOME to a folder you can write to")
     return None
+
+
+def _unusable(reason: str, fix: str) -> Diagnostic:
+    return Diagnostic("info", "index-unwritable", f"the scan cache is not used: {reason}", fix=fix)
 
 
 def _path(root: str) -> str | None:
@@ -76,10 +85,11 @@ def _path(root: str) -> str | None:
 
 
 def _is_newer(path: str) -> bool:
+    """Return True if a newer version of the library wrote the file. Raises NotPrivate."""
     try:
-        with open(path, "rb") as file:
-            return int(file.readline(64).split()[0]) > VERSION
-    except (OSError, ValueError, IndexError):
+        header = read_private(path, limit=64).partition(b"\n")[0]
+        return int(header.split()[0]) > VERSION
+    except (OSError, NotPlainFile, ValueError, IndexError):
         return False
 
 

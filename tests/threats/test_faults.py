@@ -586,6 +586,44 @@ def test_what_lies_in_the_place_of_a_cache_costs_only_time(many: Path, cache: Pa
     assert {note.code for note in shelf.catalog.diagnostics} <= {"not-utf8", "index-unwritable"}
 
 
+def test_a_pipe_in_the_place_of_a_cache_holds_nothing_up(many: Path, cache: Path) -> None:
+    """K10: a FIFO that no process writes to is passed over when the cache is read, and replaced when it is saved."""
+    assert_all_there(many)
+    index = index_of(cache)
+    index.unlink()
+    os.mkfifo(index)
+    assert_all_there(many)
+    assert index.is_file()
+
+
+def test_a_cache_behind_a_link_is_not_read(many: Path, cache: Path, tmp_path: Path) -> None:
+    """K10: a link to a cache with other content changes nothing, and its target stays as it was."""
+    assert_all_there(many)
+    index = index_of(cache)
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_bytes(index.read_bytes().replace(b"Number 599.", b"Forged 599."))
+    forged = _with_checksum(elsewhere.read_bytes().partition(b"\n")[2])
+    elsewhere.write_bytes(forged)
+    index.unlink()
+    index.symlink_to(elsewhere)
+    assert_all_there(many)
+    assert elsewhere.read_bytes() == forged
+
+
+@pytest.mark.parametrize("loose", ["file", "folder"])
+def test_a_cache_that_others_can_write_is_not_believed(loose: str, many: Path, cache: Path) -> None:
+    """K10: with write permission for others on the file or its folder, every skill is read from its own file."""
+    assert_all_there(many)
+    index = index_of(cache)
+    index.write_bytes(_with_checksum(index.read_bytes().partition(b"\n")[2].replace(b"Number 599.", b"Forged 599.")))
+    assert Shelf([DirectorySource(many, "project")]).catalog["skill-599"].description == "Forged 599."
+    (index if loose == "file" else index.parent).chmod(0o777)
+    shelf = Shelf([DirectorySource(many, "project")])
+    assert shelf.catalog["skill-599"].description == "Number 599."
+    notes = [note for note in shelf.catalog.diagnostics if note.code == "index-unwritable"]
+    assert [("can write" in note.message, "chmod go-w" in note.fix) for note in notes] == [(True, True)]
+
+
 # -- the user's home --------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import os
 
 from skillshelf.cli.output import Output, complain, relative
 from skillshelf.cli.templates import CODE_GUIDE, CODE_SKILL, DETAILS, SKILL
+from skillshelf.files import NotPlainFile, create_folder
 from skillshelf.lint.names import check_name, suggest
 
 EXAMPLES = """
@@ -23,10 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    faults = check_name(args.name) if args.name.strip() else []
-    if faults or not args.name.strip():
-        reason = faults[0].message if faults else "the name is blank"
-        complain(f"skillshelf new: {reason}. Try: skillshelf new {suggest(args.name)}")
+    fault = _find_name_fault(args.name)
+    if fault:
+        complain(f"skillshelf new: {fault}. Try: skillshelf new {suggest(args.name)}")
         return 2
     if args.code:
         folder, files = os.path.join(args.code, _module(args.name)), _code_files(args.name)
@@ -36,16 +36,24 @@ def run(args: argparse.Namespace, out: Output) -> int:
     try:
         made = []
         if args.code and not os.path.lexists(args.code):
-            made += _write(args.code, {"__init__.py": ""})
-        made += _write(folder, files)
+            made += _create(args.code, {"__init__.py": ""})
+        made += _create(folder, files)
     except FileExistsError:
         complain(f"skillshelf new: {relative(os.path.abspath(folder))} is there already; nothing was changed.")
         return 1
-    except OSError as error:
-        complain(f"skillshelf new: {relative(os.path.abspath(folder))} cannot be written: {error.strerror}.")
+    except (OSError, NotPlainFile) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.reason
+        complain(f"skillshelf new: {relative(os.path.abspath(folder))} cannot be written: {reason}.")
         return 1
     _say_what_next(args, folder, made, out)
     return 0
+
+
+def _find_name_fault(name: str) -> str:
+    if not name.strip():
+        return "the name is blank"
+    faults = check_name(name)
+    return faults[0].message if faults else ""
 
 
 def _skill_files(name: str) -> dict[str, str]:
@@ -65,15 +73,9 @@ def _module(name: str) -> str:
     return module if module.isidentifier() and not keyword.iskeyword(module) else f"skill_{module}"
 
 
-def _write(folder: str, files: dict[str, str]) -> list[str]:
-    """The paths written, into a folder that is new. Raises FileExistsError where it is not."""
-    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
-    os.mkdir(folder)
-    for path, text in files.items():
-        target = os.path.join(folder, path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "x", encoding="utf-8") as file:
-            file.write(text)
+def _create(folder: str, files: dict[str, str]) -> list[str]:
+    """Create a new folder with these files and return their paths. Raises FileExistsError if the folder exists."""
+    create_folder(folder, {path: text.encode() for path, text in files.items()})
     return [os.path.join(folder, path) for path in files]
 
 

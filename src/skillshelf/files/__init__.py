@@ -5,6 +5,7 @@ single call fail.
 """
 
 from skillshelf.files import system as system
+from skillshelf.files._create import SCRATCH_FOLDER, create_folder
 from skillshelf.files._gate import (
     NotPlainFile,
     Page,
@@ -16,8 +17,16 @@ from skillshelf.files._gate import (
     open_plain,
     read_file,
 )
-from skillshelf.files._homes import cache_home, config_home, make_private_folders, state_home, user_skill_folders
+from skillshelf.files._homes import (
+    cache_home,
+    config_home,
+    make_folders,
+    make_private_folders,
+    state_home,
+    user_skill_folders,
+)
 from skillshelf.files._mounts import mounts_below
+from skillshelf.files._private import NotPrivate, read_private
 from skillshelf.files._replace import (
     ABSENT,
     FileChanged,
@@ -32,19 +41,23 @@ from skillshelf.files._write import replace_file, sync_folder, write_new
 
 __all__ = [
     "ABSENT",
+    "SCRATCH_FOLDER",
     "EntryKind",
     "FileChanged",
     "FileVersion",
     "NotPlainFile",
+    "NotPrivate",
     "Page",
     "PatternError",
     "SearchResult",
     "TreeEntry",
     "cache_home",
     "config_home",
+    "create_folder",
     "find_link",
     "hash_content",
     "list_folder",
+    "make_folders",
     "make_private_folders",
     "mounts_below",
     "open_below",
@@ -53,6 +66,7 @@ __all__ = [
     "open_folder_below",
     "open_plain",
     "read_file",
+    "read_private",
     "read_version",
     "replace_below",
     "replace_file",

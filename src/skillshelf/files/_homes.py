@@ -32,11 +32,16 @@ def user_skill_folders() -> list[str]:
 
 
 def make_private_folders(path: str) -> None:
-    """Create each missing folder for this user alone. (`os.makedirs` gives its mode to the last one only.)"""
+    """Create each missing folder for this user alone."""
+    make_folders(path, 0o700)
+
+
+def make_folders(path: str, mode: int = 0o777) -> None:
+    """Create each missing folder with this mode. (`os.makedirs` gives its mode to the last one only.)"""
     if not os.path.isdir(path):
-        make_private_folders(os.path.dirname(path))
+        make_folders(os.path.dirname(path), mode)
         with suppress(FileExistsError):
-            system.mkdir(path, 0o700)
+            system.mkdir(path, mode)
 
 
 def _home(variable: str, usual: str, mac: str) -> str | None:

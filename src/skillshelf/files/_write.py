@@ -10,12 +10,12 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def write_new(path: str, data: bytes, mode: int = 0o600, *, durable: bool = False) -> None:
-    """Create a file that does not exist yet. Raises FileExistsError if it does, a link included.
+def write_new(path: str, data: bytes, mode: int = 0o600, *, durable: bool = False, dir_fd: int | None = None) -> None:
+    """Create a file that does not exist yet. Raises FileExistsError if it does, even as a link.
 
     If the write fails, no part of the file is left behind.
     """
-    fd = system.open(path, _NEW, mode)
+    fd = system.open(path, _NEW, mode, dir_fd=dir_fd)
     try:
         try:
             write_all(fd, data)
@@ -25,7 +25,7 @@ def write_new(path: str, data: bytes, mode: int = 0o600, *, durable: bool = Fals
             system.close(fd)
     except OSError:
         with suppress(OSError):
-            system.unlink(path)
+            system.unlink(path, dir_fd=dir_fd)
         raise
 
 

@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 
 from skillshelf.characters import hidden
+from skillshelf.files import SCRATCH_FOLDER
 
 # Version control, dependencies, virtual environments, caches: never an author's own skills.
 SKIPPED_FOLDERS = frozenset(
@@ -37,6 +38,7 @@ SKIPPED_FOLDERS = frozenset(
         ".yarn",
         ".pnpm-store",
         ".Trash",
+        SCRATCH_FOLDER,
     }
 )
 

@@ -2,13 +2,12 @@
 
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from skillshelf.errors import TrustError
-from skillshelf.files import make_private_folders, replace_file, system
+from skillshelf.files import NotPlainFile, NotPrivate, make_private_folders, read_private, replace_file, system
 from skillshelf.sources.folder import FRESH_NS, times
 
 # A holder that dies lets go of the lock; one that lives is done in a moment.
@@ -28,24 +27,18 @@ class RecordFile:
         return stamp != self._stamp or stamp is None or stamp[3] > time.time_ns() - FRESH_NS
 
     def read(self) -> tuple[bytes | None, str]:
-        """The bytes, None where there are none; and why they do not count."""
+        """Return the bytes, None if there are none, and the reason why they do not count."""
         self._stamp = self._times()
         try:
-            fd = system.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            return read_private(self.path), ""
         except FileNotFoundError:
             return None, ""
+        except NotPlainFile:
+            return None, "The record of approvals is not a plain file"
+        except NotPrivate as error:
+            return None, str(error)
         except OSError as error:
             return None, f"The record of approvals cannot be read: {error.strerror}"
-        try:
-            info, folder = system.fstat(fd), system.stat(self.folder)
-            if not stat.S_ISREG(info.st_mode):
-                return None, "The record of approvals is no plain file"
-            if any(one.st_uid not in (os.geteuid(), 0) or one.st_mode & 0o022 for one in (info, folder)):
-                return None, f"Others can write in {self.folder}, or own it, and only you may"
-            with open(fd, "rb", closefd=False) as file:
-                return file.read(), ""
-        finally:
-            system.close(fd)
 
     def set_aside(self, data: bytes) -> bool:
         """Keep what is damaged under another name, unless another process has mended it. Under the lock."""
