@@ -222,13 +222,14 @@ def _signature(name: str) -> list[str]:
     return ["```pyi", *_stub(node, source), "```"]
 
 
-_DEFINED = (ast.ClassDef, ast.FunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_DEFINED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # What the parts of skillshelf need of each other and nobody else.
 _INTERNAL = {"ClassSource", "Catalog.__init__", "Catalog.apply", "Tool.method", "Tool.shape"}
 
 
-def _stub(node: ast.ClassDef | ast.FunctionDef, source: str, indent: str = "") -> Iterator[str]:
-    if isinstance(node, ast.FunctionDef):
+def _stub(node: ast.ClassDef | _Function, source: str, indent: str = "") -> Iterator[str]:
+    if isinstance(node, _Function):
         yield from (f"{indent}@{ast.unparse(one)}" for one in node.decorator_list)
         yield from _signature_lines(node, source, indent)
         return
@@ -243,17 +244,17 @@ def _stub(node: ast.ClassDef | ast.FunctionDef, source: str, indent: str = "") -
             yield from _stub(inner, source, "    ")
 
 
-def _is_public(node: ast.stmt, cls: str) -> TypeGuard[ast.AnnAssign | ast.FunctionDef]:
+def _is_public(node: ast.stmt, cls: str) -> TypeGuard[ast.AnnAssign | _Function]:
     if isinstance(node, ast.AnnAssign):
         name = ast.unparse(node.target)
-    elif isinstance(node, ast.FunctionDef):
+    elif isinstance(node, _Function):
         name = node.name
     else:
         return False
     return (name == "__init__" or not name.startswith("_")) and f"{cls}.{name}" not in _INTERNAL
 
 
-def _signature_lines(node: ast.FunctionDef, source: str, indent: str) -> Iterator[str]:
+def _signature_lines(node: _Function, source: str, indent: str) -> Iterator[str]:
     """As it is written, on one line where it fits."""
     lines = source.split("\n")[node.lineno - 1 : node.body[0].lineno - 1]
     if node.body[0].lineno == node.lineno:

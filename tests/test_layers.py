@@ -14,7 +14,7 @@ LAYERS = [
     {"descriptor", "tokens", "schema", "files"},
     {"found", "catalog", "skillmd", "tools", "skill", "listing", "search"},
     {"sources", "index", "watch"},
-    {"turn", "discovery", "shelf"},
+    {"turn", "discovery", "loop", "shelf"},
     {"lint", "bundled", "slash", "rendering", "trust"},
     {"adapters"},
     {"agent"},

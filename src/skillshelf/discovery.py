@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.errors import SkillNotFoundError, ToolArgumentError
-from skillshelf.skill import BaseSkill, tool
-from skillshelf.turn import Turn, current_turn
+from skillshelf.errors import InvalidSkillError, SkillNotFoundError, ToolArgumentError
+from skillshelf.skill import BaseSkill, Tool, tool
+from skillshelf.turn import Turn, current_turn_of
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -73,8 +73,20 @@ class SkillDiscoverySkill(BaseSkill):
             raise SkillNotFoundError(skill_name, near) from None
 
     def _turn(self) -> Turn:
-        turn = current_turn.get()
-        return turn if turn is not None and turn.shelf is self.shelf else self.shelf.turn()
+        return current_turn_of(self.shelf) or self.shelf.turn()
+
+
+def all_tools(shelf: "Shelf") -> tuple[Tool, ...]:
+    """Return the find-skills tools and those of the shelf's code skills. Raises InvalidSkillError if names collide."""
+    own = SkillDiscoverySkill(shelf).tools()
+    others = shelf.tools()
+    reserved = {each.name for each in own}
+    for each in others:
+        if each.name in reserved:
+            raise InvalidSkillError(
+                f"A code skill has a tool {each.name!r}, as every shelf has. Rename it with @tool(name=…)."
+            )
+    return (*own, *others)
 
 
 def _is_kept_back(name: str, turn: Turn) -> bool:

@@ -4,9 +4,9 @@ import gc
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.catalog import Catalog, place_of
 from skillshelf.descriptor import Activation, Delta
@@ -119,6 +119,47 @@ class Shelf:
     def tools(self) -> tuple[Tool, ...]:
         """The tools of the code skills that were given to this shelf, under their policies."""
         return tuple(tool for source in self.sources if isinstance(source, ObjectSource) for tool in source.tools())
+
+    def openai_tools(self, form: Literal["chat", "responses"]) -> list[Any]:
+        """Return the find-skills tools and those of the code skills as dicts for `tools=` of an OpenAI-shaped API.
+
+        `form` is the API: Chat Completions or Responses. Run the calls that the model makes with `dispatch`.
+        """
+        from skillshelf.loop import openai_tools
+
+        return openai_tools(self, form)
+
+    def dispatch(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        *,
+        approve: Callable[[Tool, Mapping[str, Any]], bool] | None = None,
+    ) -> str:
+        """Run the tool that a model called and return the text to give back to it.
+
+        `arguments` are a mapping, or JSON text as the model wrote it. `approve` asks the user about a call of a tool
+        whose permission is `ask`; without it such a call is refused. Inside `with shelf.turn():` the call belongs to
+        that turn, otherwise it has a turn of its own.
+
+        A model's mistake never raises: an unknown tool, wrong arguments, a refused call and a tool that fails come
+        back as text that the model can act on.
+        """
+        from skillshelf.loop import dispatch
+
+        return dispatch(self, name, arguments, approve)
+
+    async def dispatch_async(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        *,
+        approve: Callable[[Tool, Mapping[str, Any]], bool | Awaitable[bool]] | None = None,
+    ) -> str:
+        """Do what `dispatch` does without holding up the event loop. `approve` may be async, too."""
+        from skillshelf.loop import dispatch_async
+
+        return await dispatch_async(self, name, arguments, approve)
 
     def on_activation(self, observe: Callable[[Activation], None]) -> Callable[[], None]:
         """Be told whenever a skill's text enters a conversation, in any turn. What is returned ends it."""

@@ -2,20 +2,22 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import Enum
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 from skillshelf.characters import whole
-from skillshelf.errors import InvalidSkillError, PolicyError, ToolArgumentError
+from skillshelf.errors import InvalidSkillError, PolicyError, SkillError, ToolArgumentError, ToolFailedError
 
 if TYPE_CHECKING:
     from skillshelf.schema import Docstring, Shape
 
 Permission = Literal["safe", "ask", "blocked"]
 Method = TypeVar("Method", bound=Callable[..., Any])
+Errors: TypeAlias = tuple[type[Exception], ...]
 
 _MARK = "__skillshelf_tool__"
 # What every provider's API accepts as the name of a function.
@@ -73,6 +75,54 @@ class Tool:
         except Mismatch as mismatch:
             raise ToolArgumentError(self.name, str(mismatch)) from None
         return self.method(**converted)
+
+
+def describe_unknown_tool(name: str, names: Iterable[str]) -> str:
+    """Return what to tell a model that called a tool which does not exist."""
+    return f"There is no tool {name[:200]!r}. The tools: {', '.join(names)}."
+
+
+def parse_arguments(tool: str, arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a call, which many APIs hand over as the JSON text that the model wrote.
+
+    Raises ToolArgumentError. Empty text means no arguments.
+    """
+    if not isinstance(arguments, str):
+        return arguments
+    import json
+
+    try:
+        parsed = json.loads(arguments or "{}")
+    except RecursionError:
+        raise ToolArgumentError(tool, "they are nested too deeply") from None
+    except ValueError as error:
+        raise ToolArgumentError(tool, f"they are not JSON: {error}") from None
+    if not isinstance(parsed, dict):
+        raise ToolArgumentError(tool, "they must be a JSON object")
+    return parsed
+
+
+@contextmanager
+def typed_errors(
+    tool: Tool, reraise: Errors = (), wrap_error: Callable[[str], Exception] | None = None
+) -> Iterator[None]:
+    """Turn any error of a tool into a SkillError, or into the framework's own error for the model.
+
+    `reraise`: errors by which the framework stops or asks in the middle of a tool. They are not for the model.
+    """
+    try:
+        yield
+    except reraise:
+        raise
+    except SkillError as error:
+        if wrap_error is None:
+            raise
+        raise wrap_error(str(error)) from error
+    except (Exception, SystemExit) as error:  # argparse in a tool leaves the program, if it may
+        failed = ToolFailedError(tool.name, error)
+        if wrap_error is None:
+            raise failed from error
+        raise wrap_error(str(failed)) from error
 
 
 def text_of(result: Any) -> str:

@@ -69,6 +69,14 @@ class Loaded:
         return self.text
 
 
+def current_turn_of(shelf: "Shelf") -> "Turn | None":
+    """Return the turn of this shelf that the caller has opened, if any."""
+    turn = current_turn.get()
+    if turn is None or turn.shelf is not shelf:
+        return None
+    return turn
+
+
 @contextmanager
 def inside(turn: "Turn | None") -> "Iterator[None]":
     """What is called here is in this turn. Unlike a turn's own `with`, several calls may be in one at once."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from skillshelf import BaseSkill, InvalidSkillError, MemorySource, Shelf, SkillError, tool
-from skillshelf.adapters.common import Kept, called, offered
+from skillshelf.adapters.common import Kept, call_tool
+from skillshelf.discovery import all_tools
 from skillshelf.sources.package import ObjectSource
 from skillshelf.tools import data_of, text_of
 
@@ -43,16 +44,16 @@ class Impostor(BaseSkill):
 def test_what_a_tool_raises_is_told_and_not_raised(name: str, said: str) -> None:
     """As an error of ours, which every adapter turns into an answer."""
     shelf = Shelf([ObjectSource([Fragile()])])
-    [one] = [tool for tool in offered(shelf) if tool.name == name]
+    [one] = [tool for tool in all_tools(shelf) if tool.name == name]
     with pytest.raises(SkillError, match=said):
-        asyncio.run(called(one, {}, shelf.turn(), approved=False))
+        asyncio.run(call_tool(one, {}, shelf.turn(), approved=False))
 
 
 def test_what_a_framework_raises_in_a_tool_is_its_own() -> None:
     shelf = Shelf([ObjectSource([Fragile()])])
-    [one] = [tool for tool in offered(shelf) if tool.name == "crack"]
+    [one] = [tool for tool in all_tools(shelf) if tool.name == "crack"]
     with pytest.raises(ValueError, match=r"^kaput$"):
-        asyncio.run(called(one, {}, shelf.turn(), approved=False, passing=(ValueError,)))
+        asyncio.run(call_tool(one, {}, shelf.turn(), approved=False, reraise=(ValueError,)))
 
 
 class Waiting(BaseSkill):
@@ -71,13 +72,13 @@ def test_tools_that_wait_hold_up_no_load() -> None:
     """However many: they have threads of their own."""
     waiting = Waiting()
     shelf = Shelf([ObjectSource([waiting]), MemorySource({"a": "---\nname: a\ndescription: A.\n---\nBody of a.\n"})])
-    tools = {tool.name: tool for tool in offered(shelf)}
+    tools = {tool.name: tool for tool in all_tools(shelf)}
 
     async def both() -> str:
         turn = shelf.turn()
-        waits = [asyncio.create_task(called(tools["wait"], {}, turn, approved=False)) for _ in range(100)]
+        waits = [asyncio.create_task(call_tool(tools["wait"], {}, turn, approved=False)) for _ in range(100)]
         await asyncio.sleep(0.01)
-        loaded = await called(tools["load_skill_instructions"], {"skill_name": "a"}, turn, approved=False)
+        loaded = await call_tool(tools["load_skill_instructions"], {"skill_name": "a"}, turn, approved=False)
         waiting.end.set()
         assert await asyncio.gather(*waits) == ["true"] * 100
         return str(loaded)
@@ -87,7 +88,7 @@ def test_tools_that_wait_hold_up_no_load() -> None:
 
 def test_a_code_skill_cannot_take_the_place_of_the_shelf_s_own_tools() -> None:
     with pytest.raises(InvalidSkillError, match="load_skill_instructions"):
-        offered(Shelf([ObjectSource([Impostor()])]))
+        all_tools(Shelf([ObjectSource([Impostor()])]))
 
 
 def test_only_so_many_conversations_are_remembered() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillshelf.adapters.common import Disclosure, called, feeds, offered, opened
+from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
+from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
@@ -40,7 +41,7 @@ class Skills(ContextProvider):
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__("skillshelf")
         self.shelf = shelf
-        self._tools = [_tool(tool) for tool in offered(shelf)]
+        self._tools = [_tool(tool) for tool in all_tools(shelf)]
         self._feeds = feeds(shelf, disclosure, budget, _tokens, _mark)
 
     async def before_run(
@@ -92,7 +93,7 @@ def _tool(tool: Tool) -> FunctionTool:
     async def call(**given: Any) -> Any:
         try:
             # The framework calls a tool that asks only after a yes.
-            return await called(tool, given, current_turn.get(), approved=tool.permission == "ask")
+            return await call_tool(tool, given, current_turn.get(), approved=tool.permission == "ask")
         except SkillError as error:
             # Raised, the text would be hidden from the model, and three in a row would take its tools away.
             return str(error)

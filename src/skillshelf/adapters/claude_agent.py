@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters.common import Disclosure, called, joined, offered, opened
+from skillshelf.adapters.common import Disclosure, call_tool, opened
+from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
 from skillshelf.listing.feed import change
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
+from skillshelf.turn import current_turn_of
 
 try:
     from claude_agent_sdk import (
@@ -49,7 +51,7 @@ class Skills:
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
-        self.tools = offered(shelf)
+        self.tools = all_tools(shelf)
 
     def listing(self) -> Listing:
         return self.shelf.listing(self.disclosure, self.budget)
@@ -87,7 +89,7 @@ class _Link:
     """One connection to Claude Code: its turn, what it was told of the shelf, and which calls the person allowed."""
 
     def __init__(self, skills: Skills) -> None:
-        self.skills, self.joined = skills, joined(skills.shelf)
+        self.skills, self.joined = skills, current_turn_of(skills.shelf)
         self.turn = self.joined or skills.shelf.turn()
         self.sent = self.told = skills.listing()
         self.allowed: list[tuple[str, dict[str, Any]]] = []
@@ -134,7 +136,7 @@ class _Link:
             if approved:
                 self.allowed.remove((tool.name, arguments))
             try:
-                text = await called(tool, arguments, self.turn, approved=approved)
+                text = await call_tool(tool, arguments, self.turn, approved=approved)
             except SkillError as error:  # said so that the model can act on it
                 return {"content": [{"type": "text", "text": str(error)}], "is_error": True}
             return {"content": [{"type": "text", "text": text}]}

@@ -6,12 +6,13 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters.common import Disclosure, called, feeds, joined, offered, opened
+from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
+from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool, data_of
-from skillshelf.turn import Turn
+from skillshelf.turn import Turn, current_turn_of
 
 try:
     from google.adk.agents.readonly_context import ReadonlyContext
@@ -37,7 +38,7 @@ class Skills(BaseToolset):
         super().__init__()
         self.shelf = shelf
         self._feeds = feeds(shelf, disclosure, budget, _tokens)
-        self._tools: list[BaseTool] = [_Tool(tool, self) for tool in offered(shelf)]
+        self._tools: list[BaseTool] = [_Tool(tool, self) for tool in all_tools(shelf)]
         self._turns: dict[tuple[str, int], Turn] = {}
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
@@ -45,7 +46,7 @@ class Skills(BaseToolset):
 
     async def turn(self, context: ToolContext) -> Turn:
         """The one that the caller opened, or that of the invocation."""
-        if turn := joined(self.shelf):
+        if turn := current_turn_of(self.shelf):
             return turn
         key = (context.invocation_id, id(context.session))
         if key not in self._turns:
@@ -91,7 +92,7 @@ class _Tool(BaseTool):
         approved = confirmation is not None and confirmation.confirmed
         turn = await self._skills.turn(tool_context)
         try:
-            return await called(self._tool, args, turn, approved=approved, form=data_of)
+            return await call_tool(self._tool, args, turn, approved=approved, encode=data_of)
         except SkillError as error:  # said so that the model can act on it; raised, it would end the run
             return {"error": str(error)}
 

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
-from skillshelf.adapters.common import Disclosure, Kept, called, feeds, joined, offered, typed_errors
+from skillshelf.adapters.common import Disclosure, Kept, call_tool, feeds
+from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
 from skillshelf.listing.feed import Feed
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import text_of
-from skillshelf.turn import Turn, current_turn, inside
+from skillshelf.tools import text_of, typed_errors
+from skillshelf.turn import Turn, current_turn, current_turn_of, inside
 
 try:
     from langchain.agents.middleware import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from skillshelf.shelf import Shelf
 
-_PASSING = (GraphBubbleUp, ToolException)
+_FOR_THE_FRAMEWORK = (GraphBubbleUp, ToolException)
 
 
 class _State(AgentState[Any]):
@@ -55,13 +56,13 @@ class Skills(AgentMiddleware[_State, Any, Any]):
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__()
-        self.shelf, tools = shelf, offered(shelf)
+        self.shelf, tools = shelf, all_tools(shelf)
         self.tools = [_Tool(name=t.name, description=t.description, args_schema=t.parameters, tool=t) for t in tools]
         review = InterruptOnConfig(allowed_decisions=["approve", "reject"], when=_can_ask)
         self._review = HumanInTheLoopMiddleware[Any, Any, Any](
             {tool.name: review for tool in tools if tool.permission == "ask"}, interrupt_mode="per_call"
         )
-        self._turns = Kept[str, Turn](lambda: joined(shelf) or shelf.turn())
+        self._turns = Kept[str, Turn](lambda: current_turn_of(shelf) or shelf.turn())
         self._feeds = feeds(shelf, disclosure, budget, count_tokens_approximately)
 
     def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
@@ -121,13 +122,15 @@ class _Tool(BaseTool):
     handle_tool_error: bool = True
 
     def _run(self, **arguments: Any) -> str:
-        with typed_errors(self.tool, _PASSING, ToolException):
+        with typed_errors(self.tool, _FOR_THE_FRAMEWORK, ToolException):
             result = self.tool.call(arguments, approved=self.approved)
             return text_of(asyncio.run(result) if self.tool.is_async else result)
 
     async def _arun(self, **arguments: Any) -> Any:
         turn, approved = current_turn.get(), self.approved
-        return await called(self.tool, arguments, turn, approved=approved, passing=_PASSING, raised=ToolException)
+        return await call_tool(
+            self.tool, arguments, turn, approved=approved, reraise=_FOR_THE_FRAMEWORK, wrap_error=ToolException
+        )
 
 
 def _can_ask(request: ToolCallRequest) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import json
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters.common import Disclosure, called, offered, opened
-from skillshelf.errors import MissingExtraError, SkillError, ToolArgumentError
+from skillshelf.adapters.common import Disclosure, call_tool, opened
+from skillshelf.discovery import all_tools
+from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool
+from skillshelf.tools import Tool, parse_arguments
 from skillshelf.turn import Turn
 
 try:
@@ -39,7 +39,7 @@ class Skills:
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf, self.disclosure, self.budget = shelf, disclosure, budget
-        self._tools = offered(shelf)
+        self._tools = all_tools(shelf)
         self._turns: dict[int, Turn] = {}
 
     def instructions(self, own: str | Dynamic = "") -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
@@ -75,8 +75,8 @@ class Skills:
         async def call(ctx: ToolContext[Any], written: str) -> Any:
             approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id) is True
             try:
-                arguments = _arguments(tool, written)
-                return await called(tool, arguments, await self._turn(ctx), approved=approved)
+                arguments = parse_arguments(tool.name, written)
+                return await call_tool(tool, arguments, await self._turn(ctx), approved=approved)
             except SkillError as error:  # what is raised here would end the run
                 return str(error)
 
@@ -88,14 +88,3 @@ class Skills:
             strict_json_schema=False,  # a strict schema has no optional arguments
             needs_approval=tool.permission == "ask",
         )
-
-
-def _arguments(tool: Tool, written: str) -> dict[str, Any]:
-    """The SDK hands over what the model wrote, whatever that is."""
-    try:
-        arguments = json.loads(written or "{}")
-    except ValueError as error:
-        raise ToolArgumentError(tool.name, f"they are no JSON: {error}") from None
-    if not isinstance(arguments, dict):
-        raise ToolArgumentError(tool.name, "they must be a JSON object")
-    return arguments

@@ -7,7 +7,8 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters.common import Disclosure, called, feeds, offered, opened
+from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
+from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool, text_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 
-_PASSING = (ApprovalRequired, CallDeferred, ModelRetry, ToolFailed)
+_FOR_THE_FRAMEWORK = (ApprovalRequired, CallDeferred, ModelRetry, ToolFailed)
 
 
 class Skills(AbstractCapability[Any]):
@@ -44,7 +45,7 @@ class Skills(AbstractCapability[Any]):
         self.shelf = shelf
         self.feeds = feeds(shelf, disclosure, budget, _tokens, _mark)
         # A tool's schema is made from its method once, not for every run.
-        self._tools = offered(shelf)
+        self._tools = all_tools(shelf)
         self._turn: Turn | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> Skills:
@@ -84,14 +85,14 @@ class Skills(AbstractCapability[Any]):
         async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
             if tool.permission == "ask" and not ctx.tool_call_approved:
                 raise ApprovalRequired(metadata={"arguments": arguments})
-            return await called(
+            return await call_tool(
                 tool,
                 arguments,
                 self._turn,
                 approved=ctx.tool_call_approved,
-                passing=_PASSING,
-                raised=ToolFailed,
-                form=_sendable,
+                reraise=_FOR_THE_FRAMEWORK,
+                wrap_error=ToolFailed,
+                encode=_sendable,
             )
 
         return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)

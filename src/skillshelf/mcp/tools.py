@@ -6,9 +6,9 @@ import anyio
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
-from skillshelf.adapters.common import called, offered, typed_errors
+from skillshelf.adapters.common import call_tool
 from skillshelf.catalog import Catalog
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.discovery import SkillDiscoverySkill, all_tools
 from skillshelf.errors import SkillError, ToolArgumentError
 from skillshelf.mcp.approval import Approvals
 from skillshelf.mcp.keys import Keys
@@ -16,7 +16,7 @@ from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
 from skillshelf.mcp.reads import Asked
 from skillshelf.mcp.turns import Client, Context
 from skillshelf.shelf import Shelf
-from skillshelf.tools import Tool, text_of
+from skillshelf.tools import Tool, describe_unknown_tool, text_of, typed_errors
 from skillshelf.turn import Turn, inside
 
 _LIST, _LOAD = "list_skills", "load_skill_instructions"
@@ -32,7 +32,7 @@ class Tools:
     def __init__(self, shelf: Shelf, looks: Looks, keys: Keys) -> None:
         self._shelf, self._looks, self._keys = shelf, looks, keys
         own = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
-        self._tools = {tool.name: tool for tool in offered(shelf)}
+        self._tools = {tool.name: tool for tool in all_tools(shelf)}
         tools = [_listed(tool, own=name in own) for name, tool in self._tools.items()]
         self._listed = types.ListToolsResult(tools=tools)
         self._every: tuple[Catalog, types.CallToolResult] | None = None
@@ -47,8 +47,7 @@ class Tools:
     async def call(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         tool = self._tools.get(params.name)
         if tool is None:
-            names = ", ".join(self._tools)
-            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:200]!r}. The tools: {names}.")
+            raise MCPError(INVALID_PARAMS, describe_unknown_tool(params.name, self._tools))
         arguments = params.arguments or {}
         try:
             await self._looks.look(LOOK_SECONDS)
@@ -62,7 +61,7 @@ class Tools:
             question = await self._approvals.ask(ctx, tool, params) if asks else None
             if question is not None:
                 return question
-            return _told(await called(tool, arguments, client.open().turn, approved=asks, passing=(MCPError,)))
+            return _told(await call_tool(tool, arguments, client.open().turn, approved=asks, reraise=(MCPError,)))
         except SkillError as error:  # the model hears of it and goes on
             return _told(str(error), is_error=True)
 

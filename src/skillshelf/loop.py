@@ -1,0 +1,114 @@
+"""For loops that a program writes itself: the tools in OpenAI's forms, and a call by name that always gives text.
+
+`Shelf.openai_tools`, `Shelf.dispatch` and `Shelf.dispatch_async` are the public way in.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Literal
+
+from skillshelf.discovery import all_tools
+from skillshelf.errors import PolicyError, SkillError
+from skillshelf.tools import Tool, describe_unknown_tool, parse_arguments, text_of, typed_errors
+from skillshelf.turn import current_turn_of, inside
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
+
+Form = Literal["chat", "responses"]
+Arguments = str | Mapping[str, Any]
+Approve = Callable[[Tool, Mapping[str, Any]], bool]
+ApproveAsync = Callable[[Tool, Mapping[str, Any]], bool | Awaitable[bool]]
+
+
+def openai_tools(shelf: "Shelf", form: Form) -> list[Any]:
+    if form not in ("chat", "responses"):
+        raise ValueError(f"Unknown form {form!r}. Choose 'chat' or 'responses'.")
+
+    definitions: list[Any] = []
+    for tool in all_tools(shelf):
+        function = {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            # A strict schema has no optional arguments, and the Responses API is strict unless a tool says otherwise.
+            "strict": False,
+        }
+        if form == "chat":
+            definitions.append({"type": "function", "function": function})
+        else:
+            definitions.append({"type": "function", **function})
+    return definitions
+
+
+def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve | None) -> str:
+    tools = {tool.name: tool for tool in all_tools(shelf)}
+    tool = tools.get(name)
+    if tool is None:
+        return describe_unknown_tool(name, tools)
+
+    try:
+        parsed = parse_arguments(name, arguments)
+        approved = _check_answer(tool, _ask(tool, parsed, approve))
+        with typed_errors(tool), inside(current_turn_of(shelf) or shelf.turn()):
+            result = tool.call(parsed, approved=approved)
+            if tool.is_async:
+                result = _run_to_end(result)
+            return text_of(result)
+    except SkillError as error:
+        return str(error)
+
+
+async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approve: ApproveAsync | None) -> str:
+    tools = {tool.name: tool for tool in all_tools(shelf)}
+    tool = tools.get(name)
+    if tool is None:
+        return describe_unknown_tool(name, tools)
+
+    try:
+        parsed = parse_arguments(name, arguments)
+        answer = _ask(tool, parsed, approve)
+        approved = _check_answer(tool, await answer if isawaitable(answer) else answer)
+        # Opening a turn and running a plain method may read files or wait: in a thread, so that the loop goes on.
+        with typed_errors(tool), inside(current_turn_of(shelf) or await asyncio.to_thread(shelf.turn)):
+            if tool.is_async:
+                result = await tool.call(parsed, approved=approved)
+            else:
+                result = await asyncio.to_thread(tool.call, parsed, approved=approved)
+            return text_of(result)
+    except SkillError as error:
+        return str(error)
+
+
+def _ask(tool: Tool, arguments: Mapping[str, Any], approve: ApproveAsync | None) -> bool | Awaitable[bool] | None:
+    """Put the call to the user if the tool's permission is `ask`. None means that the tool does not ask."""
+    if tool.permission != "ask":
+        return None
+    if approve is None:
+        raise PolicyError(
+            f"Tool {tool.name!r} runs only after the user has approved the call, and this program does not ask them. "
+            "Do without it."
+        )
+    return approve(tool, arguments)
+
+
+def _check_answer(tool: Tool, answer: object) -> bool:
+    """Return whether the user approved the call. Raises PolicyError for any answer but True."""
+    if answer is None and tool.permission != "ask":
+        return False
+    if answer is not True:
+        raise PolicyError(f"The user did not allow this call of {tool.name!r}. Do not repeat it; ask them what to do.")
+    return True
+
+
+def _run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine from plain code, also from plain code that runs inside an event loop, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(copy_context().run, asyncio.run, coroutine).result()

@@ -1,0 +1,264 @@
+"""Loops that a program writes itself: `shelf.openai_tools` gives the definitions, `shelf.dispatch` runs the calls."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai", reason="needs the extra `chat`")
+
+from openai import OpenAI
+from openai_api import OpenAIApi
+
+from skillshelf import BaseSkill, MemorySource, PolicyError, Shelf, Tool, tool
+from skillshelf.sources.package import ObjectSource
+from skillshelf.turn import current_turn
+
+GREETING = "---\nname: greeting\ndescription: Greet people by name.\n---\n\nSay hello.\n"
+
+
+class Orders(BaseSkill):
+    name = "orders"
+    description = "Look up orders, and cancel them."
+    instructions = "Call `find_order`."
+
+    def __init__(self) -> None:
+        self.cancelled: list[str] = []
+        self.turns: list[object] = []
+
+    @tool
+    def find_order(self, number: str, full: bool = False) -> dict[str, Any]:
+        """Find an order."""
+        self.turns.append(current_turn.get())
+        return {"number": number, "state": "sent"}
+
+    @tool
+    async def track(self, number: str) -> str:
+        """Say where an order is."""
+        await asyncio.sleep(0)
+        return f"{number} is in Oslo"
+
+    @tool
+    def cancel(self, number: str) -> str:
+        """Cancel an order."""
+        self.cancelled.append(number)
+        return f"cancelled {number}"
+
+    @tool
+    def crash(self) -> str:
+        """Fail."""
+        raise RuntimeError("the database is away")
+
+
+@pytest.fixture
+def orders() -> Orders:
+    return Orders().with_policy({"cancel": "ask", "crash": "safe"})
+
+
+@pytest.fixture
+def shelf(orders: Orders) -> Shelf:
+    return Shelf([ObjectSource([orders]), MemorySource({"greeting": GREETING})])
+
+
+def yes(tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    return True
+
+
+SCRIPT = [
+    ("load_skill_instructions", '{"skill_name": "greeting"}'),
+    ("find_order", '{"number": "A-17"}'),
+    ("find_order", '{"number": '),
+    "It was sent.",
+]
+
+
+def test_a_chat_completions_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf) -> None:
+    """Over HTTP, with OpenAI's own client."""
+    api = OpenAIApi(SCRIPT)
+    messages: list[Any] = [{"role": "user", "content": "Where is A-17?"}]
+    with api.serve() as url, shelf.turn() as turn:
+        client = OpenAI(base_url=url, api_key="none")
+        while True:
+            completion = client.chat.completions.create(
+                model="tiny", messages=messages, tools=shelf.openai_tools("chat")
+            )
+            reply = completion.choices[0].message
+            messages.append(reply.to_dict())
+            if not reply.tool_calls:
+                break
+            for call in reply.tool_calls:
+                text = shelf.dispatch(call.function.name, call.function.arguments)
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+
+    results = [message["content"] for message in api.requests[-1]["messages"] if message["role"] == "tool"]
+    assert (reply.content, results[:2]) == ("It was sent.", ["Say hello.\n", '{"number": "A-17", "state": "sent"}'])
+    assert results[2].startswith("Tool 'find_order' cannot take these arguments: they are not JSON: ")
+    assert [one.skill for one in turn.activations] == ["greeting"]
+    definitions = [each["function"] for each in api.requests[0]["tools"] if each["type"] == "function"]
+    assert [each["name"] for each in definitions][2:4] == ["load_skill_instructions", "find_order"]
+    assert definitions[3] == {
+        "name": "find_order",
+        "description": "Find an order.",
+        "parameters": {
+            "type": "object",
+            "properties": {"number": {"type": "string"}, "full": {"type": "boolean", "default": False}},
+            "required": ["number"],
+            "additionalProperties": False,
+        },
+        "strict": False,
+    }
+
+
+def test_a_responses_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf) -> None:
+    """Over HTTP, with OpenAI's own client."""
+    api = OpenAIApi(SCRIPT)
+    items: list[Any] = [{"role": "user", "content": "Where is A-17?"}]
+    with api.serve() as url, shelf.turn():
+        client = OpenAI(base_url=url, api_key="none")
+        while True:
+            response = client.responses.create(model="tiny", input=items, tools=shelf.openai_tools("responses"))
+            items += [item.to_dict() for item in response.output]
+            calls = [item for item in response.output if item.type == "function_call"]
+            if not calls:
+                break
+            for call in calls:
+                text = shelf.dispatch(call.name, call.arguments)
+                items.append({"type": "function_call_output", "call_id": call.call_id, "output": text})
+
+    results = [item["output"] for item in api.requests[-1]["input"] if item.get("type") == "function_call_output"]
+    assert response.output_text == "It was sent."
+    assert results[:2] == ["Say hello.\n", '{"number": "A-17", "state": "sent"}']
+    definition = api.requests[0]["tools"][3]
+    # Without `strict: false` this API would make every argument required.
+    assert (definition["type"], definition["name"], definition["strict"]) == ("function", "find_order", False)
+
+
+def test_another_form_is_refused(shelf: Shelf) -> None:
+    """The message names the two that there are."""
+    with pytest.raises(ValueError, match=r"Unknown form 'assistants'. Choose 'chat' or 'responses'"):
+        shelf.openai_tools("assistants")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("find_orders", "{}", "There is no tool 'find_orders'. The tools: list_skills, search_skills,"),
+        ("find_order", "[]", "Tool 'find_order' cannot take these arguments: they must be a JSON object."),
+        ("find_order", "{}", "the tool needs the argument 'number'"),
+        ("find_order", "", "the tool needs the argument 'number'"),
+        ("find_order", {"number": 17}, "'number' must be a string, not 17"),
+        ("find_order", "[" * 100_000, "they are nested too deeply"),
+        ("find_order", '{"number": ' + "1" * 10_000 + "}", "they are not JSON"),
+        ("load_skill_instructions", {"skill_name": "greting"}, "Did you mean 'greeting'?"),
+        ("load_skill_instructions", {"skill_name": "greeting", "reference": "../.env"}, "does not offer the reference"),
+        ("crash", {}, "Tool 'crash' failed: RuntimeError: the database is away"),
+    ],
+)
+def test_a_models_mistake_comes_back_as_text(shelf: Shelf, name: str, arguments: Any, expected: str) -> None:
+    """Whatever the model wrote, nothing is raised, and the text says what would be right."""
+    assert expected in shelf.dispatch(name, arguments)
+    assert expected in asyncio.run(shelf.dispatch_async(name, arguments))
+
+
+def test_a_tool_that_asks_is_refused_without_a_way_to_ask(shelf: Shelf, orders: Orders) -> None:
+    """The model hears that it cannot have it."""
+    text = shelf.dispatch("cancel", {"number": "A-17"})
+    assert "runs only after the user has approved the call, and this program does not ask" in text
+    assert orders.cancelled == []
+
+
+@pytest.mark.parametrize("answer", [False, None, "no"])
+def test_a_tool_that_asks_does_not_run_unless_the_answer_is_true(shelf: Shelf, orders: Orders, answer: Any) -> None:
+    """A text such as "no" is true to Python, and not a yes."""
+    text = shelf.dispatch("cancel", {"number": "A-17"}, approve=lambda tool, arguments: answer)
+    assert text == "The user did not allow this call of 'cancel'. Do not repeat it; ask them what to do."
+    assert orders.cancelled == []
+
+
+def test_the_user_is_asked_about_the_arguments_that_run(shelf: Shelf, orders: Orders) -> None:
+    """Parsed, and for tools that ask only."""
+    questions: list[tuple[str, Mapping[str, Any]]] = []
+
+    def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        questions.append((tool.name, arguments))
+        return True
+
+    shelf.dispatch("find_order", '{"number": "A-17"}', approve=approve)
+    assert shelf.dispatch("cancel", '{"number": "A-17"}', approve=approve) == "cancelled A-17"
+    assert (questions, orders.cancelled) == ([("cancel", {"number": "A-17"})], ["A-17"])
+
+
+def test_a_blocked_tool_stays_blocked_after_a_yes(shelf: Shelf) -> None:
+    """Only the host's policy can allow it."""
+    blocked = Shelf([ObjectSource([Orders().with_policy({"cancel": "blocked"})])])
+    assert "is blocked by the policy" in blocked.dispatch("cancel", {"number": "A-17"}, approve=yes)
+
+
+def test_calls_inside_a_turn_share_it(shelf: Shelf, orders: Orders) -> None:
+    """The second load reads no file, and a code skill's tool finds the same turn."""
+    with shelf.turn() as turn:
+        shelf.dispatch("load_skill_instructions", {"skill_name": "greeting"})
+        shelf.dispatch("load_skill_instructions", {"skill_name": "greeting"})
+        shelf.dispatch("find_order", {"number": "A-17"})
+    assert (turn.hits, orders.turns) == (1, [turn])
+
+
+def test_a_call_outside_a_turn_has_one_of_its_own(shelf: Shelf, orders: Orders) -> None:
+    """It is over with the call."""
+    shelf.dispatch("find_order", {"number": "A-17"})
+    shelf.dispatch("find_order", {"number": "A-17"})
+    assert current_turn.get() is None
+    assert None not in orders.turns
+    assert orders.turns[0] is not orders.turns[1]
+
+
+def test_plain_code_can_call_an_async_tool(shelf: Shelf) -> None:
+    """Also where an event loop is running, as in a notebook."""
+
+    async def inside_a_loop() -> str:
+        return shelf.dispatch("track", {"number": "A-17"})
+
+    assert shelf.dispatch("track", {"number": "A-17"}) == "A-17 is in Oslo"
+    assert asyncio.run(inside_a_loop()) == "A-17 is in Oslo"
+
+
+def test_async_code_can_ask_the_user_asynchronously(shelf: Shelf, orders: Orders) -> None:
+    """And calls async tools on its own loop."""
+
+    async def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        await asyncio.sleep(0)
+        return arguments["number"] == "A-17"
+
+    async def main() -> list[str]:
+        with shelf.turn():
+            return [
+                await shelf.dispatch_async("track", '{"number": "A-17"}'),
+                await shelf.dispatch_async("cancel", {"number": "A-17"}, approve=approve),
+                await shelf.dispatch_async("cancel", {"number": "A-18"}, approve=approve),
+                await shelf.dispatch_async("find_order", {"number": "A-17"}),
+            ]
+
+    tracked, cancelled, refused, found = asyncio.run(main())
+    assert (tracked, cancelled) == ("A-17 is in Oslo", "cancelled A-17")
+    assert refused.startswith("The user did not allow this call")
+    assert json.loads(found)["state"] == "sent"
+    assert orders.cancelled == ["A-17"]
+
+
+def test_a_raw_skill_without_a_policy_is_the_programs_mistake() -> None:
+    """So it is raised, and the model does not see it."""
+
+    class Shell(BaseSkill):
+        name = "shell"
+        description = "Run commands."
+        category = "raw"
+
+        @tool
+        def run(self, command: str) -> str:
+            """Run a command."""
+            return command
+
+    with pytest.raises(PolicyError, match="needs a permission"):
+        Shelf([ObjectSource([Shell()])]).dispatch("list_skills", {})
