@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test test-python bench format clean
+.PHONY: run test test-python faults bench format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,9 @@ test-python:  ## pass the tests of the core and the evals on PYTHON, in an envir
 	$(PYTHON) -m venv .venv-$(VERSION)
 	.venv-$(VERSION)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,evals]'
 	.venv-$(VERSION)/bin/python -m pytest -n auto -p no:cacheprovider $(ON_ONE_PYTHON)
+
+faults: $(INSTALLED)  ## strike at every file operation; `make test` strikes at a sample of them
+	$(BIN)/pytest tests/faults --every-fault -n auto
 
 bench: $(INSTALLED)  ## print the table of ratios against floors and installed peers
 	$(BIN)/python -m benchmarks.run

@@ -21,6 +21,12 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 SKILLS = Path(__file__).parent / "skills"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--every-fault", action="store_true", help="strike at every file operation, not at a fixed sample of them"
+    )
+
+
 @pytest.fixture(autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the skills or the cache of whoever runs it."""

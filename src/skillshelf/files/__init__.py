@@ -15,6 +15,7 @@ from skillshelf.files._gate import (
     open_folder,
     open_folder_below,
     open_plain,
+    read_at,
     read_file,
 )
 from skillshelf.files._homes import (
@@ -65,6 +66,7 @@ __all__ = [
     "open_folder",
     "open_folder_below",
     "open_plain",
+    "read_at",
     "read_file",
     "read_private",
     "read_version",

@@ -166,13 +166,29 @@ def _read_steady(fd: int, before: os.stat_result, offset: int, limit: int) -> Pa
     if not 0 <= offset <= before.st_size:
         return Page(b"", offset, before.st_size)
     for _ in range(_TRIES):
-        # One byte more than the file has: a file that grew meanwhile shows itself.
-        data = system.pread(fd, max(0, min(limit, before.st_size - offset + 1)), offset)
+        data = read_at(fd, offset, limit, before.st_size)
         after = system.fstat(fd)
         if after.st_mtime_ns == before.st_mtime_ns and after.st_size == before.st_size:
             return Page(data, offset, after.st_size)
         before = after
     raise OSError(errno.EAGAIN, "it is being written right now; try again")
+
+
+def read_at(fd: int, offset: int, limit: int, file_size: int) -> bytes:
+    """Read up to `limit` bytes of an open file that had `file_size` bytes when it was looked at.
+
+    One byte more is asked for than the file had, so that a file that has grown since shows it.
+    """
+    wanted = min(limit, file_size - offset + 1)
+    expected = min(limit, file_size - offset)
+    data = system.pread(fd, wanted, offset) if wanted > 0 else b""
+    # The system may return less than it has. Most reads end here: asking again to see the end would double the calls.
+    while len(data) < expected:
+        more = system.pread(fd, wanted - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def _kind(mode: int) -> str:

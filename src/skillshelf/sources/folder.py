@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from skillshelf.descriptor import Diagnostic, Severity
-from skillshelf.files import NotPlainFile, open_folder, open_plain, system
+from skillshelf.files import NotPlainFile, open_folder, open_plain, read_at, system
 from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources.names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, path_refusal, verdict
@@ -118,7 +118,7 @@ class FolderReader:
         try:
             fd, info = open_plain(file, self.fd, self.device)
             try:
-                data = system.pread(fd, min(info.st_size, MAX_FILE) + 1, 0)
+                data = read_at(fd, 0, MAX_FILE + 1, info.st_size)
             finally:
                 system.close(fd)
             self.add_times(info)

@@ -169,8 +169,14 @@ class Trust:
 
     def _replace(self, approvals: Approvals) -> None:
         # The record alone is forced to disk: a copy that a power cut tears is told by its hash and not served.
-        self._file.replace(dump(approvals))
-        self._load(held=True)
+        data = dump(approvals)
+        self._file.replace(data)
+        # Not read back: a failing disk would then look like a record without approvals, and their copies would go.
+        self._read = (data, "")
+        self._is_newer = False
+        self.approvals = approvals
+        self.problem = ""
+        self.generation += 1
 
     def _collect(self) -> None:
         """Copies that nobody agrees to any more, and what a killed process left."""

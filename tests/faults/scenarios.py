@@ -1,0 +1,323 @@
+"""What skillshelf does with files, and what must hold when any single file operation goes wrong."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cached_property
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from faults.harness import Armed, Scenario
+from skillshelf import Catalog, DirectorySource, Shelf, SkillError
+from skillshelf.cli import main
+from skillshelf.errors import SessionError, TrustError
+from skillshelf.files import ABSENT, hash_content, replace_below
+from skillshelf.trust import Trust, TrustedSource
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelRequest
+
+    from skillshelf.agent.sessions import Session, Sessions
+
+GUIDE = "Guide, line by line.\n" * 200
+
+
+def write_skill(folder: Path, references: Mapping[str, str] | None = None) -> None:
+    folder.mkdir(parents=True)
+    text = f"---\nname: {folder.name}\ndescription: Does {folder.name}.\n---\n\nDo {folder.name}.\n"
+    for path, content in {"SKILL.md": text, **(references or {})}.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(content)
+
+
+def lay_out_workspace(root: Path) -> None:
+    """Skills at several depths, with references, a link between them, and an ignore file."""
+    write_skill(root / "plain")
+    write_skill(root / ".claude/skills/pdf", {"references/forms.md": GUIDE, "scripts/fill.py": "print()\n"})
+    write_skill(root / "a/b/deep", {"references/one.md": "One.\n", "references/two.md": "Two.\n"})
+    write_skill(root / "old/ignored")
+    (root / ".skillshelfignore").write_text("old/\n")
+    (root / "linked").symlink_to("plain")
+
+
+class Scan:
+    """Scanning a workspace: no skill disappears without a diagnostic, and the next look finds everything."""
+
+    def __init__(self, empty_folders: int = 0) -> None:
+        """`empty_folders`: beside the skills. A workspace with many folders is kept in the scan cache."""
+        self._empty_folders = empty_folders
+
+    @cached_property
+    def _work(self) -> Path:
+        """The workspace, laid out once: a scan changes nothing in it."""
+        self._folder = tempfile.TemporaryDirectory(prefix="skillshelf-faults-")
+        work = Path(self._folder.name) / "work"
+        lay_out_workspace(work)
+        for number in range(self._empty_folders):
+            (work / f"many/{number}").mkdir(parents=True)
+        return work
+
+    def prepare(self, place: Path) -> None:
+        assert self._work.is_dir()
+
+    def act(self, place: Path, armed: Armed) -> object:
+        with armed:
+            return Shelf([DirectorySource(self._work, "project")])
+
+    def verify(self, place: Path, result: Any) -> None:
+        shelf: Shelf = result
+        whole = self._scan_afresh()
+        for name, descriptor in whole.items():
+            found = shelf.catalog.get(name)
+            if found != descriptor:
+                notes = [note for note in shelf.catalog.diagnostics if note.severity != "info"]
+                assert notes, f"{name} is {found}, and no diagnostic says why"
+        assert set(shelf.catalog) <= {*whole, "ignored"}, "skills that are not there"
+
+        shelf.reload()
+        assert dict(shelf.catalog) == dict(whole), "a reload did not bring everything back"
+        notes = [note for note in shelf.catalog.diagnostics if note.code != "index-unwritable"]
+        assert notes == list(whole.diagnostics)
+
+    def verify_disk(self, place: Path) -> None:
+        cached = Shelf([DirectorySource(self._work, "project")])
+        assert dict(cached.catalog) == dict(self._scan_afresh())
+
+    def _scan_afresh(self) -> Catalog:
+        return Shelf([DirectorySource(self._work, "project", cache=False)]).catalog
+
+
+class Load:
+    """Loading instructions and references: the whole text or a typed error, and the next turn has it."""
+
+    def prepare(self, place: Path) -> None:
+        lay_out_workspace(place / "work")
+
+    def act(self, place: Path, armed: Armed) -> object:
+        shelf = Shelf([DirectorySource(place / "work", "project", cache=False)])
+        texts = []
+        with armed, shelf.turn() as turn:
+            for name, reference in self._loads():
+                try:
+                    texts.append(turn.load(name, reference).text)
+                except SkillError:
+                    texts.append("")
+        return shelf, texts
+
+    def verify(self, place: Path, result: Any) -> None:
+        shelf, texts = result
+        right = ["Do pdf.\n", GUIDE, "One.\n"]
+        for text, expected in zip(texts, right, strict=True):
+            assert text in ("", expected)
+        with shelf.turn() as turn:
+            assert [turn.load(name, reference).text for name, reference in self._loads()] == right
+
+    def verify_disk(self, place: Path) -> None:
+        """Nothing is written."""
+
+    def _loads(self) -> list[tuple[str, str]]:
+        return [("pdf", ""), ("pdf", "forms.md"), ("deep", "one.md")]
+
+
+class WriteSession:
+    """Appending to a session: acknowledged messages are there, and messages that failed are saved with the next."""
+
+    def prepare(self, place: Path) -> None:
+        (place / "acknowledged").touch()
+        _message("")  # imports the message types, which takes seconds, before the children are forked
+
+    def act(self, place: Path, armed: Armed) -> object:
+        session = self._sessions(place).create("m")
+        with armed:
+            for number in range(3):
+                try:
+                    session.append([_message(f"{number} " + "x" * 100)])
+                except SessionError:
+                    continue
+                _acknowledge(place, str(number + 1))
+        return session
+
+    def verify(self, place: Path, result: Any) -> None:
+        session: Session = result
+        session.append([_message("after")])
+        session.close()
+        texts = self._read_back(place)
+        assert [text.split()[0] for text in texts] == ["0", "1", "2", "after"]
+
+    def verify_disk(self, place: Path) -> None:
+        texts = self._read_back(place)
+        acknowledged = _acknowledged(place)
+        assert [text.split()[0] for text in texts][:acknowledged] == ["0", "1", "2"][:acknowledged]
+        if texts:
+            with self._sessions(place).open() as session:
+                session.append([_message("on")])
+            assert self._read_back(place) == [*texts, "on"]
+
+    def _sessions(self, place: Path) -> Sessions:
+        from skillshelf.agent.sessions import Sessions
+
+        return Sessions(str(place / "work"), str(place / "state"))
+
+    def _read_back(self, place: Path) -> list[str]:
+        sessions = self._sessions(place)
+        if not sessions.list():
+            return []
+        assert [info.problem for info in sessions.list()] == [""]
+        with sessions.open() as session:
+            messages: list[ModelMessage] = list(session.messages)
+        return [str(part.content) for message in messages for part in message.parts]  # type: ignore[union-attr]
+
+
+class WriteTrust:
+    """Approving and revoking: the old state or the new, acknowledged changes last, and nothing unapproved is served."""
+
+    def prepare(self, place: Path) -> None:
+        lay_out_workspace(place / "work")
+        (place / "acknowledged").touch()
+        source = _trusted(place)
+        (plain,) = [pending for pending in source.pending if pending.name == "plain"]
+        source.approve([plain])
+
+    def act(self, place: Path, armed: Armed) -> object:
+        source = _trusted(place)
+        with armed:
+            try:
+                source.approve(source.pending)
+                _acknowledge(place, "approved")
+                source.revoke("plain")
+                _acknowledge(place, "revoked")
+            except TrustError:
+                pass
+        return source
+
+    def verify(self, place: Path, result: Any) -> None:
+        """The state on disk counts for other processes, so it is the one to check."""
+
+    def verify_disk(self, place: Path) -> None:
+        source = _trusted(place)
+        assert source.trust.problems == ()
+        acknowledged = (place / "acknowledged").read_text().split()
+        everything = {"plain", "pdf", "deep"}
+        possible = {
+            "": [{"plain"}, everything],
+            "approved": [everything, everything - {"plain"}],
+            "revoked": [everything - {"plain"}],
+        }
+        assert _names(source) in possible[acknowledged[-1] if acknowledged else ""]
+
+        source.approve(source.pending)
+        assert _names(_trusted(place)) == everything
+        trees = os.listdir(f"{source.trust.path}/trees")
+        assert sorted(trees) == sorted(Trust.open().approvals.trees), f"leftovers of a killed process: {trees}"
+
+
+class CreateSkill:
+    """`skillshelf new`: a complete skill or none, and the name is free if there is none."""
+
+    def prepare(self, place: Path) -> None:
+        (place / "work").mkdir()
+
+    def act(self, place: Path, armed: Armed) -> object:
+        with armed:
+            return self._run(place)
+
+    def verify(self, place: Path, result: Any) -> None:
+        code, complaints = result
+        assert code in (0, 1)
+        assert (code == 0) == self._is_there(place)
+        assert bool(complaints) == (code != 0)
+        skills = place / "work/.skillshelf/skills"
+        left = sorted(path.name for path in skills.iterdir()) if skills.exists() else []
+        assert set(left) <= {"pdf-forms", ".skillshelf-new"}
+
+    def verify_disk(self, place: Path) -> None:
+        if not self._is_there(place):
+            assert self._run(place) == (0, "")
+        names = [path for path in (place / "work/.skillshelf/skills/pdf-forms").rglob("*") if path.is_file()]
+        assert sorted(path.name for path in names) == ["SKILL.md", "details.md"]
+        assert all(path.read_text().endswith("\n") for path in names)
+        assert list(Shelf([DirectorySource(place / "work", "project", cache=False)]).catalog) == ["pdf-forms"]
+
+    def _is_there(self, place: Path) -> bool:
+        return (place / "work/.skillshelf/skills/pdf-forms").exists()
+
+    def _run(self, place: Path) -> tuple[int, str]:
+        complaints = StringIO()
+        with redirect_stdout(StringIO()), redirect_stderr(complaints):
+            code = main(["new", "pdf-forms", "-C", str(place / "work")])
+        return code, complaints.getvalue()
+
+
+class EditFile:
+    """Replacing and creating files in a workspace: the old content or the new, and no folder made for nothing."""
+
+    OLD = b"old\n" * 50
+    NEW = b"new and longer\n" * 100
+
+    def prepare(self, place: Path) -> None:
+        (place / "work/src").mkdir(parents=True)
+        (place / "work/src/main.py").write_bytes(self.OLD)
+
+    def act(self, place: Path, armed: Armed) -> object:
+        root = str(place / "work")
+        written = []
+        with armed:
+            for parts, expected in ((("src", "main.py"), hash_content(self.OLD)), (("docs", "a", "new.md"), ABSENT)):
+                try:
+                    replace_below(root, parts, self.NEW, expected=expected, limit=10_000)
+                except OSError:
+                    continue
+                written.append("/".join(parts))
+        return written
+
+    def verify(self, place: Path, result: Any) -> None:
+        work = place / "work"
+        assert (work / "src/main.py").read_bytes() == (self.NEW if "src/main.py" in result else self.OLD)
+        assert (work / "docs/a/new.md").exists() == ("docs/a/new.md" in result)
+
+    def verify_disk(self, place: Path) -> None:
+        work = place / "work"
+        assert (work / "src/main.py").read_bytes() in (self.OLD, self.NEW)
+        if (work / "docs/a/new.md").exists():
+            assert (work / "docs/a/new.md").read_bytes() == self.NEW
+
+
+def _message(text: str) -> ModelRequest:
+    from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+    return ModelRequest(parts=[UserPromptPart(text)])
+
+
+def _trusted(place: Path) -> TrustedSource:
+    source = TrustedSource(DirectorySource(place / "work", "project", cache=False), Trust.open())
+    source.refresh()
+    return source
+
+
+def _names(source: TrustedSource) -> set[str]:
+    return {name for name, _ in source.served.values()}
+
+
+def _acknowledge(place: Path, what: str) -> None:
+    """Note outside of skillshelf that a call returned."""
+    with open(place / "acknowledged", "a") as file:
+        file.write(f"{what}\n")
+
+
+def _acknowledged(place: Path) -> int:
+    return len((place / "acknowledged").read_text().split())
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "scan": Scan(),
+    "scan-cached": Scan(empty_folders=500),
+    "load": Load(),
+    "session": WriteSession(),
+    "trust": WriteTrust(),
+    "new": CreateSkill(),
+    "edit": EditFile(),
+}

@@ -1,0 +1,30 @@
+"""K01–K03: whichever file operation fails, is cut short or is the last one, what skillshelf promises still holds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults.scenarios import SCENARIOS
+
+SAMPLE = 12
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_any_file_operation_can_go_wrong(name: str, request: pytest.FixtureRequest) -> None:
+    which = "all" if request.config.getoption("--every-fault") else f"sample:{SAMPLE}"
+    done = subprocess.run(
+        [sys.executable, "-m", "faults.harness", name, "every", which],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    reports = json.loads(done.stdout)
+    assert [failure for report in reports.values() for failure in report["failures"]] == []
+    for kind, report in reports.items():
+        assert len(report["tried"]) == (report["operations"] if which == "all" else min(SAMPLE, report["operations"]))
+        assert report["operations"] > 10 or kind in ("short", "torn")
