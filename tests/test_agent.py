@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -276,7 +277,7 @@ def test_commands_run_in_the_workspace_without_the_keys_of_the_environment(
     assert "sk-secret" not in text
 
 
-@pytest.mark.skipif(not can_confine(), reason="no Landlock here, or sandlock is not installed")
+@pytest.mark.skipif(not can_confine(), reason="commands cannot be confined here")
 def test_commands_write_in_the_workspace_and_nowhere_else(tmp_path: Path) -> None:
     """Not beside it, not in the home, not by a child; reading works, and so do temporary files."""
     root = tmp_path / "work"
@@ -286,11 +287,11 @@ def test_commands_write_in_the_workspace_and_nowhere_else(tmp_path: Path) -> Non
     text = of(say(core, "go"), ToolReturned)[0].text
     tried = (root / "in.txt", tmp_path / "out.txt", Path.home() / "out.txt")
     assert [path.name for path in tried if path.exists()] == ["in.txt"]
-    assert text.count("ermission denied") == 2
+    assert len(re.findall("ermission denied|ead-only file system", text)) == 2
     assert Path("/etc/hostname").read_text().strip() in text
 
 
-@pytest.mark.skipif(not can_confine(), reason="no Landlock here, or sandlock is not installed")
+@pytest.mark.skipif(not can_confine(), reason="commands cannot be confined here")
 def test_a_confined_command_reports_as_any_other(tmp_path: Path) -> None:
     """Exit codes, missing programs and time limits."""
     core = agent(

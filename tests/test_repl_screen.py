@@ -158,7 +158,7 @@ def test_a_resumed_session_shows_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_a_long_command_is_shown_in_part_and_whole_when_asked_for(tmp_path: Path) -> None:
-    """Its beginning and its end stand above the question, which says how far a command can write."""
+    """Its beginning and its end stand above the question, which says what a command can do."""
     command = "\n".join(f": line {at}" for at in range(60))
     terminal = OnTerminal(
         "--model", script(tmp_path, tool("run_command", command=command), "Ran."), "--no-sandbox", cwd=tmp_path
@@ -167,7 +167,8 @@ def test_a_long_command_is_shown_in_part_and_whole_when_asked_for(tmp_path: Path
     terminal.send("go\r")
     shown = terminal.expect("… 41 lines …")
     assert ("line 0" in shown, "line 30" in shown) == (True, False)
-    assert "line 59" in terminal.expect("Allow run_command? (it can write anywhere) [y]es [n]o [v]iew all of it")
+    assert "line 59" in terminal.expect("It can do everything you can do: the sandbox is switched off.")
+    terminal.expect("Allow run_command? [y]es [n]o [v]iew all of it")
     terminal.expect("[a]lways this command")
     terminal.send("v")
     terminal.expect("line 30")
@@ -176,7 +177,8 @@ def test_a_long_command_is_shown_in_part_and_whole_when_asked_for(tmp_path: Path
     terminal.expect("Ran.")
     terminal.expect("›")
     terminal.send("/approve\r")
-    terminal.expect("Policy: ask. Commands can write anywhere.")
+    terminal.expect("Policy: ask.")
+    terminal.expect("A command: It can do everything you can do: the sandbox is switched off.")
     terminal.expect("run_command: : line 0")
     terminal.expect("›")
     terminal.send("\x04")

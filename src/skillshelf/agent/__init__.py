@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from skillshelf.agent._confinement import Confinement, can_confine, find_confinement
     from skillshelf.agent.core import AgentCore
     from skillshelf.agent.models import ChosenModel, resolve
     from skillshelf.agent.policy import Answer, Approval, Policy
@@ -24,10 +25,13 @@ _MODULES = {
     "Answer": "skillshelf.agent.policy",
     "Approval": "skillshelf.agent.policy",
     "ChosenModel": "skillshelf.agent.models",
+    "Confinement": "skillshelf.agent._confinement",
     "Policy": "skillshelf.agent.policy",
     "Sessions": "skillshelf.agent.sessions",
     "Settings": "skillshelf.agent.settings",
     "Trust": "skillshelf.trust",
+    "can_confine": "skillshelf.agent._confinement",
+    "find_confinement": "skillshelf.agent._confinement",
     "load_settings": "skillshelf.agent.settings",
     "resolve": "skillshelf.agent.models",
 }
@@ -36,10 +40,13 @@ __all__ = [
     "Answer",
     "Approval",
     "ChosenModel",
+    "Confinement",
     "Policy",
     "Sessions",
     "Settings",
     "Trust",
+    "can_confine",
+    "find_confinement",
     "load_settings",
     "resolve",
 ]

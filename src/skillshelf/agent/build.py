@@ -51,13 +51,13 @@ class Loop:
     tools: tuple[ToolDefinition, ...] = ()
 
 
-def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str], confined: bool) -> Loop:
-    """For a model that can call tools. `confined`: commands can write in the workspace only."""
+def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str], sandbox: bool) -> Loop:
+    """For a model that can call tools. `sandbox`: commands are confined, if the system can do it."""
     files = _file_tools(tuple(_own_places(root)))
     # Nothing is denied by its name, which a shell can spell in many ways: the person decides on each command.
     shell = Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=120.0)
     capabilities: list[AbstractCapability[Any]] = [
-        ConfinedWorkspace(root) if confined else LocalWorkspace(root),
+        ConfinedWorkspace(root) if sandbox else LocalWorkspace(root),
         files,
         shell,
         RepairToolArguments(),

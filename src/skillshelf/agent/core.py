@@ -11,6 +11,7 @@ from pydantic_ai.usage import RunUsage
 from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_context_window
 
 from skillshelf.adapters.pydantic_ai import Skills
+from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent.build import Loop, routed_loop, tool_loop
 from skillshelf.agent.compaction import KEEP_TOKENS, Compacted, compact
 from skillshelf.agent.conversation import Conversation
@@ -19,7 +20,6 @@ from skillshelf.agent.exchange import Exchange
 from skillshelf.agent.gate import Gate
 from skillshelf.agent.models import ChosenModel
 from skillshelf.agent.policy import Approve, Policy
-from skillshelf.agent.sandbox import can_confine
 from skillshelf.agent.sessions import Sessions
 from skillshelf.agent.skills import WorkspaceSkills
 from skillshelf.catalog import Catalog
@@ -57,13 +57,12 @@ class AgentCore:
         """`approve` is asked before a tool that needs it runs; without it, such a call is refused.
 
         `skills`: code skills whose tools the model gets. `budget`: tokens that the listing takes at most. `sandbox`:
-        commands can write in the workspace only, where the system can see to that.
+        commands can write in the workspace only, if the system can see to that; `confinement` says how far it can.
         """
         self.model = model if isinstance(model, ChosenModel) else _chosen(model)
         self.policy = policy or Policy()
         self.approve = approve
-        self.confined = sandbox and can_confine()
-        """Whether commands can write in the workspace only."""
+        self._sandbox = sandbox
         self._code_skills, self._budget = skills, budget
         self.disclosure: Literal["auto", "catalog", "full"] = "auto"
         """How much of each skill the listing shows; `load_skills` takes it from here."""
@@ -99,10 +98,22 @@ class AgentCore:
         self.sessions = sessions
         self._listing = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
         gate = Gate(self.skills.root, self._current)
-        self._with_tools = tool_loop(self.skills.root, gate, self._listing, lambda: self.skills.guidance, self.confined)
+        self._with_tools = tool_loop(self.skills.root, gate, self._listing, lambda: self.skills.guidance, self._sandbox)
         self._routed = routed_loop(gate)
         self._begin(self._fresh())
         return self.shelf.catalog
+
+    @property
+    def confinement(self) -> Confinement:
+        """How commands are confined, and what they can still do. The first time, this starts a process to find out."""
+        if not self._sandbox:
+            return Confinement("none", "the sandbox is switched off")
+        return find_confinement()
+
+    @property
+    def confined(self) -> bool:
+        """Whether commands can write in the workspace only."""
+        return bool(self.confinement)
 
     @property
     def skills(self) -> WorkspaceSkills:

@@ -26,8 +26,10 @@ from skillshelf.turn import Turn, current_turn
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
 
+    from skillshelf.agent._confinement import Confinement
     from skillshelf.agent.changes import Change
     from skillshelf.agent.core import AgentCore
+    from skillshelf.trust import UnreviewedFile
 
 # A turn that needs more model calls than this goes in circles.
 _CALLS = 200
@@ -159,6 +161,15 @@ class Exchange:
     async def ask(self, approval: Approval) -> Answer | None:
         """The person's answer; None where nobody is there."""
         return await self._core.approve(approval) if self._core.approve else None
+
+    @property
+    def confinement(self) -> Confinement:
+        """How far commands are confined."""
+        return self._core.confinement
+
+    def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
+        """Return the skills' files that a command mentions and that the user has not approved as they are now."""
+        return self._core.skills.unreviewed_files(command)
 
     def is_agreed(self, path: str) -> bool:
         return self._core.skills.is_agreed(path)

@@ -20,6 +20,7 @@ from skillshelf.agent.policy import READING, SHELL, WRITING, Approval
 
 if TYPE_CHECKING:
     from skillshelf.agent.exchange import Exchange
+    from skillshelf.trust import UnreviewedFile
 
 _OWN = READING | WRITING | {SHELL}
 
@@ -48,18 +49,31 @@ class Gate(AbstractCapability[Any]):
             if change.path and not change.path.startswith(f"{self._root}/"):
                 raise ToolFailed(f"{change.shown!r} lies outside the workspace. Use a path inside it.")
         if not ctx.tool_call_approved:
-            self._decide(call.tool_name, args, change)
+            unreviewed = await self._unreviewed_files(call.tool_name, args)
+            self._decide(call.tool_name, args, change, unreviewed)
         if change:
             agreed = await to_thread.run_sync(self._current().is_agreed, change.path)
             self._changes[call.tool_call_id] = change, agreed
             self._folders[call.tool_call_id] = await to_thread.run_sync(_make_folders, change.path)
         return args
 
-    def _decide(self, tool: str, args: dict[str, Any], change: Change | None) -> None:
-        decision = self._current().policy.decide(tool, change.path if change else "", str(args.get("command", "")))
+    async def _unreviewed_files(self, tool: str, args: dict[str, Any]) -> tuple[UnreviewedFile, ...]:
+        exchange = self._current()
+        if tool != SHELL or exchange.policy.mode in ("yolo", "read-only"):
+            return ()
+        return await to_thread.run_sync(exchange.unreviewed_files, str(args.get("command", "")))
+
+    def _decide(
+        self, tool: str, args: dict[str, Any], change: Change | None, unreviewed: tuple[UnreviewedFile, ...]
+    ) -> None:
+        policy = self._current().policy
+        decision = policy.decide(tool, change.path if change else "", str(args.get("command", "")))
+        if decision == "allow" and unreviewed:  # "always" was said of the script as it was
+            decision = "ask"
         if decision == "ask":
             # With the arguments as they will be used: what the model wrote may be mended JSON.
-            raise ApprovalRequired(metadata={"arguments": args, "diff": change.diff if change else ""})
+            facts = {"arguments": args, "diff": change.diff if change else "", "unreviewed": unreviewed}
+            raise ApprovalRequired(metadata=facts)
         if decision == "refuse":
             raise ToolFailed(self._refusal(tool))
 
@@ -80,7 +94,11 @@ class Gate(AbstractCapability[Any]):
             return ToolDenied(self._refusal(name))
         if policy.mode == "yolo":
             return True
-        answer = await exchange.ask(Approval(name, facts.get("arguments", {}), facts.get("diff", "")))
+        confinement = await to_thread.run_sync(lambda: exchange.confinement) if name == SHELL else None
+        approval = Approval(
+            name, facts.get("arguments", {}), facts.get("diff", ""), confinement, facts.get("unreviewed", ())
+        )
+        answer = await exchange.ask(approval)
         if answer is None:
             return ToolDenied(
                 f"{name} needs the person's approval, and nobody is there to ask. Do without it, or say what you would "

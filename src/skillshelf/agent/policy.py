@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from skillshelf.agent._confinement import Confinement
 from skillshelf.errors import SettingsError
+from skillshelf.trust import UnreviewedFile
 
 Mode = Literal["ask", "read-only", "auto-edit", "yolo"]
 Answer = Literal["yes", "no", "always"]
@@ -26,6 +28,20 @@ class Approval:
     arguments: dict[str, Any]
     diff: str = ""
     """What a write would change, as a unified diff."""
+    confinement: Confinement | None = None
+    """How far a command is confined; None for other tools."""
+    unreviewed: tuple[UnreviewedFile, ...] = ()
+    """Files of skills that a command mentions and that the user has not approved as they are now."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the question for programs."""
+        return {
+            "tool": self.tool,
+            "arguments": self.arguments,
+            "diff": self.diff,
+            "confinement": None if self.confinement is None else self.confinement.as_json(),
+            "unreviewed": [file.as_json() for file in self.unreviewed],
+        }
 
 
 Approve = Callable[[Approval], Awaitable[Answer]]

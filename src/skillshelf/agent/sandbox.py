@@ -1,30 +1,23 @@
-"""The workspace as commands see it: where the system can do it, they write in it and nowhere else."""
+"""The workspace as commands see it: they write in it and nowhere else, as far as the system can see to that."""
 
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from anyio import to_thread
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import LocalWorkspace
 from pydantic_ai.workspaces import CommandResult, LocalWorkspaceBackend, WorkspaceBackend, WorkspaceRef
 from pydantic_ai.workspaces.protocol import WorkspaceCommand
 
-_LAUNCHER = os.path.join(os.path.dirname(__file__), "confined.py")
-
-
-def can_confine() -> bool:
-    """Whether this system has Landlock, and the library that uses it is installed."""
-    try:
-        from sandlock import landlock_abi_version, min_landlock_abi
-    except (ImportError, OSError):
-        return False
-    return bool(landlock_abi_version() >= min_landlock_abi())
+from skillshelf.agent._confinement import can_confine as can_confine
+from skillshelf.agent._confinement import find_confinement, launch_command
+from skillshelf.agent._repositories import find_repositories
 
 
 @dataclass
@@ -38,13 +31,14 @@ class ConfinedWorkspace(LocalWorkspace[Any]):
     @cached_property
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:
         """Made for the first command: most conversations run none."""
-        return tempfile.TemporaryDirectory(prefix="skillshelf-")
+        return tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
 
 
 class _Confined(LocalWorkspaceBackend):
     def __init__(self, root: str, scratch: Callable[[], str]) -> None:
         super().__init__(root)
-        self._root, self._scratch = os.path.realpath(root), scratch
+        self._root = os.path.realpath(root)
+        self._scratch = scratch
 
     async def run(
         self,
@@ -54,10 +48,16 @@ class _Confined(LocalWorkspaceBackend):
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> CommandResult:
+        confinement = await to_thread.run_sync(find_confinement)
+        if not confinement:
+            return await super().run(command, shell=shell, env=env, timeout=timeout)
+
         program = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        scratch = self._scratch()
-        # -I: neither the workspace nor the environment chooses what Python imports before it is confined.
-        confined = [sys.executable, "-I", _LAUNCHER, self._root, scratch, "--", *program]
+        scratch = os.path.realpath(self._scratch())
+        repositories = []
+        if confinement.level == "mounted":
+            repositories = await to_thread.run_sync(find_repositories, self._root)
+        confined = launch_command(confinement.level, program, writable=[self._root, scratch], repositories=repositories)
         # Compilers and package managers keep caches, by default in a home they cannot write to here.
         places = {"TMPDIR": scratch, "XDG_CACHE_HOME": f"{scratch}/cache"}
         return await super().run(confined, env={**places, **(env or {})}, timeout=timeout)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 
+from skillshelf.agent._mentions import mentioned_files
 from skillshelf.agent.changes import Change
 from skillshelf.characters import show_hidden
 from skillshelf.descriptor import Delta
@@ -13,7 +14,7 @@ from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES
-from skillshelf.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, trusted_text
+from skillshelf.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, UnreviewedFile, trusted_text
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
 
@@ -51,6 +52,10 @@ class WorkspaceSkills:
         """What of the project the person has not agreed to as it is now: skills, and its AGENTS.md."""
         skills = self.trusted.pending if self.trusted else ()
         return (*skills, self._guidance_pending) if self._guidance_pending else skills
+
+    def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
+        """Return the skills' files that a command mentions and that the user has not approved as they are now."""
+        return mentioned_files(command, self.trusted.unreviewed_files()) if self.trusted else ()
 
     @property
     def drift(self) -> tuple[str, ...]:

@@ -11,23 +11,28 @@ from skillshelf.repl.quoted import Argument, Diff, Excerpt
 _IN_THE_DIFF = ("content", "old_text", "new_text", "replacements")
 _ROWS, _DIFF_ROWS = 20, 200
 """What is longer is shown in part: its beginning must not be pushed off the screen unseen."""
+_FILES = 5
 STOP = "stop"
 """The answer of Ctrl+C: no, and the turn ends."""
 
 
-async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard, *, confined: bool) -> str:
-    """yes, no, always, or STOP. `confined`: whether commands can write in the workspace only."""
+async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard) -> str:
+    """Return yes, no, always, or STOP."""
     parts = _parts(approval)
     excerpts = [Excerpt(console, what, rows) for what, rows in parts]
     console.print(*excerpts, sep="")
+    for file in approval.unreviewed[:_FILES]:
+        console.print(Text(clean_line(str(file)), "yellow"))
+    if len(approval.unreviewed) > _FILES:
+        console.print(Text(f"{len(approval.unreviewed) - _FILES} more files are not approved.", "yellow"))
+    if approval.confinement is not None:
+        console.print(Text(clean_line(approval.confinement.summary), "dim"))
     answers = {"y": "yes", "n": "no", "a": "always"}
     if any(one.hidden for one in excerpts):
         answers["v"] = "view"
     while True:
         view = " [v]iew all of it" if "v" in answers else ""
-        question = (
-            f"Allow {clean_line(approval.tool)}?{_reach(approval, confined)} [y]es [n]o{view} {_always(approval)}"
-        )
+        question = f"Allow {clean_line(approval.tool)}? [y]es [n]o{view} {_always(approval)}"
         answer = await keyboard.ask(question, answers, "no", stopped=STOP)
         console.print(Text("no" if answer == STOP else answer, "dim"))
         if answer != "view":
@@ -46,12 +51,6 @@ def _parts(approval: Approval) -> list[tuple[RenderableType, int]]:
     ]
     parts: list[tuple[RenderableType, int]] = [(Group(*given), _ROWS)] if given else []
     return [*parts, (Diff(clean(approval.diff)), _DIFF_ROWS)] if approval.diff else parts
-
-
-def _reach(approval: Approval, confined: bool) -> str:
-    if approval.tool != SHELL:
-        return ""
-    return " (it can write in this folder only)" if confined else " (it can write anywhere)"
 
 
 def _always(approval: Approval) -> str:

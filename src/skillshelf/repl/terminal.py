@@ -168,7 +168,7 @@ class Terminal:
         """Asked in the middle of a turn."""
         async with self._asking:
             self.screen.pause()
-            answer = await ask_approval(approval, self.console, self._keyboard, confined=self.core.confined)
+            answer = await ask_approval(approval, self.console, self._keyboard)
             if answer == STOP:
                 self.core.cancel()
                 return "no"

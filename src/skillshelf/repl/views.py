@@ -118,8 +118,7 @@ def _last_exchange(messages: Sequence[ModelMessage]) -> tuple[str, str]:
 def policy_view(core: AgentCore) -> Sequence[RenderableType]:
     """What may be done without asking, and what the person allowed for this session."""
     policy = core.policy
-    reach = "in this folder only" if core.confined else "anywhere"
-    lines: list[RenderableType] = [f"Policy: {policy.mode}. Commands can write {reach}."]
+    lines: list[RenderableType] = [f"Policy: {policy.mode}.", Text(f"A command: {core.confinement.summary}")]
     if policy.always:
         lines.append("Always allowed in this session:")
         lines += [Text(f"  {cut(clean_line(one), 200)}") for one in sorted(policy.always)]

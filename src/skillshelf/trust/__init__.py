@@ -1,5 +1,6 @@
 """Trust by content: what a workspace brings reaches the prompt only as a person agreed to it."""
 
+from skillshelf.trust._unreviewed import UnreviewedFile
 from skillshelf.trust.files import INSTRUCTION_FILES, trusted_text
 from skillshelf.trust.pending import Pending
 from skillshelf.trust.review import review_text, summary
@@ -14,6 +15,7 @@ __all__ = [
     "Snapshot",
     "Trust",
     "TrustedSource",
+    "UnreviewedFile",
     "review_text",
     "summary",
     "trusted_text",

@@ -14,6 +14,7 @@ from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources.directory import DirectorySource
 from skillshelf.sources.folder import SKILL_FILES, Entries, FolderReader
+from skillshelf.trust._unreviewed import UnreviewedFile, compare_with_approved
 from skillshelf.trust.copies import Copy, SessionCopies
 from skillshelf.trust.grants import Grants, skill_holding
 from skillshelf.trust.pending import Pending
@@ -98,6 +99,21 @@ class TrustedSource:
         """The skills that nobody has agreed to as they are now."""
         with self._lock:
             return tuple(one for key in sorted(self._live) if (one := self._pending(key)))
+
+    def unreviewed_files(self) -> tuple[UnreviewedFile, ...]:
+        """Return the skills' files, as they are on disk now, that the user has not approved or confirmed."""
+        with self._lock:
+            files: list[UnreviewedFile] = []
+            for key in sorted(self._live):
+                self._look_again(key)
+                known = self._looks[key]
+                if self._is_approved(known.tree):
+                    continue
+                served = self._served.get(key)
+                found = served.found if served else self._live[key]
+                approved = served.copy.snapshot if served else None
+                files += compare_with_approved(found.name or key, key, known.snapshot, approved)
+            return tuple(files)
 
     @property
     def gone(self) -> tuple[str, ...]:
@@ -248,13 +264,18 @@ class TrustedSource:
             served, known = self._served.get(key), self._looks.get(key)
             if served is None or known is None:
                 return None
-            if known.fresh or known.signature is None or signature(self.root, key) != known.signature:
-                self._looks[key] = look(self.root, key, mounts_below(self.root))
-                self._doubtful.add(key)
+            self._look_again(key)
             if served.copy.is_intact():
                 return served.copy
             self._doubtful.add(key)
             return None
+
+    def _look_again(self, key: str) -> None:
+        """Take the snapshot of a skill anew if its files may have changed since the last one."""
+        known = self._looks[key]
+        if known.fresh or known.signature is None or signature(self.root, key) != known.signature:
+            self._looks[key] = look(self.root, key, mounts_below(self.root))
+            self._doubtful.add(key)
 
     def _pending(self, key: str) -> Pending | None:
         known, live, served = self._looks[key], self._live[key], self._served.get(key)

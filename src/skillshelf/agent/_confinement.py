@@ -1,0 +1,146 @@
+"""How far this machine can confine a command, and what a confined command can still do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from skillshelf.agent.launcher import landlock_version
+
+Level = Literal["mounted", "supervised", "landlock", "none"]
+
+_LEVELS: tuple[Level, ...] = ("mounted", "supervised", "landlock")
+_LAUNCHER = os.path.join(os.path.dirname(__file__), "launcher")
+_PROBE_SECONDS = 60.0
+
+# The approval question and docs/concepts/safety.md take their words from here.
+_WRITES = "writing, creating, renaming or deleting files outside the folder and a temporary one"
+_METADATA = "changing the mode, owner, times or attributes of files outside"
+_SOCKETS = "connecting to Unix sockets outside (Docker, an SSH agent, tmux, a session bus)"
+_MEMORY = "reading or changing the memory of your other processes"
+_SIGNALS = "sending signals to your other processes"
+_GIT = "changing the hooks and the configuration of Git repositories in the folder"
+
+_READING = "reading every file you can read"
+_NETWORK = "the network, including services on this machine"
+_LATER = "files in the folder that run later, such as a Makefile, an editor's tasks or a new Git repository"
+_PRIORITY = "the priority of your other processes"
+_LIMITS = "the resource limits and System V shared memory of your other processes"
+_TRUNCATING = "emptying files outside"
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How commands are confined on this machine. It is true if they are confined at all."""
+
+    level: Level
+    reason: str = ""
+    """Why the level is not higher; empty at the highest."""
+    landlock: int = 0
+    """The version of the kernel's Landlock; 0 if it has none."""
+
+    def __bool__(self) -> bool:
+        return self.level != "none"
+
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """What a command cannot do, even if it tries."""
+        return tuple(act for act, is_blocked in self._acts() if is_blocked)
+
+    @property
+    def stays_open(self) -> tuple[str, ...]:
+        """What a command can do beyond writing in the folder."""
+        if not self:
+            return ("everything you can do",)
+        still_possible = (act for act, is_blocked in self._acts() if not is_blocked)
+        return (_READING, _NETWORK, _LATER, _PRIORITY, *still_possible)
+
+    @property
+    def summary(self) -> str:
+        """What the user has to know to decide about a command, in a sentence or two."""
+        if not self:
+            return f"It can do everything you can do: {self.reason}."
+        return f"It can write in this folder only. Still open: {'; '.join(self.stays_open)}."
+
+    def as_json(self) -> dict[str, object]:
+        """Return the level, its reason, and both lists, for programs."""
+        return {
+            "level": self.level,
+            "reason": self.reason,
+            "blocked": list(self.blocked),
+            "stays_open": list(self.stays_open),
+        }
+
+    def _acts(self) -> tuple[tuple[str, bool], ...]:
+        is_mounted = self.level == "mounted"
+        is_supervised = is_mounted or self.level == "supervised"
+        return (
+            (_WRITES, bool(self)),
+            (_METADATA, is_supervised),
+            (_SOCKETS, is_supervised),
+            (_MEMORY, bool(self)),
+            (_SIGNALS, bool(self) and self.landlock >= 6),
+            (_GIT, is_mounted),
+            (_LIMITS, is_mounted),
+            (_TRUNCATING, is_mounted or (bool(self) and self.landlock >= 3)),
+        )
+
+
+@cache
+def find_confinement() -> Confinement:
+    """Find the highest level this machine can set up, by starting the launcher. The answer is kept."""
+    if not sys.platform.startswith("linux"):
+        return Confinement("none", "confinement needs Linux")
+    reason = ""
+    for level in _LEVELS:
+        fault = _try_level(level)
+        if not fault:
+            return Confinement(level, reason, landlock_version())
+        reason = reason or fault
+    return Confinement("none", fault)
+
+
+def can_confine() -> bool:
+    """Tell whether commands can be confined on this machine."""
+    return bool(find_confinement())
+
+
+def launch_command(
+    level: Level, program: Sequence[str], *, writable: Sequence[str], repositories: Sequence[str] = ()
+) -> list[str]:
+    """Return the command that starts a program under confinement.
+
+    `writable`: the real paths of the folders it may change. `repositories`: Git directories in them.
+    """
+    plan = json.dumps({"level": level, "writable": [*writable], "repositories": [*repositories]})
+    # -I -S: neither the workspace nor the environment chooses what Python imports before it is confined.
+    return [sys.executable, "-I", "-S", _LAUNCHER, plan, "--", *program]
+
+
+def _try_level(level: Level) -> str:
+    """Return why a level cannot be set up here, or an empty string if it holds."""
+    with tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True) as place:
+        inside = os.path.realpath(os.path.join(place, "inside"))
+        outside = os.path.join(place, "outside")
+        repository = os.path.join(inside, ".git")
+        os.makedirs(repository)
+        # Exit status 0 if writing works inside and fails outside.
+        script = 'echo x > written && ! (echo x > "$0") 2> /dev/null'
+        command = launch_command(
+            level, ["/bin/sh", "-c", script, outside], writable=[inside], repositories=[repository]
+        )
+        try:
+            result = subprocess.run(command, cwd=inside, capture_output=True, timeout=_PROBE_SECONDS)
+        except (OSError, subprocess.SubprocessError) as error:
+            return f"the launcher did not start: {error}"
+        if result.returncode == 0:
+            return ""
+        lines = result.stderr.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "a confined command could write outside its folder"

@@ -1,0 +1,48 @@
+"""As a script: lets an agent run a command through its real tool and prints what the tool returned.
+
+    confined_run.py WORKSPACE OUTSIDE COMMAND
+
+`{victim}` in the command is the process id of another program of this user; OUTSIDE gets sockets that listen.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+
+from skillshelf.agent import AgentCore, Policy
+from skillshelf.agent.events import ToolReturned
+from skillshelf.agent.scripted import call
+from skillshelf.testing import ScriptedModel
+
+
+async def main(root: str, outside: str, command: str, victim: int) -> None:
+    listeners = []
+    addresses = {f"{outside}/stream": 1, f"{outside}/datagram": 2, f"\0skillshelf-{victim}": 1}
+    for address, kind in addresses.items():
+        listener = socket.socket(socket.AF_UNIX, kind)
+        listener.bind(address)
+        if kind == socket.SOCK_STREAM:
+            listener.listen(10)
+        listeners.append(listener)
+    script = [call("run_command", command=command.replace("{victim}", str(victim)), timeout_seconds=240), "ok"]
+    core = AgentCore(ScriptedModel(*script), policy=Policy("yolo"))
+    core.load_skills(root)
+    texts = [event.text async for event in core.process_message("go") if isinstance(event, ToolReturned)]
+    for address in addresses:
+        if address.startswith("/"):
+            os.unlink(address)
+    print(json.dumps({"text": texts[0], "level": core.confinement.level, "user": os.geteuid()}))
+
+
+# Its environment is what the command must not read.
+other = subprocess.Popen(
+    ["sleep", "600"], env={"SECRET": "hidden", "PATH": os.environ["PATH"]}, stdout=subprocess.DEVNULL
+)
+try:
+    asyncio.run(main(*sys.argv[1:4], other.pid))
+finally:
+    other.kill()
+    other.wait()

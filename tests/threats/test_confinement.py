@@ -1,0 +1,299 @@
+"""Commands of the agent: they reach nothing outside the workspace, and ordinary work still runs.
+
+Each table runs through the real `run_command` tool, as the user who runs the tests and, if that is root, as an ordinary
+user too: root hides faults.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from skillshelf.agent import Confinement, find_confinement
+from skillshelf.agent._confinement import launch_command
+
+HERE = Path(__file__).parent
+ORDINARY_USER = 61_234
+GIT = "git -c user.name=x -c user.email=x@example.org -c protocol.file.allow=always -c init.defaultBranch=main"
+CONFINEMENT = find_confinement()
+pytestmark = pytest.mark.skipif(not CONFINEMENT, reason=f"commands cannot be confined here: {CONFINEMENT.reason}")
+needs_mounts = pytest.mark.skipif(
+    CONFINEMENT.level != "mounted", reason=f"Git directories cannot be guarded here: {CONFINEMENT.reason}"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A workspace, a folder outside it, and who works there."""
+
+    root: Path
+    outside: Path
+    user: int
+    python: str
+    """An interpreter that a confined program of this user can start."""
+
+    def run(self, command: str) -> str:
+        """Return what the `run_command` tool says about a command."""
+        words = [sys.executable, str(HERE / "confined_run.py"), str(self.root), str(self.outside), command]
+        environment = {**os.environ, "HOME": str(self.outside), "PYTHONDONTWRITEBYTECODE": "1"}
+        result = subprocess.run(
+            [*become(self.user), *words],
+            env=environment,
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+        assert result.returncode == 0, result.stderr
+        answer = json.loads(result.stdout)
+        assert (answer["user"], answer["level"]) == (self.user, CONFINEMENT.level)
+        return str(answer["text"])
+
+    def launch(self, level: str, *program: str) -> subprocess.CompletedProcess[str]:
+        """Run a program at a level of our choice, as the launcher would."""
+        command = launch_command(level, program, writable=[str(self.root)])  # type: ignore[arg-type]
+        return subprocess.run(
+            [*become(self.user), *command], cwd=self.root, capture_output=True, text=True, check=False, timeout=200
+        )
+
+
+def become(user: int) -> list[str]:
+    """Return the words before a command that make it run as a user.
+
+    An ordinary user may read the tests and the interpreter, wherever root has them. Confinement takes that away.
+    """
+    if user == os.geteuid():
+        return []
+    identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    return ["setpriv", *identity, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+
+
+def users() -> list[int]:
+    if os.geteuid() == 0 and shutil.which("setpriv"):
+        return [0, ORDINARY_USER]
+    return [os.geteuid()]
+
+
+@pytest.fixture(params=users(), ids=lambda user: "root" if user == 0 else "ordinary user")
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    user: int = request.param
+    python = sys.executable if user == os.geteuid() else "/usr/bin/python3"
+    if not os.path.exists(python):
+        pytest.skip("no Python that an ordinary user can start")
+    with tempfile.TemporaryDirectory(prefix="confined-", ignore_cleanup_errors=True) as top:
+        os.chmod(top, 0o755)
+        root = Path(os.path.realpath(top)) / "work"
+        outside = Path(os.path.realpath(top)) / "outside"
+        root.mkdir()
+        outside.mkdir()
+        for name in ("file", ".bashrc"):
+            (outside / name).write_text("as it was")
+        if user != os.geteuid():
+            for path in (root, outside, *outside.iterdir()):
+                os.chown(path, user, user)
+        yield Place(root, outside, user, python)
+
+
+def state(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Return all that a command could change about the files of a folder."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in sorted([folder, *folder.rglob("*")]):
+        info = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        attributes = tuple(os.listxattr(path, follow_symlinks=False))
+        times = () if path.is_dir() else (info.st_mtime_ns,)
+        found[path.name] = (info.st_mode, info.st_uid, info.st_gid, *times, content, attributes)
+    return found
+
+
+def escapes(place: Place) -> str:
+    copy = place.root / "escapes.py"
+    shutil.copy(HERE / "escapes.py", copy)
+    os.chmod(copy, 0o644)
+    return f"{place.python} escapes.py {place.root} {place.outside} {{victim}}"
+
+
+def succeeded(text: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.startswith("["))
+    if line.startswith("[stdout]"):
+        line = text.splitlines()[1]
+    names: list[str] = json.loads(line)
+    return names
+
+
+def test_a_command_reaches_nothing_outside(place: Place) -> None:
+    """Not by writing, by changing modes, owners, times or attributes, by sockets, or through other processes."""
+    before = state(place.outside)
+    weak = {"landlock": set(CONFINEMENT.stays_open)}.get(CONFINEMENT.level)
+    assert succeeded(place.run(escapes(place))) == [] or weak
+    assert weak or state(place.outside) == before
+
+
+def test_without_namespaces_a_supervisor_closes_the_same(place: Place) -> None:
+    """On systems that allow no mounts, chmod and its relatives are refused outside, and work inside."""
+    if CONFINEMENT.level == "landlock":
+        pytest.skip(f"no supervisor here: {CONFINEMENT.reason}")
+    before = state(place.outside)
+    command = escapes(place).format(victim=os.getppid())
+    assert succeeded(place.launch("supervised", *command.split()).stdout) == []
+    assert state(place.outside) == before
+    inside = "touch a && chmod 700 a && chown $(id -u):$(id -g) a && touch -d 2001-01-01 a && ln -s a b && touch -h b"
+    more = " && cp -a a c && tar cf t.tar a && mkdir x && tar xpf t.tar -C x && (cd x && chmod u+x,go-w ./a)"
+    result = place.launch("supervised", "sh", "-c", inside + more)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (place.root / "c").stat().st_mode & 0o777 == 0o700
+    assert (place.root / "c").stat().st_mtime < 1_000_000_000
+
+
+@pytest.fixture
+def repositories(place: Place) -> Place:
+    """A workspace that is a repository, with a submodule, a linked worktree and a bare repository in it."""
+    steps = [
+        f"{GIT} init -q . && echo one > a && {GIT} add a && {GIT} commit -qm one",
+        f"{GIT} init -q ../outside/other && cd ../outside/other && {GIT} commit -qm one --allow-empty",
+        f"{GIT} submodule --quiet add --name sub ../outside/other sub 2>&1 && {GIT} commit -qm sub",
+        f"{GIT} worktree add -q tree -b side",
+        f"{GIT} init -q --bare nested/bare.git && rm -r nested/bare.git/hooks",
+        "printf '#!/bin/sh\\nexit 0\\n' > .git/hooks/commit-msg && chmod +x .git/hooks/commit-msg",
+    ]
+    environment = {**os.environ, "HOME": str(place.outside)}
+    for step in steps:
+        words = [*become(place.user), "sh", "-c", step]
+        subprocess.run(words, cwd=place.root, env=environment, check=True, capture_output=True)
+    return place
+
+
+@needs_mounts
+def test_a_command_cannot_change_what_git_runs(repositories: Place) -> None:
+    """Hooks and configuration of the repository, its submodules and worktrees, and of bare ones stay as they are."""
+    place = repositories
+    guarded = [".git/config", ".git/hooks", ".git/modules/sub/config", ".git/worktrees/tree", "tree/.git"]
+    before = {name: state(place.root / name) for name in guarded}
+    assert succeeded(place.run(escapes(place))) == []
+    assert {name: state(place.root / name) for name in guarded} == before
+
+
+@needs_mounts
+def test_a_file_that_redirects_git_is_removed_and_named(repositories: Place) -> None:
+    """`commondir` would make Git read its configuration elsewhere."""
+    text = repositories.run("mkdir evil; echo ../evil > .git/commondir")
+    assert f"removed {repositories.root}/.git/commondir" in text
+    assert not (repositories.root / ".git/commondir").exists()
+
+
+WORK = {
+    "git status": f"{GIT} status --short",
+    "git add and commit": f"echo two > b && {GIT} add b && {GIT} commit -qm two",
+    "git branch": f"{GIT} checkout -q -b topic && {GIT} checkout -q - && {GIT} branch -q -D topic",
+    "git stash": f"echo three >> a && {GIT} stash -q && {GIT} stash pop -q && {GIT} checkout -q a",
+    "git merge": f"{GIT} checkout -q -b m && echo m > m && {GIT} add m && {GIT} commit -qm m && {GIT} checkout -q -"
+    f" && {GIT} merge -q m",
+    "git rebase, tag, reset, gc": f"{GIT} rebase -q m && {GIT} tag v1 && {GIT} reset -q --hard && {GIT} gc -q",
+    "git clone": f"{GIT} clone -q . copy",
+    "git in a worktree": f"cd tree && echo t > t && {GIT} add t && {GIT} commit -qm t",
+    "make": "printf 'all:\\n\\techo made > made\\n' > Makefile && make && test -s made",
+    "a script made executable": "printf '#!/bin/sh\\necho ran\\n' > s && chmod +x s && ./s",
+    "tar": "mkdir t && echo x > t/x && chmod 640 t/x && tar czf t.tgz t && rm -r t && tar xzpf t.tgz && test -f t/x",
+    "copies with their times": "cp -a a e && touch -d 2001-01-01 e && touch -h e",
+    "temporary files": 'f=$(mktemp) && echo x > "$f" && rm "$f"',
+    "pipes and devices": "yes | head -1 > /dev/null && echo x | tee /dev/null | grep -q x",
+    "a background program": "(sleep 0.1; echo late > late) > /dev/null 2>&1 &",
+    "shared locks": "{python} -c 'import multiprocessing as m; m.Lock(); m.Pool(2).map(abs, [-1])'",
+    "a socket in the workspace": '{python} -c \'import socket as s; a = s.socket(s.AF_UNIX); a.bind("k"); a.listen();'
+    ' s.socket(s.AF_UNIX).connect("k")\'',
+    "a socket on loopback": '{python} -c \'import socket as s; a = s.create_server(("127.0.0.1", 0));'
+    " s.create_connection(a.getsockname())'",
+    "asyncio": "{python} -c 'import asyncio as a; a.run(a.create_subprocess_shell(\"true\"))'",
+    "npm": 'command -v npm > /dev/null || exit 0; echo \'{"scripts": {"t": "node -e 1"}}\' > package.json; npm run t',
+    "venv": "{python} -m venv --without-pip v && v/bin/python -c 'import sys'",
+}
+
+
+@needs_mounts
+def test_ordinary_work_still_runs(repositories: Place) -> None:
+    """Version control, builds, archives, temporary files, sockets of one's own."""
+    failed = "failed=''; "
+    for name, command in WORK.items():
+        inner = shlex.quote(command.replace("{python}", repositories.python))
+        failed += f'out=$(sh -c {inner} 2>&1) || failed="$failed [{name}: $out]"; '
+    text = repositories.run(failed + 'echo "failed:$failed."')
+    assert "failed:." in text, text
+
+
+@needs_mounts
+def test_tests_and_packages_run_in_it(tmp_path: Path) -> None:
+    """pytest, and pip with a package that lies in the workspace."""
+    place = Place(tmp_path / "work", tmp_path / "outside", os.geteuid(), sys.executable)
+    place.root.mkdir()
+    place.outside.mkdir()
+    (place.root / "test_it.py").write_text("def test_it(tmp_path):\n    (tmp_path / 'x').write_text('x')\n")
+    with zipfile.ZipFile(place.root / "pkg-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("pkg.py", "x = 1\n")
+        wheel.writestr("pkg-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: pkg\nVersion: 1\n")
+        wheel.writestr("pkg-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("pkg-1.dist-info/RECORD", "")
+    test = f"{sys.executable} -m pytest -q -p no:xdist test_it.py"
+    install = f"{sys.executable} -m pip install -q --no-index --target made ./pkg-1-py3-none-any.whl"
+    text = place.run(f"{test} && {install} && test -f made/pkg.py && echo all-done")
+    assert "all-done" in text, text
+
+
+def test_a_command_ends_as_it_would_unconfined(place: Place) -> None:
+    """With its exit status, or by its signal."""
+    texts = [place.run(command) for command in ("exit 7", "kill -TERM $$", "no-such-program")]
+    assert ["exit code: 7" in texts[0], "exit code: 143" in texts[1], "exit code: 127" in texts[2]] == [True] * 3
+
+
+@pytest.mark.parametrize("level", ["mounted", "supervised", "landlock"])
+def test_each_level_names_what_it_leaves_open(level: str) -> None:
+    """What one level blocks and another does not is among the open things of the other."""
+    highest = Confinement("mounted", "", 7)
+    this = Confinement(level, "", 7)  # type: ignore[arg-type]
+    assert set(highest.blocked) - set(this.blocked) <= set(this.stays_open)
+    assert not set(this.blocked) & set(this.stays_open)
+    assert all(act in this.summary for act in this.stays_open)
+
+
+def test_an_older_landlock_is_said_to_let_signals_through() -> None:
+    """Version 6 was the first to refuse them."""
+    assert "sending signals to your other processes" in Confinement("landlock", "", 5).stays_open
+    assert "sending signals to your other processes" in Confinement("landlock", "", 6).blocked
+
+
+def test_the_safety_page_lists_what_the_code_lists() -> None:
+    """The words of the highest level stand in docs/concepts/safety.md."""
+    page = " ".join((HERE.parents[1] / "docs/concepts/safety.md").read_text().split())
+    highest = Confinement("mounted", "", 7)
+    lowest = Confinement("landlock", "", 7)
+    missing = [words for words in (*highest.blocked, *highest.stays_open, *lowest.stays_open) if words not in page]
+    assert missing == []
+
+
+def test_confinement_needs_no_package_and_ignores_the_environment(tmp_path: Path) -> None:
+    """Modules in PYTHONPATH or the workspace cannot take the place of what the launcher imports."""
+    for name in ("ctypes", "json", "socket", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not mine')")
+    command = launch_command(CONFINEMENT.level, ["/bin/sh", "-c", "echo ran"], writable=[str(tmp_path)])
+    environment = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nowhere", "PATH": os.environ["PATH"]}
+    result = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=200
+    )
+    assert (result.stdout, result.stderr) == ("ran\n", "")
+
+
+def test_a_program_that_cannot_be_confined_does_not_start(tmp_path: Path) -> None:
+    """The launcher says why, instead of running it without."""
+    command = launch_command("landlock", ["/bin/sh", "-c", "echo ran"], writable=[str(tmp_path / "missing")])
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert (result.returncode, result.stdout) == (125, "")
+    assert "The command was not run" in result.stderr
