@@ -334,8 +334,8 @@ def _wrapped(line: str, width: int) -> list[str]:
 _LIMITS = (
     ("skillmd", "MAX_FILE", "a `SKILL.md`, in bytes"),
     ("skillmd.values", "MAX_BLOCK", "its frontmatter, in bytes"),
-    ("skillmd.truth", "MAX_DEPTH", "levels of nesting in the frontmatter"),
-    ("skillmd.truth", "MAX_NODES", "values in the frontmatter, counting what aliases repeat"),
+    ("skillmd._yaml", "MAX_DEPTH", "levels of nesting in the frontmatter"),
+    ("skillmd._yaml", "MAX_NODES", "values in the frontmatter, counting what aliases repeat"),
     ("skillmd.repair", "_MAX_FIELDS", "fields that are read one by one where the block is not YAML"),
     ("skillmd.fields", "MAX_USABLE_NAME", "characters of a name that loads (the format allows 64)"),
     ("listing.choose", "MAX_DESCRIPTION", "characters of a description that are shown"),

@@ -146,11 +146,11 @@ def test_a_suite_names_its_skills() -> None:
         ("cases:\n- name: a\n  prompt: x\n  checks:\n  - skill_loade: a", ":5: there is no check 'skill_loade'. Did"),
         ("cases:\n- name: a\n  prompt: x\n  checks:\n  - {a: 1, b: 2}", ":5: {'a': 1, 'b': 2} is no check. Write"),
         ("cases:\n- name: a\n  prompt: x\n  checks:\n  - golden: ../x", ":5: the path '../x' leads out of"),
-        ("cases:\n- name: a\n   prompt: x", ":3: it is not YAML: "),
+        ("cases:\n- name: a\n   prompt: x", ":3: it cannot be read as YAML: "),
         ("a: 1\na: 2", ":2: 'a' is given twice"),
         ("a: !!python/object:os.system x", ":1: the tag 'tag:yaml.org,2002:python/object:os.system' has no meaning"),
         ("a: 1\n---\nb: 2", ":2: there is a second document"),
-        ("a: *b", ":1: the alias 'b' names nothing"),
+        ("a: *b", ":1: it cannot be read as YAML: alias 'b' names nothing"),
     ],
 )
 def test_a_fault_in_yaml_has_its_line_and_what_is_right(read: Any, text: str, said: str) -> None:
@@ -176,7 +176,7 @@ def test_a_bomb_of_aliases_is_refused(read: Any) -> None:
     """While it is small."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    assert read("\n".join(lines))[1][0].startswith("suite.yaml:5: it has more than 100000 values")
+    assert read("\n".join(lines))[1][0].startswith("suite.yaml:5: it cannot be read as YAML: more than 100000 values")
     assert "nested deeper than 64" in read("[" * 5000)[1][0]
 
 

@@ -13,9 +13,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.skillmd import Unreadable, decode, read, render
+from skillshelf.skillmd import MAX_BLOCK, Unreadable, decode, read, render
+from skillshelf.skillmd._yaml import MAX_NODES, parse_yaml
 from skillshelf.skillmd.scanner import scan_lines
-from skillshelf.skillmd.truth import parse_yaml
 from skillshelf.skillmd.values import Notes, YamlFault
 from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, look_in_process
 
@@ -268,6 +268,45 @@ def _readings(block: str) -> list[Any]:
         with suppress(yaml.YAMLError, ValueError, TypeError):
             readings.append(yaml.load(block, Loader=loader))
     return readings
+
+
+def _weigh(value: Any) -> tuple[int, int]:
+    """Count the values and the characters of a value with everything in it written out."""
+    if isinstance(value, dict):
+        parts = [part for pair in value.items() for part in pair]
+    elif isinstance(value, list):
+        parts = value
+    else:
+        return 1, len(str(value))
+    weights = [_weigh(part) for part in parts]
+    return 1 + sum(nodes for nodes, _ in weights), sum(characters for _, characters in weights)
+
+
+@st.composite
+def bombs(draw: st.DrawFn) -> str:
+    """Fields of anchors and aliases that name one another, some of them broken, so that they are read one by one."""
+    lines: list[str] = []
+    for number in range(draw(st.integers(1, 30))):
+        text = draw(st.sampled_from(["x", "y" * 100, "z" * 5_000]))
+        known = [f"*a{draw(st.integers(0, number - 1))}"] * draw(st.integers(0, 300)) if number else []
+        items = ", ".join([text, *known])
+        shape = draw(st.sampled_from(["[{0}]", "[{0}]", "{{k: [{0}]}}", "{{<<: [{0}]}}", "'{0}", "[&i {0}, *i, *i]"]))
+        lines.append(f"f{number}: &a{number} {shape.format(items)}")
+    return "\n".join(lines)
+
+
+@given(bombs())
+@settings(max_examples=150, deadline=None)
+def test_no_block_becomes_more_values_or_text_than_the_bounds(block: str) -> None:
+    """Y01, Y12: however aliases and repairs are combined, what comes out is as small as a block may be."""
+    skill = read(f"---\nname: y\ndescription: d\n{block}\n---\n\nDo it.\n")
+    # A field that cannot be read is a text and its key: at most 256 of them beside the fields that can.
+    nodes, characters = _weigh(skill.values)
+    assert nodes <= MAX_NODES + 2 * 256
+    assert characters <= 2 * MAX_BLOCK
+    typed_nodes, typed_characters = _weigh(skill.typed_values() or {})
+    assert typed_nodes <= MAX_NODES
+    assert typed_characters <= MAX_BLOCK
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -1,8 +1,6 @@
 """A skill's files as the server gives them out. Whole or in pages, each time from the source."""
 
-import json
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 from skillshelf.catalog import Candidate
@@ -14,7 +12,7 @@ from skillshelf.mcp.pages import files_of
 from skillshelf.mcp.parts import Part, part_of, wrong_offset
 from skillshelf.mcp.uris import SKILL_FILE, Address
 from skillshelf.shelf import Shelf
-from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read, render
+from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read, render
 from skillshelf.turn import PAGE_BYTES
 
 MAX_WHOLE_FILE = 4 * 1024 * 1024
@@ -75,7 +73,7 @@ def skill_file(shelf: Shelf, found: Candidate) -> SkillFile:
     try:
         data = read_bytes(shelf, found, skill.location.rpartition("/")[2], 0, MAX_FILE + 1).data
         text = read(decode(data))
-        strict = _values(text)
+        strict = text.typed_values()
         agrees = strict is not None and _says(strict, skill)
         if strict and agrees and all(note.code in _READ_ALIKE for note in text.diagnostics):
             return SkillFile(data, strict)
@@ -124,29 +122,3 @@ def _says(values: dict[str, Any], skill: SkillDescriptor) -> bool:
     # A block scalar ends in a line break, which the card does not keep.
     described = values.get("description")
     return values.get("name") == skill.name and isinstance(described, str) and described.strip() == skill.description
-
-
-def _values(text: SkillText) -> dict[str, Any] | None:
-    """The frontmatter as a host's YAML reader has it, with numbers as numbers; None where it is not JSON."""
-    import yaml
-
-    block = text.text[: text.body].strip().removeprefix("---").removesuffix("---")
-    if "<<" in block:  # merge keys can take the power of their number; all else `read` has bounded
-        return None
-    try:
-        values = yaml.load(block, _loader())
-        json.dumps(values, allow_nan=False)
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
-        return None
-    return values if isinstance(values, dict) else None
-
-
-@cache
-def _loader() -> Any:
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader: Any = type("Loader", (base,), {})
-    # JSON has no dates: they stay as written.
-    loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _, node: node.value)
-    return loader

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from skillshelf.skillmd.truth import parse_yaml
+from skillshelf.skillmd._yaml import Budget, parse_yaml
 from skillshelf.skillmd.values import Notes, YamlFault
 
 # Each field is parsed on its own; a hostile block with thousands of them must not take seconds.
@@ -25,8 +25,8 @@ _GLUED = re.compile(r"(?P<key>name|description|license):(?P<value>\S.*)")
 _BLOCK_MARK = re.compile(r"[>|][+-]?[1-9]?[+-]?[ \t]+(?=\S)")
 
 
-def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> dict[str, Any]:
-    """Every field of the block that can be read, alone or as text."""
+def repair_fields(block: str, notes: Notes, first_line: int, budget: Budget, level: int = 1) -> dict[str, Any]:
+    """Return every field of the block that can be read, alone or as text. Together they stay within the budget."""
     values: dict[str, Any] = {}
     for count, (key, line, value, raw) in enumerate(_fields(block, level)):
         if count == _MAX_FIELDS:
@@ -47,7 +47,7 @@ def repair_fields(block: str, notes: Notes, first_line: int, level: int = 1) -> 
                 at,
                 "remove one of them",
             )
-        values[key] = _read_field(key, value, raw, notes, at, level)
+        values[key] = _read_field(key, value, raw, notes, at, budget, level)
     return values
 
 
@@ -68,9 +68,9 @@ def _fields(block: str, level: int) -> Iterator[tuple[str, int, str, str]]:
         yield (*current[:3], "\n".join(current[3]))
 
 
-def _read_field(key: str, value: str, raw: str, notes: Notes, line: int, level: int) -> Any:
+def _read_field(key: str, value: str, raw: str, notes: Notes, line: int, budget: Budget, level: int) -> Any:
     try:
-        parsed = parse_yaml(raw, notes, line)
+        parsed = parse_yaml(raw, notes, line, budget)
         if list(parsed) == [key]:
             return parsed[key]
         problem = "it does not read as one field"
@@ -78,7 +78,7 @@ def _read_field(key: str, value: str, raw: str, notes: Notes, line: int, level: 
         problem = fault.problem
     below = raw.split("\n")[1:]
     if not value and below and level < _MAX_LEVELS:
-        return _read_nested(below, notes, line, level)
+        return _read_nested(below, notes, line, budget, level)
     text = _as_text(value, below)
     notes.add(
         "warning",
@@ -90,7 +90,7 @@ def _read_field(key: str, value: str, raw: str, notes: Notes, line: int, level: 
     return text
 
 
-def _read_nested(below: list[str], notes: Notes, line: int, level: int) -> Any:
+def _read_nested(below: list[str], notes: Notes, line: int, budget: Budget, level: int) -> Any:
     """The indented lines under a field: items, fields, or running text."""
     indent = min((len(text) - len(text.lstrip()) for text in below if text.strip()), default=0)
     inner = [text.expandtabs(2)[indent:] for text in below]
@@ -104,7 +104,7 @@ def _read_nested(below: list[str], notes: Notes, line: int, level: int) -> Any:
             "put the items in quotes",
         )
         return [_unquote(text[2:].strip()) for text in full]
-    nested = repair_fields("\n".join(inner), notes, line + 1, level + 1)
+    nested = repair_fields("\n".join(inner), notes, line + 1, budget, level + 1)
     return nested or " ".join(text.strip() for text in full)
 
 

@@ -7,7 +7,7 @@ answers only where its answer is exactly PyYAML's (a differential test holds it 
 import re
 from typing import Any
 
-from skillshelf.skillmd.truth import MAX_NODES
+from skillshelf.skillmd._yaml import MAX_NODES
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}").fullmatch
 _ITEM = re.compile(r"( +)(?:(- )|([A-Za-z][A-Za-z0-9_-]{0,99}):(?= |$))(.*)").fullmatch

@@ -4,10 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from skillshelf.skillmd import FORMAT_KEYS
+from skillshelf.skillmd import FORMAT_KEYS, MAX_BLOCK, Budget, Document, YamlFault, compose
 
 Field = tuple[ScalarNode, Node]
 # Those that pydantic-ai-harness warns of; to the other hosts they are fields like any that the format does not know.
@@ -30,13 +29,14 @@ _LINES = {
 
 
 def of_frontmatter(block: str) -> Iterator[str]:
-    """The conditions that hold for the text between the `---` lines."""
+    """Yield the conditions that hold for the text between the `---` lines."""
     block = block.replace("\r\n", "\n")
-    fields = _fields(block)
-    if fields is None:
+    document = _compose(block)
+    fields = _fields_of(document)
+    if document is None or fields is None:
         yield from _of_broken(block)
         return
-    yield from _of_marks(block)
+    yield from _of_marks(document)
     yield from _of_keys([key for key, _ in fields])
     yield from _of_dashes(block, fields)
     lines = block.split("\n")
@@ -50,12 +50,19 @@ def of_frontmatter(block: str) -> Iterator[str]:
             yield from _of_other(key.value, value)
 
 
-def _fields(block: str) -> list[Field] | None:
-    """The fields; None where this is no YAML, or no mapping."""
+def _compose(block: str) -> Document | None:
+    """Return the tree as YAML 1.1 has it; None if the block is not YAML, or beyond the bounds."""
     try:
-        root = yaml.compose(block, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError, OverflowError):  # the last two for escapes of no character
+        return compose(block, Budget(MAX_BLOCK, expand=False), as_safe_load=True)
+    except YamlFault:
         return None
+
+
+def _fields_of(document: Document | None) -> list[Field] | None:
+    """Return the fields; None if there is no mapping."""
+    if document is None:
+        return None
+    root = document.root
     if root is None:
         return []
     if not isinstance(root, MappingNode):
@@ -64,24 +71,22 @@ def _fields(block: str) -> list[Field] | None:
 
 
 def _of_broken(block: str) -> Iterator[str]:
-    separated = _SEPARATORS.search(block) and _fields(_SEPARATORS.sub(" ", block)) is not None
+    separated = _SEPARATORS.search(block) and _fields_of(_compose(_SEPARATORS.sub(" ", block))) is not None
     yield "line-separators" if separated else "yaml-repaired"
     yield from (code for code, pattern in _LINES.items() if pattern.search(block))
     if not re.search(r"^[\"']?description[\"']?[ \t]*:", block, re.M | re.I):
         yield "description-missing"
 
 
-def _of_marks(block: str) -> Iterator[str]:
-    if not set("[{&*!") & set(block):
-        return  # to scan takes as long as to read
-    for token in yaml.scan(block, Loader=yaml.SafeLoader):
-        if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
-            yield "yaml-flow"
-        elif isinstance(token, yaml.AnchorToken | yaml.AliasToken):
-            yield "yaml-anchor"
-        elif isinstance(token, yaml.TagToken):
-            handle, name = token.value
-            yield "yaml-anchor" if handle == "!!" and name in _TAGS else "yaml-tag"
+def _of_marks(document: Document) -> Iterator[str]:
+    if document.has_flow:
+        yield "yaml-flow"
+    if document.has_anchors:
+        yield "yaml-anchor"
+    for tag, _ in document.tags:
+        prefix, _, name = tag.rpartition(":")
+        standard = prefix == "tag:yaml.org,2002" and name in _TAGS
+        yield "yaml-anchor" if standard else "yaml-tag"
 
 
 def _of_keys(keys: Sequence[ScalarNode]) -> Iterator[str]:
@@ -105,7 +110,7 @@ def _of_dashes(block: str, fields: Sequence[Field]) -> Iterator[str]:
     """Some hosts end the frontmatter at the first `---`, wherever it is."""
     if "---" not in block:
         return
-    whole, left = _texts(fields), _texts(_fields(block.partition("---")[0]) or ())
+    whole, left = _texts(fields), _texts(_fields_of(_compose(block.partition("---")[0])) or ())
     if left.get("name") != whole.get("name") or not left.get("description"):
         yield "dashes-break"
     else:

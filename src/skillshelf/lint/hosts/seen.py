@@ -7,9 +7,7 @@ from skillshelf.characters import hidden
 from skillshelf.lint.format import check_format
 from skillshelf.lint.hosts.conditions import CONDITIONS
 from skillshelf.lint.hosts.frontmatter import of_frontmatter
-from skillshelf.skillmd import SkillText, Unreadable, decode, read
-from skillshelf.skillmd.layout import find_block
-from skillshelf.skillmd.values import MAX_BLOCK, Notes
+from skillshelf.skillmd import MAX_BLOCK, Notes, SkillText, Unreadable, decode, find_block, read
 
 # What the reader and the check of the format say of the text as a whole and of the name, as hosts see it too.
 _AS_READ = frozenset(
