@@ -86,17 +86,28 @@ def test_always_holds_for_the_session_and_ends_with_the_mode(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["new/SKILL.md", "new/./SKILL.md", "new/SKILL.md/", "new/skill.md", "link.md", "linked/SKILL.md", "AGENTS.md"],
+    "path", ["new/SKILL.md", "new/./SKILL.md", "new/SKILL.md/", "new/skill.md", "new/ſkill.md", "AGENTS.md"]
 )
-def test_auto_edit_asks_before_the_agent_changes_what_it_obeys(tmp_path: Path, path: str, write: Write) -> None:
+def test_auto_edit_asks_before_the_agent_changes_what_it_obeys(tmp_path: Path, path: str) -> None:
     """A text that the agent will follow is not an edit like others, however its path is spelled."""
-    (tmp_path / "link.md").symlink_to(write("old"))
-    (tmp_path / "linked").symlink_to(tmp_path / "old")
     person = Person("no")
     core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", person=person)
     say(core, "go")
     assert [one.arguments["path"] for one in person.asked] == [path]
+
+
+@pytest.mark.parametrize("path", ["link.md", "linked/SKILL.md"])
+def test_a_link_to_what_the_agent_obeys_is_not_written_through(tmp_path: Path, path: str, write: Write) -> None:
+    """The model learns which path the link leads to, and a write there is asked about."""
+    skill = write("old")
+    (tmp_path / "link.md").symlink_to(skill)
+    (tmp_path / "linked").symlink_to(tmp_path / "old")
+    before = skill.read_text()
+    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", person=Person())
+    (result,) = of(say(core, "go"), ToolReturned)
+    assert not result.ok
+    assert "Use the path it leads to: 'old/SKILL.md'" in result.text
+    assert skill.read_text() == before
 
 
 def test_several_calls_at_once_are_asked_about_one_by_one(tmp_path: Path) -> None:

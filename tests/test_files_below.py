@@ -1,8 +1,7 @@
-"""Reading, writing, walking and searching below a root, by descriptor."""
+"""Reading, writing and walking below a root, by descriptor."""
 
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,12 @@ from skillshelf.files import (
     ABSENT,
     FileChanged,
     NotPlainFile,
-    PatternError,
     find_link,
     hash_content,
     open_file_below,
     open_folder_below,
     read_version,
     replace_below,
-    search_lines,
     system,
     walk,
 )
@@ -199,64 +196,3 @@ def test_a_walk_that_is_given_up_closes_its_descriptors(root: Path) -> None:
                 break
         entries.close()  # type: ignore[attr-defined]
         assert len(os.listdir("/dev/fd")) == before
-
-
-FILES = [("a.txt", b"one\ntwo words\n"), ("b.txt", b"Two\r\nthree")]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "lines"),
-    [
-        ("two", [("a.txt", 2, "two words")]),
-        ("(?i)^two", [("a.txt", 2, "two words"), ("b.txt", 1, "Two")]),
-        ("o$|ree$", [("b.txt", 1, "Two"), ("b.txt", 2, "three")]),
-        ("nothing", []),
-    ],
-)
-def test_a_search_gives_the_lines_that_match(pattern: str, lines: list[tuple[str, int, str]]) -> None:
-    assert search_lines(FILES, pattern, limit=10, seconds=60).lines == lines
-
-
-@pytest.mark.parametrize("pattern", ["o", "o+"])
-def test_a_search_stops_at_its_limit_and_says_so(pattern: str) -> None:
-    result = search_lines(FILES, pattern, limit=2, seconds=60)
-    assert len(result.lines) == 2
-    assert result.more
-    assert not search_lines(FILES, pattern, limit=3, seconds=60).more
-
-
-@pytest.mark.parametrize("pattern", ["(", "[a", "a" * 2000])
-def test_a_pattern_that_cannot_be_used_is_an_error(pattern: str) -> None:
-    with pytest.raises(PatternError):
-        search_lines(FILES, pattern, limit=2, seconds=60)
-
-
-def test_a_file_on_which_a_pattern_explodes_is_left_out_and_named() -> None:
-    files = [("good", b"aaa\n"), ("evil", b"a" * 60 + b"!\n"), ("also good", b"aaaa\n")]
-    result = search_lines(files, "^(a+)+$", limit=10, seconds=600, file_seconds=0.1)
-    assert [path for path, _, _ in result.lines] == ["good", "also good"]
-    assert result.slow == ["evil"]
-
-
-def test_a_pattern_that_explodes_again_and_again_is_refused() -> None:
-    files = [(str(number), b"a" * 60 + b"!\n") for number in range(100)]
-    with pytest.raises(PatternError, match="too long"):
-        search_lines(files, "^(a+)+$", limit=10, seconds=600, file_seconds=0.1)
-
-
-@pytest.mark.parametrize("pattern", ["plain", "reg.lar"])
-def test_a_search_whose_time_is_up_gives_what_it_found(pattern: str) -> None:
-    def endless() -> Iterator[tuple[str, bytes]]:
-        while True:
-            yield "a.txt", b"nothing here\n"
-
-    assert search_lines(endless(), pattern, limit=10, seconds=0.3).timed_out
-
-
-def test_only_the_beginning_of_a_very_long_line_is_searched_with_a_regular_expression() -> None:
-    line = b"x" * 20_000 + b"end\n"
-    result = search_lines([("a", line)], "e.d", limit=10, seconds=60)
-    assert (result.lines, result.long_lines) == ([], 1)
-    (found,) = search_lines([("a", line)], "end", limit=10, seconds=60).lines
-    assert found[2].endswith("xend")
-    assert len(found[2]) < 600

@@ -16,6 +16,7 @@
     ├── ModelUnavailableError        a model that cannot be used: unknown, without a key, or not installed
     ├── SessionError                 a session that cannot be found, read or written
     ├── TrustError                   the record of what the person agreed to cannot be used
+    ├── FileAccessError              a file that the agent's tools cannot read or write, and why
     ├── EvalError                    a case, a check or a recording that cannot be used
     └── MissingExtraError            an optional library is not installed (also an ImportError)
 
@@ -142,6 +143,10 @@ class SessionError(SkillError):
 
 class TrustError(SkillError):
     """The record of what the person agreed to cannot be used."""
+
+
+class FileAccessError(SkillError):
+    """A file that the agent's tools cannot read or write."""
 
 
 class EvalError(SkillError):

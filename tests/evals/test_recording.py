@@ -133,7 +133,7 @@ def test_a_recording_is_at_home_on_another_machine(
     """Whatever its temporary folder is called."""
 
     def root(request: Any) -> str:
-        return str(request.system.split("the folder ")[1].split(": ")[0])
+        return str(request.system.split('the folder "')[1].split('": ')[0])
 
     steps = (
         lambda request: call("write_file", path=f"{root(request)}/new.txt", content="New."),

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
-from pydantic_ai_harness.filesystem import FileSystem
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from pydantic_ai_harness.shell import Shell
 
-from skillshelf.agent.policy import READING, SHELL, WRITING
+from skillshelf.agent.filetools import FileAccess, FileTools
+from skillshelf.agent.policy import SHELL
 from skillshelf.agent.sandbox import ConfinedWorkspace
+from skillshelf.characters import clean_line, whole
 from skillshelf.files import cache_home, config_home, state_home
 
 if TYPE_CHECKING:
@@ -51,9 +52,15 @@ class Loop:
     tools: tuple[ToolDefinition, ...] = ()
 
 
-def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str], sandbox: bool) -> Loop:
-    """For a model that can call tools. `sandbox`: commands are confined, if the system can do it."""
-    files = _file_tools(tuple(_own_places(root)))
+def file_access(root: str) -> FileAccess:
+    """Return what the file tools may reach in a workspace: policy and trust are not theirs to read or change."""
+    return FileAccess(root, [os.path.realpath(home) for home in (state_home(), config_home(), cache_home()) if home])
+
+
+def tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Callable[[], str], sandbox: bool) -> Loop:
+    """Return the loop for a model that can call tools. `sandbox`: commands are confined, if possible."""
+    root = access.root
+    files = FileTools(access)
     # Nothing is denied by its name, which a shell can spell in many ways: the person decides on each command.
     shell = Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=120.0)
     capabilities: list[AbstractCapability[Any]] = [
@@ -65,7 +72,7 @@ def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str]
         skills,
         gate,
     ]
-    instructions = _INSTRUCTIONS.format(root=root)
+    instructions = _INSTRUCTIONS.format(root=_quote(root))
 
     def project() -> str | None:
         text = guidance()
@@ -77,22 +84,11 @@ def tool_loop(root: str, gate: Gate, skills: Skills, guidance: Callable[[], str]
     return Loop(agent, instructions, tuple(tool.tool_def for tool in tools))
 
 
-@lru_cache(maxsize=16)
-def _file_tools(denied: tuple[str, ...]) -> FileSystem[None]:
-    """Their schemas take milliseconds to make, and one toolset serves any number of workspaces."""
-    return FileSystem(
-        content_hashes=False, tools=sorted(READING | WRITING), denied_patterns=denied, max_retries=_RETRIES
-    )
-
-
 def routed_loop(gate: Gate) -> Loop:
     """For a model that cannot: the shelf routes for it."""
     return Loop(Agent(instructions=_ROUTED, capabilities=[gate]), _ROUTED)
 
 
-def _own_places(root: str) -> list[str]:
-    """Our own folders, where they lie in the workspace: policy and trust are not for its tools to change."""
-    homes = [home for home in (state_home(), config_home(), cache_home()) if home]
-    below = [os.path.relpath(os.path.realpath(home), root) for home in homes]
-    inside = [path for path in below if not path.startswith("..")]
-    return [pattern for path in inside for pattern in (path, f"{path}/**")]
+def _quote(path: str) -> str:
+    """Return a path for the prompt: on one line and in quotes, so that a folder's name cannot pass for instructions."""
+    return json.dumps(clean_line(whole(path)), ensure_ascii=False)

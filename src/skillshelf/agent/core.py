@@ -12,7 +12,7 @@ from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_conte
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._confinement import Confinement, find_confinement
-from skillshelf.agent.build import Loop, routed_loop, tool_loop
+from skillshelf.agent.build import Loop, file_access, routed_loop, tool_loop
 from skillshelf.agent.compaction import KEEP_TOKENS, Compacted, compact
 from skillshelf.agent.conversation import Conversation
 from skillshelf.agent.events import Event, Failed, Usage
@@ -97,8 +97,9 @@ class AgentCore:
         self._skills = WorkspaceSkills(root, shelf or self._code_skills, trust, frozen)
         self.sessions = sessions
         self._listing = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
-        gate = Gate(self.skills.root, self._current)
-        self._with_tools = tool_loop(self.skills.root, gate, self._listing, lambda: self.skills.guidance, self._sandbox)
+        access = file_access(self.skills.root)
+        gate = Gate(access, self._current)
+        self._with_tools = tool_loop(access, gate, self._listing, lambda: self.skills.guidance, self._sandbox)
         self._routed = routed_loop(gate)
         self._begin(self._fresh())
         return self.shelf.catalog

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
 
     from skillshelf.agent._confinement import Confinement
-    from skillshelf.agent.changes import Change
     from skillshelf.agent.core import AgentCore
+    from skillshelf.agent.filetools import Change
     from skillshelf.trust import UnreviewedFile
 
 # A turn that needs more model calls than this goes in circles.

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from skillshelf.agent._confinement import Confinement
 from skillshelf.errors import SettingsError
+from skillshelf.files import fold_name
 from skillshelf.trust import UnreviewedFile
 
 Mode = Literal["ask", "read-only", "auto-edit", "yolo"]
@@ -16,7 +17,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
 WRITING = frozenset({"write_file", "edit_file"})
 SHELL = "run_command"
-# What the agent itself obeys: changing one changes what it will do. In small letters, for systems that see no case.
+# What the agent itself obeys: changing one changes what it will do. In the form of `fold_name`.
 _OBEYED = ("skill.md", "agents.md")
 
 
@@ -32,6 +33,12 @@ class Approval:
     """How far a command is confined; None for other tools."""
     unreviewed: tuple[UnreviewedFile, ...] = ()
     """Files of skills that a command mentions and that the user has not approved as they are now."""
+    path: str = ""
+    """The real path of the file that a write changes."""
+    old_sha256: str = ""
+    """The hash of the content that a write replaces; empty for a new file. Only this version is replaced."""
+    repeated: bool = False
+    """The same call was allowed, but the file has changed since, so it is asked about again."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the question for programs."""
@@ -39,6 +46,9 @@ class Approval:
             "tool": self.tool,
             "arguments": self.arguments,
             "diff": self.diff,
+            "path": self.path,
+            "old_sha256": self.old_sha256,
+            "repeated": self.repeated,
             "confinement": None if self.confinement is None else self.confinement.as_json(),
             "unreviewed": [file.as_json() for file in self.unreviewed],
         }
@@ -77,7 +87,7 @@ class Policy:
             return "allow"
         if self.mode == "read-only":
             return "refuse"
-        if os.path.basename(path).lower() in _OBEYED:
+        if fold_name(os.path.basename(path)) in _OBEYED:
             return "ask"
         if _key(tool, command) in self.always or (self.mode == "auto-edit" and tool in WRITING):
             return "allow"

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from skillshelf.agent._mentions import mentioned_files
-from skillshelf.agent.changes import Change
+from skillshelf.agent.filetools import Change
 from skillshelf.characters import show_hidden
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
@@ -130,7 +130,7 @@ class WorkspaceSkills:
 
     def _is_as_shown(self, change: Change) -> bool:
         """Whether the file is what the person was shown, and not what another program made of it meanwhile."""
-        return change.new is not None and _text_of(self.root, change.path[len(self.root) + 1 :]) == change.new
+        return _text_of(self.root, "/".join(change.parts)) == change.new
 
     def _in_a_skill(self, path: str) -> bool:
         folder = os.path.dirname(path)

@@ -27,6 +27,7 @@ from skillshelf.files._homes import (
     user_skill_folders,
 )
 from skillshelf.files._mounts import mounts_below
+from skillshelf.files._names import fold_name
 from skillshelf.files._private import NotPrivate, read_private
 from skillshelf.files._replace import (
     ABSENT,
@@ -36,7 +37,6 @@ from skillshelf.files._replace import (
     read_version,
     replace_below,
 )
-from skillshelf.files._search import PatternError, SearchResult, search_lines
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, walk
 from skillshelf.files._write import replace_file, sync_folder, write_new
 
@@ -49,13 +49,12 @@ __all__ = [
     "NotPlainFile",
     "NotPrivate",
     "Page",
-    "PatternError",
-    "SearchResult",
     "TreeEntry",
     "cache_home",
     "config_home",
     "create_folder",
     "find_link",
+    "fold_name",
     "hash_content",
     "list_folder",
     "make_folders",
@@ -72,7 +71,6 @@ __all__ = [
     "read_version",
     "replace_below",
     "replace_file",
-    "search_lines",
     "state_home",
     "sync_folder",
     "system",

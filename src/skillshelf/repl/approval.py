@@ -20,6 +20,8 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
     """Return yes, no, always, or STOP."""
     parts = _parts(approval)
     excerpts = [Excerpt(console, what, rows) for what, rows in parts]
+    if approval.repeated:
+        console.print(Text("The file changed after you allowed this. The change is now:", "yellow"))
     console.print(*excerpts, sep="")
     for file in approval.unreviewed[:_FILES]:
         console.print(Text(clean_line(str(file)), "yellow"))
@@ -49,6 +51,8 @@ def _parts(approval: Approval) -> list[tuple[RenderableType, int]]:
         for name, value in approval.arguments.items()
         if value is not None and not (approval.diff and name in _IN_THE_DIFF)
     ]
+    if approval.path and not approval.path.endswith(f"/{approval.arguments.get('path')}"):
+        given.append(Argument("file", approval.path))  # the model spelled it in another way
     parts: list[tuple[RenderableType, int]] = [(Group(*given), _ROWS)] if given else []
     return [*parts, (Diff(clean(approval.diff)), _DIFF_ROWS)] if approval.diff else parts
 

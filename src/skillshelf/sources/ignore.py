@@ -58,10 +58,19 @@ class IgnoreRules:
 
         Looks at the path alone. Whoever walks must not enter an ignored folder: no `!` brings back what is inside.
         """
+        rule = self._decisive(path, is_dir)
+        return None if rule is None or rule.negated else rule.line
+
+    def verdict(self, path: str, is_dir: bool) -> bool | None:
+        """Return True if a rule ignores the path, False if one with `!` keeps it, None if no rule fits it."""
+        rule = self._decisive(path, is_dir)
+        return None if rule is None else not rule.negated
+
+    def _decisive(self, path: str, is_dir: bool) -> _Rule | None:
         names = path.split("/")
         for rule in reversed(self.rules):  # the last one that fits decides
             if (is_dir or not rule.only_folders) and _fits(rule.segments, names):
-                return None if rule.negated else rule.line
+                return rule
         return None
 
 

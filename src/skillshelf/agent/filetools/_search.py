@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillshelf.files._matcher import show_part
+from skillshelf.agent.filetools._matcher import show_part
 
 _MATCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_matcher.py")
 _LITERAL = re.compile(r"[^\\.^$*+?{}\[\]|()\r\n]+")

@@ -1,0 +1,161 @@
+"""Which paths of a workspace the file tools take, and what they say about the others."""
+
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
+
+from skillshelf.characters import clean, whole
+from skillshelf.errors import FileAccessError
+from skillshelf.files import NotPlainFile, find_link, fold_name
+
+VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
+PROTECTED_NAMES = (
+    # Version control runs programs that its own files name: hooks, `core.fsmonitor`, filters.
+    *sorted(VERSION_CONTROL),
+    ".env",
+    ".env.*",
+    "secrets*",
+    "credentials",
+    "credentials.*",
+    ".credentials*",
+    ".git-credentials",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    ".npmrc",
+    ".yarnrc*",
+    ".pypirc",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".htpasswd",
+    ".dockercfg",
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gcloud",
+    ".gnupg",
+    ".kube",
+    ".docker",
+)
+"""Files of these names, and everything in folders of these names, are not written by the file tools. Patterns in lower
+case, compared with each name on the path whatever its case."""
+
+Parts = tuple[str, ...]
+"""The names on the way from the workspace to a file."""
+
+
+class FileAccess:
+    """A workspace's files, as far as the tools may reach them."""
+
+    def __init__(self, root: str, denied: Sequence[str] = ()) -> None:
+        """`root` must be a real path. `denied` are folders that the tools neither show, read nor write."""
+        self.root = root
+        self._denied = [tuple(map(fold_name, below)) for folder in denied if (below := self._below(folder))]
+
+    def resolve(self, path: str) -> Parts:
+        """Return the names on the way to a path that a model wrote. Raises FileAccessError if it may not be read."""
+        parts = self._below(path)
+        if parts is None:
+            raise FileAccessError(
+                f"{show_path(path)!r} is outside the workspace. The file tools work inside it: use a relative path."
+            )
+        if self.is_denied(parts):
+            raise FileAccessError(f"{show_path(path)!r} belongs to skillshelf itself and is not for the file tools.")
+        return parts
+
+    def resolve_target(self, path: str) -> Parts:
+        """Do what `resolve` does, for a file that is to be written."""
+        parts = self.resolve(path)
+        if not parts:
+            raise FileAccessError(f"{show_path(path)!r} is the workspace itself. Give the path of a file in it.")
+        for name in parts:
+            pattern = find_protection(name)
+            if pattern:
+                raise FileAccessError(
+                    f"{show_path(path)!r} is protected: the file tools do not write to {pattern!r}. "
+                    "Ask the user to change it, if it must change."
+                )
+        return parts
+
+    def is_denied(self, parts: Parts) -> bool:
+        """Return True if a path is not for the tools at all."""
+        if not self._denied:
+            return False
+        folded = tuple(map(fold_name, parts))
+        return any(folded[: len(denied)] == denied for denied in self._denied)
+
+    def real_path(self, parts: Parts) -> str:
+        """Return the absolute path. It is the real one, since links are not followed."""
+        return posixpath.join(self.root, *parts)
+
+    @contextmanager
+    def explain(self, path: str, parts: Parts) -> Iterator[None]:
+        """Turn a failure of a file operation into a FileAccessError that a model can act on."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileAccessError(f"{show_path(path)!r} does not exist.{self._explain_link(parts)}") from None
+        except NotPlainFile as error:
+            reason = self._explain_link(parts) or f" {error.reason[0].upper()}{error.reason[1:]}."
+            raise FileAccessError(f"{show_path(path)!r} cannot be used.{reason}") from None
+        except OSError as error:
+            reason = error.strerror or "it cannot be opened"
+            raise FileAccessError(f"{show_path(path)!r} cannot be used: {reason}.") from None
+
+    def _explain_link(self, parts: Parts) -> str:
+        """Name the link that is in the way, and the path to use in its place."""
+        found = None
+        with suppress(OSError, NotPlainFile):
+            found = find_link(self.root, parts)
+        if found is None:
+            return ""
+        link, target = found
+        depth = link.count("/")
+        leads_to = self._below(posixpath.join(self.root, *parts[:depth], target))
+        refused = f" {show_path(link)!r} is a link, and the file tools do not follow links."
+        if leads_to is None or self.is_denied(leads_to):
+            return f"{refused} It leads outside the workspace."
+        instead = "/".join((*leads_to, *parts[depth + 1 :])) or "."
+        return f"{refused} Use the path it leads to: {show_path(instead)!r}."
+
+    def _below(self, path: str) -> Parts | None:
+        """Return the names between the workspace and a path, or None if it does not lie in the workspace."""
+        if "\0" in path:
+            return None
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            return None
+        full = posixpath.normpath(posixpath.join(self.root, path))
+        if full == self.root:
+            return ()
+        above = self.root.rstrip("/") + "/"
+        if not full.startswith(above):
+            return None
+        return tuple(full[len(above) :].split("/"))
+
+
+def find_protection(name: str) -> str:
+    """Return the pattern that protects files of this name from being written, or nothing."""
+    folded = fold_name(name)
+    return next((pattern for pattern in PROTECTED_NAMES if fnmatchcase(folded, pattern)), "")
+
+
+def show_path(path: str) -> str:
+    """Return a path for a line of text: control characters written out, so that no name can pass for several lines."""
+    return whole(clean(path)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+
+
+def is_hidden(name: str) -> bool:
+    """Return True for a name that begins with a dot, which tools leave out unless it is asked for."""
+    return name.startswith(".")

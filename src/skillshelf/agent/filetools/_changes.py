@@ -1,0 +1,200 @@
+"""A write that a tool is about to do: which file it means, which version it replaces, and by what."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from skillshelf.agent.filetools._access import FileAccess, Parts, show_path
+from skillshelf.errors import FileAccessError
+from skillshelf.files import ABSENT, read_version, replace_below
+
+_MAX_BYTES = 10 * 1024 * 1024
+_MAX_LINE_PAIRS = 4_000_000
+"""Beyond this, `difflib` can take seconds: the middle of the diff is then all old lines and all new ones."""
+_CONTEXT = 3
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """An exact replacement: `old_text` must occur exactly once."""
+
+    old_text: str
+    new_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file's new content, and the version that it replaces."""
+
+    parts: Parts
+    path: str
+    """The real path of the file."""
+    shown: str
+    """The path as the model wrote it."""
+    old: str | None
+    """The text before; empty for a new file, None for a file that is not text."""
+    new: str
+    old_sha256: str
+    """The hash of the content that is replaced; empty for a new file."""
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        name = show_path(self.shown)
+        if self.old is None:
+            head = [f"--- a/{name} (not text)", f"+++ b/{name}"]
+            return "\n".join([*head, *(f"+{line}" for line in _split(self.new))])
+        return "\n".join(_diff(_split(self.old), _split(self.new), f"a/{name}", f"b/{name}"))
+
+
+_permitted: ContextVar[Change | None] = ContextVar("skillshelf_permitted_change", default=None)
+
+
+@contextmanager
+def permit(change: Change) -> Iterator[None]:
+    """Let the write tool that is called in this block make this change and no other."""
+    token = _permitted.set(change)
+    try:
+        yield
+    finally:
+        _permitted.reset(token)
+
+
+def permitted_change() -> Change | None:
+    """Return the change that was permitted for the running call, or None if nothing stands before the tools."""
+    return _permitted.get()
+
+
+def propose_change(access: FileAccess, tool: str, arguments: dict[str, Any]) -> Change:
+    """Return what a call of `write_file` or `edit_file` would do. Raises FileAccessError if it cannot be done."""
+    path = arguments["path"]
+    if tool == "write_file":
+        return propose_write(access, path, arguments["content"])
+    pairs = collect_replacements(arguments.get("old_text"), arguments.get("new_text"), arguments.get("replacements"))
+    return propose_edit(access, path, pairs)
+
+
+def propose_write(access: FileAccess, path: str, content: str) -> Change:
+    """Return the change that gives a file this content. Raises FileAccessError."""
+    parts = access.resolve_target(path)
+    _check_encodable(content)
+    with access.explain(path, parts):
+        version = read_version(access.root, parts, _MAX_BYTES)
+    return Change(parts, access.real_path(parts), path, _decode(version.data), content, version.sha256)
+
+
+def propose_edit(access: FileAccess, path: str, replacements: Sequence[Replacement]) -> Change:
+    """Return the change that makes these replacements in a file. Raises FileAccessError."""
+    parts = access.resolve_target(path)
+    with access.explain(path, parts):
+        version = read_version(access.root, parts, _MAX_BYTES)
+        if version.sha256 == ABSENT:
+            raise FileNotFoundError
+    old = _decode(version.data)
+    if old is None:
+        raise FileAccessError(f"{show_path(path)!r} is not a text file in UTF-8; edit_file edits only such files.")
+    new = _replace(old, replacements, path)
+    _check_encodable(new)
+    return Change(parts, access.real_path(parts), path, old, new, version.sha256)
+
+
+def apply_change(access: FileAccess, change: Change) -> None:
+    """Write the file, if it is still the version that the change replaces.
+
+    Raises FileChanged if it is not, and FileAccessError if the write fails.
+    """
+    with access.explain(change.shown, change.parts):
+        replace_below(access.root, change.parts, change.new.encode(), expected=change.old_sha256, limit=_MAX_BYTES)
+
+
+def collect_replacements(
+    old_text: str | None, new_text: str | None, replacements: Sequence[Replacement] | None
+) -> Sequence[Replacement]:
+    """Return the replacements of a call, which come as one pair or as a list. Raises FileAccessError."""
+    if old_text is not None and new_text is not None and not replacements:
+        return [Replacement(old_text=old_text, new_text=new_text)]
+    if replacements and old_text is None and new_text is None:
+        return replacements
+    raise FileAccessError("Give either old_text and new_text, or a list of replacements.")
+
+
+def _replace(text: str, replacements: Sequence[Replacement], path: str) -> str:
+    for number, pair in enumerate(replacements, 1):
+        label = f"old_text of replacement {number}" if len(replacements) > 1 else "old_text"
+        old = pair.old_text
+        if not old:
+            raise FileAccessError(f"{label} is empty. Give the exact text to replace.")
+        count = text.count(old)
+        if count == 0:
+            windows = "\r\n" in text and "\n" in old and "\r\n" not in old
+            hint = " The file's lines end in CRLF." if windows else ""
+            raise FileAccessError(f"{label} not found in {show_path(path)}.{hint} No changes were written.")
+        if count > 1:
+            raise FileAccessError(
+                f"{label} found {count} times in {show_path(path)}. Include more of the text around it, so that it is "
+                "found once. No changes were written."
+            )
+        text = text.replace(old, pair.new_text)
+    return text
+
+
+def _decode(data: bytes) -> str | None:
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _check_encodable(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise FileAccessError(
+            "The text has half of a character pair (a lone surrogate), which no file can hold."
+        ) from None
+
+
+def _split(text: str) -> list[str]:
+    """Split a text at line feeds only, and mark a last line that has none."""
+    lines = text.split("\n")
+    last = lines.pop()
+    if last:
+        lines.append(f"{last}\n\\ No newline at end of file")
+    return lines
+
+
+def _diff(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterator[str]:
+    """Yield a unified diff. What both texts begin and end with is left to no search, which can take quadratic time."""
+    start = _count_common(old, new)
+    end = _count_common(old[start:][::-1], new[start:][::-1])
+    old_middle = len(old) - start - end
+    new_middle = len(new) - start - end
+    if old_middle * new_middle <= _MAX_LINE_PAIRS:
+        yield from difflib.unified_diff(old, new, old_name, new_name, lineterm="", n=_CONTEXT)
+        return
+
+    first = max(0, start - _CONTEXT)
+    after = old[len(old) - end :][:_CONTEXT]
+    old_count = start - first + old_middle + len(after)
+    new_count = start - first + new_middle + len(after)
+    yield f"--- {old_name}"
+    yield f"+++ {new_name}"
+    yield f"@@ -{first + 1},{old_count} +{first + 1},{new_count} @@"
+    yield from (f" {line}" for line in old[first:start])
+    yield from (f"-{line}" for line in old[start : start + old_middle])
+    yield from (f"+{line}" for line in new[start : start + new_middle])
+    yield from (f" {line}" for line in after)
+
+
+def _count_common(old: list[str], new: list[str]) -> int:
+    count = 0
+    for old_line, new_line in zip(old, new, strict=False):
+        if old_line != new_line:
+            break
+        count += 1
+    return count
