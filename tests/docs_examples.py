@@ -343,6 +343,7 @@ _LIMITS = (
     ("tokens", "DEFAULT_BUDGET", "tokens of a listing, by default"),
     ("turn", "PAGE_BYTES", "a page of a reference, in bytes"),
     ("discovery", "_PAGE", "skills in one answer of `list_skills`"),
+    ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
     ("sources.folder", "MAX_DEPTH", "folders within folders"),
     ("sources.directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
     ("lint.format", "MAX_TOKENS", "tokens of instructions before `check` warns"),

@@ -12,7 +12,7 @@ ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
     {"_version", "errors", "hiding", "characters", "names", "threads"},
     {"descriptor", "tokens", "schema", "files"},
-    {"found", "catalog", "skillmd", "tools", "skill", "listing", "search"},
+    {"found", "catalog", "skillmd", "results", "tools", "skill", "listing", "search"},
     {"sources", "index", "watch"},
     {"turn", "discovery", "loop", "shelf"},
     {"lint", "bundled", "slash", "rendering", "trust"},

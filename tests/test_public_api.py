@@ -9,11 +9,12 @@ import skillshelf
 def test_the_public_names() -> None:
     """Adding or removing one is a decision, not an accident."""
     assert skillshelf.__all__ == [
-        "Activation", "AmbiguousReferenceError", "BaseSkill", "Catalog", "Delta", "Diagnostic", "DirectorySource",
-        "InvalidSkillError", "Loaded", "MemorySource", "MissingExtraError", "PackageSource", "PolicyError",
-        "ReferenceNotAllowedError", "ReferenceNotFoundError", "ReferenceUnreadableError", "Shelf", "SkillDescriptor",
-        "SkillDiscoverySkill", "SkillError", "SkillNotFoundError", "SkillUnreadableError", "SourceError", "Tool",
-        "ToolArgumentError", "ToolFailedError", "Turn", "tool",
+        "Activation", "AmbiguousReferenceError", "Audio", "BaseSkill", "Catalog", "Delta", "Diagnostic",
+        "DirectorySource", "Image", "InvalidSkillError", "Loaded", "MemorySource", "MissingExtraError",
+        "PackageSource", "PolicyError", "ReferenceNotAllowedError", "ReferenceNotFoundError",
+        "ReferenceUnreadableError", "Shelf", "SkillDescriptor", "SkillDiscoverySkill", "SkillError",
+        "SkillNotFoundError", "SkillUnreadableError", "SourceError", "Tool", "ToolArgumentError", "ToolFailedError",
+        "ToolResultError", "Turn", "tool",
     ]  # fmt: skip
     assert all(hasattr(skillshelf, name) for name in skillshelf.__all__)
 

@@ -30,7 +30,9 @@ from skillshelf.errors import (
     SourceError,
     ToolArgumentError,
     ToolFailedError,
+    ToolResultError,
 )
+from skillshelf.results import Audio, Image
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill, Tool, tool
 from skillshelf.sources import DirectorySource, MemorySource, PackageSource
@@ -39,11 +41,13 @@ from skillshelf.turn import Loaded, Turn
 __all__ = [
     "Activation",
     "AmbiguousReferenceError",
+    "Audio",
     "BaseSkill",
     "Catalog",
     "Delta",
     "Diagnostic",
     "DirectorySource",
+    "Image",
     "InvalidSkillError",
     "Loaded",
     "MemorySource",
@@ -63,6 +67,7 @@ __all__ = [
     "Tool",
     "ToolArgumentError",
     "ToolFailedError",
+    "ToolResultError",
     "Turn",
     "tool",
 ]

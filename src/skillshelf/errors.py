@@ -11,6 +11,7 @@
     ├── PolicyError                  a raw skill without a policy, or a tool the policy does not let through
     ├── ToolArgumentError            a call whose arguments the tool does not take (also a TypeError)
     ├── ToolFailedError              a tool that raised something of its own
+    ├── ToolResultError              a result that cannot be given to a model (also a ValueError)
     ├── SourceError                  a place to look for skills that is none
     ├── SettingsError                a configuration file or a setting that cannot be used
     ├── ModelUnavailableError        a model that cannot be used: unknown, without a key, or not installed
@@ -123,6 +124,10 @@ class ToolFailedError(SkillError):
     def __init__(self, tool: str, error: BaseException) -> None:
         self.tool, self.error = tool, error
         super().__init__(whole(f"Tool {tool!r} failed: {type(error).__name__}: {error}".rstrip(": ")))
+
+
+class ToolResultError(SkillError, ValueError):
+    """A tool's result that cannot be given to a model, such as an image that is too large."""
 
 
 class SourceError(SkillError):

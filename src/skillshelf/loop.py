@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.discovery import all_tools
 from skillshelf.errors import PolicyError, SkillError
-from skillshelf.tools import Tool, describe_unknown_tool, parse_arguments, text_of, typed_errors
+from skillshelf.results import text_of
+from skillshelf.tools import Tool, describe_unknown_tool, parse_arguments, typed_errors
 from skillshelf.turn import current_turn_of, inside
 
 if TYPE_CHECKING:

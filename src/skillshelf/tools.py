@@ -4,12 +4,10 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, is_dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
-from skillshelf.characters import whole
 from skillshelf.errors import InvalidSkillError, PolicyError, SkillError, ToolArgumentError, ToolFailedError
 
 if TYPE_CHECKING:
@@ -123,37 +121,6 @@ def typed_errors(
         if wrap_error is None:
             raise failed from error
         raise wrap_error(str(failed)) from error
-
-
-def text_of(result: Any) -> str:
-    """What a tool gave, where only text can be told to the model. Raises TypeError, ValueError for what is no JSON."""
-    import json
-
-    if isinstance(result, str):
-        return whole(result)
-    try:
-        text = json.dumps(result, ensure_ascii=False, default=_plain, allow_nan=False)
-    except ValueError:  # not a number, say, for which JSON has null
-        plain = json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
-        text = json.dumps(plain, ensure_ascii=False)
-    return whole(text)
-
-
-def data_of(result: Any) -> Any:
-    """What a tool gave, where any JSON can be told. Raises as `text_of`."""
-    import json
-
-    return whole(result) if isinstance(result, str) else json.loads(text_of(result))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, set | frozenset):
-        return list(value)
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)
 
 
 class ToolMethod(NamedTuple):

@@ -11,8 +11,8 @@ import pytest
 from skillshelf import BaseSkill, InvalidSkillError, MemorySource, Shelf, SkillError, tool
 from skillshelf.adapters.common import Kept, call_tool
 from skillshelf.discovery import all_tools
+from skillshelf.results import data_of, text_of
 from skillshelf.sources.package import ObjectSource
-from skillshelf.tools import data_of, text_of
 
 
 class Fragile(BaseSkill):

@@ -9,6 +9,7 @@ from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
+from skillshelf.results import Part, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, current_turn, inside
@@ -16,6 +17,7 @@ from skillshelf.turn import Turn, current_turn, inside
 try:
     from agent_framework import (
         ChatMiddleware,
+        Content,
         ContextProvider,
         FunctionMiddleware,
         FunctionTool,
@@ -93,7 +95,7 @@ def _tool(tool: Tool) -> FunctionTool:
     async def call(**given: Any) -> Any:
         try:
             # The framework calls a tool that asks only after a yes.
-            return await call_tool(tool, given, current_turn.get(), approved=tool.permission == "ask")
+            return await call_tool(tool, given, current_turn.get(), approved=tool.permission == "ask", encode=_contents)
         except SkillError as error:
             # Raised, the text would be hidden from the model, and three in a row would take its tools away.
             return str(error)
@@ -102,6 +104,20 @@ def _tool(tool: Tool) -> FunctionTool:
     return FunctionTool(
         name=tool.name, description=tool.description, func=call, input_model=_arguments(tool), approval_mode=mode
     )
+
+
+def _contents(result: Any) -> str | list[Content]:
+    """Return a result as the framework takes it: text, or contents if there are images or sound."""
+    parts = parts_of(result)
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [_content(part) for part in parts]
+
+
+def _content(part: Part) -> Content:
+    if isinstance(part, str):
+        return Content.from_text(part)
+    return Content.from_data(part.data, part.media_type)
 
 
 def _arguments(tool: Tool) -> type[BaseModel]:

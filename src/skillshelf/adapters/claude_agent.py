@@ -10,6 +10,7 @@ from skillshelf.adapters.common import Disclosure, call_tool, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
 from skillshelf.listing.feed import change
+from skillshelf.results import Image, Part, base64_of, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
 from skillshelf.turn import current_turn_of
@@ -136,12 +137,19 @@ class _Link:
             if approved:
                 self.allowed.remove((tool.name, arguments))
             try:
-                text = await call_tool(tool, arguments, self.turn, approved=approved)
+                parts = await call_tool(tool, arguments, self.turn, approved=approved, encode=parts_of)
             except SkillError as error:  # said so that the model can act on it
                 return {"content": [{"type": "text", "text": str(error)}], "is_error": True}
-            return {"content": [{"type": "text", "text": text}]}
+            return {"content": [_block(part) for part in parts]}
 
         return SdkMcpTool(tool.name, tool.description, tool.parameters, call)
+
+
+def _block(part: Part) -> dict[str, Any]:
+    """Return a part of a result as an MCP block. The SDK drops sound, so its text goes instead."""
+    if isinstance(part, Image):
+        return {"type": "image", "data": base64_of(part), "mimeType": part.media_type}
+    return {"type": "text", "text": str(part)}
 
 
 def _prompt(own: ClaudeAgentOptions, listing: str) -> Any:

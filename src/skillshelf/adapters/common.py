@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import ToolFailedError
 from skillshelf.listing.feed import Feed
-from skillshelf.tools import Errors, Tool, text_of, typed_errors
+from skillshelf.results import text_of
+from skillshelf.tools import Errors, Tool, typed_errors
 from skillshelf.turn import Turn, current_turn_of, inside
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing.feed import Feed
+from skillshelf.results import Audio, Image, Part, data_of, has_media, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool, data_of
+from skillshelf.tools import Tool
 from skillshelf.turn import Turn, current_turn_of
 
 try:
@@ -92,12 +93,34 @@ class _Tool(BaseTool):
         approved = confirmation is not None and confirmation.confirmed
         turn = await self._skills.turn(tool_context)
         try:
-            return await call_tool(self._tool, args, turn, approved=approved, encode=data_of)
+            return await call_tool(self._tool, args, turn, approved=approved, encode=_response)
         except SkillError as error:  # said so that the model can act on it; raised, it would end the run
             return {"error": str(error)}
+
+
+def _response(result: Any) -> Any:
+    """Return a result as ADK takes it: JSON, or a list whose images and sounds become parts of the response."""
+    if not has_media(result):
+        return data_of(result)
+    return [_response_part(part) for part in parts_of(result)]
+
+
+def _response_part(part: Part) -> str | types.Part:
+    if isinstance(part, Image | Audio):
+        return types.Part.from_bytes(data=part.data, mime_type=part.media_type)
+    return part
 
 
 def _tokens(contents: Sequence[types.Content]) -> int:
     """About how many tokens a conversation has."""
     parts = (part for content in contents for part in content.parts or ())
-    return sum(len(part.text or str(part.function_response or part.function_call or "")) for part in parts) // 4
+    return sum(len(_text(part)) for part in parts) // 4
+
+
+def _text(part: types.Part) -> str:
+    """Return a part as text, without the bytes of images that a tool returned."""
+    if part.text:
+        return part.text
+    if part.function_response:
+        return str(part.function_response.response)
+    return str(part.function_call or "")

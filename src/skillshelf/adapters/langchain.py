@@ -11,8 +11,9 @@ from skillshelf.adapters.common import Disclosure, Kept, call_tool, feeds
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
 from skillshelf.listing.feed import Feed
+from skillshelf.results import Image, Part, base64_of, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import text_of, typed_errors
+from skillshelf.tools import typed_errors
 from skillshelf.turn import Turn, current_turn, current_turn_of, inside
 
 try:
@@ -121,16 +122,35 @@ class _Tool(BaseTool):
     approved: bool = False
     handle_tool_error: bool = True
 
-    def _run(self, **arguments: Any) -> str:
+    def _run(self, **arguments: Any) -> Any:
         with typed_errors(self.tool, _FOR_THE_FRAMEWORK, ToolException):
             result = self.tool.call(arguments, approved=self.approved)
-            return text_of(asyncio.run(result) if self.tool.is_async else result)
+            return _content(asyncio.run(result) if self.tool.is_async else result)
 
     async def _arun(self, **arguments: Any) -> Any:
-        turn, approved = current_turn.get(), self.approved
         return await call_tool(
-            self.tool, arguments, turn, approved=approved, reraise=_FOR_THE_FRAMEWORK, wrap_error=ToolException
+            self.tool,
+            arguments,
+            current_turn.get(),
+            approved=self.approved,
+            reraise=_FOR_THE_FRAMEWORK,
+            wrap_error=ToolException,
+            encode=_content,
         )
+
+
+def _content(result: Any) -> str | list[dict[str, Any]]:
+    """Return a result as the content of a ToolMessage: text, or blocks if there are images. Blocks have no sound."""
+    parts = parts_of(result)
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [_block(part) for part in parts]
+
+
+def _block(part: Part) -> dict[str, Any]:
+    if isinstance(part, Image):
+        return {"type": "image", "base64": base64_of(part), "mime_type": part.media_type}
+    return {"type": "text", "text": str(part)}
 
 
 def _can_ask(request: ToolCallRequest) -> bool:

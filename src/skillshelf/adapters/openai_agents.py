@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.adapters.common import Disclosure, call_tool, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.results import Image, Part, data_url, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool, parse_arguments
 from skillshelf.turn import Turn
 
 try:
-    from agents import Agent, FunctionTool, RunContextWrapper
+    from agents import Agent, FunctionTool, RunContextWrapper, ToolOutputImage, ToolOutputText
 except ImportError:
     raise MissingExtraError("skillshelf.adapters.openai_agents", "openai-agents") from None
 
@@ -76,7 +77,7 @@ class Skills:
             approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id) is True
             try:
                 arguments = parse_arguments(tool.name, written)
-                return await call_tool(tool, arguments, await self._turn(ctx), approved=approved)
+                return await call_tool(tool, arguments, await self._turn(ctx), approved=approved, encode=_output)
             except SkillError as error:  # what is raised here would end the run
                 return str(error)
 
@@ -88,3 +89,17 @@ class Skills:
             strict_json_schema=False,  # a strict schema has no optional arguments
             needs_approval=tool.permission == "ask",
         )
+
+
+def _output(result: Any) -> str | list[ToolOutputText | ToolOutputImage]:
+    """Return a result as the SDK sends it: text, or a list with images. Sound cannot be sent."""
+    parts = parts_of(result)
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [_output_part(part) for part in parts]
+
+
+def _output_part(part: Part) -> ToolOutputText | ToolOutputImage:
+    if isinstance(part, Image):
+        return ToolOutputImage(image_url=data_url(part))
+    return ToolOutputText(text=str(part))

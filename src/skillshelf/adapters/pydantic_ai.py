@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
+from skillshelf.results import Audio, Image, has_media, holds_media, parts_of, text_of
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool, text_of
+from skillshelf.tools import Tool
 from skillshelf.turn import Turn, inside
 
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
-    from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart, tool_return_ta
+    from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, UserPromptPart, tool_return_ta
     from pydantic_ai.tools import Tool as FrameworkTool
     from pydantic_ai.toolsets import FunctionToolset
 except ImportError:
@@ -99,18 +100,33 @@ class Skills(AbstractCapability[Any]):
 
 
 def _sendable(result: Any) -> Any:
-    """As it is where pydantic-ai can send it, pictures and all; else as any other framework is given it."""
+    """Return a result as pydantic-ai can send it, with images and sound, or as text if it cannot."""
+    if has_media(result):
+        parts = [_binary(part) if isinstance(part, Image | Audio) else part for part in parts_of(result)]
+        return parts if isinstance(result, list | tuple) else parts[0]
     try:
         tool_return_ta.dump_json(result)
     except ValueError:
         return text_of(result)
-    return result
+    # pydantic-ai would write the bytes of an image deep inside as text.
+    return text_of(result) if holds_media(result) else result
+
+
+def _binary(media: Image | Audio) -> BinaryContent:
+    return BinaryContent(media.data, media_type=media.media_type)
 
 
 def _mark(message: ModelMessage) -> str:
-    return "\n".join(f"{part.part_kind} {getattr(part, 'content', '')}" for part in message.parts)
+    return "\n".join(f"{part.part_kind} {_text(part)}" for part in message.parts)
 
 
 def _tokens(messages: Sequence[ModelMessage]) -> int:
     """About how many tokens a conversation has."""
-    return sum(len(str(getattr(part, "content", ""))) for message in messages for part in message.parts) // 4
+    return sum(len(_text(part)) for message in messages for part in message.parts) // 4
+
+
+def _text(part: Any) -> str:
+    """Return a part's content as text, with a word for an image instead of its bytes."""
+    content = getattr(part, "content", "")
+    items = content if isinstance(content, list) else [content]
+    return " ".join(f"[{item.identifier}]" if isinstance(item, BinaryContent) else str(item) for item in items)

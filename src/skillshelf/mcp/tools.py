@@ -1,5 +1,6 @@
 """The find-skills tools and those of code skills. Their descriptions are the code's own: no skill's text is in them."""
 
+from functools import partial
 from typing import Any
 
 import anyio
@@ -15,8 +16,10 @@ from skillshelf.mcp.keys import Keys
 from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
 from skillshelf.mcp.reads import Asked
 from skillshelf.mcp.turns import Client, Context
+from skillshelf.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
+from skillshelf.schema import Mismatch
 from skillshelf.shelf import Shelf
-from skillshelf.tools import Tool, describe_unknown_tool, text_of, typed_errors
+from skillshelf.tools import Tool, describe_unknown_tool, typed_errors
 from skillshelf.turn import Turn, inside
 
 _LIST, _LOAD = "list_skills", "load_skill_instructions"
@@ -33,7 +36,10 @@ class Tools:
         self._shelf, self._looks, self._keys = shelf, looks, keys
         own = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
         self._tools = {tool.name: tool for tool in all_tools(shelf)}
-        tools = [_listed(tool, own=name in own) for name, tool in self._tools.items()]
+        self._structures = {name: structure_of(tool.method) for name, tool in self._tools.items() if name not in own}
+        tools = [
+            _listed(tool, own=name in own, structure=self._structures.get(name)) for name, tool in self._tools.items()
+        ]
         self._listed = types.ListToolsResult(tools=tools)
         self._every: tuple[Catalog, types.CallToolResult] | None = None
         self._lock = anyio.Lock()
@@ -61,7 +67,15 @@ class Tools:
             question = await self._approvals.ask(ctx, tool, params) if asks else None
             if question is not None:
                 return question
-            return _told(await call_tool(tool, arguments, client.open().turn, approved=asks, reraise=(MCPError,)))
+            result: types.CallToolResult = await call_tool(
+                tool,
+                arguments,
+                client.open().turn,
+                approved=asks,
+                reraise=(MCPError,),
+                encode=partial(_result, self._structures.get(tool.name)),
+            )
+            return result
         except SkillError as error:  # the model hears of it and goes on
             return _told(str(error), is_error=True)
 
@@ -134,11 +148,38 @@ def bound(tool: str, arguments: dict[str, Any]) -> None:
             stack += [(part, depth + 1) for part in value]
 
 
-def _listed(tool: Tool, *, own: bool) -> types.Tool:
+def _listed(tool: Tool, *, own: bool, structure: Structure | None) -> types.Tool:
     """Of our own a host may know that they change nothing, and has them before the model from the beginning: Claude
     Code leaves others for it to find with a search. Of a code skill's nothing is known."""
     told: Any = {"annotations": _READS, "_meta": {"anthropic/alwaysLoad": True}} if own else {}
-    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters, **told)
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.parameters,
+        output_schema=structure.schema if structure else None,
+        **told,
+    )
+
+
+def _result(structure: Structure | None, result: Any) -> types.CallToolResult:
+    """Return the answer to a call: its parts for the model and, if the tool promises a structure, that as well."""
+    content = [_block(part) for part in parts_of(result)]
+    if structure is None:
+        return types.CallToolResult(content=content)
+    try:
+        return types.CallToolResult(content=content, structured_content=structure.encode(result))
+    except Mismatch as mismatch:
+        # A client refuses an answer that breaks the schema it was given. The model still gets the text.
+        text = f"This result is not what the tool's return annotation says: {mismatch}."
+        return types.CallToolResult(content=[*content, types.TextContent(text=text)], is_error=True)
+
+
+def _block(part: Part) -> types.ContentBlock:
+    if isinstance(part, str):
+        return types.TextContent(text=part)
+    if isinstance(part, Image):
+        return types.ImageContent(data=base64_of(part), mime_type=part.media_type)
+    return types.AudioContent(data=base64_of(part), mime_type=part.media_type)
 
 
 def _told(text: str, *, is_error: bool = False) -> types.CallToolResult:

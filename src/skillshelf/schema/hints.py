@@ -43,6 +43,14 @@ class Place:
 
     text: str
     inside: tuple[type, ...] = ()
+    is_result: bool = False
+    """Whether values come from the method, as JSON, and are checked instead of converted."""
+
+    def enter(self, cls: type) -> "Place":
+        return dataclasses.replace(self, inside=(*self.inside, cls))
+
+    def at_field(self, name: str) -> "Place":
+        return dataclasses.replace(self, text=f"{self.text}, field {name!r}")
 
     def wrong(self, problem: str, right: str) -> InvalidSkillError:
         return InvalidSkillError(f"{self.text}: {problem}. {right}")
@@ -108,7 +116,7 @@ def _class_shape(cls: Any, place: Place) -> Shape | None:
         return None
     if cls in place.inside:
         raise place.wrong(f"{cls.__name__} holds itself, which has no finite schema", "Use dict[str, Any] there")
-    inside = Place(place.text, (*place.inside, cls))
+    inside = place.enter(cls)
     if issubclass(cls, enum.Enum):
         return shapes.choice([(_written(member.value, place), member) for member in cls])
     if typing.is_typeddict(cls):
@@ -125,16 +133,18 @@ def _typed_dict_shape(cls: type, place: Place) -> Shape:
         qualifier, listed = typing.get_origin(hint), name in vars(cls)["__required_keys__"]
         if qualifier is typing.Required or (listed and qualifier is not typing.NotRequired):
             required.append(name)
-        fields[name] = shape_of(hint, Place(f"{place.text}, field {name!r}", place.inside))
+        fields[name] = shape_of(hint, place.at_field(name))
     return shapes.record(fields, required, dict)
 
 
 def _dataclass_shape(cls: Any, place: Place) -> Shape:
+    if place.is_result:
+        return _dataclass_result_shape(cls, place)
     hints, fields, required = resolved_hints(cls, place), {}, []
     for field in dataclasses.fields(cls):
         if not field.init:
             continue
-        inner = shape_of(hints[field.name], Place(f"{place.text}, field {field.name!r}", place.inside))
+        inner = shape_of(hints[field.name], place.at_field(field.name))
         if field.default is not dataclasses.MISSING:
             inner = inner.annotated(**default_of(field.default))
         elif field.default_factory is dataclasses.MISSING:
@@ -145,6 +155,14 @@ def _dataclass_shape(cls: Any, place: Place) -> Shape:
     return dataclasses.replace(
         shape, convert=lambda value, where: value if isinstance(value, cls) else shape.convert(value, where)
     )
+
+
+def _dataclass_result_shape(cls: Any, place: Place) -> Shape:
+    """As `dataclasses.asdict` writes it: with every field, whether the constructor takes it or not."""
+    hints = resolved_hints(cls, place)
+    names = [field.name for field in dataclasses.fields(cls)]
+    fields = {name: shape_of(hints[name], place.at_field(name)) for name in names}
+    return shapes.record(fields, names, dict)
 
 
 def resolved_hints(holder: Any, place: Place, **namespaces: Any) -> dict[str, Any]:

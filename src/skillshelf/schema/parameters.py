@@ -1,9 +1,11 @@
-"""From a method to the shape of the arguments a call may give."""
+"""From a method to the shape of the arguments a call may give, and of the result."""
 
 import inspect
+from collections.abc import Callable, Iterable
 from types import FunctionType, SimpleNamespace
 from typing import Any, cast
 
+from skillshelf.errors import InvalidSkillError
 from skillshelf.schema import shapes
 from skillshelf.schema.docstring import Docstring
 from skillshelf.schema.hints import Place, default_of, resolved_hints, shape_of
@@ -31,9 +33,31 @@ def parameters_of(method: FunctionType, owner: type, docstring: Docstring) -> Sh
     return shapes.record(fields, required, dict)
 
 
+def return_hint(method: Callable[..., Any]) -> Any:
+    """Return the return annotation of a bound method as an object, or None if it has none that can be resolved."""
+    function: Any = getattr(method, "__func__", method)
+    owner = type(getattr(method, "__self__", None))
+    try:
+        return _hints(function, owner, ["return"], Place(function.__name__)).get("return")
+    except InvalidSkillError:  # it is often a name that only a type checker imports
+        return None
+
+
+def shape_of_result(hint: Any) -> Shape | None:
+    """Return the shape of a result with this annotation, or None if it has no JSON form."""
+    try:
+        return shape_of(hint, Place("the result", is_result=True))
+    except InvalidSkillError:
+        return None
+
+
 def _parameter_hints(method: FunctionType, owner: type, place: Place) -> dict[str, Any]:
     """Without the result's hint: it is not part of the schema, and is often a name that only a type checker imports."""
-    wanted = {name: hint for name, hint in method.__annotations__.items() if name != "return"}
+    return _hints(method, owner, [name for name in method.__annotations__ if name != "return"], place)
+
+
+def _hints(method: FunctionType, owner: type, names: Iterable[str], place: Place) -> dict[str, Any]:
+    wanted = {name: method.__annotations__[name] for name in names if name in method.__annotations__}
     attributes = (item for base in reversed(owner.__mro__) for item in vars(base).items())
     nested = {name: value for name, value in attributes if isinstance(value, type)}
     module = cast(FunctionType, inspect.unwrap(method)).__globals__
