@@ -11,7 +11,9 @@ import os
 import platform
 import signal
 import socket
+import struct
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -77,6 +79,39 @@ def set_limits() -> None:
     resource.prlimit(VICTIM, resource.RLIMIT_NOFILE, (8, 8))
 
 
+def make_writable(*, in_namespace: bool) -> None:
+    """Clear the read-only attribute of all mounts, then write outside."""
+    if in_namespace:
+        checked(LIBC.unshare(0x10000000 | 0x00020000))
+    writable = struct.pack("QQQQ", 0, 1, 0, 0)
+    checked(LIBC.syscall(442, -100, b"/", 0x8000, writable, 32))
+    os.chmod(FILE, 0o777)
+
+
+def race() -> None:
+    """Exchange the path in memory while the call is on its way. Inside and outside have the same length."""
+    outside = FILE.encode()
+    inside = f"{WORKSPACE}/own".encode()
+    inside = inside[: len(WORKSPACE)] + b"/" * (len(outside) - len(inside)) + inside[len(WORKSPACE) :]
+    before = os.stat(FILE).st_mode
+    path = ctypes.create_string_buffer(inside, max(len(inside), len(outside)) + 1)
+    done = threading.Event()
+
+    def exchange() -> None:
+        while not done.is_set():
+            ctypes.memmove(path, outside, len(outside))
+            ctypes.memmove(path, inside, len(inside))
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    for _ in range(2_000):
+        LIBC.chmod(path, 0o604)
+    done.set()
+    thread.join()
+    if os.stat(FILE).st_mode == before:
+        raise OSError("nothing outside changed")
+
+
 ESCAPES: dict[str, Callable[[], object]] = {
     "chmod": lambda: os.chmod(FILE, 0o777),
     "fchmod": with_descriptor(lambda fd: os.fchmod(fd, 0o777)),
@@ -120,6 +155,11 @@ ESCAPES: dict[str, Callable[[], object]] = {
     "limits": set_limits,
     "io_uring": lambda: checked(LIBC.syscall(425, 8, ctypes.create_string_buffer(200))),
     "remount": lambda: checked(LIBC.mount(b"none", b"/", None, ctypes.c_ulong(32 | 4096), None)),
+    "remount in a namespace of its own": lambda: make_writable(in_namespace=True),
+    "mount attributes": lambda: make_writable(in_namespace=False),
+    "the mounts of another process": lambda: os.chmod(f"/proc/{VICTIM}/root{FILE}", 0o777),
+    "the mounts of the parent": lambda: os.chmod(f"/proc/{os.getppid()}/root{FILE}", 0o777),
+    "chmod while the path changes": race,
     "unmount": lambda: checked(LIBC.umount2(WORKSPACE.encode(), 2)),
 }
 GIT_ESCAPES: dict[str, Callable[[], object]] = {
