@@ -7,6 +7,7 @@ import pytest
 
 from skillshelf import DirectorySource, Shelf
 from skillshelf.descriptor import thaw
+from skillshelf.lint.names import check_name
 from skillshelf.skillmd import Unreadable, decode, read, render
 
 READING = Path(__file__).parent / "skills" / "reading"
@@ -266,3 +267,59 @@ def test_the_limits_hold_for_plain_files_too() -> None:
     skill = read(f"{start}{many}---\nDo it.\n")
     assert "frontmatter-cut" in {note.code for note in skill.diagnostics}
     assert len(skill.values) <= 256
+
+
+@pytest.mark.parametrize(
+    ("written", "tools"),
+    [
+        ('["  Read  ", "Write", "  "]', ("Read", "Write")),
+        ("\n  - ' Bash(git add:*) '\n  - ''", ("Bash(git add:*)",)),
+        ("' Read ,  Write '", ("Read", "Write")),
+    ],
+)
+def test_allowed_tools_are_stripped_and_blank_ones_dropped(written: str, tools: tuple[str, ...]) -> None:
+    """However the list is written."""
+    text = read(f"---\nname: x\ndescription: d\nallowed-tools: {written}\n---\nDo it.\n")
+    assert text.optional.allowed_tools == tools
+
+
+@pytest.mark.parametrize(
+    ("body", "description"),
+    [
+        ("# Deploy\n\n**Version:** 1.2.0\n**Author**: Ada\n\nPushes the main branch.\n", "Pushes the main branch."),
+        ("# Deploy\n\n- **Last updated:** today\n\nPushes it.\n", "Pushes it."),
+        ("Version: 1.2\n\nPushes it.\n", "Pushes it."),
+        ("# Deploy\n\n**Purpose:** Pushes it.\n", "Pushes it."),
+        ("# Deploy\n\n**Version:** 1.2.0\n", "Deploy"),
+        ("**Bold** words begin it: fine.\n", "**Bold** words begin it: fine."),
+    ],
+)
+def test_a_description_is_not_taken_from_a_fact_about_the_file(body: str, description: str) -> None:
+    """A version, an author or a date says nothing of what the skill does."""
+    assert read(body, "deploy").description == description
+
+
+def test_an_import_line_is_called_what_it_is() -> None:
+    """It is not a symlink that was checked out as text."""
+    with pytest.raises(Unreadable) as caught:
+        read("@../shared/AGENTS.md\n", "x")
+    assert caught.value.diagnostic.code == "import-only"
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("pdf", "the folder's name, 'pdf', is used"),
+        ("a|b", "'a-b', made from the folder's name, is used"),
+        ("???", "'skill' is used"),
+    ],
+)
+def test_a_name_says_where_it_comes_from(folder: str, words: str) -> None:
+    """It is not called the folder's where it was made up."""
+    [note] = [note for note in read("---\ndescription: d\n---\nDo it.\n", folder).diagnostics if "name" in note.code]
+    assert words in note.message
+
+
+def test_a_blank_name_is_a_fault_and_not_a_crash() -> None:
+    """The check of a name takes any text."""
+    assert [fault.code for fault in check_name("")] == [fault.code for fault in check_name("  ")] == ["name-missing"]

@@ -398,6 +398,25 @@ def test_what_cannot_be_taken_whole_cannot_be_approved(
         agent.source.approve([one])
 
 
+@pytest.mark.parametrize("folder", [".svn", ".hg", ".jj"])
+def test_the_folder_of_another_version_control_is_shown_and_hashed(folder: str, tmp_path: Path, write: Write) -> None:
+    """Git clones it like any other folder, and the instructions can send the agent there."""
+    write("pdf", "Forms.")
+    agent = Agent(tmp_path)
+    payload = tmp_path / "pdf" / folder / "payload.py"
+    payload.parent.mkdir()
+    payload.write_text("print('one')\n")
+    agent.shelf.reload()
+    [pending] = agent.source.pending
+    shown = review_text(pending)
+    assert f"{folder}/payload.py" in shown
+    assert "print('one')" in shown
+    agent.approve_all()
+    payload.write_text("print('two')\n")
+    agent.shelf.reload()
+    assert set(agent.waiting.values()) == {"changed"}
+
+
 def test_a_workspace_that_is_itself_a_skill(tmp_path: Path, write: Write) -> None:
     """Its dot-folders are other skills' or tools' business, and are no part of what is agreed to."""
     root = tmp_path / "whole"

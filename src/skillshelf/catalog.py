@@ -8,6 +8,7 @@ changes.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
+from unicodedata import normalize
 
 from skillshelf.descriptor import Delta, Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
@@ -55,7 +56,7 @@ class Shards(Generic[T]):
 
 
 class Place(NamedTuple):
-    """Where a skill was found. Places sort by precedence: earlier sources first, then the less deep folder."""
+    """Where a skill was found. Places sort by source, then by depth, then by path."""
 
     source: int
     depth: int
@@ -74,6 +75,14 @@ class Candidate(NamedTuple):
     @property
     def descriptor(self) -> SkillDescriptor:
         return self.found.descriptor  # type: ignore[return-value]  # a candidate is a skill
+
+    def is_named_by_folder(self) -> bool:
+        """Return whether the folder that the skill lies in carries its name."""
+        key = self.place.key
+        if not key:  # the source's own folder
+            key = self.descriptor.location.rpartition("/")[0]
+        folder = key.rpartition("/")[2]
+        return folder == self.found.name or normalize("NFKC", folder) == self.found.name
 
     def names(self) -> tuple[str, ...]:
         """What it answers to, where no other comes before it: shortest first, the last its own alone."""
@@ -240,8 +249,13 @@ class Catalog(Mapping[str, SkillDescriptor]):
         return Delta(tuple(sorted(added)), tuple(sorted(changed)), tuple(sorted(removed)), said)
 
 
-def _precedence(candidate: Candidate) -> Place:
-    return candidate.place
+def _precedence(candidate: Candidate) -> tuple[int, bool, int, str]:
+    """Order skills of one name: by source, then the one whose folder carries the name, then by depth and path.
+
+    So a folder `evil` cannot take the name of the skill in `good` by saying `name: good`.
+    """
+    place = candidate.place
+    return place.source, not candidate.is_named_by_folder(), place.depth, place.key
 
 
 def _shadow(first: SkillDescriptor, hidden: SkillDescriptor, reach: str) -> Diagnostic:

@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+# The selectors and joiners of emoji and scripts, and the blank of braille patterns, move nothing on a terminal.
+_HARMLESS_ON_SCREEN = "\ufe0e\ufe0f\u200c\u200d\u2800"
+
 
 def hidden(text: str) -> Iterator[re.Match[str]]:
     """Each character of `text` that hides and has no honest reason to be where it is."""
@@ -24,6 +27,18 @@ def show_hidden(text: str) -> str:
     return "".join((*parts, text[last:])) if parts else text
 
 
+def unify_lines(text: str) -> str:
+    """Return the text with every line ending as a line feed."""
+    if "\r" not in text:
+        return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def text_for_model(text: str) -> str:
+    """Return text from a file as a model may read it: hidden characters written out, line endings as line feeds."""
+    return show_hidden(unify_lines(text))
+
+
 def show_controls(text: str) -> str:
     """The text with each control character but tab and newline written out as `<U+001B>`."""
     if text.isprintable():
@@ -40,7 +55,7 @@ def clean(text: str) -> str:
         return shown
     from skillshelf.hiding import HIDDEN
 
-    return HIDDEN.sub(lambda match: match[0] if match[0] in "\ufe0e\ufe0f\u200c\u200d" else _name(match), shown)
+    return HIDDEN.sub(lambda match: match[0] if match[0] in _HARMLESS_ON_SCREEN else _name(match), shown)
 
 
 def clean_line(text: str) -> str:

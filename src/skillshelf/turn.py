@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Place
-from skillshelf.characters import show_hidden
+from skillshelf.characters import text_for_model, unify_lines
 from skillshelf.descriptor import Activation, Delta, SkillDescriptor
 from skillshelf.errors import (
     AmbiguousReferenceError,
@@ -29,6 +29,8 @@ HELD_BYTES = 16 * 1024 * 1024
 """Of text that a turn keeps at hand."""
 # A folder of ten thousand files must not fill the conversation with their names.
 _NAMED = 200
+# Characters without a place to end a page at, before it ends anywhere.
+_LONGEST_SEQUENCE = 1_000
 current_turn: "ContextVar[Turn | None]" = ContextVar("skillshelf_turn", default=None)
 
 
@@ -40,7 +42,7 @@ class Loaded:
     reference: str
     """Empty for the instructions."""
     text: str
-    """Unaltered; empty for a binary file. Hidden characters in instructions are written out as `<U+200B>`."""
+    """Empty for a binary file. Hidden characters are written out as `<U+200B>`, every line ending is a line feed."""
     size: int
     """Bytes of the whole file, or of the instructions as they were read."""
     offset: int = 0
@@ -211,8 +213,9 @@ def _bytes(text: str) -> int:
 
 
 def _instructions(descriptor: SkillDescriptor, text: str) -> Loaded:
-    shown = show_hidden(text)
-    return Loaded(descriptor.name, "", shown, _bytes(text), references=descriptor.references, hidden=shown != text)
+    shown = text_for_model(text)
+    has_hidden = shown != unify_lines(text)
+    return Loaded(descriptor.name, "", shown, _bytes(text), references=descriptor.references, hidden=has_hidden)
 
 
 def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
@@ -228,10 +231,41 @@ def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
         if media_type.startswith("text/"):
             media_type = "application/octet-stream"
         return Loaded(descriptor.name, path, "", page.size, page.offset, media_type=media_type, binary=True)
+    if end < page.size:
+        text = text[: _end_of_page(text)]
     end = page.offset + len(text.encode())
+    if page.offset == 0:
+        text = text.removeprefix("\ufeff")
+    shown = text_for_model(text)
     return Loaded(
-        descriptor.name, path, text, page.size, page.offset, end if end < page.size else None, media_type=media_type
+        descriptor.name,
+        path,
+        shown,
+        page.size,
+        page.offset,
+        end if end < page.size else None,
+        media_type=media_type,
+        hidden=shown != unify_lines(text),
     )
+
+
+def _end_of_page(text: str) -> int:
+    """Return where a page ends that another follows, so that the pages together read as the whole file would.
+
+    That is after a line feed: nothing that is written out or unified reaches over one. In a text without lines it is
+    between two characters that hide nothing, where neither a CR LF nor a sequence of emoji is cut in two.
+    """
+    line_feed = text.rfind("\n", len(text) // 2)
+    if line_feed >= 0:
+        return line_feed + 1
+
+    from skillshelf.hiding import HIDDEN
+
+    for end in range(len(text) - 1, max(0, len(text) - _LONGEST_SEQUENCE), -1):
+        around = text[end - 1 : end + 1]
+        if around != "\r\n" and not HIDDEN.search(around):
+            return end
+    return len(text)
 
 
 def _wrong_offset(descriptor: SkillDescriptor, path: str, offset: int) -> ReferenceUnreadableError:

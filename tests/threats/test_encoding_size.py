@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import MemorySource, ReferenceUnreadableError, Shelf, Turn
+from skillshelf.characters import text_for_model
 from skillshelf.tokens import estimate
 from skillshelf.turn import PAGE_BYTES
 from threats.workspace import GOOD, PLAIN, Workspace, assert_neighbour, assert_standard, load, look_in_process, said
@@ -61,24 +62,66 @@ def test_a_byte_order_mark_is_read_past(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "E03-and-a-bom"])
-def test_windows_line_ends_are_read_and_kept(mark: bytes, workspace: Workspace) -> None:
-    """E05: CRLF loads, and the instructions come back with the line ends they have."""
+def test_windows_line_ends_are_read_as_line_feeds(mark: bytes, workspace: Workspace) -> None:
+    """E05: CRLF loads, and the model gets line feeds."""
     workspace.raw("bad", mark + TEXT.encode().replace(b"\n", b"\r\n"))
     shelf = workspace.shelf()
-    assert shelf.turn().load("bad").text == "Do it.\r\n"
+    assert shelf.turn().load("bad").text == "Do it.\n"
     assert shelf.catalog["bad"].description == "Große Übersicht."
     assert_standard(workspace, shelf, [("bom", "bad/SKILL.md")] if mark else [])
 
 
-@pytest.mark.parametrize("ends", ["\r\n", "\r", "\n", "\n\r", "\x85", "\u2028"], ids=ascii)
-def test_a_reference_comes_back_unaltered(ends: str, workspace: Workspace) -> None:
-    """E03, E05, E06: a reference's text is what its bytes say, byte order mark and line ends included."""
+def test_a_lone_cr_ends_a_line_of_the_instructions(workspace: Workspace) -> None:
+    """E06: among other lines a CR alone is read as the line ending it was meant to be."""
+    workspace.raw("bad", TEXT + "One.\rTwo.\r\n")
+    loaded = workspace.shelf().turn().load("bad")
+    assert (loaded.text, loaded.hidden) == ("Do it.\nOne.\nTwo.\n", False)
+
+
+@pytest.mark.parametrize(
+    ("ends", "read"),
+    [("\r\n", "\n"), ("\r", "\n"), ("\n", "\n"), ("\n\r", "\n\n"), ("\x85", "\x85"), ("\u2028", "\u2028")],
+    ids=ascii,
+)
+def test_a_reference_comes_back_with_line_feeds(ends: str, read: str, workspace: Workspace) -> None:
+    """E03, E05, E06: a reference's text is what its bytes say, without a byte order mark and with line feeds."""
     text = f"\ufeffone{ends}two{ends}"
     folder = workspace.skill("bad")
     (folder / "references").mkdir()
     (folder / "references/a.md").write_bytes(text.encode())
     loaded = workspace.shelf().turn().load("bad", "a.md")
-    assert (loaded.text, loaded.size, loaded.next_offset, loaded.binary) == (text, len(text.encode()), None, False)
+    assert loaded.text == f"one{read}two{read}"
+    assert (loaded.size, loaded.next_offset, loaded.binary) == (len(text.encode()), None, False)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "ab\r\n",
+        "\r\n",
+        "é\r",
+        "a\u200bb ",
+        "ℹ\ufe0f ",
+        "👨\u200d👩\u200d👧",
+        "1\ufe0f\u20e3",
+        "می\u200cخواهم ",
+        "⠀⠿\n",
+        "x",
+    ],
+    ids=ascii,
+)
+def test_the_pages_of_a_reference_together_are_the_whole_of_it(piece: str, workspace: Workspace) -> None:
+    """E05, S09: no line ending, character or emoji is read another way because a page ends in the middle of it."""
+    text = "-" + piece * (PAGE_BYTES * 2 // len(piece.encode()) + 50)
+    folder = workspace.skill("bad")
+    (folder / "references").mkdir()
+    (folder / "references/a.md").write_bytes(text.encode())
+    turn = workspace.shelf().turn()
+    pages = [turn.load("bad", "a.md")]
+    while pages[-1].next_offset is not None:
+        pages.append(turn.load("bad", "a.md", offset=pages[-1].next_offset))
+    assert len(pages) == 3
+    assert "".join(page.text for page in pages) == text_for_model(text)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +188,7 @@ def test_a_reference_of_four_gigabytes_is_answered_within_bounds(workspace: Work
     _sparse(workspace.root / "bad/references/texty.md", 4 << 30, b"text " * (PAGE_BYTES // 4))
     outcome = look_in_process(workspace.root, "huge.md", "texty.md")
     assert outcome["loaded"]["bad/huge.md"] == 0
-    assert outcome["loaded"]["bad/texty.md"] == PAGE_BYTES
+    assert outcome["loaded"]["bad/texty.md"] == PAGE_BYTES - 1
     loaded = workspace.shelf().turn().load("bad", "huge.md")
     assert (loaded.binary, loaded.size) == (True, 4 << 30)
 

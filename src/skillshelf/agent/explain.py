@@ -93,17 +93,36 @@ def _wait(error: BaseException) -> str:
     return f"try again in {seconds:.0f} seconds" if isinstance(seconds, int | float) and seconds else "try again later"
 
 
+# An error of a provider can quote a whole request; what it says is at its beginning.
+_LONGEST = 4_096
 _KEYS = re.compile(
     r"(?i:\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|github_pat|pplx|nvapi|csk|r8|key)[-_][\w*.-]{6,})|\bAIza[\w-]{10,}"
     r"|(?i:\bbearer\s+)[^\s\"',}]+|(?<=://)[^/\s@]+(?=@)"
     r"|(?i:\b(?:api[-_ ]?key|authorization|token|password|secret)\b[\"']?\s*[:=]\s*[\"']?(?:bearer\s+)?)[^\s\"',}]{4,}"
-    r"|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}"
 )
+_LONG_WORD = re.compile(r"(?<![\w-])[\w-]{32,}+")
 
 
 def safe(text: str) -> str:
-    """Fit for a terminal and a log: on one line, and without anything that is or looks like a key."""
+    """Return the text fit for a terminal and a log: short, on one line, without what is or looks like a key."""
+    text = _shorten(text)
     for variable, value in os.environ.items():
         if len(value) >= 8 and variable.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
             text = text.replace(value, "[key]")
-    return clean_line(_KEYS.sub("[key]", text))
+    text = _KEYS.sub("[key]", text)
+    return clean_line(_LONG_WORD.sub(_hide_key, text))
+
+
+def _shorten(text: str) -> str:
+    """Cut a long text at a space, so that no half of a key is left that nothing would recognise."""
+    if len(text) <= _LONGEST:
+        return text
+    words = text[:_LONGEST].rsplit(maxsplit=1)
+    return f"{words[0]} …" if len(words) > 1 else "…"
+
+
+def _hide_key(word: re.Match[str]) -> str:
+    """A long word of letters and digits may be a key."""
+    has_digit = any(char.isdigit() for char in word[0])
+    has_letter = any(char.isascii() and char.isalpha() for char in word[0])
+    return "[key]" if has_digit and has_letter else word[0]

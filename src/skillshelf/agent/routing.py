@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf.characters import show_hidden
+from skillshelf.characters import text_for_model
 from skillshelf.errors import SkillError
 from skillshelf.tokens import Counter
 
@@ -110,7 +110,7 @@ def _block(skill: tuple[str, str], reference: tuple[str, str], budget: int, coun
 
 def _escaped(text: str) -> str:
     """The text, in which nothing can be taken for a tag of the block."""
-    return _OWN_TAG.sub(lambda one: "&lt;" if one[0] == "<" else "&amp;", show_hidden(text.strip()))
+    return _OWN_TAG.sub(lambda one: "&lt;" if one[0] == "<" else "&amp;", text_for_model(text.strip()))
 
 
 def _cut(text: str, room: int, count: Counter) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from skillshelf.agent._mentions import mentioned_files
 from skillshelf.agent.filetools import Change
-from skillshelf.characters import show_hidden
+from skillshelf.characters import text_for_model
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
 from skillshelf.files import NotPlainFile, read_file
@@ -101,7 +101,7 @@ class WorkspaceSkills:
             text, self._guidance_pending = trusted_text(path, self.trusted.trust)
         else:
             text = _text_of(self.root, INSTRUCTION_FILES[0])
-        self.guidance = show_hidden(text or "")[:_MAX_GUIDANCE]
+        self.guidance = text_for_model(text or "")[:_MAX_GUIDANCE]
 
     def is_agreed(self, path: str) -> bool:
         """Whether a file, as it is now, holds nothing that the person has not agreed to; true for one not there."""

@@ -49,11 +49,12 @@ def _explain(shelf: Shelf, candidate: Candidate) -> Finding:
     if candidate == first:
         reasons += _in_listing(shelf, skill)
     else:
-        ahead = (
-            "an earlier source"
-            if candidate.place.source > first.place.source
-            else "a place less deep, or earlier by name"
-        )
+        if candidate.place.source > first.place.source:
+            ahead = "an earlier source"
+        elif first.is_named_by_folder() and not candidate.is_named_by_folder():
+            ahead = "its folder carries the name"
+        else:
+            ahead = "a place less deep, or earlier by name"
         reasons.append(f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {ahead})")
         reasons.append(f"reach it as {shelf.catalog.reach(candidate)!r}")
     folder = skill.location.rpartition("/")[0]

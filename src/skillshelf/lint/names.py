@@ -16,8 +16,10 @@ RESERVED = frozenset(
 
 
 def check_name(written: str, line: int = 0) -> list[Diagnostic]:
-    """What is wrong with a name that is not blank, and what is unwise about it."""
+    """Return what is wrong with a name, and what is unwise about it."""
     name = unicodedata.normalize("NFKC", written.strip())
+    if not name:
+        return [Diagnostic("error", "name-missing", "the name is blank", line=line, fix="write `name: my-skill`")]
     fix = f"write `name: {suggest(name)}`"
     faults = [Diagnostic("error", code, message, line=line, fix=fix) for code, message in _faults(name)]
     return faults + [

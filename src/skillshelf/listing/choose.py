@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from skillshelf.catalog import Catalog
-from skillshelf.characters import show_hidden
+from skillshelf.characters import text_for_model
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.listing.markup import Entry, render
@@ -170,7 +170,7 @@ def _entry(skill: SkillDescriptor, length: int = MAX_DESCRIPTION, references: in
 
 def _with_body(entry: Entry, skill: SkillDescriptor, read: Callable[[SkillDescriptor], str]) -> Entry:
     try:
-        return replace(entry, instructions=show_hidden(read(skill)))
+        return replace(entry, instructions=text_for_model(read(skill)))
     except SkillError:
         return entry  # it stays in the section, to be loaded when it is mended
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from skillshelf.catalog import Candidate
-from skillshelf.characters import clean, show_hidden
+from skillshelf.characters import clean, text_for_model
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.files import Page
@@ -82,7 +82,7 @@ def skill_file(shelf: Shelf, found: Candidate) -> SkillFile:
     except (SkillError, Unreadable):
         pass
     values = {"name": skill.name, "description": skill.description} | (_card(skill) if values is None else values)
-    instructions = show_hidden(shelf.instructions(skill.name))
+    instructions = text_for_model(shelf.instructions(skill.name))
     return SkillFile(render(values, instructions).encode(), values)
 
 

@@ -15,6 +15,7 @@ from skillshelf.skillmd.values import Layout, Notes, Unreadable, YamlFault
 
 MAX_FILE = 1024 * 1024
 _LINK_TEXT = re.compile(r"(?=[^./]*[./])[^\s:*?\"<>|]++\s*")
+_IMPORT_LINE = re.compile(r"\s*@[^\s@]++\s*")
 _LONG_REST = 4096
 # In one match, because there are ten thousand. Of few lines: a megabyte of them would be gone through one by one.
 _USUAL = re.compile(
@@ -122,6 +123,12 @@ def _prepare(text: str, notes: Notes) -> str:
         notes.add("info", "bom", "the file begins with a byte order mark", fix="save it as UTF-8 without BOM")
     if not text or text.isspace():
         raise Unreadable("empty", "the file is empty", "write frontmatter (name, description) and instructions")
+    if len(text) < 4096 and _IMPORT_LINE.fullmatch(text):
+        raise Unreadable(
+            "import-only",
+            "the file holds only an import of another file (`@path`), and imports are not followed",
+            "write the instructions here, or copy the file it names here",
+        )
     if len(text) < 4096 and not text.startswith("---") and _LINK_TEXT.fullmatch(text):
         raise Unreadable(
             "symlink-text",

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skillshelf.characters import hidden, show_controls
+from skillshelf.characters import hidden, show_controls, unify_lines
 from skillshelf.descriptor import EMPTY_MAP, Disclosure, FrozenMap, freeze
 from skillshelf.skillmd.values import MAX_DESCRIPTION, Notes, Unreadable
 
@@ -21,6 +21,10 @@ _WORD = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 # A field that no frontmatter holds is still what its author meant.
 _BY_PATTERN = re.compile(r"^description[ \t]*[:=][ \t]*(\S[^\n]{0,1023})$", re.M | re.I)
+# `**Version:** 1.2`, `- **Author**: Ada`, `Version: 1.2`: a fact about the file, with its label.
+_LABEL = re.compile(r"(?:[-*+][ \t]+)?(?:\*\*|__)([^*_:\n]{1,40})(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*(.*)")
+_PLAIN_LABEL = re.compile(r"(?:version|author|date|created|updated|last updated|license|status)[ \t]*:", re.I)
+_DESCRIBING = frozenset({"about", "description", "goal", "overview", "purpose", "summary", "what it does"})
 _NOT_PROSE = re.compile(r"(?:```|~~~|<|\||!\[|\[!|---|===|\*\*\*)")
 
 
@@ -88,6 +92,9 @@ def read_name(value: Any, folder: str, notes: Notes, line: LineOf) -> str:
             _refuse_hidden("name", value, line)
             name = unicodedata.normalize("NFKC", name)
         if usable_name(name):
+            if name != value.strip():
+                message = f"the name {value.strip()!r} is read as {name!r}, its compatible form (NFKC) in Unicode"
+                notes.add("info", "name-normalised", message, line("name"), f"write `name: {name}`")
             return name
         reason = (
             f"the name {show_controls(value)[:80]!r} cannot be used"
@@ -98,18 +105,21 @@ def read_name(value: Any, folder: str, notes: Notes, line: LineOf) -> str:
         reason = "the name must be text"
     else:
         reason = "Missing required field in frontmatter: name"
-    fallback = unicodedata.normalize("NFKC", folder).strip()
-    if not usable_name(fallback):
-        fallback = re.sub(r"[^\w-]+", "-", fallback.encode("ascii", "ignore").decode()).strip("-_")[:64] or "skill"
+    fallback, origin = _name_from(folder)
     code = "name-refused" if value else "name-missing"
-    notes.add(
-        "warning",
-        code,
-        f"{reason}; the folder's name, {fallback!r}, is used",
-        line("name"),
-        f"write `name: {fallback}`",
-    )
+    notes.add("warning", code, f"{reason}; {origin} is used", line("name"), f"write `name: {fallback}`")
     return fallback
+
+
+def _name_from(folder: str) -> tuple[str, str]:
+    """Return a name made from the folder's, and words that say how it was made."""
+    name = unicodedata.normalize("NFKC", folder).strip()
+    if usable_name(name):
+        return name, f"the folder's name, {name!r},"
+    name = re.sub(r"[^\w-]+", "-", name.encode("ascii", "ignore").decode()).strip("-_")[:64]
+    if name:
+        return name, f"{name!r}, made from the folder's name,"
+    return "skill", "'skill'"
 
 
 def read_description(value: Any, notes: Notes, line: LineOf) -> str:
@@ -123,7 +133,7 @@ def read_description(value: Any, notes: Notes, line: LineOf) -> str:
             line("description"),
             "put the description in quotes",
         )
-    text: str = value.strip()
+    text: str = unify_lines(value).strip()
     if not (text.isascii() and text.isprintable()):
         _refuse_hidden("description", text, line)
         shown = show_controls(text)
@@ -153,7 +163,7 @@ def describe_from(body: str, notes: Notes, line: LineOf) -> str:
     heading = ""
     prose: list[str] = [meant[1].strip("\"' ")] if meant else []
     for text in body[:20_000].splitlines() if not prose else ():
-        text = text.strip()
+        text = _without_label(text.strip())
         match = _HEADING.match(text)
         if match:
             heading = heading or match[1].rstrip(" \t#")
@@ -176,6 +186,16 @@ def describe_from(body: str, notes: Notes, line: LineOf) -> str:
         "write `description:` with what the skill does and when to use it",
     )
     return found
+
+
+def _without_label(line: str) -> str:
+    """Return the line, the text behind a label that says what the skill does, or nothing for any other label."""
+    if _PLAIN_LABEL.match(line):
+        return ""
+    label = _LABEL.match(line)
+    if not label:
+        return line
+    return label[2] if label[1].strip().lower() in _DESCRIBING else ""
 
 
 def _refuse_hidden(key: str, value: str, line: LineOf) -> None:
@@ -234,7 +254,8 @@ def _words(key: str, seen: dict[str, Any], notes: Notes, line: LineOf) -> tuple[
     if isinstance(value, str):
         return tuple(word for word in _WORD.findall(value) if word != "-")
     if isinstance(value, list):
-        return tuple(_flat(item) for item in value)
+        words = (_flat(item).strip() for item in value)
+        return tuple(word for word in words if word)
     fix = f"write `{key}: one two` or one `- one` line for each"
     notes.add("warning", "field-invalid", f"{key!r} must be words or a list; it is left out", line(key), fix)
     return ()

@@ -12,6 +12,7 @@ _SUFFIXES = (
     *(".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"),
     *(".bat", ".cmd", ".exe", ".com", ".jar", ".so", ".dylib", ".pyc", ".pth"),
 )
+_LINES_NAMED = 10
 _COMMAND = re.compile(r"!`([^`\n]+)`")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
@@ -59,9 +60,13 @@ def _each(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tuple[
 
 def _hidden(texts: Mapping[str, str]) -> Iterator[str]:
     for path, text in texts.items():
-        plain = text.replace("\r\n", "\n")
-        found = [*hidden(plain), *CONTROL.finditer(plain)]
-        if found:
-            lines = sorted({plain.count("\n", 0, match.start()) + 1 for match in found[:1000]})
-            some = ", ".join(map(str, lines[:10])) + (" …" if len(lines) > 10 else "")
-            yield f"{path}: {len(found)} in line {some}"
+        count = 0
+        lines: list[int] = []
+        for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+            on_line = sum(1 for _ in hidden(line)) + sum(1 for _ in CONTROL.finditer(line))
+            count += on_line
+            if on_line and len(lines) <= _LINES_NAMED:
+                lines.append(number)
+        if count:
+            some = ", ".join(map(str, lines[:_LINES_NAMED])) + (" …" if len(lines) > _LINES_NAMED else "")
+            yield f"{path}: {count} in line {some}"

@@ -21,8 +21,9 @@ from skillshelf.sources.names import SKIPPED_FOLDERS
 MAX_FILES = 2_000
 MAX_BYTES = 50 * 1024 * 1024
 _CHUNK = 1024 * 1024
-# Nothing in them is served, and each commit changes them.
-_VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
+# Git changes this folder with each commit and never clones one. The folders of other systems can be in a clone.
+_GIT = ".git"
+_OTHER_VERSION_CONTROL = frozenset({".hg", ".svn", ".jj"})
 _HEADER = b"skillshelf tree 1\n"
 _Stamp = tuple[str, int, int, int, int, int]
 _Found = tuple[int, str, "os.DirEntry[str]"]
@@ -186,9 +187,11 @@ def _walk(top: int, whole: bool, place: str, mounts: frozenset[str]) -> Generato
 
 
 def _is_left_out(name: str, whole: bool, depth: int) -> bool:
-    if name in _VERSION_CONTROL:
+    if name == _GIT:
         return True
-    return whole and (name in SKIPPED_FOLDERS or (depth == 1 and name[0] == "."))
+    if not whole:
+        return False
+    return name in SKIPPED_FOLDERS - _OTHER_VERSION_CONTROL or (depth == 1 and name[0] == ".")
 
 
 def _read(folder: int, name: str, path: str, device: int) -> tuple[Entry, os.stat_result]:
