@@ -1,8 +1,11 @@
 """What one hostile text may cost a reader: a process with a limit on its CPU time reads it, so a hang is a failure."""
 
+import os
 import resource
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -27,17 +30,19 @@ TOKENS = ["a-", "a-a1", "key-", "bearer ", "token ", '"a', "a://", "!`"]
 TOKENS += ["\u200b", "\u200b\n", "\u200f ", "😀\u200d", "\u2800"]
 
 
+def run(command: list[str], seconds: int, **environment: str) -> str:
+    """Return what a process prints that is killed when it has worked for so many seconds."""
+    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (seconds, seconds))
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return done.stdout
+
+
 @pytest.mark.parametrize("reader", READERS)
 def test_no_token_repeated_to_a_quarter_of_a_megabyte_takes_long(reader: str) -> None:
     """Y14: all of them one after the other, in one process."""
     code = f"{READERS[reader]}\nfor token in {TOKENS!a}:\n    read(token * (250_000 // len(token.encode())))\n"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=_limit)
-    assert done.returncode == 0, done.stderr
-
-
-def _limit() -> None:
-    limit = CPU_SECONDS * len(TOKENS)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    run([sys.executable, "-c", code], CPU_SECONDS * len(TOKENS))
 
 
 @pytest.mark.parametrize("key", ["sk-abcdef123456", "a1" * 20, "AIza" + "x" * 20])
@@ -49,3 +54,33 @@ def test_no_key_is_left_in_an_error_however_long_it_is(key: str) -> None:
         shown = safe("x " * (length // 2) + key + " and more")
         assert key[:12] not in shown
         assert len(shown) <= 5_000
+
+
+def compared(word: str) -> str:
+    """Lines of which every second one is repeated: the longest equal stretch is one line, again and again."""
+    return "".join(f"{word} {number}\nrepeated {number % 50}\n" for number in range(5_000))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("\u200b" * 340_000, ""),
+        ("\u200b" * 7_000_000, ""),
+        ("a://b " * 3_000_000, ""),
+        (compared("old"), compared("new")),
+    ],
+    ids=["hidden", "hidden-20-megabytes", "addresses", "changed-lines"],
+)
+def test_the_review_of_a_hostile_file_takes_no_long_time(first: str, second: str, tmp_path: Path) -> None:
+    """Y14, W02: `trust --show` of a new skill, or of one that changed since it was approved."""
+    skill = tmp_path / "place/.agents/skills/bad"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: bad\ndescription: d\n---\n\nDo it.\n")
+    (skill / "data.txt").write_text(first)
+    command = [sys.executable, "-m", "skillshelf", "trust", "-C", str(tmp_path / "place")]
+    state = str(tmp_path / "state")
+    if second:
+        run([*command, "--yes", "bad"], 10, XDG_STATE_HOME=state)
+        (skill / "data.txt").write_text(second)
+    shown = run([*command, "--show", "bad"], 10, XDG_STATE_HOME=state)
+    assert "data.txt" in shown

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 
 from skillshelf.characters import hidden
 from skillshelf.hiding import CONTROL
@@ -13,6 +14,8 @@ _SUFFIXES = (
     *(".bat", ".cmd", ".exe", ".com", ".jar", ".so", ".dylib", ".pyc", ".pth"),
 )
 _LINES_NAMED = 10
+MOST_INSTANCES = 10_000
+"""Of one kind: a file of fifty megabytes can have millions, and nobody reads them."""
 _COMMAND = re.compile(r"!`([^`\n]+)`")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
@@ -35,8 +38,8 @@ def findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> I
     """Kind and instances. `first`: the file whose frontmatter counts."""
     texts = {path: text for path, data in contents.items() if (text := text_of(data)) is not None}
     yield "allowed-tools", list(_allowed_tools(contents.get(first, b"")))
-    yield "commands in the text", [f"{path}: {match[1]}" for path, match in _each(_COMMAND, texts)]
-    yield "addresses", list(dict.fromkeys(match[0].rstrip(".,;:") for _, match in _each(_URL, texts)))
+    yield "commands in the text", [f"{path}: {match[1]}" for path, match in _some(_COMMAND, texts)]
+    yield "addresses", list(dict.fromkeys(match[0].rstrip(".,;:") for _, match in _some(_URL, texts)))
     yield (
         "scripts",
         [one.path for one in snapshot.entries if one.target is None and is_script(one, contents.get(one.path))],
@@ -52,10 +55,10 @@ def _allowed_tools(data: bytes) -> tuple[str, ...]:
         return ()
 
 
-def _each(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tuple[str, re.Match[str]]]:
-    for path, text in texts.items():
-        for match in pattern.finditer(text):
-            yield path, match
+def _some(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the first matches in all texts, with their paths."""
+    matches = ((path, match) for path, text in texts.items() for match in pattern.finditer(text))
+    return islice(matches, MOST_INSTANCES)
 
 
 def _hidden(texts: Mapping[str, str]) -> Iterator[str]:
@@ -63,10 +66,14 @@ def _hidden(texts: Mapping[str, str]) -> Iterator[str]:
         count = 0
         lines: list[int] = []
         for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-            on_line = sum(1 for _ in hidden(line)) + sum(1 for _ in CONTROL.finditer(line))
+            found = chain(hidden(line), CONTROL.finditer(line))
+            on_line = sum(1 for _ in islice(found, MOST_INSTANCES))
             count += on_line
             if on_line and len(lines) <= _LINES_NAMED:
                 lines.append(number)
+            if count >= MOST_INSTANCES:
+                break
         if count:
             some = ", ".join(map(str, lines[:_LINES_NAMED])) + (" …" if len(lines) > _LINES_NAMED else "")
-            yield f"{path}: {count} in line {some}"
+            more = " or more" if count >= MOST_INSTANCES else ""
+            yield f"{path}: {count}{more} in line {some}"

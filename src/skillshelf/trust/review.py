@@ -1,17 +1,20 @@
 """What the person is shown before they agree. Every line is cleaned for a terminal where it is added to the page."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator
 
 from skillshelf.characters import clean, show_hidden
 from skillshelf.errors import TrustError
-from skillshelf.trust.findings import findings, is_script, text_of
+from skillshelf.trust.findings import MOST_INSTANCES, findings, is_script, text_of
 from skillshelf.trust.pending import Pending
 from skillshelf.trust.snapshot import Entry
 
 _SHOWN = 100
-# A comparison takes the square of the lines where all of them differ; past this the new text is shown whole.
-_DIFF_LINES = 20_000
+# Steps of a comparison, of which a second has forty million; past this the new text is shown whole.
+_MOST_STEPS = 40_000_000
+# Bytes: as long as a SKILL.md may be.
+_MOST_SHOWN = 1024 * 1024
 
 
 def summary(pending: Pending) -> str:
@@ -52,7 +55,9 @@ def _page(pending: Pending) -> Iterator[str]:
         if found:
             yield from ("", f"{kind[0].upper()}{kind[1:]}:")
             yield from (_line(f"  {one}") for one in found[:_SHOWN])
-            yield from [f"  … and {len(found) - _SHOWN:,} more"] * (len(found) > _SHOWN)
+            if len(found) > _SHOWN:
+                least = "at least " if len(found) >= MOST_INSTANCES else ""
+                yield f"  … and {least}{len(found) - _SHOWN:,} more"
     if pending.approved:
         yield from _changes(pending, contents)
 
@@ -64,8 +69,7 @@ def _texts(pending: Pending, contents: dict[str, bytes]) -> Iterator[str]:
         text = text_of(contents.get(path, b"\0"))
         if text is not None:
             yield from ("", _line(f"{path}:"))
-            # The bar keeps a text from passing for a line of this page.
-            yield from (f"  │ {_line(one)}" for one in _lines(text))
+            yield from _quote(text)
 
 
 def _changes(pending: Pending, contents: dict[str, bytes]) -> Iterator[str]:
@@ -99,12 +103,40 @@ def _change(
         yield _line(f"  {path}: {_version(old)} -> {_version(new)}")
         return
     before, after = _lines(old_text or "", keep=True), _lines(new_text or "", keep=True)
-    if len(before) + len(after) > _DIFF_LINES:
+    if not _is_quick_to_compare(before, after):
         yield _line(f"  {path}: too long to compare; {_version(old)} -> {_version(new)}; the new text:")
-        yield from (f"  │ {_line(one)}" for one in after)
+        yield from _quote(new_text or "")
         return
     names = (path if old else "/dev/null", path if new else "/dev/null")
     yield from (f"  │ {_line(one)}" for one in difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+def _quote(text: str) -> Iterator[str]:
+    """Yield the lines of a text, each with a bar, which keeps it from passing for a line of this page."""
+    data = text.encode()
+    beginning = data[:_MOST_SHOWN].decode(errors="ignore")
+    yield from (f"  │ {_line(one)}" for one in _lines(beginning))
+    if len(data) > _MOST_SHOWN:
+        left = len(data) - _MOST_SHOWN
+        yield f"  … {left:,} more bytes are not shown here: read the file itself before you approve it"
+
+
+def _is_quick_to_compare(before: list[str], after: list[str]) -> bool:
+    """Return whether difflib finds the changes soon, however the lines were chosen.
+
+    It looks at each pair of equal lines once for every block that it finds. Lines that make up more than a hundredth
+    of the text are left out of its search, and what both texts begin and end with costs nothing to speak of.
+    """
+    same = 0
+    for old, new in zip(before, after, strict=False):
+        if old != new:
+            break
+        same += 1
+    before, after = before[same:], after[same:]
+    popular = len(after) // 100 + 1 if len(after) >= 200 else len(after)
+    old_counts = Counter(before)
+    pairs = sum(old_counts[line] * count for line, count in Counter(after).items() if count <= popular)
+    return (pairs + len(before) + len(after)) * min(len(before), len(after)) <= _MOST_STEPS
 
 
 def _lines(text: str, keep: bool = False) -> list[str]:
