@@ -16,10 +16,11 @@ _ESCAPED = re.compile(r"&(lt|amp);")
 _PATH = str.maketrans({"&": "&amp;", "<": "&lt;", "\r": "&#13;", "\n": "&#10;"})
 # A folder of ten thousand files must not fill the conversation with their names.
 _NAMED = 200
+# Each block ends at its first closing tag, because no text inside can have one: so nothing is tried twice.
 _MESSAGE = re.compile(
-    r'Apply Skill "(?P<name>[^\n]*)"\n\n<skill_instructions>\n(?P<instructions>.*?)\n</skill_instructions>\n'
-    r"(?:\n[^\n]*\n<skill_references>\n.*?\n</skill_references>\n)?"
-    r"(?:\n<skill_arguments>\n(?P<arguments>.*?)\n</skill_arguments>\n)?",
+    r'Apply Skill "(?P<name>[^\n]*)"\n\n<skill_instructions>\n(?>(?P<instructions>.*?)\n</skill_instructions>\n)'
+    r"(?>\n[^\n]*\n<skill_references>\n.*?\n</skill_references>\n)?+"
+    r"(?>\n<skill_arguments>\n(?P<arguments>.*?)\n</skill_arguments>\n)?+",
     re.S,
 )
 
