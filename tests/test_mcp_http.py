@@ -60,14 +60,17 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *words: str, **variables: str) -> Iterator[Serving]:
-    command = [sys.executable, "-m", "skillshelf", "serve", "--http", "--port", "0", "--trust-workspace"]
+def serving(folder: Path, *words: str, trusting: bool = True, **variables: str) -> Iterator[Serving]:
+    command = [sys.executable, "-m", "skillshelf", "serve", "--http", "--port", "0"]
+    command += ["--trust-workspace"] if trusting else []
     process = subprocess.Popen(
         [*command, "-C", str(folder), *words], stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}
     )
     assert process.stderr is not None
     try:
         line = process.stderr.readline()
+        if line.startswith("Not served"):
+            line = process.stderr.readline()
         [url] = re.findall(r"http://\S+", line) or pytest.fail(line + process.stderr.read())
         yield Serving(process, url)
     finally:

@@ -9,15 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.cli.output import Output, complain, plural
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.shelf import Shelf
 
 if TYPE_CHECKING:
-    from skillshelf.agent.skills import WorkspaceSkills
-    from skillshelf.mcp import SkillsServer
+    from skillshelf.mcp import PendingSkills, SkillsServer
+    from skillshelf.trust import TrustedSource
 
 EXAMPLES = """
   skillshelf serve -C ~/src/app                 for a host that starts it: MCP over standard input and output
@@ -25,9 +25,10 @@ EXAMPLES = """
   SKILLSHELF_TOKEN=… skillshelf serve --http --host 0.0.0.0      for others too, who must know the token
   skillshelf serve --trust-workspace            with this folder's skills, reviewed or not
 """
-HOST, PORT = "127.0.0.1", 8765
+HOST = "127.0.0.1"
+PORT = 8765
 TOKEN = "SKILLSHELF_TOKEN"
-_TELL_SECONDS = 2.0
+_REPORT_SECONDS = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,23 +48,41 @@ def _port(text: str) -> int:
     return int(text)
 
 
+class Opened(NamedTuple):
+    """A shelf to serve, and the skills that are not on it until the user approves them."""
+
+    shelf: Shelf
+    pending: "PendingSkills | None" = None
+
+
+OpenShelf = Callable[[argparse.Namespace], AbstractContextManager[Opened]]
+
+
 def run(args: argparse.Namespace, out: Output) -> int:
-    return serve_shelf(args, _open)
+    return serve_shelf(args, _open_workspace)
 
 
-def serve_shelf(args: argparse.Namespace, opened: Callable[[argparse.Namespace], AbstractContextManager[Shelf]]) -> int:
-    """The command, on the shelf that `opened` gives for its options."""
+def serve_shelf(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
+    """Run the command on the shelf that `open_shelf` opens."""
+    try:
+        return _start(args, open_shelf)
+    except SettingsError as error:
+        complain(f"skillshelf: {error}")
+        return 2
+
+
+def _start(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     try:
         from skillshelf.mcp import make_server
     except MissingExtraError:
         raise MissingExtraError("skillshelf serve", "mcp") from None
-    try:
-        _check(args)
-        with opened(args) as shelf, _watching(shelf):
-            return _serve(args, make_server(shelf))
-    except SettingsError as error:
-        complain(f"skillshelf: {error}")
-        return 2
+
+    _check(args)
+    with open_shelf(args) as opened, _watching(opened.shelf):
+        server = make_server(opened.shelf, pending=opened.pending)
+        if args.http:
+            return _serve_http(args, server)
+        return _serve_stdio(server)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -78,79 +97,107 @@ def _check(args: argparse.Namespace) -> None:
         raise SettingsError(f"The token is blank: give one (--token, or {TOKEN} in the environment), or leave it out.")
 
 
-def _serve(args: argparse.Namespace, server: "SkillsServer") -> int:
+def _serve_stdio(server: "SkillsServer") -> int:
     import anyio
 
-    from skillshelf.mcp import http_app, serve_http, serve_stdio
+    from skillshelf.mcp import serve_stdio
+
+    skills = plural(len(server.shelf.catalog), "skill")
+    hint = " Hosts start this command themselves; Ctrl-C ends it." if sys.stdin.isatty() else ""
+    complain(f"skillshelf: {skills}, MCP over standard input and output.{hint}")
+    # A thread may be reading a file or running a tool, and Python would wait for it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _collect_garbage_from_now()
+    anyio.run(serve_stdio, server)
+    return 0
+
+
+def _serve_http(args: argparse.Namespace, server: "SkillsServer") -> int:
+    import anyio
+
+    from skillshelf.mcp import http_app, serve_http
     from skillshelf.mcp.http import PATH
     from skillshelf.mcp.serving import listen
 
-    what = plural(len(server.shelf.catalog), "skill")
-    if not args.http:
-        hint = " Hosts start this command themselves; Ctrl-C ends it." if sys.stdin.isatty() else ""
-        complain(f"skillshelf: {what}, MCP over standard input and output.{hint}")
-        # A thread may be reading a file or running a tool, and Python would wait for it.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        _settle()
-        anyio.run(serve_stdio, server)
-        return 0
     host = args.host or HOST
+    port = PORT if args.port is None else args.port
+    address = f"[{host}]" if ":" in host else host
     app = http_app(server, token=args.token or "", host=host, origins=args.allow_origin)
-    named, port = f"[{host}]" if ":" in host else host, PORT if args.port is None else args.port
     try:
         listening = listen(host, port)
     except OSError as error:
-        reason = f"cannot listen on {named}:{port}: {error.strerror}"
+        reason = f"cannot listen on {address}:{port}: {error.strerror}"
         complain(f"skillshelf: {reason}. --port takes another, 0 any that is free.")
         return 1
     with listening:
-        complain(f"skillshelf: {what} on http://{named}:{listening.getsockname()[1]}{PATH}")
-        _settle()
+        skills = plural(len(server.shelf.catalog), "skill")
+        complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{PATH}")
+        _collect_garbage_from_now()
         anyio.run(serve_http, app, listening)
     return 0
 
 
-def _settle() -> None:
-    """What is in memory by now stays as long as the process. The garbage collector walked all of it each time, which
-    took a fifth of the server's time, and waited with that until a quarter as much again had gathered."""
+def _collect_garbage_from_now() -> None:
+    """Leave out what is in memory by now: it stays as long as the process.
+
+    The collector walked all of it each time, which took a fifth of the server's time, and waited with that until a
+    quarter as much again had gathered.
+    """
     gc.freeze()
     gc.collect()  # of nothing: what there is from now on is measured against itself
 
 
 @contextmanager
-def _open(args: argparse.Namespace) -> Iterator[Shelf]:
-    """The workspace's shelf. What a host puts before a model is what the person agreed to, as in `chat`."""
+def _open_workspace(args: argparse.Namespace) -> Iterator[Opened]:
+    """Open the workspace's shelf. A host's model gets what the user approved, as in `chat`."""
     from skillshelf.agent.skills import WorkspaceSkills
+    from skillshelf.mcp import PendingSkills
+    from skillshelf.mcp.http import is_loopback
     from skillshelf.trust import Trust
 
     trust = None if args.trust_workspace else Trust.open()
     skills = WorkspaceSkills(args.workspace, trust=trust)
-    for problem in trust.problems if trust else ():
+    source = skills.trusted
+    if trust is None or source is None:
+        yield Opened(skills.shelf)
+        return
+
+    for problem in trust.problems:
         complain(problem)
-    over = Event()
-    if trust:
-        told = _tell_pending(skills, frozenset())
-        Thread(target=_keep_telling, args=(skills, told, over), daemon=True).start()
+    # A client elsewhere cannot use the path, and need not know it.
+    is_local = not args.http or is_loopback(args.host or HOST)
+    pending = PendingSkills(lambda: len(source.find_pending()), skills.root if is_local else "")
+    with _report_pending(source, pending):
+        yield Opened(skills.shelf, pending)
+
+
+@contextmanager
+def _report_pending(source: "TrustedSource", pending: "PendingSkills") -> Iterator[None]:
+    """Say on standard error which skills are not served, now and whenever an edit makes another one pending."""
+    reported = _complain_about_pending(source, frozenset())
+    is_over = Event()
+
+    def keep_reporting(reported: frozenset[str]) -> None:
+        while not is_over.wait(_REPORT_SECONDS):
+            reported = _complain_about_pending(source, reported)
+            pending.refresh()  # a client that comes now reads the count in the server's instructions
+
+    Thread(target=keep_reporting, args=(reported,), daemon=True).start()
     try:
-        yield skills.shelf
+        yield
     finally:
-        over.set()
+        is_over.set()
 
 
-def _keep_telling(skills: "WorkspaceSkills", told: frozenset[str], over: Event) -> None:
-    """An edit is not served before it was agreed to: whoever made it must hear so."""
-    while not over.wait(_TELL_SECONDS):
-        told = _tell_pending(skills, told)
-
-
-def _tell_pending(skills: "WorkspaceSkills", told: frozenset[str]) -> frozenset[str]:
-    """What waits for the person now. Says what of it was not said before."""
-    waiting = frozenset(one.name for one in skills.pending)
-    if new := sorted(waiting - told):
+def _complain_about_pending(source: "TrustedSource", reported: frozenset[str]) -> frozenset[str]:
+    """Name the pending skills that were not reported before. Return the names of all that are pending now."""
+    waiting = frozenset(skill.name for skill in source.find_pending())
+    new = sorted(waiting - reported)
+    if new:
         more = f" and {len(new) - 20} more" if len(new) > 20 else ""
         complain(
             f"Not served, because you have not agreed to them as they are now: {', '.join(new[:20])}{more}. "
-            f"Review them with `skillshelf trust -C {shlex.quote(skills.root)}`, or pass --trust-workspace."
+            f"Review them with `skillshelf trust -C {shlex.quote(source.root)}`, or pass --trust-workspace."
         )
     return waiting
 

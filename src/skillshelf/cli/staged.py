@@ -20,7 +20,7 @@ def main(folder: str, *words: str) -> int:
         Thread(target=_leave_with_parent, daemon=True).start()
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
-    return serve.serve_shelf(parser.parse_args(words), lambda args: nullcontext(Stage(folder).shelf))
+    return serve.serve_shelf(parser.parse_args(words), lambda args: nullcontext(serve.Opened(Stage(folder).shelf)))
 
 
 def _leave_with_parent() -> None:

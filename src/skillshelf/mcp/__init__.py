@@ -10,9 +10,18 @@ try:
 except ImportError:
     raise MissingExtraError("skillshelf.mcp", "mcp") from None
 
+from skillshelf.mcp._pending import PendingSkills
 from skillshelf.mcp.http import http_app
 from skillshelf.mcp.server import SkillsServer, make_server
 from skillshelf.mcp.serving import ConnectionProtocol, serve_http
 from skillshelf.mcp.stdio import serve_stdio
 
-__all__ = ["ConnectionProtocol", "SkillsServer", "http_app", "make_server", "serve_http", "serve_stdio"]
+__all__ = [
+    "ConnectionProtocol",
+    "PendingSkills",
+    "SkillsServer",
+    "http_app",
+    "make_server",
+    "serve_http",
+    "serve_stdio",
+]

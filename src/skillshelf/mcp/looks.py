@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 import anyio
 
 from skillshelf import threads
+from skillshelf.mcp._pending import PendingSkills
 from skillshelf.shelf import Shelf
 
 LOOK_SECONDS = 1.0
@@ -27,8 +28,9 @@ async def in_thread(job: Callable[P, T], *args: P.args, **keywords: P.kwargs) ->
 class Looks:
     """Sweeps of the shelf: whoever asks while one is under way shares the next."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, pending: PendingSkills | None = None) -> None:
         self._shelf = shelf
+        self._pending = pending
         self._began = float("-inf")
         """When the last sweep that ended had begun."""
         self._failing = False
@@ -44,10 +46,15 @@ class Looks:
                 return
             began = time.monotonic()
             try:
-                await in_thread(self._shelf.reload)
+                await in_thread(self._sweep)
                 self._failing = False
             except Exception:  # a source of somebody's own may raise anything: what was there last serves on
                 if not self._failing:  # told once, not at every call until it is well again
                     log.exception("looking for changes failed: what was there last serves on")
                 self._failing = True
             self._began = began
+
+    def _sweep(self) -> None:
+        self._shelf.reload()
+        if self._pending:
+            self._pending.refresh()

@@ -7,6 +7,7 @@ from mcp.types import INVALID_PARAMS
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError
+from skillshelf.mcp._pending import PendingSkills, explain_error
 from skillshelf.mcp.keys import Keys
 from skillshelf.mcp.looks import Looks, in_thread
 from skillshelf.mcp.pages import for_the_person, page_of
@@ -21,8 +22,11 @@ WHOLE = "arguments"
 
 
 class Prompts:
-    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys) -> None:
-        self._shelf, self._looks, self._keys = shelf, looks, keys
+    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys, pending: PendingSkills | None) -> None:
+        self._shelf = shelf
+        self._looks = looks
+        self._keys = keys
+        self._pending = pending
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         await self._looks.look()
@@ -37,7 +41,7 @@ class Prompts:
                 turn = client.begin().turn  # the person has spoken
                 text, about = await in_thread(self._message, turn, params.name, params.arguments or {}, alone)
         except SkillError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from None
+            raise MCPError(INVALID_PARAMS, explain_error(error, self._pending)) from None
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=about, messages=[message])
 

@@ -8,6 +8,7 @@ from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 
 from skillshelf import __version__
+from skillshelf.mcp._pending import PendingSkills
 from skillshelf.mcp.changes import Hub
 from skillshelf.mcp.completion import Completions
 from skillshelf.mcp.keys import Keys
@@ -32,12 +33,15 @@ R = TypeVar("R")
 class SkillsServer(Server[Hub]):
     """A shelf over MCP. One server can serve many transports and clients at once."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, pending: PendingSkills | None = None) -> None:
         self.shelf = shelf
-        self.looks = looks = Looks(shelf)
+        self._pending = pending
+        self.looks = looks = Looks(shelf, pending)
         keys = Keys()
-        self.tools = Tools(shelf, looks, keys)
-        prompts, resources, skills = Prompts(shelf, looks, keys), Resources(shelf, looks), Skills(shelf, looks)
+        self.tools = Tools(shelf, looks, keys, pending)
+        prompts = Prompts(shelf, looks, keys, pending)
+        resources = Resources(shelf, looks)
+        skills = Skills(shelf, looks)
         super().__init__(
             "skillshelf",
             version=__version__,
@@ -64,6 +68,16 @@ class SkillsServer(Server[Hub]):
         initialized = _of_hub(Hub.initialized)
         self.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
 
+    @property
+    def instructions(self) -> str | None:
+        """The text for a client that begins now: the SDK reads it at each handshake."""
+        notice = self._pending.notice if self._pending else ""
+        return f"{self._instructions} {notice}" if notice else self._instructions
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        self._instructions = text
+
     def create_initialization_options(
         self,
         notification_options: NotificationOptions | None = None,
@@ -80,9 +94,12 @@ class SkillsServer(Server[Hub]):
         return told.model_copy(update={"tools": types.ToolsCapability(list_changed=False)})
 
 
-def make_server(shelf: Shelf) -> SkillsServer:
-    """The skills of a shelf, and the tools of the code skills that were given to it, as an MCP server."""
-    return SkillsServer(shelf)
+def make_server(shelf: Shelf, *, pending: PendingSkills | None = None) -> SkillsServer:
+    """Make an MCP server of a shelf's skills and of the tools of its code skills.
+
+    `pending` counts skills that are not on the shelf because the user has not approved them; clients are informed.
+    """
+    return SkillsServer(shelf, pending)
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """The find-skills tools and those of code skills. Their descriptions are the code's own: no skill's text is in them."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from skillshelf.adapters.common import call_tool
 from skillshelf.catalog import Catalog
 from skillshelf.discovery import SkillDiscoverySkill, all_tools
 from skillshelf.errors import SkillError, ToolArgumentError
+from skillshelf.mcp._pending import PendingSkills, explain_error
 from skillshelf.mcp.approval import Approvals
 from skillshelf.mcp.keys import Keys
 from skillshelf.mcp.looks import LOOK_SECONDS, Looks, in_thread
@@ -22,7 +24,9 @@ from skillshelf.shelf import Shelf
 from skillshelf.tools import Tool, describe_unknown_tool, typed_errors
 from skillshelf.turn import Turn, inside
 
-_LIST, _LOAD = "list_skills", "load_skill_instructions"
+_LIST = "list_skills"
+_SEARCH = "search_skills"
+_LOAD = "load_skill_instructions"
 MAX_CHARACTERS, MAX_DEPTH = 1_000_000, 64
 """Of the arguments of one call."""
 # Then a host need not ask the person before each call.
@@ -32,8 +36,11 @@ Answer = types.CallToolResult | types.InputRequiredResult
 
 
 class Tools:
-    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys) -> None:
-        self._shelf, self._looks, self._keys = shelf, looks, keys
+    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys, pending: PendingSkills | None) -> None:
+        self._shelf = shelf
+        self._looks = looks
+        self._keys = keys
+        self._pending = pending
         own = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
         self._tools = {tool.name: tool for tool in all_tools(shelf)}
         self._structures = {name: structure_of(tool.method) for name, tool in self._tools.items() if name not in own}
@@ -41,7 +48,8 @@ class Tools:
             _listed(tool, own=name in own, structure=self._structures.get(name)) for name, tool in self._tools.items()
         ]
         self._listed = types.ListToolsResult(tools=tools)
-        self._every: tuple[Catalog, types.CallToolResult] | None = None
+        self._every: tuple[Catalog, str, types.CallToolResult] | None = None
+        """The answer that names all skills, and the catalog and the notice it was made from."""
         self._lock = anyio.Lock()
         self._approvals = Approvals()
         self.asks = any(tool.permission == "ask" for tool in self._tools.values())
@@ -73,11 +81,11 @@ class Tools:
                 client.open().turn,
                 approved=asks,
                 reraise=(MCPError,),
-                encode=partial(_result, self._structures.get(tool.name)),
+                encode=self._encoder(tool),
             )
             return result
         except SkillError as error:  # the model hears of it and goes on
-            return _told(str(error), is_error=True)
+            return _told(explain_error(error, self._pending), is_error=True)
 
     def _let_in(self, client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
         """Whoever has the key has got it with the prompt: the person has invoked the skill."""
@@ -91,9 +99,29 @@ class Tools:
         """The same for everybody until something changes, and long: made once and held once."""
         async with self._lock:
             catalog = self._shelf.catalog
-            if self._every is None or self._every[0] is not catalog:
-                self._every = catalog, _told(text_of(await in_thread(tool.call, {})))
-            return self._every[1]
+            notice = self._notice
+            if self._every is None or self._every[0] is not catalog or self._every[1] != notice:
+                self._every = catalog, notice, self._encode_list(await in_thread(tool.call, {}))
+            return self._every[2]
+
+    @property
+    def _notice(self) -> str:
+        return self._pending.notice if self._pending else ""
+
+    def _encoder(self, tool: Tool) -> Callable[[Any], types.CallToolResult]:
+        """Return the function that makes an answer of a tool's result."""
+        if tool.name == _LIST:
+            return self._encode_list
+        if tool.name == _SEARCH:
+            return self._encode_matches
+        return partial(_result, self._structures.get(tool.name))
+
+    def _encode_list(self, page: dict[str, Any]) -> types.CallToolResult:
+        return _told(text_of({**page, "notice": self._notice} if self._notice else page))
+
+    def _encode_matches(self, found: dict[str, Any]) -> types.CallToolResult:
+        """Encode the skills that a search found. If there are none, pending skills are worth mentioning."""
+        return _told(text_of(found)) if found["skills"] else self._encode_list(found)
 
 
 async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.CallToolResult:

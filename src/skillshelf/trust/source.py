@@ -115,6 +115,12 @@ class TrustedSource:
                 files += compare_with_approved(found.name or key, key, known.snapshot, approved)
             return tuple(files)
 
+    def find_pending(self) -> tuple[Pending, ...]:
+        """Return `pending` with the approvals that another process has written meanwhile."""
+        with self._lock:
+            self.trust.refresh()
+            return self.pending
+
     @property
     def gone(self) -> tuple[str, ...]:
         """The names of skills that were approved here and are no longer there."""
