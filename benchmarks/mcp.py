@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import mcp_start
 from benchmarks.report import HEADINGS, Row, aligned
 
 CLIENTS, REFERENCES, BYTES, SESSIONS = 100, 20, 8192, 1000
@@ -39,18 +40,20 @@ _HTTP_ROWS = (_HTTP, _SESSIONS, _SLOWEST, _GROWTH)
 
 
 def measure(rounds: int, *, over_http: bool = True) -> list[Row]:
-    """A call's share of the time, the slowest of a hundred, and memory; over HTTP it takes minutes."""
+    """Measure starts, a call's share of the time, the slowest of a hundred, and memory; over HTTP it takes minutes."""
     try:
         import mcp  # noqa: F401
     except ImportError:
-        return [Row(what, None, against="needs skillshelf[mcp]") for what in (_IN_MEMORY, *_HTTP_ROWS)]
+        every = (_IN_MEMORY, *_HTTP_ROWS, *mcp_start.ROWS)
+        return [Row(what, None, against="needs skillshelf[mcp]") for what in every]
+    starts = mcp_start.measure(15 if over_http else 1)
     with tempfile.TemporaryDirectory(prefix="skillshelf-mcp-") as folder:
         _write(Path(folder))
         ours, bare = asyncio.run(_in_memory(folder, 5 * rounds))
         against = "the same SDK's no-op"
         first = Row(_IN_MEMORY, ours, against=against, other=bare, most_ratio=_MOST)
         if not over_http:
-            return [first, *(Row(what, None, against="takes minutes") for what in _HTTP_ROWS)]
+            return [first, *(Row(what, None, against="takes minutes") for what in _HTTP_ROWS), *starts]
         with _serving(folder) as server, _serving("") as other:
             took = asyncio.run(_over_http((server, other), rounds, _MODERN))
             with_sessions = asyncio.run(_over_http((server, other), rounds, _HANDSHAKE))
@@ -64,6 +67,7 @@ def measure(rounds: int, *, over_http: bool = True) -> list[Row]:
         Row(_SESSIONS, _share(with_sessions[0]), against=against, other=_share(with_sessions[1]), most_ratio=_MOST),
         Row(_SLOWEST, _p99(took[0]), against=against, other=_p99(took[1])),
         Row(_GROWTH, grown[0], "B", against=against, other=grown[1], most=_MOST_GROWTH),
+        *starts,
     ]
 
 

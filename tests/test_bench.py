@@ -42,6 +42,9 @@ ROWS = [
     "mcp: the same with handshake sessions, 100 clients, the server's CPU",
     "mcp: 100 clients × 20 references over HTTP, p99",
     "mcp: memory grown by 1,000 handshake sessions at once",
+    "mcp: a process starts and answers initialize over stdio",
+    "mcp: the same, CPU",
+    "mcp: the same without bytecode, CPU",
 ]
 
 

@@ -3,6 +3,8 @@
 `skillshelf serve` is the command. docs/guides/mcp.md says what a client sees.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from skillshelf.errors import MissingExtraError
 
 try:
@@ -13,8 +15,10 @@ except ImportError:
 from skillshelf.mcp._pending import PendingSkills
 from skillshelf.mcp.http import http_app
 from skillshelf.mcp.server import SkillsServer, make_server
-from skillshelf.mcp.serving import ConnectionProtocol, serve_http
 from skillshelf.mcp.stdio import serve_stdio
+
+if TYPE_CHECKING:
+    from skillshelf.mcp.serving import ConnectionProtocol, serve_http
 
 __all__ = [
     "ConnectionProtocol",
@@ -25,3 +29,12 @@ __all__ = [
     "serve_http",
     "serve_stdio",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # A server over standard input and output starts without uvicorn, which takes 20 ms to import.
+    if name in ("ConnectionProtocol", "serve_http"):
+        from skillshelf.mcp import serving
+
+        return getattr(serving, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
