@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test test-python faults bench format clean
+.PHONY: run test lowest test-python faults bench format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,11 @@ test-python:  ## pass the tests of the core and the evals on PYTHON, in an envir
 faults: $(INSTALLED)  ## strike at every file operation; `make test` strikes at a sample of them
 	$(BIN)/pytest tests/faults --every-fault -n auto
 
+lowest:  ## pass the tests of the MCP server with the lowest version of the SDK that it promises to work with
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp,watch]' 'mcp==2.1.0'
+	$(VENV)-lowest/bin/pytest tests/test_mcp*.py tests/test_cli_serve.py tests/threats/test_mcp*.py
+
 bench: $(INSTALLED)  ## print the table of ratios against floors and installed peers
 	$(BIN)/python -m benchmarks.run
 
@@ -44,4 +49,4 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

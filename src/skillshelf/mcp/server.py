@@ -47,8 +47,6 @@ class SkillsServer(Server[Hub]):
             version=__version__,
             instructions=INSTRUCTIONS,
             lifespan=_lifespan,
-            # No tool has arguments that a client repeats in headers, and to look for them costs as much as an answer.
-            get_tool_input_schema=lambda name: None,
             on_list_tools=self.tools.list,
             on_call_tool=self.tools.call,
             on_list_resources=resources.list,
@@ -61,6 +59,9 @@ class SkillsServer(Server[Hub]):
             on_unsubscribe_resource=_of_hub(Hub.unsubscribe),
             on_subscriptions_listen=_of_hub(Hub.listen),
         )
+        # No tool has arguments that a client repeats in headers, and to look for them costs as much as an answer. Set
+        # here, because the constructor takes it from 2.3 of the SDK on; earlier versions do not read it.
+        self.get_tool_input_schema = lambda name: None
         self.extensions = {EXTENSION: {"directoryRead": True}}
         self.add_request_handler("skills/list", types.PaginatedRequestParams, skills.list)
         self.add_request_handler("skills/get", SkillParams, skills.get)
