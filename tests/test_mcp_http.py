@@ -190,7 +190,7 @@ def test_a_page_whose_name_was_made_to_lead_here_is_refused(server: Serving) -> 
 
 def test_on_an_address_for_others_no_origin_is_the_servers_own(tmp_path: Path) -> None:
     """Any host name leads there, so one that equals the origin proves nothing."""
-    with serving(tmp_path, "--host", "0.0.0.0", "--token", TOKEN) as server:
+    with serving(tmp_path, "--host", "0.0.0.0", SKILLSHELF_TOKEN=TOKEN) as server:
         host = f"rebound.example:{server.port}"
         answer = server.post(host=host, origin=f"http://{host}", authorization=f"Bearer {TOKEN}")
         assert answer.status_code == 403
@@ -209,10 +209,22 @@ def test_an_origin_can_be_let_in(tmp_path: Path) -> None:
         assert asked.status_code == 200
 
 
+def token_file(folder: Path, content: str = TOKEN, mode: int = 0o600) -> str:
+    path = folder / "token"
+    path.write_text(content)
+    path.chmod(mode)
+    return str(path)
+
+
 @pytest.mark.parametrize("as_variable", [False, True])
 def test_a_token_is_needed_where_one_is_set(tmp_path: Path, as_variable: bool) -> None:
     """All of it, in the header, and nowhere in what is told of it."""
-    words, variables = ((), {"SKILLSHELF_TOKEN": TOKEN}) if as_variable else (("--token", TOKEN), {})
+    words: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    if as_variable:
+        variables = {"SKILLSHELF_TOKEN": TOKEN}
+    else:
+        words = ("--token-file", token_file(tmp_path))
     with serving(tmp_path, *words, **variables) as server:
         refused = server.post()
         assert refused.status_code == 401
@@ -246,13 +258,16 @@ def test_the_command_says_what_is_missing(run: Callable[..., tuple[int, str, str
         (["--http", "--port", "99999"], "0 (any that is free) to 65535, not '99999'"),
         (["--http", "--port=-1"], "not '-1'"),
         (["--http", "--port", "http"], "not 'http'"),
-        (["--http", "--token", " \n"], "token is blank"),
-        (["--http", "--token", "a\nb"], "no header can carry"),
+        (["--http", "--token", "x"], "can read --token in the list of processes"),
+        (["--http", "--token-file", "nowhere"], "'nowhere' cannot be read: No such file"),
+        (["--http", "--token-file", "."], "'.' cannot be used: it is not a plain file"),
+        (["--http", "--max-connections", "0"], "a number from 1 to 999999, not '0'"),
         (["--http", "--allow-origin", "nonsense"], "https://a.b or http://a.b:8080"),
         (["--http", "--allow-origin", "*"], "No web page has the origin '*'"),
         (["--http", "--allow-origin", "https://a.b/page"], "No web page has the origin"),
         (["--port", "80"], "--port: only with --http"),
-        (["--host", "::1", "--token", "x", "--allow-origin", "https://a.b"], "--host, --token, --allow-origin: only"),
+        (["--max-connections", "9"], "--max-connections: only with --http"),
+        (["--host", "::1", "--token-file", "x", "--allow-origin", "https://a.b"], "--host, --token-file, --allow-orig"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
@@ -262,6 +277,42 @@ def test_options_that_would_do_nothing_are_refused(
     code, out, told = run("serve", "--trust-workspace", *words)
     assert (code, out) == (2, "")
     assert said in told
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "said"),
+    [
+        (TOKEN, 0o604, "can read it, and only you may"),
+        (TOKEN, 0o602, "can write to it, and only you may"),
+        (TOKEN, 0o620, "can write to it, and only you may"),
+        (" \n", 0o600, "token is blank"),
+        ("a\nb", 0o600, "no header can carry"),
+        ("tök", 0o600, "no header can carry"),
+    ],
+)
+def test_a_token_file_that_cannot_be_used_is_refused(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, content: str, mode: int, said: str
+) -> None:
+    path = token_file(tmp_path, content, mode)
+    code, _, complaint = run("serve", "--http", "--trust-workspace", "--token-file", path)
+    assert code == 2
+    assert said in complaint
+    assert TOKEN not in complaint
+
+
+def test_a_pipe_as_token_file_is_not_waited_for(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "token", 0o600)
+    code, _, complaint = run("serve", "--http", "--trust-workspace", "--token-file", str(tmp_path / "token"))
+    assert code == 2
+    assert "it is not a plain file" in complaint
+
+
+def test_a_token_file_may_be_a_link_and_belong_to_a_group(tmp_path: Path) -> None:
+    """As secrets are mounted into containers."""
+    (tmp_path / "link").symlink_to(token_file(tmp_path, f"{TOKEN}\n", 0o640))
+    with serving(tmp_path, "--token-file", str(tmp_path / "link")) as server:
+        assert server.post().status_code == 401
+        assert server.post(authorization=f"Bearer {TOKEN}").status_code == 200
 
 
 def test_a_blank_variable_is_no_token(
@@ -541,5 +592,5 @@ def test_a_client_with_a_token_reads_the_listing(tmp_path: Path, write: Callable
             assert isinstance(part, types.TextResourceContents)
             return part.text
 
-    with serving(tmp_path, "--token", TOKEN) as server:
+    with serving(tmp_path, SKILLSHELF_TOKEN=TOKEN) as server:
         assert "Fill in forms." in asyncio.run(main(server.url))

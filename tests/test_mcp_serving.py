@@ -1,10 +1,11 @@
 """The HTTP server's connections: how they begin, how they end, and what holds over several of one client."""
 
 import asyncio
+import inspect
 import re
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 import httpx2
 from mcp import Client
+from mcp.server import Server
 from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, serving
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.mcp import http_app, make_server, serve_http
-from skillshelf.mcp import serving as server_module
-from skillshelf.mcp.serving import listen
+from skillshelf.mcp.serving import Limits, listen
 
 Write = Callable[..., Path]
 
@@ -58,7 +59,7 @@ def test_answers_are_sent_without_waiting_for_word_of_the_first_half() -> None:
 
 def test_headers_that_decide_are_to_come_once(tmp_path: Path) -> None:
     """Which of two is meant, nobody can say."""
-    with serving(tmp_path, "--token", TOKEN) as server:
+    with serving(tmp_path, SKILLSHELF_TOKEN=TOKEN) as server:
         for name, values in {
             "authorization": ("Bearer wrong", f"Bearer {TOKEN}"),
             "origin": ("https://evil.example", "https://evil.example"),
@@ -109,26 +110,114 @@ def test_who_leaves_in_the_middle_is_not_reported(tmp_path: Path) -> None:
         assert server.process.stderr.read() == ""
 
 
-def test_a_connection_that_asks_for_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that asks in time stays."""
-    monkeypatch.setattr(server_module, "REQUEST_SECONDS", 0.2)
-    shelf = Shelf([MemorySource({})])
+HEALTH = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+POST = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n"
 
-    async def main() -> tuple[bytes, bytes]:
+
+def serve(limits: Limits, use: Callable[[int], Awaitable[Any]], **options: Any) -> Any:
+    """Serve an empty shelf in this process under these limits, and use it by its port."""
+
+    async def main() -> Any:
         listening = listen("127.0.0.1", 0)
-        running = asyncio.create_task(serve_http(http_app(make_server(shelf)), listening))
-        port = listening.getsockname()[1]
-        idle, asking = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        ask = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        asking[1].write(ask)
-        await asking[0].readuntil(b"}")
-        closed = await idle[0].read()
-        asking[1].write(ask)
-        again = await asking[0].readuntil(b"}")
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        return closed, again
+        app = http_app(make_server(Shelf([MemorySource({})])), **options)
+        running = asyncio.create_task(serve_http(app, listening, limits))
+        try:
+            return await use(listening.getsockname()[1])
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
-    closed, again = asyncio.run(main())
-    assert closed == b""
-    assert again.endswith(b'{"status":"ok"}')
+    return asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b""),
+        (b"POST /m", b""),
+        (POST, b"HTTP/1.1 408 Request Timeout\r\n"),
+        (POST + b"{", b"HTTP/1.1 408 Request Timeout\r\n"),
+        (HEALTH + b"GET /he", b"HTTP/1.1 200 OK\r\n"),
+        (HEALTH + POST + b"{", b"HTTP/1.1 200 OK\r\n"),
+    ],
+    ids=["nothing", "half a line", "no body", "half a body", "half a second request", "half a second body"],
+)
+def test_a_request_that_never_completes_is_cut_off(sent: bytes, answer: bytes) -> None:
+    """Whatever is missing of it, on a new connection and after a request that was answered."""
+
+    async def use(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if sent.startswith(HEALTH):
+            writer.write(HEALTH)
+            first = await reader.readuntil(b"}")
+            writer.write(sent[len(HEALTH) :])
+            return first + await reader.read()
+        writer.write(sent)
+        return await reader.read()  # to the end of the connection
+
+    received = serve(Limits(request_seconds=0.2), use)
+    assert received[: len(answer)] == answer
+    assert bool(received) == bool(answer)
+
+
+def test_a_connection_that_asks_in_time_stays_open() -> None:
+    """The time is for each request, not for the connection: it has passed before the second one is sent."""
+
+    async def use(port: int) -> bytes:
+        asking = await asyncio.open_connection("127.0.0.1", port)
+        asking[1].write(HEALTH)
+        await asking[0].readuntil(b"}")
+        idle = await asyncio.open_connection("127.0.0.1", port)
+        assert await idle[0].read() == b""  # cut off, so the time has passed
+        asking[1].write(HEALTH)
+        return await asking[0].readuntil(b"}")
+
+    assert serve(Limits(request_seconds=1.0), use).endswith(b'{"status":"ok"}')
+
+
+def test_a_connection_too_many_is_answered_with_503() -> None:
+    """Those that are there are served on, and a place that becomes free is taken by the next."""
+
+    async def ask(connection: Any) -> bytes:
+        connection[1].write(HEALTH)
+        return bytes((await connection[0].readuntil(b"\r\n")).split()[1])
+
+    async def use(port: int) -> list[bytes]:
+        allowed = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        before = [await ask(connection) for connection in allowed]
+        excess = await asyncio.open_connection("127.0.0.1", port)
+        refused = await ask(excess)
+        assert b"Try again later." in await excess[0].read()  # and it is closed
+
+        await allowed[0][0].readuntil(b"}")
+        still = await ask(allowed[0])
+        allowed[1][1].write(HEALTH.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        await allowed[1][0].read()  # the server has closed it
+        after = await ask(await asyncio.open_connection("127.0.0.1", port))
+        return [*before, refused, still, after]
+
+    assert serve(Limits(connections=3), use) == [b"200", b"200", b"200", b"503", b"200", b"200"]
+
+
+def test_a_flood_of_connections_is_closed_unheard() -> None:
+    """The server keeps a few over its limit, to tell them why, and no more than that."""
+
+    async def use(port: int) -> list[bytes]:
+        flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+        ends = asyncio.as_completed([connection[0].read() for connection in flood])
+        return [await next(ends) for _ in range(200 - 3 - 64)]
+
+    assert serve(Limits(connections=3), use) == [b""] * 133
+
+
+def test_the_number_of_sessions_is_limited() -> None:
+    """Clients that leave without a word would fill the memory."""
+    if "max_sessions" not in inspect.signature(Server.streamable_http_app).parameters:
+        pytest.skip("this version of the SDK does not limit sessions")
+
+    async def use(port: int) -> list[int]:
+        url = f"http://127.0.0.1:{port}/mcp"
+        async with httpx2.AsyncClient(timeout=30) as http:
+            return [(await http.post(url, json=INITIALIZE, headers=HEADERS)).status_code for _ in range(4)]
+
+    assert serve(Limits(), use, max_sessions=3) == [200, 200, 200, 503]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.cli.output import Output, complain, plural
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -22,20 +23,27 @@ if TYPE_CHECKING:
 EXAMPLES = """
   skillshelf serve -C ~/src/app                 for a host that starts it: MCP over standard input and output
   skillshelf serve --http                       on http://127.0.0.1:8765/mcp, for programs on this machine
-  SKILLSHELF_TOKEN=… skillshelf serve --http --host 0.0.0.0      for others too, who must know the token
+  skillshelf serve --http --host 0.0.0.0 --token-file FILE       for others too, who must know the token
   skillshelf serve --trust-workspace            with this folder's skills, reviewed or not
 """
 HOST = "127.0.0.1"
 PORT = 8765
 TOKEN = "SKILLSHELF_TOKEN"
 _REPORT_SECONDS = 2.0
+_TOKEN_BYTES = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--http", action="store_true", help="streamable HTTP instead of standard input and output")
     parser.add_argument("--host", help=f"the address to listen on ({HOST})")
     parser.add_argument("--port", type=_port, help=f"the port to listen on ({PORT})")
-    parser.add_argument("--token", help="what clients must send as bearer token (SKILLSHELF_TOKEN)")
+    parser.add_argument(
+        "--token-file", metavar="FILE", help=f"holds the bearer token that clients must send; or set {TOKEN}"
+    )
+    parser.add_argument("--token", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--max-connections", type=_count, metavar="N", help="connections that may be open at once (2048)"
+    )
     parser.add_argument(
         "--allow-origin", action="append", default=[], metavar="ORIGIN", help="a web page that may call, as https://a.b"
     )
@@ -45,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _port(text: str) -> int:
     if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"a port is a number from 0 (any that is free) to 65535, not {text!r}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6 or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a number from 1 to 999999, not {text!r}")
     return int(text)
 
 
@@ -83,23 +97,60 @@ def _start(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
         raise MissingExtraError("skillshelf serve", "mcp") from None
 
     _check(args)
+    token = _find_token(args) if args.http else ""
     with open_shelf(args) as opened, _watching(opened.shelf):
         server = make_server(opened.shelf, pending=opened.pending)
         if args.http:
-            return _serve_http(args, server)
+            return _serve_http(args, token, server)
         return _serve_stdio(server)
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raises SettingsError for options that would have no effect, and for a token that is none."""
-    given = {"--host": args.host, "--port": args.port, "--token": args.token, "--allow-origin": args.allow_origin}
-    idle = [option for option, value in given.items() if value not in (None, [])]
+    """Raise SettingsError for options that would have no effect, and for a token that everybody can read."""
+    if args.token is not None:
+        raise SettingsError(
+            "Every user of this machine can read --token in the list of processes. Choose another token, and put it "
+            f"into a file for --token-file or into the variable {TOKEN}."
+        )
+    given = {
+        "--host": args.host,
+        "--port": args.port,
+        "--token-file": args.token_file,
+        "--max-connections": args.max_connections,
+        "--allow-origin": args.allow_origin or None,
+    }
+    idle = [option for option, value in given.items() if value is not None]
     if idle and not args.http:
         raise SettingsError(f"{', '.join(idle)}: only with --http.")
-    if args.token is None and args.http:
-        args.token = os.environ.get(TOKEN)
-    if args.token is not None and not args.token.strip():
-        raise SettingsError(f"The token is blank: give one (--token, or {TOKEN} in the environment), or leave it out.")
+
+
+def _find_token(args: argparse.Namespace) -> str:
+    """Return the token from the file or the environment, empty if there is none. Raises SettingsError."""
+    if args.token_file is not None:
+        token = _read_token(args.token_file)
+    elif TOKEN in os.environ:
+        token = os.environ[TOKEN]
+    else:
+        return ""
+    if not token.strip():
+        raise SettingsError(f"The token is blank: give one (--token-file, or {TOKEN} in the environment), or none.")
+    return token
+
+
+def _read_token(path: str) -> str:
+    """Read a token from a file that no other user can read or write. Raises SettingsError."""
+    try:
+        # Links are followed to the file itself: that is how secrets are mounted into containers.
+        data = read_private(os.path.realpath(path), _TOKEN_BYTES, secret=True)
+        return data.decode("ascii")
+    except NotPlainFile as error:
+        raise SettingsError(f"The token file {path!r} cannot be used: {error}.") from None
+    except NotPrivate as error:
+        raise SettingsError(f"{error}. Change that with chmod: 600 for the file, go-w for its folder.") from None
+    except OSError as error:
+        raise SettingsError(f"The token file {path!r} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The token file {path!r} has characters that no header can carry.") from None
 
 
 def _serve_stdio(server: "SkillsServer") -> int:
@@ -117,17 +168,17 @@ def _serve_stdio(server: "SkillsServer") -> int:
     return 0
 
 
-def _serve_http(args: argparse.Namespace, server: "SkillsServer") -> int:
+def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") -> int:
     import anyio
 
     from skillshelf.mcp import http_app, serve_http
     from skillshelf.mcp.http import PATH
-    from skillshelf.mcp.serving import listen
+    from skillshelf.mcp.serving import Limits, listen
 
     host = args.host or HOST
     port = PORT if args.port is None else args.port
     address = f"[{host}]" if ":" in host else host
-    app = http_app(server, token=args.token or "", host=host, origins=args.allow_origin)
+    app = http_app(server, token=token, host=host, origins=args.allow_origin)
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -138,7 +189,8 @@ def _serve_http(args: argparse.Namespace, server: "SkillsServer") -> int:
         skills = plural(len(server.shelf.catalog), "skill")
         complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{PATH}")
         _collect_garbage_from_now()
-        anyio.run(serve_http, app, listening)
+        limits = Limits() if args.max_connections is None else Limits(connections=args.max_connections)
+        anyio.run(serve_http, app, listening, limits)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Reading files that decide something and that therefore nobody but the user may have written."""
+"""Reading files that decide something, which nobody but the user may have written, and secrets."""
 
 import os
 import stat
@@ -11,15 +11,17 @@ _CHUNK = 1024 * 1024
 
 
 class NotPrivate(Exception):
-    """A file or folder belongs to another user, or another user can write to it."""
+    """A file or folder belongs to another user, or another user can write to it or read a secret from it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, right: str = "write to") -> None:
         self.path = path
-        super().__init__(f"Another user owns {path} or can write to it, and only you may")
+        super().__init__(f"Another user owns {path} or can {right} it, and only you may")
 
 
-def read_private(path: str, limit: int | None = None) -> bytes:
+def read_private(path: str, limit: int | None = None, *, secret: bool = False) -> bytes:
     """Read a file, or its first `limit` bytes, that only this user or root can have written.
+
+    Nobody but them and the file's group may be able to read a secret. A group that may was chosen by the owner.
 
     Raises FileNotFoundError, NotPlainFile, NotPrivate, or another OSError.
     """
@@ -32,6 +34,8 @@ def read_private(path: str, limit: int | None = None) -> bytes:
         for place, status in ((folder, system.stat(folder)), (path, info)):
             if status.st_uid not in (os.geteuid(), 0) or status.st_mode & 0o022:
                 raise NotPrivate(place)
+        if secret and info.st_mode & 0o007:
+            raise NotPrivate(path, "read")
         return _read_all(fd, info.st_size if limit is None else limit)
     finally:
         system.close(fd)

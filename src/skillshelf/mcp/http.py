@@ -1,10 +1,12 @@
 """Streamable HTTP, and who may use it: the right Host, Origin and token, before anything else is looked at."""
 
 import hmac
+import inspect
 import ipaddress
 import re
 from collections.abc import Collection
 from contextlib import suppress
+from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
@@ -17,6 +19,10 @@ from skillshelf.mcp.server import SkillsServer
 
 PATH, HEALTH = "/mcp", "/health"
 MAX_BODY = 4 * 1024 * 1024
+MAX_SESSIONS = 1_100
+"""Of the handshake revisions. One that its client left without a word takes 43 KB: all of them 46 MiB."""
+SESSION_SECONDS = 30 * 60.0
+"""After which a session is over that is not used."""
 _JUDGED = frozenset((b"host", b"origin", b"authorization"))
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9_.-]+(?::\d{1,5})?|[a-z]+://\[[0-9a-f:.]+\](?::\d{1,5})?")
 
@@ -30,18 +36,26 @@ def is_loopback(host: str) -> bool:
 
 
 def http_app(
-    server: SkillsServer, *, token: str = "", host: str = "127.0.0.1", origins: Collection[str] = ()
+    server: SkillsServer,
+    *,
+    token: str = "",
+    host: str = "127.0.0.1",
+    origins: Collection[str] = (),
+    max_sessions: int = MAX_SESSIONS,
 ) -> ASGIApp:
     """The server as an ASGI application. Raises SettingsError for a host that others can reach without a token, and
     for a token or an origin that no request could have."""
     token, origins = token_of(token), [origin_of(origin) for origin in origins]
     if not is_loopback(host) and not token:
-        raise SettingsError(f"Others can reach {host}: give a token (--token, or SKILLSHELF_TOKEN in the environment).")
+        raise SettingsError(
+            f"Others can reach {host}: give a token (SKILLSHELF_TOKEN in the environment, or --token-file)."
+        )
     app: ASGIApp = server.streamable_http_app(
         streamable_http_path=PATH,
         # An answer in plain JSON is cheaper, but leaves no way to ask the person in the middle of a call.
         json_response=not server.tools.asks,
         max_request_body_size=MAX_BODY,
+        **_session_options(server, max_sessions),
         # The guard does this, for hosts that are no loopback too.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
@@ -55,6 +69,13 @@ def http_app(
         allow_headers=("*",),
         expose_headers=("mcp-session-id",),
     )
+
+
+def _session_options(server: SkillsServer, max_sessions: int) -> dict[str, Any]:
+    """Return the limits on sessions as far as this version of the SDK has them: 2.3 does, 2.1 does not."""
+    options = {"max_sessions": max_sessions, "session_idle_timeout": SESSION_SECONDS}
+    known = inspect.signature(server.streamable_http_app).parameters
+    return {name: value for name, value in options.items() if name in known}
 
 
 def token_of(text: str) -> str:

@@ -4,20 +4,41 @@ import asyncio
 import logging
 import resource
 import socket
+import sys
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
+import h11
 import uvicorn
 from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from skillshelf.mcp.turns import CONNECTION
 
-REQUEST_SECONDS = 30.0
-"""In which a new connection must have sent its first request."""
+
+class Limits(NamedTuple):
+    """How much the clients of a server may hold."""
+
+    connections: int = 2_048
+    """At once. A request on one more is answered with 503."""
+    request_seconds: float = 30.0
+    """From a request's first byte to its last, and from a new connection to the end of its first request."""
+
+
 _LAST_WORDS = 0.5
 """For a stream that is told to end."""
+_REFUSALS = 64
+"""Connections over the limit that hear why they are refused. Further ones are closed without a word."""
+_FILES = 128
+"""For skills, logs and the process itself; the rest of what the system lets us open can be connections."""
+_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+_refuse = PlainTextResponse(
+    "This server has as many connections as it takes. Try again later.", 503, {"connection": "close"}
+)
 
 
 class _Connection:
@@ -35,23 +56,62 @@ class ConnectionProtocol(H11Protocol):
     and another program's as soon as this one has hung up.
     """
 
-    def __init__(self, config: uvicorn.Config, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: Any,
+        app_state: dict[str, Any],
+        _loop: Any = None,
+        *,
+        limits: Limits | None = None,
+    ) -> None:
         self._connection = _Connection()
+        self._limits = limits or Limits()
+        self._deadline: asyncio.TimerHandle | None = None
         super().__init__(config, server_state, {**app_state, CONNECTION: self._connection}, _loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Nobody shall hold a connection who asks for nothing. Between two requests uvicorn has its own limit.
-        self._patience = self.loop.call_later(REQUEST_SECONDS, self._close_unless_asked)
+        # Not uvicorn's `limit_concurrency`: that one refuses the clients that are already there as well.
+        excess = len(self.connections) - self._limits.connections
+        if excess > _REFUSALS:
+            transport.close()
+            return
+        if excess > 0:
+            self.app = _refuse
+        self._set_deadline()
 
-    def _close_unless_asked(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        is_incomplete = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if is_incomplete and self._deadline is None:
+            self._set_deadline()
+        elif not is_incomplete:
+            self._clear_deadline()
+
+    def _set_deadline(self) -> None:
+        """Give the client until then to complete a request. Between two requests uvicorn has a limit of its own."""
+        self._deadline = self.loop.call_later(self._limits.request_seconds, self._cut_off)
+
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _cut_off(self) -> None:
+        if self.transport.is_closing():
+            return
+        has_begun = self.cycle is not None and not self.cycle.response_started
+        if has_begun:
+            self.transport.write(_LATE)
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._patience.cancel()
-        self._unset_keepalive_if_required()  # uvicorn leaves it where the connection broke, and it holds all of this
+        self._clear_deadline()
+        if self.timeout_keep_alive_task is not None:
+            # uvicorn leaves it if the connection broke, and it holds all of this.
+            self.timeout_keep_alive_task.cancel()
 
     def shutdown(self) -> None:
         for end in self._connection.at_end:
@@ -76,13 +136,15 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def serve_http(app: ASGIApp, listening: socket.socket) -> None:
+async def serve_http(app: ASGIApp, listening: socket.socket, limits: Limits | None = None) -> None:
     """Serve until a signal ends it."""
-    _allow_many_connections()
+    limits = limits or Limits()
+    limits = limits._replace(connections=min(limits.connections, _raise_file_limit() - _FILES))
+    protocol: Any = partial(ConnectionProtocol, limits=limits)
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_no_departure)
     config = uvicorn.Config(
         app,
-        http=ConnectionProtocol,
+        http=protocol,
         ws="none",
         log_level="warning",
         access_log=False,
@@ -95,11 +157,12 @@ async def serve_http(app: ASGIApp, listening: socket.socket) -> None:
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
-def _allow_many_connections() -> None:
-    """As many as the system lets us have: the limit that a shell sets is for programs that know no better."""
+def _raise_file_limit() -> int:
+    """Open as many files as the system allows, whatever the shell has set. Return how many that is."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
 
 def _is_no_departure(record: logging.LogRecord) -> bool:
