@@ -40,8 +40,8 @@ skills/broken-python/scripts/count.py:1: python-invalid (error) Python 3.x canno
     fix: correct it, check with the Python it is written for, or give a fragment another ending, such as .txt
 skills/field-extension/SKILL.md:4: field-extension (info) skillshelf reads these fields, but the format does not know them: 'disclosure'
     fix: write `disclosure` under `metadata:`
-skills/reference-unnamed/references/a.md:1: reference-unnamed (warning) the instructions do not name it, so a model has no reason to load it
-    fix: say in the instructions when to load 'a.md'
+skills/reference-unnamed/references/a.md:1: reference-unnamed (warning) neither the instructions nor a file they lead to names it, so a model has no reason to load it
+    fix: say in the instructions when to load 'a.md', or remove it
 3 skills checked: 1 error, 1 warning, 1 note
 """,  # noqa: E501
             "",
@@ -66,7 +66,7 @@ def test_several_paths(run: Run, faulty: Path) -> None:
     """Each is looked at, and what two of them share is said once."""
     out = run("check", "skills/broken-python/SKILL.md", "skills/reference-unnamed", "skills/broken-python")[1]
     assert out.count("python-invalid") == 1
-    assert out.count("reference-unnamed (warning) the") == 1
+    assert out.count("reference-unnamed (warning) neither") == 1
     assert "field-extension" not in out
 
 
@@ -142,7 +142,7 @@ def test_as_github_annotations(run: Run, faulty: Path) -> None:
             """\
 ::error file=skills/broken-python/scripts/count.py,line=1,title=python-invalid::Python 3.x cannot parse it: invalid syntax%0Afix: correct it, check with the Python it is written for, or give a fragment another ending, such as .txt
 ::notice file=skills/field-extension/SKILL.md,line=4,title=field-extension::skillshelf reads these fields, but the format does not know them: 'disclosure'%0Afix: write `disclosure` under `metadata:`
-::warning file=skills/reference-unnamed/references/a.md,title=reference-unnamed::the instructions do not name it, so a model has no reason to load it%0Afix: say in the instructions when to load 'a.md'
+::warning file=skills/reference-unnamed/references/a.md,title=reference-unnamed::neither the instructions nor a file they lead to names it, so a model has no reason to load it%0Afix: say in the instructions when to load 'a.md', or remove it
 """,  # noqa: E501
             "",
         )

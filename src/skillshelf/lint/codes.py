@@ -56,6 +56,7 @@ FORMAT = {
 """What `skillshelf check` adds: the rules of the open format."""
 
 REFERENCES = {
+    "check-stopped": "a skill has more text than a check goes through",
     "filename-refused": "a file is not offered because of its name",
     "markdown-invalid": "a Markdown file is no text, has a code fence that never ends, or a link to no file",
     "python-invalid": "the Python that runs the check, which the message names, cannot parse a Python file",
@@ -63,7 +64,7 @@ REFERENCES = {
     "reference-refused": "a reference is a link or special file, or its listed path leaves the skill's folder",
     "reference-too-large": "a reference is larger than one load brings, and is not looked into",
     "reference-unlisted": "a file under references/ is not on the skill's list",
-    "reference-unnamed": "the instructions do not name a reference",
+    "reference-unnamed": "neither the instructions nor a file they lead to names a reference",
     "reference-unreadable": "a reference cannot be read",
 }
 """What is said of a skill's references."""

@@ -12,7 +12,7 @@ from skillshelf.found import Found
 from skillshelf.lint.files import files_below
 from skillshelf.lint.format import check_format, first_line
 from skillshelf.lint.markdown import check_markdown
-from skillshelf.lint.references import check_content, check_listed, check_unlisted
+from skillshelf.lint.references import check_content, check_listed, check_named, check_unlisted, checking_effort
 from skillshelf.listing import DEFAULT_BUDGET, make_listing
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources.directory import DirectorySource
@@ -22,6 +22,14 @@ from skillshelf.turn import PAGE_BYTES
 
 # A skill with ten thousand faults of one kind says so once.
 _SHOWN = 20
+# What a check goes through in one skill, so that no folder takes seconds: files, bytes of text, and microseconds of
+# parsing. Of 2,079 public skills, one has more.
+_MAX_FILES = 5_000
+_MAX_TEXT = 2_000_000
+_MAX_EFFORT = 1_000_000
+# Enough to see that a file is binary, and enough of one that holds data.
+_SAMPLE = 64 * 1024
+_DATA = (".json", ".jsonl", ".csv", ".tsv", ".xml", ".xsd", ".svg", ".html", ".ipynb", ".log", ".sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,35 +141,92 @@ def _check_references(
     # Blank lines in place of the frontmatter, so that the lines are those of the file.
     instructions = "\n" * (first_line(text) - 1) + text.instructions
     yield from check_markdown(file, instructions.encode("utf-8", "surrogatepass"), existing)
-    for note in check_listed(skill.references, existing, text.instructions):
-        yield _at_entry(note, text, file) if note.code == "reference-missing" else note
+    for number, note in enumerate(check_listed(skill.references, existing)):
+        # To find the line of each takes a search of its own, and no more than these are shown.
+        yield _at_entry(note, text, file) if number < _SHOWN else note
     if text.optional.listed is not None:
         yield from check_unlisted(skill.references, existing)
-    for path in skill.references:
-        if path in existing:
-            yield from _check_file(root, key, path, existing)
+
+    references = [path for path in skill.references if path in existing]
+    others = sorted(existing.difference(references, [file]))
+    files = _read_files(root, key, [*references, *others], len(references))
+    yield from files.faults
+    yield from _check_contents(files, references, existing, file)
+    # A file that was not read may name any other.
+    if files.is_complete:
+        yield from check_named(references, existing, text.text, files.contents)
 
 
 def _at_entry(note: Diagnostic, text: SkillText, file: str) -> Diagnostic:
-    """What is not there cannot be opened at a line; the entry that lists it can."""
+    """Point to the entry that lists a file, because a missing file has no lines of its own."""
     at = text.text.find(note.path, 0, text.body)
     line = text.text.count("\n", 0, at) + 1 if at >= 0 else 1
     return replace(note, path=file, line=line, message=f"{note.path!r}: {note.message}")
 
 
-def _check_file(root: str, key: str, path: str, existing: frozenset[str]) -> Iterator[Diagnostic]:
-    try:
-        page = read_file(root, _parts(key, path), 0, PAGE_BYTES)
-    except (NotPlainFile, OSError) as error:
-        reason = error.reason if isinstance(error, NotPlainFile) else error.strerror
-        message, fix = f"the reference cannot be read: {reason}", "put a plain file there that can be read"
-        yield Diagnostic("error", "reference-unreadable", message, path, fix=fix)
-        return
-    if page.size <= PAGE_BYTES:
-        yield from check_content(path, page.data, existing)
-    elif path.lower().endswith((".md", ".markdown", ".py")):
-        message = f"the file has {page.size:,} bytes, more than one load brings; it is not looked into"
-        yield Diagnostic("warning", "reference-too-large", message, path, fix="split it into files by subject")
+@dataclass(slots=True)
+class _Files:
+    """The text files of a skill, as far as they were read."""
+
+    contents: dict[str, bytes]
+    faults: list[Diagnostic]
+    is_complete: bool = True
+
+
+def _read_files(root: str, key: str, paths: Sequence[str], references: int) -> _Files:
+    """Read the files that hold text. The first `references` of the paths must be readable."""
+    files = _Files({}, [])
+    size = 0
+    for number, path in enumerate(paths):
+        if number >= _MAX_FILES or size >= _MAX_TEXT:
+            files.is_complete = False
+            break
+        try:
+            page = read_file(root, _parts(key, path), 0, _SAMPLE)
+            is_checked = path.lower().endswith((".md", ".markdown", ".py"))
+            if b"\0" in page.data and not is_checked:
+                continue
+            if page.size > _SAMPLE and not path.lower().endswith(_DATA):
+                page = read_file(root, _parts(key, path), 0, PAGE_BYTES)
+        except (NotPlainFile, OSError) as error:
+            if number < references:
+                files.faults.append(_unreadable(path, error))
+            continue
+        if page.size <= PAGE_BYTES:
+            files.contents[path] = page.data
+            size += len(page.data)
+        elif number < references and is_checked:
+            message = f"the file has {page.size:,} bytes, more than one load brings; it is not looked into"
+            fix = "split it into files by subject"
+            files.faults.append(Diagnostic("warning", "reference-too-large", message, path, fix=fix))
+    return files
+
+
+def _unreadable(path: str, error: NotPlainFile | OSError) -> Diagnostic:
+    reason = error.reason if isinstance(error, NotPlainFile) else error.strerror
+    message = f"the reference cannot be read: {reason}"
+    return Diagnostic("error", "reference-unreadable", message, path, fix="put a plain file there that can be read")
+
+
+def _check_contents(
+    files: _Files, references: Sequence[str], existing: frozenset[str], file: str
+) -> Iterator[Diagnostic]:
+    """Check the references one by one, until that has taken enough."""
+    effort = 0
+    skipped = 0
+    for path in references:
+        data = files.contents.get(path)
+        if data is None:
+            continue
+        effort += checking_effort(path, data, existing)
+        if effort <= _MAX_EFFORT:
+            yield from check_content(path, data, existing)
+        else:
+            skipped += 1
+    if skipped or not files.is_complete:
+        unread = f"{skipped:,} references are not checked" if skipped else "names are not followed from file to file"
+        message = f"the skill has more text than a check goes through: {unread}"
+        yield Diagnostic("warning", "check-stopped", message, file, fix="keep fewer or smaller files in one skill")
 
 
 def _capped(notes: Sequence[Diagnostic], location: str) -> Iterator[Diagnostic]:

@@ -1,13 +1,13 @@
 """The completeness check for a package of code skills."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillError
 from skillshelf.files import NotPlainFile
-from skillshelf.lint.references import check_content, check_listed, check_unlisted
+from skillshelf.lint.references import check_content, check_listed, check_named, check_unlisted
 from skillshelf.skill import BaseSkill
 from skillshelf.sources.package import PackageSource
 from skillshelf.sources.resources import files_below, package_of, parts_below, references_package
@@ -62,8 +62,12 @@ def _check_skills(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
         below, refused = _resolve(package, skill.descriptor.references)
         known.setdefault(package, set()).update(below)
         yield from _opened(package, refused)
-        yield from _opened(package, check_listed(list(below), existing, skill.cls.instructions))
-        yield from _opened(package, _check_contents(skill, below, existing))
+        contents, unreadable = _read_contents(skill, below)
+        yield from _opened(package, check_listed(list(below), existing))
+        yield from _opened(package, check_named(list(below), existing, skill.cls.instructions, contents))
+        yield from _opened(package, unreadable)
+        for path, data in contents.items():
+            yield from _opened(package, check_content(path, data, existing))
     for package in own:
         yield from _opened(package, check_unlisted(known[package], files_below(package)))
 
@@ -85,16 +89,18 @@ def _resolve(package: str, references: Sequence[str]) -> tuple[dict[str, str], l
     return below, refused
 
 
-def _check_contents(skill: _Skill, below: Mapping[str, str], existing: Collection[str]) -> Iterator[Diagnostic]:
+def _read_contents(skill: _Skill, below: Mapping[str, str]) -> tuple[dict[str, bytes], list[Diagnostic]]:
+    """Read the references that are there, and say which of them cannot be read."""
+    contents: dict[str, bytes] = {}
+    unreadable: list[Diagnostic] = []
     for path, listed in below.items():
         try:
-            data = skill.read(listed)
+            contents[path] = skill.read(listed)
         except ReferenceNotFoundError:
             continue  # check_listed says so
         except SkillError as error:
-            yield _unresolved(path, str(error))
-        else:
-            yield from check_content(path, data, existing)
+            unreadable.append(_unresolved(path, str(error)))
+    return contents, unreadable
 
 
 def _unresolved(path: str, reason: str) -> Diagnostic:

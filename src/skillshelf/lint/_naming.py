@@ -1,0 +1,320 @@
+"""Which files of a skill something names: the instructions, or another file that they lead to.
+
+A file names another by its path, by its bare name, without its ending, by a folder or a pattern that it lies in
+(`references/tones/`, `references/<operation>.md`, `{a,b}.md`), or by importing it. Everything here works on names and
+texts in memory, in time that grows with their length.
+"""
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+# Each pattern is compared with every file. Beyond this many comparisons, further patterns name nothing.
+_MAX_COMPARISONS = 1_000_000
+_MAX_WORD = 400
+# Instructions that mention one of these folders say no more than that there are files.
+_STANDARD_FOLDERS = frozenset({"references", "scripts", "assets"})
+_FOLDER_MODULES = frozenset({"index", "__init__", "__main__", "mod"})
+_SCRIPTS = (".js", ".mjs", ".cjs", ".jsx")
+# Their compilers take all files of a folder together; none of them names the next.
+_ONE_PROGRAM_A_FOLDER = frozenset({".go", ".java", ".kt", ".swift", ".cs", ".rs", ".c", ".h", ".cpp", ".hpp"})
+
+# A word as it stands in prose, in code or in a link. Placeholders may hold spaces and commas: `<file name>`, `{a,b}`.
+_WORD = re.compile(r"(?:[^\s`'\"()|;=,{}<>\[\]]|\{[^{}\n`]{0,100}\}|<[^<>\n`]{1,60}>|\[[^\[\]\n`]{1,60}\](?!\())+")
+# The same without placeholders, so that `[a.md]` and a name between letters of another script count too.
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./@+-]+")
+_WHOLE_FOLDER = re.compile(r"(?<![\w./-])(?:\./)?(references|scripts|assets)/(?![\w./<{*\[$-])")
+_PLACEHOLDER = re.compile(r"\$?\{\{?[^{}]*\}?\}|<[^<>]*>|\[[^\[\]]*\]|\$\w+|\*+|%s")
+_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+# A word that its author set apart: `word`, **word**, "word", [word], - word:
+_SET_APART = re.compile(r"[`'\"*\[]([\w][\w.-]*)[`'\"*\]]|^[ \t]*[-*|#]+[ \t]+([\w-]+)[ \t]*(?:[:|—–(]|-|$)", re.M)
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+)?import[ \t]+(?P<names>\([^()]{0,4000}\)|[^\n#;]{1,400})", re.M
+)
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+
+_TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "testdata", "__mocks__"})
+_TEST_FILE = re.compile(
+    r"(?:test_.*|.*[_.-]tests?|.*[_.-]spec|conftest|tests?)\.(?:py|[cm]?[jt]sx?|sh|bats|go|rs|rb|java|cs|php)", re.I
+)
+_PACKAGING = re.compile(
+    r"(?:readme|changelog|licen[cs]e|copying|notice|ofl)(?:\.(?:md|txt|rst))?|[\w.-]*licen[cs]e[\w-]*(?:\.txt)?"
+    r"|__init__\.\w+|__main__\.py|py\.typed|setup\.(?:py|cfg)|pyproject\.toml|pipfile|.*\.lock|.*[.-]lock\.\w+"
+    r"|requirements[\w.-]*\.txt|constraints[\w.-]*\.txt|package\.json|bun\.lockb|[jt]sconfig[\w.-]*\.json"
+    r"|(?:eslint|prettier|vite|vitest|jest|babel|webpack|rollup|tailwind|postcss)\.config\.\w+|go\.(?:mod|sum)"
+    r"|cargo\.toml|gemfile|.*\.gemspec|build\.gradle(?:\.kts)?|pom\.xml|deno\.jsonc?",
+    re.I,
+)
+
+
+def find_unnamed(references: Collection[str], existing: Collection[str], texts: Mapping[str, str]) -> list[str]:
+    """Return the references that no text leads to, without those that another of them would lead to.
+
+    `texts` holds the text of each file that was read; the one under `""` are the instructions.
+    """
+    files = _Files({*existing, *references})
+    named = {path: files.named_in(path, text) for path, text in texts.items() if not _is_test(path)}
+    named[""].update(_named_as_a_whole(texts[""], references, named[""]))
+    # Packaging names what people and tools start, such as the scripts of a package.json.
+    reached: set[str] = set()
+    _reach(["", *filter(_is_packaging, named)], named, reached)
+    wanted = [path for path in references if path not in reached and not is_left_out(path)]
+    # If one unnamed file names a second, to name the first is enough.
+    return _starts(wanted, named)
+
+
+def _named_as_a_whole(instructions: str, references: Collection[str], named: Collection[str]) -> Iterator[str]:
+    """Yield the files of `references/`, `scripts/` or `assets/` if the instructions name the folder and none of them.
+
+    Next to the names of some files, the name of their folder says nothing about the others.
+    """
+    folders = {match[1] for match in _WHOLE_FOLDER.finditer(instructions)}
+    folders -= {path.partition("/")[0] for path in named}
+    yield from (path for path in references if path.partition("/")[0] in folders)
+
+
+def is_left_out(path: str) -> bool:
+    """True for tests and packaging, which no model is meant to load."""
+    return _is_test(path) or _is_packaging(path)
+
+
+def _is_test(path: str) -> bool:
+    *folders, name = path.split("/")
+    return not _TEST_FOLDERS.isdisjoint(folders) or _TEST_FILE.fullmatch(name) is not None
+
+
+def _is_packaging(path: str) -> bool:
+    return _PACKAGING.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def _reach(starts: Iterable[str], named: Mapping[str, Collection[str]], reached: set[str]) -> None:
+    """Add everything that the starts lead to, themselves included."""
+    waiting = [path for path in starts if path not in reached]
+    reached.update(waiting)
+    while waiting:
+        for path in named.get(waiting.pop(), ()):
+            if path not in reached:
+                reached.add(path)
+                waiting.append(path)
+
+
+def _starts(paths: list[str], named: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the fewest of the paths from which all of them can be reached, in their order."""
+    finished: list[str] = []
+    entered: set[str] = set()
+    for path in paths:
+        if path in entered:
+            continue
+        entered.add(path)
+        waiting = [(path, iter(sorted(named.get(path, ()))))]
+        while waiting:
+            current, following = waiting[-1]
+            after = next((each for each in following if each not in entered), None)
+            if after is None:
+                finished.append(current)
+                waiting.pop()
+            else:
+                entered.add(after)
+                waiting.append((after, iter(sorted(named.get(after, ())))))
+
+    # What finished last is not reached from anything before it, unless they lead to each other.
+    starts: set[str] = set()
+    reached: set[str] = set()
+    for path in reversed(finished):
+        if path not in reached:
+            starts.add(path)
+            _reach([path], named, reached)
+    return [path for path in paths if path in starts]
+
+
+class _Files:
+    """The files of a skill, to be found by whatever names them."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = sorted(paths)
+        self._by_end: dict[str, list[str]] = defaultdict(list)
+        """By the path and each end of it: `a/b/c.md`, `b/c.md` and `c.md`."""
+        self._by_stem: dict[str, list[str]] = defaultdict(list)
+        """The same without the ending; for `a/index.js` also `a`, as an import has it."""
+        self._by_folder: dict[str, list[str]] = defaultdict(list)
+        """By the ends of each folder's path, all files below it."""
+        self._siblings: dict[tuple[str, str], list[str]] = defaultdict(list)
+        """By folder and ending."""
+        self._patterns: dict[str, list[str]] = {}
+        self._most_patterns = max(10, _MAX_COMPARISONS // (len(self._paths) + 1))
+        for path in self._paths:
+            self._add(path)
+
+    def _add(self, path: str) -> None:
+        stem, ending = posixpath.splitext(path.casefold())
+        folder, _, name = stem.rpartition("/")
+        for end in _ends(path.casefold()):
+            self._by_end[end].append(path)
+        for end in _ends(stem):
+            self._by_stem[end].append(path)
+        if name in _FOLDER_MODULES:
+            for end in _ends(folder):
+                self._by_stem[end].append(path)
+        if ending in _ONE_PROGRAM_A_FOLDER:
+            self._siblings[folder, ending].append(path)
+        while folder:
+            for end in _ends(folder):
+                if end not in _STANDARD_FOLDERS:
+                    self._by_folder[end].append(path)
+            folder = posixpath.dirname(folder)
+
+    def named_in(self, path: str, text: str) -> set[str]:
+        """Return the files that a text names. `path` is the file it stands in, empty for the instructions."""
+        stem, ending = posixpath.splitext(path.casefold())
+        folder = posixpath.dirname(stem)
+        is_prose = ending in ("", ".md", ".markdown", ".txt", ".rst")
+        found: set[str] = set()
+        for word in {*_WORD.findall(text), *_PLAIN_WORD.findall(text)}:
+            if len(word) <= _MAX_WORD:
+                found.update(self._named_by(word, folder))
+        for words in set(_SET_APART.findall(text)):
+            found.update(self._named_by_word("".join(words), folder, is_prose))
+        if ending == ".py":
+            for module in _imports(text):
+                found.update(self._find(module.casefold(), folder))
+        found.update(self._siblings.get((folder, ending), ()))
+        return found
+
+    def _named_by(self, word: str, folder: str) -> Iterable[str]:
+        word = word.partition("#")[0].strip("*_~.,:;!?@&").casefold().replace("\\", "/")
+        if _PLACEHOLDER.search(word):
+            return self._named_by_pattern(word, folder)
+        if word.endswith("/"):
+            return self._find_folder(word[:-1], folder)
+        if "/" in word:
+            return self._find(word, folder) or self._find_folder(word, folder)
+        if _MODULE.fullmatch(word):
+            return self._find(word, folder) or self._find(word.replace(".", "/"), folder)
+        if "." in word or "-" in word or "_" in word:
+            return self._find(word, folder)
+        # A plain word, such as `examples`, names a file only if it is set apart.
+        return ()
+
+    def _named_by_word(self, word: str, folder: str, is_prose: bool) -> Iterable[str]:
+        """`word` stands alone in quotes or the like."""
+        word = word.casefold()
+        if is_prose and word.endswith(("-", "_")) and len(word) > 2:
+            return self._named_by_pattern(f"{word}*", folder)
+        found = self._find(word, folder)
+        if found or is_prose:
+            return found
+        # `ROOT / "schemas"`: a script that names a folder goes on to open what is in it.
+        return self._find_folder(word, folder)
+
+    def _find(self, word: str, folder: str) -> Collection[str]:
+        """Find files by a path, with or without its ending, from the text's own folder or from any."""
+        if word.startswith("."):
+            word = posixpath.normpath(posixpath.join(folder, word)).lstrip("./")
+        elif folder:
+            near = f"{folder}/{word}"
+            found = self._by_end.get(near) or self._by_stem.get(near)
+            if found:
+                return found
+        for end in _ends(word):
+            found = self._by_end.get(end) or self._by_stem.get(end)
+            if found is None and end.endswith(_SCRIPTS):
+                # TypeScript imports `./x.js` and means `x.ts`.
+                found = self._by_stem.get(posixpath.splitext(end)[0])
+            if found:
+                return found if "/" in end else _only(found, end)
+        return ()
+
+    def _find_folder(self, word: str, folder: str) -> Collection[str]:
+        if word.startswith("."):
+            word = posixpath.normpath(posixpath.join(folder, word)).lstrip("./")
+        for end in _ends(word):
+            found = self._by_folder.get(end)
+            if found:
+                return found
+        return ()
+
+    def _named_by_pattern(self, word: str, folder: str) -> Iterable[str]:
+        """Find files by `references/<name>.md`, `tone-*.md`, `{a,b}.md` or `${SKILL_DIR}/scripts/x.py`."""
+        matched = self._patterns.get(word)
+        if matched is not None:
+            return matched
+        *_, last = _PLACEHOLDER.finditer(word)
+        rest = word[last.end() :]
+        if rest.startswith("/") and len(rest) > 1:
+            return self._named_by(rest.lstrip("/"), folder)
+        matched = []
+        for pattern in _write_out(word):
+            literals = [text.lstrip("./") if at == 0 else text for at, text in enumerate(_PLACEHOLDER.split(pattern))]
+            if len(literals) == 1:
+                matched += self._find(pattern, folder)
+            elif _says_enough(literals) and len(self._patterns) < self._most_patterns:
+                matched += [path for path in self._paths if _matches(literals, path.casefold())]
+                self._patterns[word] = matched
+        return matched
+
+
+def _only(found: list[str], name: str) -> Collection[str]:
+    """Choose from files that share a bare name: the one at the top, or those of one folder, or else none of them.
+
+    A model that asks for a name that several folders have gets none of the files.
+    """
+    at_top = [path for path in found if path.casefold() == name]
+    if at_top:
+        return at_top
+    return found if len({posixpath.dirname(path) for path in found}) == 1 else ()
+
+
+def _ends(path: str) -> Iterator[str]:
+    """`a/b/c`, `b/c`, `c`."""
+    yield path
+    while "/" in path:
+        path = path.partition("/")[2]
+        yield path
+
+
+def _write_out(pattern: str) -> Iterator[str]:
+    """Write out the first `{a,b}`."""
+    match = _ALTERNATIVES.search(pattern)
+    if match is None:
+        yield pattern
+        return
+    for alternative in match[1].split(","):
+        yield pattern[: match.start()] + alternative.strip() + pattern[match.end() :]
+
+
+def _says_enough(literals: list[str]) -> bool:
+    """False for `<name>.md` and `*`, which would name everything."""
+    ending = literals[-1] if literals[-1].startswith(".") else ""
+    return len("".join(literals).removesuffix(ending).strip("./-_")) > 1
+
+
+def _matches(literals: list[str], path: str) -> bool:
+    """True if a path, from one of its folders on, has these texts in their order with anything between them."""
+    first, *middle, last = literals
+    at = -1 if first else 0
+    if path.startswith(first):
+        at = len(first)
+    elif f"/{first}" in path:
+        at = path.index(f"/{first}") + len(first) + 1
+    if at < 0:
+        return False
+    for text in middle:
+        at = path.find(text, at)
+        if at < 0:
+            return False
+        at += len(text)
+    return path.endswith(last) and at <= len(path) - len(last)
+
+
+def _imports(text: str) -> Iterator[str]:
+    """The modules that Python code imports, as paths without an ending."""
+    for match in _IMPORT.finditer(text):
+        package = (match["package"] or "").lstrip(".").replace(".", "/")
+        names = re.findall(r"[\w.]+", match["names"])
+        if match["package"] is None:
+            yield from (name.replace(".", "/") for name in names)
+            continue
+        if package:
+            yield package
+        yield from (f"{package}/{name}".lstrip("/") for name in names)
