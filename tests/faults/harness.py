@@ -209,12 +209,13 @@ def main(words: list[str]) -> int:
     if not chosen or name not in SCENARIOS:
         raise SystemExit(f"Give a scenario ({', '.join(SCENARIOS)}) and a kind ({', '.join(KINDS)}, every).")
 
-    reports = {each: strike_everywhere(SCENARIOS[name], each, _parse_choice(which)) for each in chosen}
+    reports = {each: strike_everywhere(SCENARIOS[name], each, parse_choice(which)) for each in chosen}
     json.dump({each: asdict(report) for each, report in reports.items()}, sys.stdout, indent=1)
     return 1 if any(report.failures for report in reports.values()) else 0
 
 
-def _parse_choice(which: str) -> Callable[[int], list[int]]:
+def parse_choice(which: str) -> Callable[[int], list[int]]:
+    """Read which operations to strike at: a number, `all`, or `sample:` and how many."""
     if which == "all":
         return lambda operations: list(range(1, operations + 1))
     if which.startswith("sample:"):

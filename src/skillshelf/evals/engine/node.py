@@ -49,6 +49,7 @@ class Node:
 
     def __init__(self, url: str, executor: str, store: Store, *, listens: bool = True) -> None:
         """`store`: of any run in that database. `listens`: takes trials from the queues."""
+        self.url = url
         self._store = store
         self._models: dict[str, Models] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="skillshelf-evals-")

@@ -30,7 +30,17 @@ class Queued:
         self._queue = _queue(run)
 
     async def results(self, tasks: Sequence[Task]) -> AsyncIterator[tuple[str, Result]]:
-        """The result of each trial by its name, in the order in which they are done."""
+        """Yield each trial's name and result, in the order in which they end.
+
+        Raises EvalError if the database fails. The trials that ended are in it, and a second start goes on from there.
+        """
+        try:
+            async for name, result in self._wait_for(tasks):
+                yield name, result
+        except SQLAlchemyError as error:
+            raise unusable(self._node.url, error) from error
+
+    async def _wait_for(self, tasks: Sequence[Task]) -> AsyncIterator[tuple[str, Result]]:
         limiter: Any = {"limit": self._options.rate, "period": 60.0} if self._options.rate else None
         await DBOS.register_queue_async(
             self._queue,

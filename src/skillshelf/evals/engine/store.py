@@ -29,10 +29,16 @@ _NO_ACCESS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN
 class Database:
     """One connection, for all threads of a process."""
 
-    def __init__(self, connect: Callable[[], Any], *, postgres: bool = False) -> None:
-        self._connect, self._postgres = connect, postgres
+    def __init__(self, url: str, connect: Callable[[], Any], *, postgres: bool = False) -> None:
+        """Connect. Raises EvalError if the SQLite file at `url` cannot be used."""
+        self._url = url
+        self._connect = connect
+        self._postgres = postgres
         self._lock = threading.Lock()
-        self._connection = connect()
+        try:
+            self._connection = connect()
+        except sqlite3.Error as error:
+            raise unusable(url, error) from error
 
     def do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         text = statement.format(f"{_SCHEMA}." if self._postgres else "")
@@ -41,6 +47,8 @@ class Database:
         with self._lock:
             try:
                 return _execute(self._connection, text, values)
+            except sqlite3.Error as error:
+                raise unusable(self._url, error) from error
             except Exception:
                 if not (self._postgres and self._connection.closed):
                     raise
@@ -99,7 +107,7 @@ def open_file(path: str, run: str) -> Store:
             connection.execute(table.format("", "BLOB"))
         return connection
 
-    return Store(run, Database(connect))
+    return Store(run, Database(f"{URL_PREFIX}{path}", connect))
 
 
 def open_server(url: str, run: str) -> Store:
@@ -116,7 +124,7 @@ def open_server(url: str, run: str) -> Store:
         return connection
 
     try:
-        return Store(run, Database(connect, postgres=True))
+        return Store(run, Database(url, connect, postgres=True))
     except psycopg.Error as error:
         raise unusable(url, error) from error
 
