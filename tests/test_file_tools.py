@@ -11,6 +11,7 @@ from agent_kit import agent, of, requests, say
 from pydantic_ai.messages import BinaryContent
 
 from skillshelf.agent.events import ToolReturned
+from skillshelf.agent.filetools import PROTECTED_NAMES
 from skillshelf.testing import call
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -192,6 +193,12 @@ def test_a_file_that_is_not_text_is_not_edited(tmp_path: Path) -> None:
 def test_protected_names_are_not_written(tmp_path: Path, path: str) -> None:
     assert "is protected" in refusal(tmp_path, "write_file", path=path, content="x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_documentation_lists_every_protected_name() -> None:
+    page = Path(__file__).parent.parent / "docs/concepts/safety.md"
+    text = page.read_text()
+    assert [name for name in PROTECTED_NAMES if f"`{name}`" not in text] == []
 
 
 def test_a_protected_file_can_be_read(tmp_path: Path) -> None:
