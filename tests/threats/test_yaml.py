@@ -1,6 +1,7 @@
 """YAML: a frontmatter constructs nothing, expands nothing, and costs its own file at most."""
 
 import json
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -12,6 +13,7 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+import skillshelf
 from skillshelf import MemorySource, Shelf
 from skillshelf.skillmd import MAX_BLOCK, Unreadable, decode, read, render
 from skillshelf.skillmd._yaml import MAX_NODES, parse_yaml
@@ -395,3 +397,16 @@ def test_any_bytes_make_a_skill_or_a_diagnostic(data: bytes) -> None:
         assert note.fix
     else:
         assert decode(data)
+
+
+def test_only_one_module_gives_text_to_a_yaml_parser() -> None:
+    """Y01-Y18: a second reader would have other bounds, or none. The check of hosts takes classes of nodes alone."""
+    package = Path(skillshelf.__file__).parent
+    importing = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r"^\s*(?:import yaml\b|from yaml\b(?!\.nodes))", path.read_text(), re.M)
+    }
+    assert importing == {"skillmd/_read.py", "skillmd/_yaml.py"}
+    assert "yaml.dump(" in (package / "skillmd/_read.py").read_text()
+    assert "yaml.load" not in (package / "skillmd/_read.py").read_text()
