@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from skillshelf.agent._mentions import mentioned_files
-from skillshelf.agent.filetools import Change
 from skillshelf.characters import text_for_model
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
@@ -17,6 +17,10 @@ from skillshelf.sources.folder import SKILL_FILES
 from skillshelf.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, UnreviewedFile, trusted_text
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
+
+if TYPE_CHECKING:
+    # The file tools stand on pydantic-ai. The MCP server has this shelf without it, and starts in half the time.
+    from skillshelf.agent.filetools import Change
 
 # Every call carries it; what is longer belongs in skills.
 _MAX_GUIDANCE = 32 * 1024
@@ -107,7 +111,7 @@ class WorkspaceSkills:
         """Whether a file, as it is now, holds nothing that the person has not agreed to; true for one not there."""
         return self.trusted is None or self.trusted.is_agreed(path)
 
-    def wrote(self, turn: Turn, change: Change, confirmed: bool) -> tuple[Delta, str]:
+    def wrote(self, turn: Turn, change: "Change", confirmed: bool) -> tuple[Delta, str]:
         """The agent wrote a file: what that changed on the shelf, and what to tell the model.
 
         `confirmed`: the person agreed to this very write, of a file they knew, so a skill it makes is live for this
@@ -128,7 +132,7 @@ class WorkspaceSkills:
             said.append("The skill as it is now is not live until the person has reviewed it: /skills trust.")
         return delta, "\n".join(said)
 
-    def _is_as_shown(self, change: Change) -> bool:
+    def _is_as_shown(self, change: "Change") -> bool:
         """Whether the file is what the person was shown, and not what another program made of it meanwhile."""
         return _text_of(self.root, "/".join(change.parts)) == change.new
 
