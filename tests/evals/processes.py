@@ -13,7 +13,7 @@ from typing import Any
 
 from provider import Provider
 
-SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval"]
+SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval", "--trust-workspace"]
 _SUITE = '''
 import asyncio, pathlib
 from skillshelf.evals import Case, Message, check

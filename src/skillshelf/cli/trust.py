@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skillshelf.trust import Pending
 
 EXAMPLES = """
-  skillshelf trust                      look at each skill that is new or changed, and decide
+  skillshelf trust                      look at each skill or eval folder that is new or changed, and decide
   skillshelf trust --list               what is approved here, and what is pending
   skillshelf trust --show pdf-forms     everything in a pending skill
   skillshelf trust --yes pdf-forms      approve it exactly as it is now
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 class _Row(NamedTuple):
-    """A skill of the workspace, or a file of instructions, and what was said of it."""
+    """A skill, a file of instructions or a folder of eval cases in the workspace, and what the user said of it."""
 
     key: str
     name: str
@@ -104,11 +104,35 @@ class _Here:
         for one in (*self.source.pending, *filter(None, files)):
             tree = one.copy.tree if one.copy else ""
             found[one.key] = _Row(one.key, one.name, f"{root}/{one.key.lstrip('/')}", tree, one)
+        for key, row in self._eval_rows().items():
+            found.setdefault(key, row)
         for key in approvals.places.get(root, {}) if not self.source.refusal else ():
             tree = approvals.last(root, key)
             if tree and key not in found:
                 found[key] = _Row(key, approvals.trees[tree].name, f"{root}/{key.lstrip('/')}", tree, None)
         return [found[key] for key in sorted(found, key=lambda key: (found[key].name, key))]
+
+    def _eval_rows(self) -> dict[str, _Row]:
+        """Return the folders of eval cases, by place; those of skills are part of the skills."""
+        from skillshelf.evals.formats.find import case_files, case_folder
+
+        folders = dict.fromkeys(case_folder(path) for path in case_files([self.source.root]))
+        rows = [self._folder_row(folder) for folder in folders if self._is_below(folder)]
+        return {row.key: row for row in rows}
+
+    def _folder_row(self, folder: str) -> _Row:
+        from skillshelf.trust import pending_folder
+
+        root = self.source.root
+        key = os.path.relpath(folder, root) if folder != root else ""
+        pending = pending_folder(folder, root, self.trust)
+        if pending:
+            tree = pending.copy.tree if pending.copy else ""
+            return _Row(key, pending.name, pending.location, tree, pending)
+        return _Row(key, key or os.path.basename(root), folder, self.trust.approvals.last(root, key), None)
+
+    def _is_below(self, folder: str) -> bool:
+        return f"{folder}/".startswith(self.source.root.rstrip("/") + "/")
 
     @property
     def pending(self) -> "list[Pending]":
@@ -123,6 +147,9 @@ class _Here:
         rows = self.rows()
         by_place = [one for one in rows if name.rstrip("/") in (one.key, one.location, shown_path(one.location))]
         found = by_place or [one for one in rows if one.name == name]
+        folder = os.path.realpath(name)
+        if not found and os.path.isdir(folder) and self._is_below(folder):
+            return self._folder_row(folder)  # such as recordings of evals
         if not found:
             raise SkillNotFoundError(name, [one.name for one in rows if name in one.name][:3])
         if len(found) > 1:
@@ -177,7 +204,7 @@ def _ask(here: _Here, out: Output) -> int:
     if not pending:
         out.text("Nothing is pending: every skill of this workspace is as you agreed to it, or there is none.")
         return 0
-    out.text(f"{plural(len(pending), 'pending skill')} in {shown_path(here.source.root)}:")
+    out.text(f"{_count(pending)} in {shown_path(here.source.root)}:")
     for one in pending:
         out.text(f"  {summary(one)}")
     if not (sys.stdin.isatty() and out.terminal):
@@ -197,6 +224,15 @@ def _ask(here: _Here, out: Output) -> int:
         if answer in ("y", "a") and not one.blocked:
             said_yes += _said_yes(here, one, out)
     return 0 if said_yes == len(pending) else 1
+
+
+def _count(pending: "Sequence[Pending]") -> str:
+    """Count what waits: skills and instructions, and folders of eval cases that are not skills."""
+    suites = sum(os.path.isdir(one.location) for one in pending)
+    skills = len(pending) - suites
+    counts = [plural(skills, "pending skill")] if skills else []
+    counts += [plural(suites, "pending eval folder")] if suites else []
+    return " and ".join(counts)
 
 
 def _said_yes(here: _Here, one: "Pending", out: Output) -> bool:

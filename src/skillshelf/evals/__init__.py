@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from skillshelf.evals import checks as check
     from skillshelf.evals.case import Case, Edit, Message
     from skillshelf.evals.checks.base import Check, Verdict
-    from skillshelf.evals.formats.find import find_cases
+    from skillshelf.evals.formats.find import find_cases, list_cases
     from skillshelf.evals.recording import Recording, Replay
     from skillshelf.evals.trace import Trace
     from skillshelf.evals.trial import run_trial
@@ -27,6 +27,7 @@ _PLACES = {
     "Trace": "trace",
     "Verdict": "checks.base",
     "find_cases": "formats.find",
+    "list_cases": "formats.find",
     "run_trial": "trial",
 }
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Verdict",
     "check",
     "find_cases",
+    "list_cases",
     "run_trial",
 ]
 

@@ -1,5 +1,6 @@
 """Trust by content: what a workspace brings reaches the prompt only as a person agreed to it."""
 
+from skillshelf.trust._folders import pending_folder
 from skillshelf.trust._unreviewed import UnreviewedFile
 from skillshelf.trust.files import INSTRUCTION_FILES, trusted_text
 from skillshelf.trust.pending import Pending
@@ -16,6 +17,7 @@ __all__ = [
     "Trust",
     "TrustedSource",
     "UnreviewedFile",
+    "pending_folder",
     "review_text",
     "summary",
     "trusted_text",

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from skillshelf.characters import hidden
 from skillshelf.hiding import CONTROL
 from skillshelf.skillmd import Unreadable, decode, read
+from skillshelf.sources.folder import SKILL_FILES
 from skillshelf.trust.snapshot import Entry, Snapshot
 
 _SUFFIXES = (
@@ -17,6 +18,9 @@ _LINES_NAMED = 10
 MOST_INSTANCES = 10_000
 """Of one kind: a file of fifty megabytes can have millions, and nobody reads them."""
 _COMMAND = re.compile(r"!`([^`\n]+)`")
+_CASE_FILES = (".yaml", ".yml", ".json")
+# Commands in cases: the argument of a scripted call of the shell.
+_CASE_COMMAND = re.compile(r"""["']?\bcommand["']?[ \t]*:[ \t]*([^\n]+)""")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
 
@@ -39,6 +43,8 @@ def findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> I
     texts = {path: text for path, data in contents.items() if (text := text_of(data)) is not None}
     yield "allowed-tools", list(_allowed_tools(contents.get(first, b"")))
     yield "commands in the text", [f"{path}: {match[1]}" for path, match in _some(_COMMAND, texts)]
+    yield "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
+    yield "commands in eval cases", list(_case_commands(texts, first))
     yield "addresses", list(dict.fromkeys(match[0].rstrip(".,;:") for _, match in _some(_URL, texts)))
     yield (
         "scripts",
@@ -46,6 +52,18 @@ def findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> I
     )
     yield "links", [f"{one.path} -> {one.target}" for one in snapshot.entries if one.target is not None]
     yield "hidden characters", list(_hidden(texts))
+
+
+def _is_eval_file(path: str, first: str, endings: tuple[str, ...]) -> bool:
+    """True for files of a skill's `evals/` folder, and for all files of a folder that is not a skill."""
+    is_skill = first in SKILL_FILES
+    return path.lower().endswith(endings) and (path.startswith("evals/") or not is_skill)
+
+
+def _case_commands(texts: Mapping[str, str], first: str) -> Iterator[str]:
+    cases = {path: text for path, text in texts.items() if _is_eval_file(path, first, _CASE_FILES)}
+    for path, match in _some(_CASE_COMMAND, cases):
+        yield f"{path}: {match[1].strip()}"
 
 
 def _allowed_tools(data: bytes) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from skillshelf.trust.snapshot import Entry, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A skill, or a file of project instructions, that nobody has agreed to as it is now."""
+    """A skill, a file of project instructions, or a folder of eval cases that the user has not approved as it is."""
 
     root: str
     """The workspace."""
@@ -23,7 +23,7 @@ class Pending:
     """`changed`: an earlier version serves meanwhile."""
     snapshot: Snapshot
     location: str
-    """The path of the SKILL.md, or of the file."""
+    """The path of the SKILL.md, of the file, or of a folder that is not a skill."""
     copy: Copy | None = field(default=None, repr=False, compare=False)
     """What serves meanwhile."""
     blocked: str = ""

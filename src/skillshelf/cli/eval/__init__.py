@@ -19,7 +19,8 @@ EXAMPLES = """
   skillshelf eval --engine postgresql://host/db --parallel 0      leave the work to workers,
   skillshelf eval worker --engine postgresql://host/db            on as many machines as you like
 
-A worker does what the database says, commands included: give it a database that only you write to.
+Cases run their own Python and commands, so that they need your approval: `skillshelf trust`, or --trust-workspace for
+one run. `list` runs nothing. A worker does what the database says: give it a database that only you write to.
 Exit codes: 0 passed, 1 missed, 2 wrong use, 3 nothing missed, but some trials could not be made.
 """
 _ACTIONS = ("list", "compare", "choose", "worker")
@@ -47,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", metavar="URL", default="", help="a PostgreSQL server that workers share")
     parser.add_argument("--resume", metavar="RUN", default="", help="go on with a run: its name, or its folder")
     parser.add_argument("--report", metavar="DIR", default="", help="where the run and its report are kept")
+    parser.add_argument("--trust-workspace", action="store_true", help="run this folder's cases without review")
+    parser.add_argument("--allow-unconfined", action="store_true", help="run commands even if nothing confines them")
     parser.add_argument("--junit", metavar="FILE", default="", help="write JUnit XML there too")
     parser.add_argument("--github", action="store_true", help="print annotations for a GitHub workflow")
     parser.add_argument("--update-golden", action="store_true", help="store what this run gave as what is right")

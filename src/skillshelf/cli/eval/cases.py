@@ -11,6 +11,7 @@ from skillshelf.cli.table import print_table
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals.case import Case, Message
 from skillshelf.evals.formats.find import find_cases
+from skillshelf.evals.formats.find import list_cases as outline_cases
 from skillshelf.evals.report.sections import inert
 
 _COLUMNS = (Column("case", "bold"), Column("checks", right=True), Column("model", "cyan"), Column("where"))
@@ -26,9 +27,13 @@ Write one in the skill's own folder, such as evals/first.yaml:
 evals/evals.json and trigger sets ([{"query": …, "should_trigger": …}]) of other tools are read as they are."""
 
 
-def cases_of(args: argparse.Namespace) -> tuple[list[Case], tuple[Diagnostic, ...]]:
-    """The cases that were asked for, and the faults of the files they are in. Raises EvalError."""
-    found, notes = find_cases(args.paths or [args.workspace])
+def cases_of(args: argparse.Namespace, *, run: bool = True) -> tuple[list[Case], tuple[Diagnostic, ...]]:
+    """Return the cases that were asked for, and the faults of the files they are in. Raises EvalError.
+
+    `run`: files of Python are run for their cases; otherwise their source is read.
+    """
+    find = find_cases if run else outline_cases
+    found, notes = find(args.paths or [args.workspace])
     wanted = args.filter.lower()
     return [case for case in found if wanted in " ".join((case.id, *case.tags)).lower()], notes
 
@@ -42,7 +47,7 @@ def say_none(args: argparse.Namespace) -> int:
 
 
 def list_cases(args: argparse.Namespace, out: Output) -> int:
-    cases, notes = cases_of(args)
+    cases, notes = cases_of(args, run=False)
     wrong = any(note.severity == "error" for note in notes)
     if args.json:
         out.json({"cases": [_facts(case) for case in cases], "diagnostics": [as_json(note) for note in notes]})

@@ -10,6 +10,7 @@ from skillshelf._version import __version__
 from skillshelf.agent.models import resolve
 from skillshelf.agent.settings import load_settings
 from skillshelf.cli.diagnostics import as_json, counted, print_diagnostic
+from skillshelf.cli.eval._consent import case_folders, is_approved, refuse_unconfined, skill_folders
 from skillshelf.cli.eval.cases import cases_of, say_none
 from skillshelf.cli.eval.progress import progress
 from skillshelf.cli.eval.request import check_places, request_of
@@ -42,6 +43,8 @@ def run_evals(args: argparse.Namespace, out: Output) -> int:
 
 def wanted_cases(args: argparse.Namespace, out: Output) -> list[Case]:
     """The cases to run; none where that cannot be, which is said."""
+    if not is_approved(case_folders(args), args, out):
+        return []
     cases, notes = cases_of(args)
     if any(note.severity == "error" for note in notes):
         _refuse(notes, args, out)
@@ -50,6 +53,8 @@ def wanted_cases(args: argparse.Namespace, out: Output) -> list[Case]:
         print_diagnostic(note, out)
     if not cases:
         say_none(args)
+    if not is_approved(skill_folders(cases), args, out):
+        return []
     return cases
 
 
@@ -68,6 +73,8 @@ def carry_through(
         work = Work(make(stage), options)
         for skill in work.plan.new:
             complain(f"skillshelf: {skill} is new since {args.baseline}, so that there is nothing to compare it with.")
+        if options.parallel:
+            refuse_unconfined((trial.case for trial in work.plan.trials), args)
         name = _model(work.plan.cases, options)
         folder = find_folder(args.resume) if args.resume else new_folder(args.report)
         with only_here(state_of(folder)):

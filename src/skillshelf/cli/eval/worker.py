@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 
+from skillshelf.cli.eval._consent import refuse_unconfined_worker
 from skillshelf.cli.output import Output, complain
 from skillshelf.errors import EvalError
 
@@ -10,6 +11,7 @@ from skillshelf.errors import EvalError
 def run_worker(args: argparse.Namespace, out: Output) -> int:
     if not args.engine or args.paths:
         raise EvalError("a worker takes --engine, and no paths", "skillshelf eval worker --engine postgresql://host/db")
+    refuse_unconfined_worker(args)
     asyncio.run(_work(args.engine))
     return 0
 

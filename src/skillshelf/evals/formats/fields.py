@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from skillshelf.agent.policy import MODES
@@ -19,6 +19,14 @@ MAX_WORKSPACE = 16 * 1024 * 1024
 _SHOWN = 60
 
 
+@dataclass(slots=True)
+class Listing:
+    """Set while cases are listed and nothing of theirs may be imported or run."""
+
+    checks: set[str] = field(default_factory=set)
+    """Names of the checks that files of Python register, as far as their source tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """Where cases are written, and the skill they belong to, if they do."""
@@ -28,6 +36,7 @@ class Home:
     skill: str = ""
     folder: str = ""
     """Of the skill."""
+    listing: Listing | None = None
 
     @property
     def base(self) -> str:
@@ -40,11 +49,13 @@ class Home:
         return self.folder or self.base
 
 
-def home_of(path: str) -> Home:
+def home_of(path: str, listing: Listing | None = None) -> Home:
     """A file in `<skill>/evals/` belongs to that skill; any other is a suite."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     inside = os.path.basename(os.path.dirname(os.path.abspath(path))) == "evals"
-    return Home(path, skill_name(folder), folder) if inside and is_skill(folder) else Home(path)
+    if inside and is_skill(folder):
+        return Home(path, skill_name(folder), folder, listing)
+    return Home(path, listing=listing)
 
 
 def folders_of(paths: Sequence[str], home: Home) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals.case import Case, Edit
 from skillshelf.evals.folders import is_skill
 from skillshelf.evals.formats import legacy, python, yaml
-from skillshelf.evals.formats.fields import Home, home_of
+from skillshelf.evals.formats.fields import Home, Listing, home_of
 from skillshelf.sources.folder import SKILL_FILES
 from skillshelf.sources.names import SKIPPED_FOLDERS
 
@@ -35,14 +35,53 @@ _Place = Literal["named", "evals", "beside", "stray"]
 
 
 def find_cases(paths: Iterable[str | os.PathLike[str]]) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
-    """The cases of files and folders, and the faults in what was written as one.
+    """Return the cases of files and folders, and the faults in what was written as one.
 
-    Of a folder: its own files of cases, and those in every `evals/` below it. Raises EvalError for a path that is none.
+    Of a folder: its own files of cases, and those in every `evals/` below it. Files of Python are run, and code skills
+    imported: a program that passes a folder trusts it. Raises EvalError for a path that does not exist.
     """
+    return _find(paths, None)
+
+
+def list_cases(paths: Iterable[str | os.PathLike[str]]) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+    """Return the same cases without running or importing anything of theirs, to be shown and not to be run.
+
+    In files of Python, a value that is computed reads "not evaluated". Raises EvalError for a path that does not exist.
+    """
+    return _find(paths, Listing())
+
+
+def case_files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """Yield the files that `find_cases` reads. Raises EvalError for a path that does not exist."""
+    for path, place in _unique(paths):
+        kind = _FORMATS.get(os.path.splitext(path)[1].lower())
+        try:
+            if kind and (place == "named" or _is_meant(path, place, kind)):
+                yield path
+        except EvalError:  # a file that cannot be parsed now may be mended before it is run
+            yield path
+
+
+def case_folder(path: str) -> str:
+    """Return the real folder that the user approves before a file of cases is run.
+
+    It is the skill whose `evals/` holds the file, or the suite's `evals/`, or else the folder that the file lies in:
+    cases take fixtures from there, and Python imports helpers.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.basename(folder) != "evals":
+        return folder
+    owner = os.path.dirname(folder)
+    return owner if is_skill(owner) else folder
+
+
+def _find(
+    paths: Iterable[str | os.PathLike[str]], listing: Listing | None
+) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     cases: dict[str, Case] = {}
     faults: list[Diagnostic] = []
     for path, place in _unique(paths):
-        read, found = _read(path, place)
+        read, found = _read(path, place, listing)
         faults += found
         for case in read:
             first = cases.setdefault(case.id, case)
@@ -91,7 +130,7 @@ def _case_files(folder: str) -> list[str]:
     return [path for _, name in known if os.path.isfile(path := os.path.join(folder, name))]
 
 
-def _read(path: str, place: _Place) -> tuple[list[Case], list[Diagnostic]]:
+def _read(path: str, place: _Place, listing: Listing | None) -> tuple[list[Case], list[Diagnostic]]:
     kind = _FORMATS.get(os.path.splitext(path)[1].lower())
     try:
         if kind is None:
@@ -100,7 +139,7 @@ def _read(path: str, place: _Place) -> tuple[list[Case], list[Diagnostic]]:
             # Results and graders lie there as a rule; a YAML file without `cases:` is more likely a slip.
             severity: Severity = "warning" if kind is _YAML else "info"
             return [], [_left_alone(severity, path)] if place == "evals" else []
-        home = home_of(path)
+        home = home_of(path, listing)
         cases, faults = kind.read(home)
         if not home.folder and _in_evals(path) and _are_astray(cases, place):
             return [], [_stray(path), *map(_diagnostic, faults)]

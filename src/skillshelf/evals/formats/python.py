@@ -4,7 +4,7 @@
 
     CASES = [Case("greets", (Message("Hello"),), (check.response_contains("Hello"),))]
 
-The module is run as it is read: whoever evaluates somebody's skill runs their code.
+The module is run to have its cases, once the user agreed to that. A listing of cases reads its source instead.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from skillshelf.evals.checks.custom import custom
 from skillshelf.evals.checks.golden import Golden
 from skillshelf.evals.checks.loads import trigger
 from skillshelf.evals.code_skills import code_source
+from skillshelf.evals.formats._outline import outline, registered_checks
 from skillshelf.evals.formats.document import read_text
 from skillshelf.evals.formats.fields import Home, bounded, folders_of, only_skill
 from skillshelf.evals.paths import workspace_path
@@ -40,6 +41,9 @@ def read_python(home: Home) -> tuple[list[Case], list[EvalError]]:
     tree = _tree(source, home.path)
     if not _definitions(tree):
         raise EvalError("it has no cases", _RIGHT, home.path, 1)
+    if home.listing:
+        home.listing.checks |= registered_checks(tree)
+        return outline(tree, home), []
     found = _run(source, home.path)
     cases, faults = [], []
     for number, item in enumerate(found, 1):
@@ -70,7 +74,7 @@ def _is_ours(node: ast.AST) -> bool:
 def _tree(source: str, path: str) -> ast.Module:
     try:
         return ast.parse(source, path)
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise EvalError(f"it is not Python: {error}", path=path, line=getattr(error, "lineno", None) or 1) from None
 
 

@@ -35,8 +35,9 @@ from skillshelf.evals.checks.base import Check
 from skillshelf.evals.checks.loads import trigger
 from skillshelf.evals.checks.registry import Context, from_config
 from skillshelf.evals.code_skills import code_source
+from skillshelf.evals.formats._outline import not_evaluated
 from skillshelf.evals.formats.document import Row, Table, parse_yaml, read_text
-from skillshelf.evals.formats.fields import Fields, Home, bounded, copied, folders_of, only_skill
+from skillshelf.evals.formats.fields import Fields, Home, Listing, bounded, copied, folders_of, only_skill
 from skillshelf.evals.formats.script import steps
 from skillshelf.evals.paths import workspace_path
 
@@ -71,7 +72,7 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
         raise EvalError("it has no cases", "Write `cases:` and a list of them", home.path, 1)
     # Once for all cases: a fault in it is told once.
     policy, model, tags = shared.policy("yolo"), shared.text("model"), shared.texts("tags")
-    common = _Common(_skills(shared, home), _code_skills(shared), shared.text("skill"), policy, model, tags)
+    common = _Common(_skills(shared, home), _code_skills(shared, home), shared.text("skill"), policy, model, tags)
     cases, faults = [], []
     for item, line in shared.items("cases"):
         try:
@@ -96,8 +97,8 @@ def _case(item: Any, line: int, common: _Common, home: Home) -> Case:
     if not name:
         raise fields.fault("name", "the case has no name", "Write `name:` with a few words; reports show it")
     skills = _skills(fields, home) or common.skills or ((home.folder,) if home.folder else ())
-    code_skills = _code_skills(fields) or common.code_skills
-    skill = fields.text("skill") or common.skill or home.skill or only_skill(skills, code_skills)
+    code_skills = _code_skills(fields, home) or common.code_skills
+    skill = fields.text("skill") or common.skill or home.skill or _only_skill(skills, code_skills, home)
     should = fields.flag("should_trigger")
     return Case(
         name,
@@ -123,13 +124,22 @@ def _skills(fields: Fields, home: Home) -> tuple[str, ...]:
         raise fields.fault("skills", fault.problem, fault.fix) from None
 
 
-def _code_skills(fields: Fields) -> tuple[str, ...]:
+def _code_skills(fields: Fields, home: Home) -> tuple[str, ...]:
     names = fields.texts("code_skills")
+    if home.listing:
+        return names
     try:
         code_source(names)
     except EvalError as fault:
         raise fields.fault("code_skills", fault.problem, fault.fix) from None
     return names
+
+
+def _only_skill(skills: tuple[str, ...], code_skills: tuple[str, ...], home: Home) -> str:
+    """Return the skill under test if the shelf has no other; in a listing, a code skill by the name of its class."""
+    if home.listing and len(code_skills) == 1 and not skills:
+        return code_skills[0]
+    return only_skill(skills, code_skills)
 
 
 def _turns(fields: Fields) -> tuple[Message | Edit, ...]:
@@ -223,7 +233,18 @@ def _check(item: Any, home: Home, skill: str) -> Check:
     if not isinstance(item, Mapping) or len(item) != 1:
         raise EvalError(f"{item!r:.60} is no check", "Write `- name: argument`, one to a line")
     [(name, argument)] = item.items()
+    if home.listing and _is_registered(name, argument, home.listing):
+        return not_evaluated(name)
     return from_config(name, argument, Context(skill, home.base, home.root))
+
+
+def _is_registered(name: str, argument: Any, listing: Listing) -> bool:
+    """True for a check that a file of Python would add if it was run."""
+    if name == "not" and isinstance(argument, str):
+        return argument in listing.checks
+    if name == "not" and isinstance(argument, Mapping):
+        return any(inner in listing.checks for inner in argument)
+    return name in listing.checks
 
 
 def _placed(fault: EvalError, path: str, line: int) -> EvalError:
