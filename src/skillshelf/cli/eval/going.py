@@ -149,7 +149,8 @@ def _carry_out(work: Work, begun: RunFolder, name: str, args: argparse.Namespace
         with progress(out, len(plan.trials), shown=out.terminal and not args.json) as told:
             outcomes = asyncio.run(carry_out(work, begun, told))
     except KeyboardInterrupt:
-        again = f"skillshelf eval --resume {shown_path(begun.path) if args.report else os.path.basename(begun.path)}"
+        place = shown_path(begun.path) if args.report else os.path.basename(begun.path)
+        again = f"skillshelf eval --resume {place}" + (" --trust-workspace" if args.trust_workspace else "")
         complain(f"Interrupted after some of {plural(len(plan.trials), 'trial')}. `{again}` goes on.")
         raise
     if args.update_golden:
