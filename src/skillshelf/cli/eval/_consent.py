@@ -60,7 +60,7 @@ def is_approved(folders: Sequence[str], args: argparse.Namespace, out: Output) -
 
 def refuse_unconfined(cases: Iterable[Case], args: argparse.Namespace) -> None:
     """Raise EvalError if a trial would run commands that nothing confines, unless the user allowed that."""
-    from skillshelf.agent.sandbox import can_confine
+    from skillshelf.agent import can_confine
 
     if args.allow_unconfined or can_confine():
         return
@@ -71,7 +71,7 @@ def refuse_unconfined(cases: Iterable[Case], args: argparse.Namespace) -> None:
 
 def refuse_unconfined_worker(args: argparse.Namespace) -> None:
     """Raise EvalError if this machine cannot confine the commands of other machines' trials."""
-    from skillshelf.agent.sandbox import can_confine
+    from skillshelf.agent import can_confine
 
     if not args.allow_unconfined and not can_confine():
         raise EvalError(_NO_SANDBOX, "Pass --allow-unconfined if they may write anywhere")
