@@ -208,7 +208,8 @@ def test_without_a_sandbox_trials_that_run_commands_are_refused(clone: Clone) ->
     """A script without a command runs anyway, and so does all of it once the user says so."""
     modules = clone.folder.parent / "modules"
     modules.mkdir()
-    (modules / "sandlock.py").write_text("raise ImportError('not on this machine')\n")
+    # The launcher that confines commands is started with this Python: one that is gone cannot confine anything.
+    (modules / "sitecustomize.py").write_text("import sys\nsys.executable = '/nowhere/python'\n")
     words = ["eval", "--trust-workspace", "-k"]
     refused = skillshelf(clone, *words, "runs a command", path=str(modules))
     assert refused.returncode == 2
