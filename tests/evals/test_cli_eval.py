@@ -231,7 +231,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
 
         provider.arrived = interrupt
         assert child.end() == 130, child.said()
-        assert "`skillshelf eval --resume report` goes on" in child.said()
+        assert "`skillshelf eval --resume report --trust-workspace` goes on" in child.said()
         assert "Traceback" not in child.said()
         until(lambda: kept_in(tmp_path / "report") == 1)
         child = Child("--resume", "report", cwd=tmp_path)
