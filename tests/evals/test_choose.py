@@ -262,7 +262,7 @@ def test_more_than_half_of_a_query_s_trials_decide(letters: str, right: bool | N
         ('- Good one.\n- "a\\u200bb"\n', "new.yaml:2: the description has a hidden character"),
         ("- Good one.\n- >\n  Good\n  one.\n", "new.yaml:2: the description is the same as in line 1"),
         (f"- {PRESENT}\n", "new.yaml:1: the skill has this description"),
-        ("- 'open\n", "new.yaml:2: it is not YAML"),
+        ("- 'open\n", "new.yaml:2: it cannot be read as YAML"),
     ],
 )
 def test_a_wrong_description_is_named(run: Run, skill: Callable[..., Path], text: str, says: str) -> None:
