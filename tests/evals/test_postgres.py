@@ -1,6 +1,7 @@
 """A run over several machines: workers on one PostgreSQL server, one of which is killed."""
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +23,13 @@ class Kit(BaseSkill):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of this test's own."""
-    running = embedded.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+def server() -> Iterator[str]:
+    """The address of a server of this test's own.
+
+    Its folder is not one of pytest's: as root, the server is another user, and pytest closes its folders to others
+    whenever it starts.
+    """
+    running = embedded.get_server(tempfile.mkdtemp(prefix="pg-"), cleanup_mode="delete")
     yield running.get_uri()
     running.cleanup()
 
