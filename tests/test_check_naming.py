@@ -22,6 +22,7 @@ NAMED: dict[str, Files] = {
     "by its folder as a whole": {"SKILL.md": "See the `references/` folder."},
     "by a placeholder": {"SKILL.md": "Load references/<operation>.md."},
     "by a placeholder in braces": {"SKILL.md": "Load `references/{operation}.md`."},
+    "by a number to fill in": {"SKILL.md": "Read `references/step-N-*.md`.", "references/step-2-a.md": ""},
     "by a star": {"SKILL.md": "Read references/*.md."},
     "by alternatives": {"SKILL.md": "Read `references/{a,b}.md`."},
     "by a prefix": {"SKILL.md": "| security | `sec-` |", "references/sec-a.md": ""},
@@ -31,6 +32,8 @@ NAMED: dict[str, Files] = {
         "references/b.md": "a.md",
     },
     "by a README beside it": {"SKILL.md": "Do it.", "references/README.md": "- a.md: all about it"},
+    "by a command of the plugin": {"SKILL.md": "Do it.", "commands/go.md": "Read references/a.md."},
+    "by the name of its folder": {"SKILL.md": "Load b.md. The `references/` folder has more.", "references/b.md": ""},
     "by the frontmatter": {"SKILL.md": "Do it.", "frontmatter": "compatibility: needs references/a.md\n"},
 }
 
@@ -47,6 +50,7 @@ UNNAMED: dict[str, Files] = {
     "nothing names it": {"SKILL.md": "Do it."},
     "a word that is also its name": {"SKILL.md": "Write a test.", "references/a.md": ""},
     "part of a longer name": {"SKILL.md": "Load ba.md, a.mdx and aa."},
+    "code that looks like a pattern": {"SKILL.md": "Print a[name] and a{i}."},
     "a pattern that would name everything": {"SKILL.md": "Write your answer to <name>.md or *.md."},
     "its folder, beside the names of others": {"SKILL.md": "In references/, load b.md.", "references/b.md": ""},
     "only a test names it": {"SKILL.md": "Do it.", "tests/test_a.py": "open('references/a.md')"},
@@ -74,6 +78,7 @@ IMPORTED = {
     "TypeScript's .js": ("run.ts", "import { f } from './helper.js'\n", "scripts/helper.ts"),
     "an index": ("run.js", "require('./lib')\n", "scripts/lib/index.js"),
     "source": ("run.sh", '. "$(dirname "$0")/helper.sh"\n', "scripts/helper.sh"),
+    "a function of a module": ("run.py", "# see my_helper.load\n", "scripts/my_helper.py"),
     "a call by name": ("run.sh", "python3 helper.py --all\n", "scripts/helper.py"),
     "a folder it opens": ("run.py", "for x in (ROOT / 'schemas').iterdir(): pass\n", "assets/schemas/a.json"),
     "the same Go package": ("run.go", "package main\n", "scripts/helper.go"),

@@ -24,8 +24,12 @@ _ONE_PROGRAM_A_FOLDER = frozenset({".go", ".java", ".kt", ".swift", ".cs", ".rs"
 _WORD = re.compile(r"(?:[^\s`'\"()|;=,{}<>\[\]]|\{[^{}\n`]{0,100}\}|<[^<>\n`]{1,60}>|\[[^\[\]\n`]{1,60}\](?!\())+")
 # The same without placeholders, so that `[a.md]` and a name between letters of another script count too.
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./@+-]+")
-_WHOLE_FOLDER = re.compile(r"(?<![\w./-])(?:\./)?(references|scripts|assets)/(?![\w./<{*\[$-])")
+_WHOLE_FOLDER = re.compile(
+    r"(?<![\w./-])(?:\./)?(references|scripts|assets)/(?![\w./<{*\[$-])[`'\"*]*(\s+(?:folder|directory|dir)\b)?"
+)
 _PLACEHOLDER = re.compile(r"\$?\{\{?[^{}]*\}?\}|<[^<>]*>|\[[^\[\]]*\]|\$\w+|\*+|%s")
+# `step-N.md`, `ADR-NNN.md`, `YYYY-MM-DD.md`: filled in as well.
+_NUMBER = re.compile(r"(?<![A-Za-z])(?:N{1,4}|X{1,4}|Y{4}|M{2}|D{2})(?![A-Za-z])")
 _ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 # A word that its author set apart: `word`, **word**, "word", [word], - word:
 _SET_APART = re.compile(r"[`'\"*\[]([\w][\w.-]*)[`'\"*\]]|^[ \t]*[-*|#]+[ \t]+([\w-]+)[ \t]*(?:[:|—–(]|-|$)", re.M)
@@ -34,7 +38,7 @@ _IMPORT = re.compile(
 )
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
-_TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "testdata", "__mocks__"})
+_TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "testdata", "__mocks__", "evals"})
 _TEST_FILE = re.compile(
     r"(?:test_.*|.*[_.-]tests?|.*[_.-]spec|conftest|tests?)\.(?:py|[cm]?[jt]sx?|sh|bats|go|rs|rb|java|cs|php)", re.I
 )
@@ -43,7 +47,7 @@ _PACKAGING = re.compile(
     r"|__init__\.\w+|__main__\.py|py\.typed|setup\.(?:py|cfg)|pyproject\.toml|pipfile|.*\.lock|.*[.-]lock\.\w+"
     r"|requirements[\w.-]*\.txt|constraints[\w.-]*\.txt|package\.json|bun\.lockb|[jt]sconfig[\w.-]*\.json"
     r"|(?:eslint|prettier|vite|vitest|jest|babel|webpack|rollup|tailwind|postcss)\.config\.\w+|go\.(?:mod|sum)"
-    r"|cargo\.toml|gemfile|.*\.gemspec|build\.gradle(?:\.kts)?|pom\.xml|deno\.jsonc?",
+    r"|pytest\.ini|tox\.ini|cargo\.toml|gemfile|.*\.gemspec|build\.gradle(?:\.kts)?|pom\.xml|deno\.jsonc?",
     re.I,
 )
 
@@ -53,24 +57,27 @@ def find_unnamed(references: Collection[str], existing: Collection[str], texts: 
 
     `texts` holds the text of each file that was read; the one under `""` are the instructions.
     """
-    files = _Files({*existing, *references})
+    set_of_references = set(references)
+    files = _Files(set_of_references.union(existing))
     named = {path: files.named_in(path, text) for path, text in texts.items() if not _is_test(path)}
     named[""].update(_named_as_a_whole(texts[""], references, named[""]))
-    # Packaging names what people and tools start, such as the scripts of a package.json.
+    # What is not a reference is read by tools and people: a package.json, a README, the commands of a plugin.
     reached: set[str] = set()
-    _reach(["", *filter(_is_packaging, named)], named, reached)
+    _reach((path for path in named if path not in set_of_references or _is_packaging(path)), named, reached)
     wanted = [path for path in references if path not in reached and not is_left_out(path)]
     # If one unnamed file names a second, to name the first is enough.
     return _starts(wanted, named)
 
 
 def _named_as_a_whole(instructions: str, references: Collection[str], named: Collection[str]) -> Iterator[str]:
-    """Yield the files of `references/`, `scripts/` or `assets/` if the instructions name the folder and none of them.
+    """Yield the files of `references/`, `scripts/` or `assets/` if the instructions name that folder itself.
 
-    Next to the names of some files, the name of their folder says nothing about the others.
+    Next to the names of some files in it, only "the `references/` folder" speaks of the others too.
     """
-    folders = {match[1] for match in _WHOLE_FOLDER.finditer(instructions)}
+    mentions = _WHOLE_FOLDER.findall(instructions)
+    folders = {folder for folder, _ in mentions}
     folders -= {path.partition("/")[0] for path in named}
+    folders |= {folder for folder, as_folder in mentions if as_folder}
     yield from (path for path in references if path.partition("/")[0] in folders)
 
 
@@ -80,7 +87,7 @@ def is_left_out(path: str) -> bool:
 
 
 def _is_test(path: str) -> bool:
-    *folders, name = path.split("/")
+    *folders, name = path.casefold().split("/")
     return not _TEST_FOLDERS.isdisjoint(folders) or _TEST_FILE.fullmatch(name) is not None
 
 
@@ -182,7 +189,10 @@ class _Files:
         return found
 
     def _named_by(self, word: str, folder: str) -> Iterable[str]:
-        word = word.partition("#")[0].strip("*_~.,:;!?@&").casefold().replace("\\", "/")
+        word = word.partition("#")[0].strip("*_~.,:;!?@&").replace("\\", "/")
+        if "." in word or "/" in word:
+            word = _NUMBER.sub("*", word)
+        word = word.casefold()
         if _PLACEHOLDER.search(word):
             return self._named_by_pattern(word, folder)
         if word.endswith("/"):
@@ -190,7 +200,10 @@ class _Files:
         if "/" in word:
             return self._find(word, folder) or self._find_folder(word, folder)
         if _MODULE.fullmatch(word):
-            return self._find(word, folder) or self._find(word.replace(".", "/"), folder)
+            # `package.module` and `module.function`
+            first = word.partition(".")[0]
+            found = self._find(word, folder) or self._find(word.replace(".", "/"), folder)
+            return found or (self._find(first, folder) if "_" in first else ())
         if "." in word or "-" in word or "_" in word:
             return self._find(word, folder)
         # A plain word, such as `examples`, names a file only if it is set apart.
@@ -200,7 +213,7 @@ class _Files:
         """`word` stands alone in quotes or the like."""
         word = word.casefold()
         if is_prose and word.endswith(("-", "_")) and len(word) > 2:
-            return self._named_by_pattern(f"{word}*", folder)
+            return self._compare([word, ""])
         found = self._find(word, folder)
         if found or is_prose:
             return found
@@ -236,22 +249,27 @@ class _Files:
 
     def _named_by_pattern(self, word: str, folder: str) -> Iterable[str]:
         """Find files by `references/<name>.md`, `tone-*.md`, `{a,b}.md` or `${SKILL_DIR}/scripts/x.py`."""
-        matched = self._patterns.get(word)
-        if matched is not None:
-            return matched
         *_, last = _PLACEHOLDER.finditer(word)
         rest = word[last.end() :]
         if rest.startswith("/") and len(rest) > 1:
             return self._named_by(rest.lstrip("/"), folder)
-        matched = []
+        matched: list[str] = []
         for pattern in _write_out(word):
-            literals = [text.lstrip("./") if at == 0 else text for at, text in enumerate(_PLACEHOLDER.split(pattern))]
-            if len(literals) == 1:
+            first, *others = _PLACEHOLDER.split(pattern)
+            if not others:
                 matched += self._find(pattern, folder)
-            elif _says_enough(literals) and len(self._patterns) < self._most_patterns:
-                matched += [path for path in self._paths if _matches(literals, path.casefold())]
-                self._patterns[word] = matched
+            elif _says_enough([first, *others]):
+                matched += self._compare([first.lstrip("./"), *others])
         return matched
+
+    def _compare(self, literals: list[str]) -> list[str]:
+        """Compare all files with a pattern, unless too many patterns were compared already."""
+        key = "*".join(literals)
+        if key not in self._patterns:
+            if len(self._patterns) >= self._most_patterns:
+                return []
+            self._patterns[key] = [path for path in self._paths if _matches(literals, path.casefold())]
+        return self._patterns[key]
 
 
 def _only(found: list[str], name: str) -> Collection[str]:
@@ -284,9 +302,10 @@ def _write_out(pattern: str) -> Iterator[str]:
 
 
 def _says_enough(literals: list[str]) -> bool:
-    """False for `<name>.md` and `*`, which would name everything."""
+    """False for `<name>.md` and `*`, which would name everything, and for `row["name"]`, which is not a path."""
     ending = literals[-1] if literals[-1].startswith(".") else ""
-    return len("".join(literals).removesuffix(ending).strip("./-_")) > 1
+    text = "".join(literals)
+    return ("/" in text or bool(ending)) and len(text.removesuffix(ending).strip("./-_")) > 1
 
 
 def _matches(literals: list[str], path: str) -> bool:
