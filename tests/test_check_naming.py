@@ -110,6 +110,7 @@ def test_a_script_names_what_it_imports_or_runs(tmp_path: Path, how: str) -> Non
         "scripts/package.json",
         "scripts/package-lock.json",
         "scripts/uv.lock",
+        "scripts/run.d.mts",
         "assets/LICENSE",
         "assets/Inter-LICENSE.txt",
         "references/README.md",

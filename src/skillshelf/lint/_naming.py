@@ -44,7 +44,7 @@ _TEST_FILE = re.compile(
 )
 _PACKAGING = re.compile(
     r"(?:readme|changelog|licen[cs]e|copying|notice|ofl)(?:\.(?:md|txt|rst))?|[\w.-]*licen[cs]e[\w-]*(?:\.txt)?"
-    r"|__init__\.\w+|__main__\.py|py\.typed|setup\.(?:py|cfg)|pyproject\.toml|pipfile|.*\.lock|.*[.-]lock\.\w+"
+    r"|.*\.d\.[cm]?ts|__init__\.\w+|__main__\.py|py\.typed|setup\.(?:py|cfg)|pyproject\.toml|pipfile|.*\.lock|.*[.-]lock\.\w+"
     r"|requirements[\w.-]*\.txt|constraints[\w.-]*\.txt|package\.json|bun\.lockb|[jt]sconfig[\w.-]*\.json"
     r"|(?:eslint|prettier|vite|vitest|jest|babel|webpack|rollup|tailwind|postcss)\.config\.\w+|go\.(?:mod|sum)"
     r"|pytest\.ini|tox\.ini|cargo\.toml|gemfile|.*\.gemspec|build\.gradle(?:\.kts)?|pom\.xml|deno\.jsonc?",
