@@ -23,6 +23,7 @@ EXPECTED: dict[str, list[Note]] = {
     "dead-link-in-reference": [("warning", "markdown-invalid", "references/a.md", 3)],
     "duplicate-key": [("error", "yaml-duplicate-key", "SKILL.md", 5)],
     "field-extension": [FIELD],
+    "field-known": [("info", "field-known", "SKILL.md", 4)],
     "hidden-in-instructions": [
         ("warning", "hidden-in-instructions", "SKILL.md", 8),
         ("warning", "hidden-in-instructions", "SKILL.md", 10),
@@ -34,7 +35,7 @@ EXPECTED: dict[str, list[Note]] = {
     "reference-outside": [("error", "reference-refused", "SKILL.md", 0), FIELD],
     "reference-unlisted": [FIELD, ("error", "reference-unlisted", "references/b.md", 0)],
     "reference-unnamed": [("warning", "reference-unnamed", "references/a.md", 0)],
-    "unexpected-fields": [("error", "unexpected-fields", "SKILL.md", 4)],
+    "unexpected-fields": [("warning", "unexpected-fields", "SKILL.md", 4)],
 }
 
 
@@ -51,6 +52,24 @@ def codes(path: Path) -> list[str]:
 def test_cases(case: str) -> None:
     """Each folder under tests/skills/checking shows one fault, and nothing else is said of it."""
     assert notes(CASES / case) == EXPECTED[case]
+
+
+@pytest.mark.parametrize("case", ["field-extension", "field-known", "unexpected-fields"])
+def test_strict_makes_every_field_outside_the_format_an_error(case: str) -> None:
+    """As the format's own validator has it; nothing else changes."""
+    strict = check_skill(CASES / case, strict=True)
+    assert [(note.severity, note.code) for note in strict] == [("error", case)]
+    assert check_path(CASES / case / "SKILL.md", strict=True) == strict
+    assert [note.code for note in check_skill(CASES / "complete", strict=True)] == []
+
+
+def test_a_misspelt_field_is_recognized(tmp_path: Path) -> None:
+    """The fix names the field that was meant."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "SKILL.md").write_text("---\nname: x\ndescription: It.\nlicence: MIT\n---\n\nDo it.\n")
+    (note,) = check_skill(tmp_path / "x")
+    assert (note.severity, note.code) == ("warning", "unexpected-fields")
+    assert "`license`" in note.fix
 
 
 def test_every_diagnostic_says_where_and_what_to_do() -> None:

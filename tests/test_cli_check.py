@@ -62,6 +62,18 @@ def test_warnings_alone_do_not_fail(run: Run, faulty: Path) -> None:
     assert out.splitlines()[-1] == "3 skills checked: 1 warning"
 
 
+def test_strict(run: Run, tmp_path: Path) -> None:
+    """A field outside the format is a note, and an error with --strict, in every form of the output."""
+    shutil.copytree(CASES / "field-known", tmp_path / "field-known")
+    assert run("check")[0] == 0
+    assert run("check", "--strict")[1].splitlines()[-1] == "1 skill checked: 1 error"
+    for form, mild, severe in (("github", "::notice", "::error"), ("sarif", '"note"', '"error"')):
+        code, out, _ = run("check", "--format", form)
+        strict_code, strict_out, _ = run("check", "--format", form, "--strict")
+        assert (code, mild in out) == (0, True)
+        assert (strict_code, severe in strict_out) == (1, True)
+
+
 def test_several_paths(run: Run, faulty: Path) -> None:
     """Each is looked at, and what two of them share is said once."""
     out = run("check", "skills/broken-python/SKILL.md", "skills/reference-unnamed", "skills/broken-python")[1]

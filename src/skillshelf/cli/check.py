@@ -11,6 +11,7 @@ EXAMPLES = """
   skillshelf check                              every skill below this folder
   skillshelf check .claude/skills/pdf           one skill
   skillshelf check --ignore reference-unnamed   without one kind of diagnostic
+  skillshelf check --strict                     as the format's own validator has it
   skillshelf check --format sarif > check.sarif for code scanning
   skillshelf check --format github              as annotations in a GitHub workflow
   skillshelf check --hosts .claude/skills/pdf   what other agents make of a skill
@@ -33,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out diagnostics of this code; repeatable",
     )
     parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="treat every field outside the open format as an error, as the format's own validator does",
+    )
+    parser.add_argument(
         "--hosts", action="store_true", help="say instead what the loaders of other agents make of each skill"
     )
 
@@ -50,7 +56,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             complain(f"skillshelf check: --hosts and --format {args.format} exclude each other; give one of them")
             return 2
         return run_hosts(args.paths or [args.workspace], out, as_json=args.json or args.format == "json")
-    checked = [look(path) for path in args.paths or [args.workspace]]
+    checked = [look(path, strict=args.strict) for path in args.paths or [args.workspace]]
     # Paths that overlap say the same twice.
     notes = list(dict.fromkeys(note for one in checked for note in one.diagnostics if note.code not in args.ignore))
     form = "json" if args.json else args.format

@@ -40,6 +40,7 @@ READING = {
 FORMAT = {
     "compatibility-too-long": "`compatibility` has more than 500 characters",
     "field-extension": "a field that skillshelf reads, but that the open format does not know",
+    "field-known": "a field that other hosts or tools use, but that the open format does not know",
     "hidden-in-instructions": "the instructions have characters that a reader does not see",
     "instructions-missing": "there are no instructions below the frontmatter",
     "instructions-too-long": "the instructions have more than 5,000 tokens or 500 lines",
@@ -51,7 +52,7 @@ FORMAT = {
     "name-reserved": "the name is one of skillshelf's own commands or a device of Windows",
     "name-too-long": "the name has more than 64 characters",
     "name-uppercase": "the name has capital letters",
-    "unexpected-fields": "the frontmatter has top-level fields that the open format does not know",
+    "unexpected-fields": "the frontmatter has top-level fields that neither the open format nor any host knows",
 }
 """What `skillshelf check` adds: the rules of the open format."""
 

@@ -40,13 +40,16 @@ class Checked:
     diagnostics: list[Diagnostic]
 
 
-def check_path(path: str | os.PathLike[str]) -> list[Diagnostic]:
-    """Everything to say of a skill's folder, of a SKILL.md, or of all the skills below a folder."""
-    return look(path).diagnostics
+def check_path(path: str | os.PathLike[str], *, strict: bool = False) -> list[Diagnostic]:
+    """Check a skill's folder, a SKILL.md, or all the skills below a folder.
+
+    If `strict`, every field that the format does not know is an error, as it is to the format's own validator.
+    """
+    return look(path, strict=strict).diagnostics
 
 
-def check_skill(folder: str | os.PathLike[str]) -> list[Diagnostic]:
-    """Everything to say of one skill's folder."""
+def check_skill(folder: str | os.PathLike[str], *, strict: bool = False) -> list[Diagnostic]:
+    """Check one skill's folder."""
     folder = os.path.abspath(folder)
     if not os.path.lexists(folder):
         return [_wrong(folder, "path-missing", "the path does not exist", "name a skill's folder")]
@@ -57,19 +60,19 @@ def check_skill(folder: str | os.PathLike[str]) -> list[Diagnostic]:
     if found is None or not any(os.path.lexists(f"{source.root}/{name}") for name in SKILL_FILES):
         message = "Missing required file: SKILL.md not found in this folder"
         return [*(found.diagnostics if found else ()), _wrong(folder, "skill-file-missing", message, "write one")]
-    return _sorted(_check_found(source.root, "", found))
+    return _sorted(_check_found(source.root, "", found, strict))
 
 
-def look(path: str | os.PathLike[str]) -> Checked:
-    """`check_path`, and how many skills it looked at."""
+def look(path: str | os.PathLike[str], *, strict: bool = False) -> Checked:
+    """Check a path, and count the skills there."""
     path = os.path.abspath(path)
     if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
-        return Checked(1, check_skill(os.path.dirname(path)))
+        return Checked(1, check_skill(os.path.dirname(path), strict=strict))
     if not os.path.isdir(path):
-        return Checked(0, check_skill(path))
+        return Checked(0, check_skill(path, strict=strict))
     source = DirectorySource(path, "project", cache=False)
     found = {key: one for key, one in source.refresh().items() if one}
-    diagnostics = [note for key, one in found.items() for note in _check_found(source.root, key, one)]
+    diagnostics = [note for key, one in found.items() for note in _check_found(source.root, key, one, strict)]
     catalog = _catalog(found)
     diagnostics += *catalog.diagnostics, *_check_crowd(catalog, source.root)
     if not catalog and not any(note.severity == "error" for note in diagnostics):
@@ -105,7 +108,7 @@ def _check_crowd(catalog: Catalog, root: str) -> Iterator[Diagnostic]:
         yield Diagnostic("warning", "crowded", message, root, fix=fix)
 
 
-def _check_found(root: str, key: str, found: Found) -> list[Diagnostic]:
+def _check_found(root: str, key: str, found: Found, strict: bool) -> list[Diagnostic]:
     """One place of a scan, strictly: what the scan says of it, the format's rules, and its references."""
     skill = found.descriptor
     text = _read_text(root, key, skill) if skill else None
@@ -114,7 +117,8 @@ def _check_found(root: str, key: str, found: Found) -> list[Diagnostic]:
     folder, _, file = skill.location.rpartition("/")
     said = {replace(note, path=skill.location) for note in text.diagnostics}
     notes = [note for note in found.diagnostics if note not in said]
-    notes += [replace(note, path=skill.location) for note in check_format(text, folder.rpartition("/")[2])]
+    name = folder.rpartition("/")[2]
+    notes += [replace(note, path=skill.location) for note in check_format(text, name, strict=strict)]
     existing = files_below(folder)
     for note in _check_references(root, key, skill, text, existing, file):
         notes.append(replace(note, path=f"{folder}/{note.path}"))
