@@ -9,7 +9,9 @@ from typing import Any
 from skillshelf.agent.sessions import lines
 from skillshelf.characters import clean_line
 from skillshelf.errors import SessionError
+from skillshelf.files import system
 
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TITLE = 80
 _HEADER_BYTES = 64 * 1024
 
@@ -37,7 +39,7 @@ def id_of(path: str) -> str:
 def glance(path: str, stat: os.stat_result) -> SessionInfo:
     changed = datetime.fromtimestamp(stat.st_mtime, UTC)
     try:
-        with open(path, "rb") as file:
+        with open(system.open(path, _READ), "rb") as file:
             header = lines.read_header(file.readline(_HEADER_BYTES), path)
             if header is None:
                 return SessionInfo(id_of(path), changed, changed, problem=f"The first line of {path} cannot be read.")
