@@ -159,7 +159,7 @@ def _run_eval(place: Path, url: str, statements: _Statements) -> int:
         words = ["--resume", "report"]
     else:
         words = ["pdf", "--base-url", url, "--model", "tiny", "--report", "report", "--parallel", "1"]
-    return main(["eval", *words])
+    return main(["eval", *words, "--trust-workspace", "--allow-unconfined"])
 
 
 if __name__ == "__main__":
