@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.lint import check_path, check_skill, look
+from skillshelf.lint import check_path, check_skill, check_text, look
 from skillshelf.lint.names import RESERVED, check_name, suggest
 
 CASES = Path(__file__).parent / "skills" / "checking"
@@ -28,6 +28,7 @@ EXPECTED: dict[str, list[Note]] = {
         ("warning", "hidden-in-instructions", "SKILL.md", 8),
         ("warning", "hidden-in-instructions", "SKILL.md", 10),
     ],
+    "mcp-withheld": [("warning", "mcp-withheld", "SKILL.md", 5)],
     "nested-skill": [("info", "nested-skill", "inner/SKILL.md", 0)],
     "no-instructions": [("warning", "instructions-missing", "SKILL.md", 6)],
     "open-fence": [("warning", "markdown-invalid", "references/a.md", 3)],
@@ -263,3 +264,32 @@ def test_hostile_yaml_is_one_fault(tmp_path: Path) -> None:
         start = time.monotonic()
         assert "error" in {note.severity for note in check_skill(folder)}
         assert time.monotonic() - start < 3
+
+
+WITHHELD = {
+    "a long description": ("description: " + "d" * 1025, "1,025 characters"),
+    "one that is long with its line break": ("description: |\n  " + "d" * 1024, "1,025 characters"),
+    "a number": ("description: Does it.\nmetadata:\n  version: 1.5", "'version'"),
+    "a mapping": ("description: Does it.\nmetadata:\n  author:\n    name: Ada", "'author'"),
+    "a list": ("description: Does it.\nmetadata: [a]", "not a mapping"),
+    "long compatibility": ("description: Does it.\ncompatibility: " + "c" * 501, "501 characters"),
+}
+
+
+@pytest.mark.parametrize("case", WITHHELD)
+def test_a_skill_that_is_missing_in_mcp_hosts_is_named_with_the_reason(case: str) -> None:
+    """One warning says why `skills/list` leaves it out, and what to write."""
+    fields, reason = WITHHELD[case]
+    text = f"---\nname: pdf\n{fields}\n---\n\nGo.\n"
+    [note] = [note for note in check_text(text, "pdf") if note.code == "mcp-withheld"]
+    assert note.severity == "warning"
+    assert reason in note.message
+    assert note.fix
+
+
+@pytest.mark.parametrize(
+    "fields", ["description: " + "d" * 1023, "description: Does it.\nmetadata:\n  version: '1.5'\ncompatibility: git"]
+)
+def test_a_skill_that_mcp_hosts_take_is_not_named_as_missing(fields: str) -> None:
+    text = f"---\nname: pdf\n{fields}\n---\n\nGo.\n"
+    assert "mcp-withheld" not in [note.code for note in check_text(text, "pdf")]

@@ -279,8 +279,8 @@ def test_flow_lists_are_yaml() -> None:
 def test_values_of_the_wrong_kind(field: str) -> None:
     """What must be a mapping or a text is not taken for one."""
     text = FRONT.replace("A test skill", f"A\n{field}") + "Body\n"
-    found = [(note.severity, note.code, note.line) for note in check_text(text, "my-skill")]
-    assert found == [("error", "field-invalid", 4)]
+    errors = [(note.code, note.line) for note in check_text(text, "my-skill") if note.severity == "error"]
+    assert errors == [("field-invalid", 4)]
 
 
 def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ FORMAT = {
     "hidden-in-instructions": "the instructions have characters that a reader does not see",
     "instructions-missing": "there are no instructions below the frontmatter",
     "instructions-too-long": "the instructions have more than 5,000 tokens or 500 lines",
+    "mcp-withheld": "strict MCP hosts refuse the skill's entry, so `skillshelf serve` leaves it out of `skills/list`",
     "name-characters": "the name has other characters than letters, digits and hyphens",
     "name-hyphens": "the name begins or ends with a hyphen, or has two in a row",
     "name-lookalike": "the name looks like a plain one but is spelt with other letters",

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from skillshelf.characters import hidden, show_controls
 from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.lint._entries import find_entry_faults
 from skillshelf.lint.names import check_name
 from skillshelf.names import closest
-from skillshelf.skillmd import FORMAT_KEYS, SkillText, Unreadable, read
+from skillshelf.skillmd import FORMAT_KEYS, MAX_DESCRIPTION, SkillText, Unreadable, read
 from skillshelf.tokens import estimate
 
 MAX_COMPATIBILITY = 500
@@ -58,7 +59,7 @@ def check_format(text: SkillText, folder: str, *, strict: bool = False) -> list[
     codes = {note.code for note in found if note.severity == "error"}
     told = set().union(*(_FOLLOWS.get(code, ()) for code in codes))
     kept = [note for note in found if note.code not in told]
-    return [*kept, *_check_fields(text, strict), *_check_instructions(text)]
+    return [*kept, *_check_fields(text, strict), *_check_entry(text), *_check_instructions(text)]
 
 
 def _strict(note: Diagnostic) -> Diagnostic:
@@ -128,6 +129,20 @@ def _fix_fields(unexpected: Sequence[str]) -> str:
         if meant:
             return f"did you mean `{meant[0]}`? Otherwise move them under `metadata:`"
     return "move them under `metadata:`"
+
+
+def _check_entry(text: SkillText) -> Iterator[Diagnostic]:
+    """Report why the skill is missing in strict MCP hosts. A name that they refuse has a code of its own."""
+    judged = {"metadata", "compatibility", "__proto__"} & text.values.keys()
+    if not judged and len(text.description) < MAX_DESCRIPTION:
+        return  # typed values cost a millisecond
+    frontmatter = dict(text.typed_values() or text.values)
+    if not isinstance(frontmatter.get("description"), str):
+        frontmatter["description"] = text.description
+    for fault in find_entry_faults(frontmatter):
+        if fault.field != "name":
+            message = f"strict MCP hosts refuse the skill, and skills/list leaves it out: {fault.problem}"
+            yield Diagnostic("warning", "mcp-withheld", message, line=line_of(text, fault.field), fix=fault.fix)
 
 
 def _check_instructions(text: SkillText) -> Iterator[Diagnostic]:
