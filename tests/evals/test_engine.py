@@ -200,7 +200,7 @@ def test_a_run_needs_no_newer_sqlite_for_its_timestamps(tmp_path: Path) -> None:
     """DBOS takes the time from `unixepoch('subsec')`, which is NULL before SQLite 3.42, whatever Python it is."""
     suite(tmp_path, cases=1)
     with Provider(1) as provider:
-        words = ["eval", "pdf", *asked_at(provider), "--report", "report"]
+        words = ["eval", "--trust-workspace", "pdf", *asked_at(provider), "--report", "report"]
         done = subprocess.run(
             [sys.executable, "-c", _AS_ON_PYTHON_3_12, *words], cwd=tmp_path, capture_output=True, text=True
         )
