@@ -11,11 +11,10 @@ from skillshelf.names import skeleton
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources.folder import Entries
 from skillshelf.sources.ignorefile import IGNORE_FILE, IgnoreFile
-from skillshelf.sources.names import SKIPPED_FOLDERS
+from skillshelf.sources.names import SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 
 _MAX_FOLDERS = 100_000
 _MAX_DEPTH = 64
-_VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Search:
             file = entries.skill_file()
             inner_owner = owner or (f"{self._path(key)}/{file}" if file else "")
             for name in entries.folders:
-                if name in _VERSION_CONTROL or depth >= _MAX_DEPTH or self.cut_short:
+                if name in VERSION_CONTROL_FOLDERS or depth >= _MAX_DEPTH or self.cut_short:
                     continue
                 # A workspace that is itself a skill still keeps others in its dot-folders.
                 owned = inner_owner if key or name[0] != "." else ""

@@ -10,12 +10,11 @@ from contextlib import contextmanager, suppress
 from skillshelf.files import system
 from skillshelf.files._gate import open_below, open_folder
 from skillshelf.files._homes import make_folders
-from skillshelf.files._write import write_new
+from skillshelf.files._write import FOLDER, write_new
 
 SCRATCH_FOLDER = ".skillshelf-new"
 """Holds folders that are not complete yet, beside the place they are made for. No source looks into it."""
 _RESIDUE_SECONDS = 3600.0
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def create_folder(path: str, contents: Mapping[str, bytes]) -> None:
@@ -26,7 +25,7 @@ def create_folder(path: str, contents: Mapping[str, bytes]) -> None:
     """
     parent, name = os.path.split(os.path.abspath(path))
     make_folders(parent)
-    parent_fd = system.open(parent, _FOLDER)
+    parent_fd = system.open(parent, FOLDER)
     try:
         if _lies_at(name, parent_fd):
             raise FileExistsError(f"{path} exists")

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 from skillshelf.files import system
 
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER = _FILE | os.O_DIRECTORY
+PLAIN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Opens a file to read it; never through a link, and without waiting for the other end of a named pipe."""
+_FOLDER = PLAIN_FILE | os.O_DIRECTORY
 _TRIES = 3
+_CHUNK = 1024 * 1024
 
 
 class Page(NamedTuple):
@@ -58,7 +60,7 @@ def open_folder(name: str, dir_fd: int | None = None) -> int:
 def open_plain(name: str, dir_fd: int, device: int) -> tuple[int, os.stat_result]:
     """Open a plain file in an open folder. Return its descriptor and what `fstat` says about it."""
     try:
-        fd = system.open(name, _FILE, dir_fd=dir_fd)
+        fd = system.open(name, PLAIN_FILE, dir_fd=dir_fd)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise NotPlainFile("it is a symlink") from None
@@ -189,6 +191,19 @@ def read_at(fd: int, offset: int, limit: int, file_size: int) -> bytes:
             break
         data += more
     return data
+
+
+def read_up_to(fd: int, limit: int) -> bytes:
+    """Read the next `limit` bytes of an open file, or all that is left. A single call may return fewer than it has."""
+    chunks: list[bytes] = []
+    left = limit
+    while left > 0:
+        chunk = system.read(fd, min(left, _CHUNK))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
 
 
 def _kind(mode: int) -> str:

@@ -1,13 +1,10 @@
-"""Reading files that decide something, which nobody but the user may have written, and secrets."""
+"""Reading settings, approvals and secrets: files that only the user may have written."""
 
 import os
 import stat
 
 from skillshelf.files import system
-from skillshelf.files._gate import NotPlainFile
-
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CHUNK = 1024 * 1024
+from skillshelf.files._gate import PLAIN_FILE, NotPlainFile, read_up_to
 
 
 class NotPrivate(Exception):
@@ -21,11 +18,11 @@ class NotPrivate(Exception):
 def read_private(path: str, limit: int | None = None, *, secret: bool = False) -> bytes:
     """Read a file, or its first `limit` bytes, that only this user or root can have written.
 
-    Nobody but them and the file's group may be able to read a secret. A group that may was chosen by the owner.
+    A secret must also be unreadable to everyone but them and the file's group, which its owner chose.
 
     Raises FileNotFoundError, NotPlainFile, NotPrivate, or another OSError.
     """
-    fd = system.open(path, _FILE)
+    fd = system.open(path, PLAIN_FILE)
     try:
         info = system.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
@@ -36,19 +33,6 @@ def read_private(path: str, limit: int | None = None, *, secret: bool = False) -
                 raise NotPrivate(place)
         if secret and info.st_mode & 0o007:
             raise NotPrivate(path, "read")
-        return _read_all(fd, info.st_size if limit is None else limit)
+        return read_up_to(fd, info.st_size if limit is None else limit)
     finally:
         system.close(fd)
-
-
-def _read_all(fd: int, limit: int) -> bytes:
-    """Read up to `limit` bytes. A single call may return fewer than it was asked for."""
-    chunks = []
-    left = limit
-    while left > 0:
-        chunk = system.read(fd, min(left, _CHUNK))
-        if not chunk:
-            break
-        chunks.append(chunk)
-        left -= len(chunk)
-    return b"".join(chunks)

@@ -2,21 +2,17 @@
 
 import errno
 import hashlib
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from skillshelf.files import system
-from skillshelf.files._gate import check_place, open_below, open_folder, open_plain, place_of
-from skillshelf.files._write import write_all
+from skillshelf.files._gate import check_place, open_below, open_folder, open_plain, place_of, read_up_to
+from skillshelf.files._write import NEW_FILE, write_all
 
 ABSENT = ""
 """The version of a file that does not exist."""
-
-_SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_CHUNK = 1024 * 1024
 
 
 class FileChanged(Exception):
@@ -50,7 +46,7 @@ def read_version(root: str, parts: Sequence[str], limit: int) -> FileVersion:
     except FileNotFoundError:
         return FileVersion(b"", ABSENT)
     try:
-        data = _read_all(fd, info.st_size, limit)
+        data = _read_whole(fd, info.st_size, limit)
     finally:
         system.close(fd)
     return FileVersion(data, hash_content(data))
@@ -67,7 +63,7 @@ def replace_below(root: str, parts: Sequence[str], data: bytes, *, expected: str
     """
     with _open_parent(root, parts[:-1]) as (folder, device):
         scratch = f".skillshelf-{secrets.token_hex(8)}"
-        fd = system.open(scratch, _SCRATCH, 0o666, dir_fd=folder)
+        fd = system.open(scratch, NEW_FILE, 0o666, dir_fd=folder)
         try:
             try:
                 write_all(fd, data)
@@ -97,7 +93,7 @@ def _check_version(scratch: int, name: str, folder: int, device: int, expected: 
         # A rename asks for the folder's permission only, but a read-only file is not meant to change.
         if not info.st_mode & 0o222:
             raise PermissionError(errno.EACCES, "it is read-only")
-        if hash_content(_read_all(fd, info.st_size, limit)) != expected:
+        if hash_content(_read_whole(fd, info.st_size, limit)) != expected:
             raise FileChanged
     finally:
         system.close(fd)
@@ -109,22 +105,18 @@ def _check_version(scratch: int, name: str, folder: int, device: int, expected: 
             system.fchown(scratch, info.st_uid, info.st_gid)
 
 
-def _read_all(fd: int, size: int, limit: int) -> bytes:
-    chunks: list[bytes] = []
-    total = 0
+def _read_whole(fd: int, size: int, limit: int) -> bytes:
+    """Read an open file that had `size` bytes. Raises OSError with EFBIG if it has more than `limit`."""
     if size <= limit:
-        while total <= limit:
-            chunk = system.read(fd, _CHUNK)
-            if not chunk:
-                return b"".join(chunks)
-            chunks.append(chunk)
-            total += len(chunk)
+        data = read_up_to(fd, limit + 1)  # one more than allowed: the file may grow while it is read
+        if len(data) <= limit:
+            return data
     raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes")
 
 
 @contextmanager
 def _open_parent(root: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Open the folder of a file that is about to be written, and make what is missing of it.
+    """Open the folder of a file that is about to be written, and make the folders that are missing.
 
     Yields its descriptor and the root's device. If the block fails, the folders made are removed.
     """

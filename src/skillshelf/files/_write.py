@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from skillshelf.files import system
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def write_new(path: str, data: bytes, mode: int = 0o600, *, durable: bool = False, dir_fd: int | None = None) -> None:
@@ -15,7 +15,7 @@ def write_new(path: str, data: bytes, mode: int = 0o600, *, durable: bool = Fals
 
     If the write fails, no part of the file is left behind.
     """
-    fd = system.open(path, _NEW, mode, dir_fd=dir_fd)
+    fd = system.open(path, NEW_FILE, mode, dir_fd=dir_fd)
     try:
         try:
             write_all(fd, data)
@@ -49,7 +49,7 @@ def replace_file(path: str, data: bytes, mode: int = 0o600, *, durable: bool = F
 
 def sync_folder(path: str) -> None:
     """Force a folder's list of names to disk: after this, a rename in it survives a power cut."""
-    fd = system.open(path, _FOLDER)
+    fd = system.open(path, FOLDER)
     try:
         system.fsync(fd)
     finally:

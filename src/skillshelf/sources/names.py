@@ -6,13 +6,12 @@ from functools import lru_cache
 from skillshelf.characters import hidden
 from skillshelf.files import SCRATCH_FOLDER
 
+VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
+
 # Version control, dependencies, virtual environments, caches: never an author's own skills.
 SKIPPED_FOLDERS = frozenset(
     {
-        ".git",
-        ".hg",
-        ".svn",
-        ".jj",
+        *VERSION_CONTROL_FOLDERS,
         "node_modules",
         "bower_components",
         "site-packages",

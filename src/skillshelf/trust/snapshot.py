@@ -16,14 +16,14 @@ from typing import NamedTuple
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, open_below, open_folder, open_plain, system
 from skillshelf.sources.folder import FRESH_NS, MAX_DEPTH
-from skillshelf.sources.names import SKIPPED_FOLDERS
+from skillshelf.sources.names import SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 
 MAX_FILES = 2_000
 MAX_BYTES = 50 * 1024 * 1024
 _CHUNK = 1024 * 1024
 # Git changes this folder with each commit and never clones one. The folders of other systems can be in a clone.
 _GIT = ".git"
-_OTHER_VERSION_CONTROL = frozenset({".hg", ".svn", ".jj"})
+_OTHER_VERSION_CONTROL = VERSION_CONTROL_FOLDERS - {_GIT}
 _HEADER = b"skillshelf tree 1\n"
 _Stamp = tuple[str, int, int, int, int, int]
 _Found = tuple[int, str, "os.DirEntry[str]"]

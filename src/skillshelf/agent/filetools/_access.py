@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 from skillshelf.characters import clean, whole
 from skillshelf.errors import FileAccessError
 from skillshelf.files import NotPlainFile, find_link, fold_name
+from skillshelf.sources.names import VERSION_CONTROL_FOLDERS
 
-VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 PROTECTED_NAMES = (
     # Version control runs programs that its own files name: hooks, `core.fsmonitor`, filters.
-    *sorted(VERSION_CONTROL),
+    *sorted(VERSION_CONTROL_FOLDERS),
     ".env",
     ".env.*",
     "secrets*",
@@ -60,7 +60,11 @@ class FileAccess:
     def __init__(self, root: str, denied: Sequence[str] = ()) -> None:
         """`root` must be a real path. `denied` are folders that the tools neither show, read nor write."""
         self.root = root
-        self._denied = [tuple(map(fold_name, below)) for folder in denied if (below := self._below(folder))]
+        self._denied: list[Parts] = []
+        for folder in denied:
+            below = self._below(folder)
+            if below:
+                self._denied.append(tuple(map(fold_name, below)))
 
     def resolve(self, path: str) -> Parts:
         """Return the names on the way to a path that a model wrote. Raises FileAccessError if it may not be read."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from skillshelf.agent.filetools._access import VERSION_CONTROL, FileAccess, Parts, is_hidden, show_path
+from skillshelf.agent.filetools._access import FileAccess, Parts, is_hidden, show_path
 from skillshelf.agent.filetools._reading import MAX_CHARS, is_binary
 from skillshelf.agent.filetools._search import PatternError, search_lines
 from skillshelf.errors import FileAccessError
@@ -17,11 +17,13 @@ from skillshelf.files import (
     open_below,
     open_folder_below,
     open_plain,
+    read_at,
     read_file,
     system,
     walk,
 )
 from skillshelf.sources.ignore import IgnoreRules
+from skillshelf.sources.names import VERSION_CONTROL_FOLDERS
 
 MAX_RESULTS = 1000
 MAX_SEARCHED_FILE = 10 * 1024 * 1024
@@ -114,7 +116,7 @@ class _Tree:
     unread: list[str] = field(default_factory=list)
 
     def walk(self, folder: int, max_depth: int | None = None) -> Iterator[TreeEntry]:
-        """Yield what lies below an open folder and is for this tool."""
+        """Yield the entries below an open folder that this tool shows."""
         options = {} if max_depth is None else {"max_depth": max_depth}
         report = self._report if max_depth is None else (lambda path, reason: None)
         for entry in walk(folder, self._enters, report, **options):
@@ -178,7 +180,7 @@ class _Tree:
         parts = (*self.parts, *entry.path.split("/"))
         if self.access.is_denied(parts):
             return False
-        if entry.name in VERSION_CONTROL and entry.name not in self.named:
+        if entry.name in VERSION_CONTROL_FOLDERS and entry.name not in self.named:
             return False
         if is_hidden(entry.name) and not self._names_hidden():
             return False
@@ -201,7 +203,7 @@ class _Tree:
             if info.st_size > MAX_SEARCHED_FILE:
                 self.skipped.append(full)
                 return None
-            return system.pread(fd, MAX_SEARCHED_FILE, 0)
+            return read_at(fd, 0, MAX_SEARCHED_FILE, info.st_size)
         except OSError:
             self.skipped.append(full)
             return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from skillshelf.agent.filetools._access import FileAccess, show_path
 from skillshelf.errors import FileAccessError
-from skillshelf.files import open_file_below, system
+from skillshelf.files import open_file_below, read_at, system
 
 MAX_LINES = 2000
 MAX_CHARS = 50_000
@@ -177,4 +177,4 @@ def _describe_binary(fd: int, path: str, size: int, media_type: str, sample: byt
         return f"{header}Binary file; the first bytes in hex:\n{''.join(rows)}{more}"
     if size > MAX_MEDIA:
         return f"{header}Too large to view: the limit is {MAX_MEDIA} bytes.\n"
-    return Media(header, system.pread(fd, MAX_MEDIA, 0), media_type)
+    return Media(header, read_at(fd, 0, MAX_MEDIA, size), media_type)
