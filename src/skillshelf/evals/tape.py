@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any
 
 from skillshelf.errors import EvalError
 from skillshelf.evals.place import everywhere, without_place
+from skillshelf.files import replace_file
 
 AGAIN = "`skillshelf eval --record` asks the model again"
 MODEL = "model-"
@@ -92,16 +92,12 @@ def read(folder: str, name: str) -> dict[str, Any]:
 
 
 def write(folder: str, name: str, value: Mapping[str, Any]) -> None:
-    """All of it or nothing: a run may be killed at any time, and others may be writing the same."""
+    """Write a recording in one step: a run may be killed at any time, and others may be writing the same file."""
     os.makedirs(folder, exist_ok=True)
     text = json.dumps(everywhere(without_place, dict(value)), ensure_ascii=False, indent=1)
     # A model can say half a character. Its escape is what JSON has for it.
-    with tempfile.NamedTemporaryFile(
-        "w", dir=folder, prefix=".", encoding="utf-8", errors="backslashreplace", delete=False
-    ) as file:
-        file.write(text + "\n")
-    os.chmod(file.name, 0o644)  # a temporary file is for its owner alone, and this one is for a repository
-    os.replace(file.name, os.path.join(folder, name))
+    data = f"{text}\n".encode(errors="backslashreplace")
+    replace_file(os.path.join(folder, name), data, 0o666)
 
 
 def names_in(folder: str, prefix: str) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 
 from skillshelf.evals.checks.base import Check, Verdict
 from skillshelf.evals.checks.words import clip, refuse_empty
 from skillshelf.evals.paths import inside
 from skillshelf.evals.trace import Trace
+from skillshelf.files import replace_file
 
 _LARGEST = 1024 * 1024
 
@@ -96,10 +96,7 @@ def _read(path: str) -> str:
 def _write(path: str, text: str) -> None:
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=folder, encoding="utf-8", newline="\n", delete=False) as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)  # a temporary file is for its owner alone, and this one is for a repository
-    os.replace(file.name, path)
+    replace_file(path, text.encode(), 0o666)
 
 
 def _normal(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from skillshelf.errors import EvalError
 from skillshelf.evals.engine.liveness import LOCK
-from skillshelf.files import make_private_folders, state_home
+from skillshelf.files import make_private_folders, replace_file, state_home
 
 KEPT = 100
 """Runs, of those without a folder of their own."""
@@ -42,10 +42,8 @@ class RunFolder:
 
     def save(self) -> None:
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "path"}
-        new = os.path.join(self.state, f"{_MANIFEST}.new")
-        with open(new, "w", encoding="utf-8") as file:
-            json.dump(plain, file, indent=1)
-        os.replace(new, os.path.join(self.state, _MANIFEST))
+        data = json.dumps(plain, indent=1).encode()
+        replace_file(os.path.join(self.state, _MANIFEST), data, 0o666)
 
     def finish(self, failed: bool) -> None:
         """The report is written. The databases go, unless there is something to try again."""

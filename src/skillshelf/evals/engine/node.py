@@ -18,7 +18,7 @@ from typing import Any
 from skillshelf._version import __version__
 from skillshelf.agent.explain import explain
 from skillshelf.errors import MissingExtraError
-from skillshelf.evals.engine._sqlite import engine_arguments
+from skillshelf.evals.engine._sqlite import URL_PREFIX, engine_arguments
 from skillshelf.evals.engine.liveness import Alive
 from skillshelf.evals.engine.models import Models
 from skillshelf.evals.engine.options import options_from_json
@@ -154,7 +154,7 @@ def local_node(state: str, store: Store) -> Node:
         for rest in ("", "-wal", "-shm", "-journal"):
             with suppress(FileNotFoundError):
                 os.unlink(path + rest)
-    node = Node(f"sqlite:///{path}", "local", store)
+    node = Node(f"{URL_PREFIX}{path}", "local", store)
     with open(made, "wb"):
         pass
     return node

@@ -15,6 +15,7 @@ from skillshelf.evals.report.shape import fault_of
 from skillshelf.evals.report.summary import summarize
 from skillshelf.evals.results import Run, run_from_json
 from skillshelf.evals.stats import SkillText
+from skillshelf.files import replace_file
 
 RUN_FILE, HTML_FILE, JUNIT_FILE = "run.json", "report.html", "junit.xml"
 VERSION = 1
@@ -29,7 +30,7 @@ class RunUnreadableError(EvalError):
 
 
 def write_run(run: Run, folder: str | os.PathLike[str], texts: Mapping[str, SkillText] | None = None) -> None:
-    """All three files; a reader never sees half of one. Raises OSError."""
+    """Write all three files. A reader never sees half of one. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
     summary = summarize(run, texts)
     for name, text in (
@@ -38,9 +39,7 @@ def write_run(run: Run, folder: str | os.PathLike[str], texts: Mapping[str, Skil
         (JUNIT_FILE, junit(summary)),
     ):
         path = os.path.join(folder, name)
-        with open(path + ".part", "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(path + ".part", path)
+        replace_file(path, text.encode(), 0o666)
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
