@@ -28,11 +28,11 @@ test: $(INSTALLED) $(MCP_CLIENTS)  ## set everything up and pass the tests
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
 
-# Tests that need other extras, a terminal or minutes; they run on one Python, with `make test`.
-ON_ONE_PYTHON := \
-	--ignore=tests/adapters --ignore=tests/threats/test_mcp.py --ignore-glob='*/test_mcp*' --ignore=tests/test_conformance.py \
-	--ignore=tests/test_cli_serve.py --ignore=tests/test_local_model.py --ignore=tests/test_bench.py \
-	--ignore=tests/test_docs.py --ignore-glob='*/test_*terminal*' --ignore=tests/test_repl_screen.py
+# Tests of the agent, the adapters, the MCP server, the docs and the benchmarks: they run on one Python, with `make test`.
+ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters faults test_bench.py test_cli_serve.py test_compaction.py \
+	test_conformance.py test_docs.py test_local_model.py test_models.py test_routing.py test_typed.py \
+	threats/test_confinement.py threats/test_session_faults.py) \
+	$(foreach name, agent chat mcp repl session, --ignore-glob='*/test_$(name)*') --ignore-glob='*/test_*terminal*'
 VERSION ?= $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 test-python:  ## pass the tests of the core and the evals on PYTHON, in an environment of its own
