@@ -37,7 +37,9 @@ def find_repositories(root: str) -> list[str]:
             found.append(folder)
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if _is_looked_into(entry.name, is_repository):
+                if entry.name == ".git":  # before its neighbours, of which a clone can bring any number
+                    waiting.appendleft(os.path.join(folder, entry.name))
+                elif _is_looked_into(entry.name, is_repository):
                     waiting.append(os.path.join(folder, entry.name))
             elif entry.name == ".git" and not entry.is_symlink():
                 found.append(os.path.join(folder, entry.name))
@@ -47,4 +49,4 @@ def find_repositories(root: str) -> list[str]:
 def _is_looked_into(name: str, in_repository: bool) -> bool:
     if in_repository:
         return name not in _GIT_DATA
-    return name == ".git" or name not in SKIPPED_FOLDERS
+    return name not in SKIPPED_FOLDERS

@@ -4,9 +4,11 @@ import ctypes
 import errno
 import os
 import platform
+import struct
 from typing import Any
 
 AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
+_OPENAT2, _RESOLVE_NO_LINKS = 437, 0x04
 REFUSED = 125
 """The launcher's exit status if the program was not started."""
 
@@ -26,6 +28,13 @@ def call(function: Any, *arguments: Any) -> int:
 def system_call(number: int, *arguments: Any) -> int:
     """Make a system call by its number. Raises OSError if it fails."""
     return call(libc.syscall, ctypes.c_long(number), *arguments)
+
+
+def open_without_links(path: str) -> int:
+    """Open a folder as a place, whatever its mode. Raises OSError if any part of its path is a link."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    how = struct.pack("QQQ", flags, 0, _RESOLVE_NO_LINKS)
+    return system_call(_OPENAT2, ctypes.c_int(AT_FDCWD), os.fsencode(path), how, ctypes.c_size_t(len(how)))
 
 
 def set_process_option(option: int, *arguments: int) -> int:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import stat
 import struct
 
 from skillshelf.agent.launcher._calls import AT_EMPTY_PATH, AT_FDCWD, call, libc, system_call
@@ -11,6 +12,8 @@ _AT_RECURSIVE = 0x8000
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 0x00020000, 0x08000000, 0x10000000
 _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 1 << 1, 1 << 2, 1 << 14, 1 << 18
 SHARED_MEMORY = "/dev/shm"
+_OPEN_OR_MAKE = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAX_CONFIG = 1024 * 1024
 
 _GUARDED_NAMES = ("config", "config.worktree", "hooks", "commondir")
 """Git takes programs to run from these, or the place of the others."""
@@ -65,16 +68,25 @@ def _guard(repository: str) -> None:
 
 def _make_missing_names(repository: str) -> None:
     """Make the hooks folder and the configuration if they are missing, as `git init` does: a mount needs a place."""
-    config = os.path.join(repository, "config")
     try:
         os.makedirs(os.path.join(repository, "hooks"), exist_ok=True)
-        os.close(os.open(config, os.O_CREAT | os.O_RDONLY, 0o644))
-        with open(config, "rb") as file:
-            has_worktree_config = b"worktreeconfig" in file.read().lower()
+        config = os.open(os.path.join(repository, "config"), _OPEN_OR_MAKE, 0o644)
+        try:
+            has_worktree_config = _mentions_worktree_config(config)
+        finally:
+            os.close(config)
         if has_worktree_config:
-            os.close(os.open(os.path.join(repository, "config.worktree"), os.O_CREAT | os.O_RDONLY, 0o644))
-    except OSError:  # the program cannot make them either
+            os.close(os.open(os.path.join(repository, "config.worktree"), _OPEN_OR_MAKE, 0o644))
+    except OSError:  # the program cannot make them either, or one is a link
         return
+
+
+def _mentions_worktree_config(config: int) -> bool:
+    """Tell whether an open configuration may let Git read a second one. It may be anything that a clone brought."""
+    info = os.fstat(config)
+    if not stat.S_ISREG(info.st_mode):
+        return False
+    return info.st_size > _MAX_CONFIG or b"worktreeconfig" in os.read(config, _MAX_CONFIG).lower()
 
 
 def _guard_names(folder: str, guarded: tuple[str, ...]) -> None:

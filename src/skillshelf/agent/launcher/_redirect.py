@@ -2,7 +2,9 @@
 
 import os
 
-from skillshelf.agent.launcher._calls import call, libc
+from skillshelf.agent.launcher._calls import call, libc, open_without_links
+
+_NAME = "commondir"
 
 
 class RedirectWatch:
@@ -15,13 +17,12 @@ class RedirectWatch:
     def __init__(self, repositories: list[str]) -> None:
         self.fd = call(libc.inotify_init1, os.O_NONBLOCK | os.O_CLOEXEC)
         self.removed: list[str] = []
-        self._paths = []
+        self._repositories = []
         for repository in repositories:
-            path = os.path.join(repository, "commondir")
-            if os.path.isdir(repository) and not os.path.lexists(path):
+            if os.path.isdir(repository) and not os.path.lexists(os.path.join(repository, _NAME)):
                 created_or_moved_here = 0x100 | 0x80
                 call(libc.inotify_add_watch, self.fd, os.fsencode(repository), created_or_moved_here)
-                self._paths.append(path)
+                self._repositories.append(repository)
 
     def check(self) -> None:
         try:
@@ -29,9 +30,33 @@ class RedirectWatch:
                 pass
         except BlockingIOError:
             pass
-        for path in self._paths:
-            try:
-                os.unlink(path)
-            except OSError:
-                continue
-            self.removed.append(path)
+        for repository in self._repositories:
+            if _remove_redirect(repository):
+                self.removed.append(os.path.join(repository, _NAME))
+
+
+def _remove_redirect(repository: str) -> bool:
+    """Remove the file. This process is not confined, so a link in the folder's place must not lead it elsewhere."""
+    try:
+        folder = open_without_links(repository)
+    except OSError:
+        return False
+    try:
+        os.unlink(_NAME, dir_fd=folder)
+    except PermissionError:
+        return _remove_from_locked(folder)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
+
+
+def _remove_from_locked(folder: int) -> bool:
+    """Remove the file from a folder whose mode the program has changed, so that nothing can be removed from it."""
+    try:
+        os.chmod(f"/proc/self/fd/{folder}", os.fstat(folder).st_mode & 0o777 | 0o700)
+        os.unlink(_NAME, dir_fd=folder)
+    except OSError:
+        return False
+    return True

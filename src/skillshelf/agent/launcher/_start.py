@@ -73,6 +73,8 @@ def _supervise(plan: dict[str, Any], program: list[str], report: int) -> NoRetur
         socket.send_fds(theirs, [b"."], [listener])
         _become(program)
 
+    # A timeout ends the program's process group. What the program started outside the group is still to be supervised.
+    os.setsid()
     theirs.close()
     _let_go_of_output()
     poll = select.poll()
@@ -116,8 +118,16 @@ def _collect_children(program: int, report: int, watch: RedirectWatch) -> bool:
             return True
         if pid == program:
             watch.check()
-            os.write(report, json.dumps({"status": status, "removed": watch.removed}).encode())
-            os.close(report)
+            _report(report, {"status": status, "removed": watch.removed})
+
+
+def _report(pipe: int, end: dict[str, Any]) -> None:
+    try:
+        os.write(pipe, json.dumps(end).encode())
+    except BrokenPipeError:  # the reader was ended by a timeout
+        pass
+    finally:
+        os.close(pipe)
 
 
 def _confine(plan: dict[str, Any]) -> int:

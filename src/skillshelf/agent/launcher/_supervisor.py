@@ -29,11 +29,12 @@ class Request:
         self.id, self.thread, _, self.number, _, _, *arguments = struct.unpack("QIIiIQ6Q", notification)
         self.arguments: list[int] = arguments
         self._listener = listener
+        # In bytes: the first line is the name of the process, which can hold anything but a line feed.
+        with open(f"/proc/{self.thread}/status", "rb") as file:
+            fields = dict(line.split(b":", 1) for line in file)
+        self.process = int(fields[b"Tgid"])
+        self.user = int(fields[b"Uid"].split()[3])
         self._memory = os.open(f"/proc/{self.thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        with open(f"/proc/{self.thread}/status") as file:
-            fields = dict(line.split(":", 1) for line in file)
-        self.process = int(fields["Tgid"])
-        self.user = int(fields["Uid"].split()[3])
 
     def close(self) -> None:
         os.close(self._memory)
@@ -48,10 +49,7 @@ class Request:
 
     def answer(self, code: int) -> None:
         """Let the call return: 0, or an error by its number."""
-        try:
-            fcntl.ioctl(self._listener, _SEND, struct.pack("QqiI", self.id, 0, -code, 0))
-        except OSError:  # it was killed meanwhile
-            return
+        _answer(self._listener, self.id, code)
 
     def integer(self, index: int) -> int:
         """Return an argument as a C int."""
@@ -116,18 +114,27 @@ class Supervisor:
         self._names = {number: name for name, number in call_numbers().items()}
 
     def serve(self) -> None:
-        """Answer the next call."""
+        """Answer the next call. Nothing that a program does may end the supervisor, which guards more than this."""
         notification = bytearray(80)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, notification)
+        except OSError:  # the process was killed meanwhile
+            return
+        try:
             request = Request(self._listener, bytes(notification))
-        except (OSError, KeyError):  # the process was killed before it could be looked at
+        except Exception:  # it cannot be looked at: it was killed, or descriptors have run out
+            _answer(self._listener, struct.unpack_from("Q", notification)[0], errno.EAGAIN)
             return
         if self._names.get(request.number) != "connect":
             self._carry_out(request, self._change)
-        else:
-            # A connection may take minutes, and others must not wait for it.
-            threading.Thread(target=self._carry_out, args=(request, self._connect), daemon=True).start()
+            return
+        # A connection may take minutes, and others must not wait for it.
+        thread = threading.Thread(target=self._carry_out, args=(request, self._connect), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # there are too many
+            request.answer(errno.EAGAIN)
+            request.close()
 
     def _carry_out(self, request: Request, action: Callable[[Request], None]) -> None:
         try:
@@ -180,6 +187,14 @@ class Supervisor:
             return
         if not f"{place}/".startswith(self._writable):
             raise PermissionError(errno.EACCES, "outside the writable folders")
+
+
+def _answer(listener: int, number: int, code: int) -> None:
+    """Let the call with this number return: 0, or an error by its number."""
+    try:
+        fcntl.ioctl(listener, _SEND, struct.pack("QqiI", number, 0, -code, 0))
+    except OSError:  # its process was killed meanwhile
+        return
 
 
 def _connect(peer: socket.socket, address: bytes) -> None:
