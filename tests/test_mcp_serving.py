@@ -160,6 +160,18 @@ def test_a_request_that_never_completes_is_cut_off(sent: bytes, answer: bytes) -
     assert bool(received) == bool(answer)
 
 
+@pytest.mark.parametrize("begun", [b"POST /m", POST, POST + b"{"], ids=["half a line", "no body", "half a body"])
+def test_a_request_that_begins_together_with_another_is_cut_off_too(begun: bytes) -> None:
+    """The first one is answered, and of the second nothing follows."""
+
+    async def use(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HEALTH + begun)
+        return await reader.read()
+
+    assert serve(Limits(request_seconds=0.2), use).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 def test_a_connection_that_asks_in_time_stays_open() -> None:
     """The time is for each request, not for the connection: it has passed before the second one is sent."""
 

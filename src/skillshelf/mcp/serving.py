@@ -89,6 +89,13 @@ class ConnectionProtocol(H11Protocol):
         elif not is_incomplete:
             self._clear_deadline()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # The beginning of the next request may have come together with the last one. Then no data need follow.
+        has_begun = self.conn.their_state is h11.SEND_BODY or bool(self.conn.trailing_data[0])
+        if has_begun and self._deadline is None:
+            self._set_deadline()
+
     def _set_deadline(self) -> None:
         """Give the client until then to complete a request. Between two requests uvicorn has a limit of its own."""
         self._deadline = self.loop.call_later(self._limits.request_seconds, self._cut_off)
