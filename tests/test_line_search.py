@@ -1,10 +1,12 @@
 """Searching lines for a pattern, within limits that hold for any pattern and any file."""
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from skillshelf.agent.filetools import PatternError, search_lines
+from skillshelf.agent.filetools import FileAccess, FileTools, PatternError, search_lines
 
 FILES = [("a.txt", b"one\ntwo words\n"), ("b.txt", b"Two\r\nthree")]
 
@@ -65,3 +67,11 @@ def test_only_the_beginning_of_a_very_long_line_is_searched_with_a_regular_expre
     (found,) = search_lines([("a", line)], "end", limit=10, seconds=60).lines
     assert found[2].endswith("xend")
     assert len(found[2]) < 600
+
+
+def test_a_search_that_finds_no_file_to_read_ends_in_time_too(tmp_path: Path) -> None:
+    """The ignore files of a clone can make the walk itself slow, and let no file through."""
+    (tmp_path / ".gitignore").write_text("*.txt\n")
+    (tmp_path / "a.txt").write_text("x")
+    tools = FileTools(FileAccess(str(tmp_path)), search_seconds=0.0)
+    assert "[stopped after 0 s" in asyncio.run(tools.search_files("x"))

@@ -1,6 +1,8 @@
 """Listing folders, finding files by name and searching their lines."""
 
+import math
 import posixpath
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -78,7 +80,8 @@ def search_files(access: FileAccess, pattern: str, path: str, include_glob: str 
     names = include_glob.split("/") if include_glob else []
     if include_glob and len(include_glob) > _MAX_GLOB:
         raise FileAccessError(f"include_glob has more than {_MAX_GLOB} characters.")
-    tree = _Tree(access, parts, names, ignore=_GitIgnore(access, parts))
+    deadline = time.monotonic() + seconds
+    tree = _Tree(access, parts, names, ignore=_GitIgnore(access, parts), deadline=deadline)
 
     try:
         with access.explain(path, parts):
@@ -91,7 +94,7 @@ def search_files(access: FileAccess, pattern: str, path: str, include_glob: str 
     notes = tree.notes()
     if result.more:
         notes.insert(0, f"[... truncated at {MAX_RESULTS} matches]")
-    if result.timed_out:
+    if result.timed_out or tree.timed_out:
         notes.append(f"[stopped after {seconds:g} s; narrow the path, the glob or the pattern to search the rest]")
     if result.slow:
         notes.append(f"[left out, the pattern takes too long on it: {', '.join(map(show_path, result.slow))}]")
@@ -109,6 +112,9 @@ class _Tree:
     named: list[str]
     """The names in the glob: what it names is looked at, though it is hidden."""
     ignore: "_GitIgnore | None" = None
+    deadline: float = math.inf
+    """When the walk ends: ignore files can make it slow without letting a single file through to the search."""
+    timed_out: bool = False
     hidden: int = 0
     ignored: int = 0
     walked: int = 0
@@ -122,6 +128,9 @@ class _Tree:
         for entry in walk(folder, self._enters, report, **options):
             self.walked += 1
             if self.walked > _MAX_WALKED:
+                return
+            if time.monotonic() > self.deadline:
+                self.timed_out = True
                 return
             if self._is_shown(entry):
                 yield entry
