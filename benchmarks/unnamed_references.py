@@ -69,7 +69,7 @@ def _is_written_in(text: str, name: str) -> bool:
 
 
 def draw(references: Sequence[Reference], size: int) -> list[Reference]:
-    """Draw as many that are reported as ones that are not."""
+    """Draw up to `size` references that are reported, and as many that are not."""
     chance = random.Random(SEED)
     drawn = []
     for reported in (True, False):
@@ -114,6 +114,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", metavar="FOLDER", type=Path, nargs="*", help="a folder of skills")
     parser.add_argument("--sample", metavar="N", type=int, help="write N of each kind as JSON lines, to be judged")
+    parser.add_argument("--most", metavar="N", type=int, default=40, help="of each kind and folder at most N (40)")
     parser.add_argument("--rates", metavar="FILE", type=Path, help="say what judged lines show")
     args = parser.parse_args()
     if args.rates:
@@ -123,7 +124,8 @@ def main() -> int:
     for folder in args.folders:
         below = [Reference(f"{folder.name}/{each.skill}", each.path, each.reported) for each in find_references(folder)]
         print(f"{folder.name}: {sum(each.reported for each in below)} of {len(below)} reported", file=sys.stderr)
-        references += below
+        # One repository with hundreds of alike skills must not decide the rates alone.
+        references += draw(below, args.most)
     reported = sum(each.reported for each in references)
     print(json.dumps({"reported": reported, "others": len(references) - reported}))
     for each in draw(references, args.sample or 0):

@@ -38,6 +38,7 @@ _IMPORT = re.compile(
 )
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
+_LICENCE_FOLDERS = frozenset({"licenses", "licences"})
 _TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "testdata", "__mocks__", "evals"})
 _TEST_FILE = re.compile(
     r"(?:test_.*|.*[_.-]tests?|.*[_.-]spec|conftest|tests?)\.(?:py|[cm]?[jt]sx?|sh|bats|go|rs|rb|java|cs|php)", re.I
@@ -92,7 +93,8 @@ def _is_test(path: str) -> bool:
 
 
 def _is_packaging(path: str) -> bool:
-    return _PACKAGING.fullmatch(path.rpartition("/")[2]) is not None
+    *folders, name = path.casefold().split("/")
+    return not _LICENCE_FOLDERS.isdisjoint(folders) or _PACKAGING.fullmatch(name) is not None
 
 
 def _reach(starts: Iterable[str], named: Mapping[str, Collection[str]], reached: set[str]) -> None:
@@ -189,7 +191,9 @@ class _Files:
         return found
 
     def _named_by(self, word: str, folder: str) -> Iterable[str]:
-        word = word.partition("#")[0].strip("*_~.,:;!?@&").replace("\\", "/")
+        word = word.partition("#")[0].strip("*~.,:;!?@&").replace("\\", "/")
+        if word.startswith("_") and word.endswith("_"):
+            word = word.strip("_")  # in italics
         if "." in word or "/" in word:
             word = _NUMBER.sub("*", word)
         word = word.casefold()
