@@ -1,5 +1,6 @@
 """Characters that hide: what a reader does not see but a model or a terminal obeys."""
 
+import codecs
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,19 @@ def show_hidden(text: str) -> str:
         parts += text[last : match.start()], _name(match)
         last = match.end()
     return "".join((*parts, text[last:])) if parts else text
+
+
+def decode_text(data: bytes, *, is_whole: bool = True) -> str | None:
+    """Return data as text, or None if it is not UTF-8 or has a NUL byte.
+
+    Unless it `is_whole`, more data follows, and a character cut in two at its end is left out.
+    """
+    if b"\0" in data:
+        return None
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=is_whole)
+    except UnicodeDecodeError:
+        return None
 
 
 def unify_lines(text: str) -> str:

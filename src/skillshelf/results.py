@@ -15,7 +15,7 @@ MAX_MEDIA = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Media:
-    """What an image and a sound have in common."""
+    """Bytes with a media type: the base of Image and Audio."""
 
     _kind: ClassVar[str]
     data: bytes = field(repr=False)
@@ -30,7 +30,7 @@ class _Media:
             )
 
     def __str__(self) -> str:
-        """Return what a model is told of it if it cannot be shown."""
+        """Return the text that a model gets instead if the media cannot be shown."""
         size = f"{len(self.data):,} bytes" if len(self.data) < 1000 else f"{len(self.data) / 1000:,.0f} kB"
         return f"[{self.media_type}, {size}: it cannot be shown here]"
 
@@ -63,16 +63,16 @@ def has_media(result: Any) -> bool:
     return isinstance(result, Image | Audio)
 
 
-def holds_media(value: Any) -> bool:
+def has_nested_media(value: Any) -> bool:
     """True if there is an image or sound anywhere inside. The value must not hold itself."""
     if isinstance(value, Image | Audio):
         return True
     if isinstance(value, Mapping):
-        return any(holds_media(item) for item in value.values())
+        return any(has_nested_media(item) for item in value.values())
     if isinstance(value, list | tuple | set | frozenset):
-        return any(holds_media(item) for item in value)
+        return any(has_nested_media(item) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return any(holds_media(getattr(value, each.name)) for each in fields(value))
+        return any(has_nested_media(getattr(value, each.name)) for each in fields(value))
     return False
 
 

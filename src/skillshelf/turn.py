@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Place
-from skillshelf.characters import text_for_model, unify_lines
+from skillshelf.characters import decode_text, text_for_model, unify_lines
 from skillshelf.descriptor import Activation, Delta, SkillDescriptor
 from skillshelf.errors import (
     AmbiguousReferenceError,
@@ -171,7 +171,7 @@ class Turn:
                 raise SkillUnreadableError(descriptor.name, "they come whole; an offset goes with a reference only")
             return _instructions(descriptor, source.instructions(place.key, descriptor))
         if offset < 0:
-            raise _wrong_offset(descriptor, path, offset)
+            raise wrong_offset(descriptor, path, offset)
         return _page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
 
     def wrote(self, path: str | os.PathLike[str]) -> Delta:
@@ -222,11 +222,12 @@ def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
     import mimetypes  # reads the system's tables, 5 ms
 
     media_type = mimetypes.guess_type(path)[0] or "text/plain"
-    data, end = page.data, page.offset + len(page.data)
+    data = page.data
+    end = page.offset + len(data)
     inside_a_character = page.offset > 0 and data and data[0] & 0xC0 == 0x80
     if page.offset > page.size or inside_a_character:
-        raise _wrong_offset(descriptor, path, page.offset)
-    text = _text_of(data, last=end >= page.size)
+        raise wrong_offset(descriptor, path, page.offset)
+    text = decode_text(data, is_whole=end >= page.size)
     if text is None:
         if media_type.startswith("text/"):
             media_type = "application/octet-stream"
@@ -268,18 +269,7 @@ def _end_of_page(text: str) -> int:
     return len(text)
 
 
-def _wrong_offset(descriptor: SkillDescriptor, path: str, offset: int) -> ReferenceUnreadableError:
+def wrong_offset(descriptor: SkillDescriptor, path: str, offset: int) -> ReferenceUnreadableError:
+    """Return the error for an offset at which no page begins."""
     reason = f"no page begins at offset {offset}; begin at 0 and go on where each answer says"
     return ReferenceUnreadableError(descriptor.name, path, reason)
-
-
-def _text_of(data: bytes, last: bool) -> str | None:
-    """The page as text, less a character cut in two at its end; None for what is no text."""
-    if b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        if not last and error.start >= len(data) - 3 and error.reason == "unexpected end of data":
-            return data[: error.start].decode()
-        return None

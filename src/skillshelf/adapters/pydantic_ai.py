@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
-from skillshelf.results import Audio, Image, has_media, holds_media, parts_of, text_of
+from skillshelf.results import Audio, Image, has_media, has_nested_media, parts_of, text_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, inside
@@ -109,7 +109,7 @@ def _sendable(result: Any) -> Any:
     except ValueError:
         return text_of(result)
     # pydantic-ai would write the bytes of an image deep inside as text.
-    return text_of(result) if holds_media(result) else result
+    return text_of(result) if has_nested_media(result) else result
 
 
 def _binary(media: Image | Audio) -> BinaryContent:

@@ -95,7 +95,7 @@ class Confinement:
 
 @cache
 def find_confinement() -> Confinement:
-    """Find the highest level this machine can set up, by starting the launcher. The answer is kept."""
+    """Find the highest level this machine can set up, by starting the launcher. The result is cached."""
     if not sys.platform.startswith("linux"):
         return Confinement("none", "confinement needs Linux")
     reason = ""
@@ -108,7 +108,7 @@ def find_confinement() -> Confinement:
 
 
 def can_confine() -> bool:
-    """Tell whether commands can be confined on this machine."""
+    """Return True if commands can be confined on this machine."""
     return bool(find_confinement())
 
 

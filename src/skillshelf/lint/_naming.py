@@ -214,7 +214,7 @@ class _Files:
         return ()
 
     def _named_by_word(self, word: str, folder: str, is_prose: bool) -> Iterable[str]:
-        """`word` stands alone in quotes or the like."""
+        """Find files by a word that stands alone in quotes or the like."""
         word = word.casefold()
         if is_prose and word.endswith(("-", "_")) and len(word) > 2:
             return self._compare([word, ""])
@@ -288,7 +288,7 @@ def _only(found: list[str], name: str) -> Collection[str]:
 
 
 def _ends(path: str) -> Iterator[str]:
-    """`a/b/c`, `b/c`, `c`."""
+    """Yield a path and each end of it: `a/b/c`, `b/c`, `c`."""
     yield path
     while "/" in path:
         path = path.partition("/")[2]
@@ -331,7 +331,7 @@ def _matches(literals: list[str], path: str) -> bool:
 
 
 def _imports(text: str) -> Iterator[str]:
-    """The modules that Python code imports, as paths without an ending."""
+    """Yield the modules that Python code imports, as paths without an ending."""
     for match in _IMPORT.finditer(text):
         package = (match["package"] or "").lstrip(".").replace(".", "/")
         names = re.findall(r"[\w.]+", match["names"])

@@ -26,7 +26,7 @@ READING = {
     "name-refused": "the name cannot be used; the folder's is used",
     "no-text": "there is no description and no text to take one from",
     "not-utf8": "the file is not UTF-8 text",
-    "nul-byte": "the file has a NUL byte and is no text",
+    "nul-byte": "the file has a NUL byte and is not text",
     "symlink-text": "the file holds only a path: a symlink that was checked out as text",
     "yaml-duplicate-key": "a field is given twice; the last value counts",
     "yaml-invalid": "the frontmatter is not a YAML mapping; its fields are read one by one",
@@ -60,7 +60,7 @@ FORMAT = {
 REFERENCES = {
     "check-stopped": "a skill has more text than a check goes through",
     "filename-refused": "a file is not offered because of its name",
-    "markdown-invalid": "a Markdown file is no text, has a code fence that never ends, or a link to no file",
+    "markdown-invalid": "a Markdown file is not text, has a code fence that never ends, or a link to no file",
     "python-invalid": "the Python that runs the check, which the message names, cannot parse a Python file",
     "reference-missing": "a listed reference is not there",
     "reference-refused": "a reference is a link or special file, or its listed path leaves the skill's folder",

@@ -1,14 +1,13 @@
-"""A file, or a page of it, as `resources/read` gives it: as text where it is text, and else as bytes."""
+"""A file, or a page of it, as `resources/read` gives it: as text if it is text, otherwise as bytes."""
 
-import codecs
 import re
 from typing import NamedTuple
 
+from skillshelf.characters import decode_text
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.errors import ReferenceUnreadableError
 from skillshelf.files import Page
 from skillshelf.mcp.uris import Address
-from skillshelf.turn import PAGE_BYTES
+from skillshelf.turn import PAGE_BYTES, wrong_offset
 
 # The bytes of UTF-8 that continue a character.
 _INNER = bytes(range(0x80, 0xC0))
@@ -22,7 +21,7 @@ class Part(NamedTuple):
 
     data: bytes
     text: str | None
-    """None for what is no text."""
+    """None if the file is not text."""
     media_type: str
     next_offset: int | None = None
     size: int = 0
@@ -35,14 +34,14 @@ def media_type_of(path: str) -> str:
 
 
 def part_of(skill: SkillDescriptor, address: Address, page: Page) -> Part:
-    """Raises ReferenceUnreadableError."""
+    """Return a page as text or bytes. Raises ReferenceUnreadableError if no page begins at its offset."""
     media_type = media_type_of(address.path)
     end = page.offset + len(page.data)
-    text = _text_of(page.data, last=end >= page.size)
+    text = decode_text(page.data, is_whole=end >= page.size)
     if len(page.data) > PAGE_BYTES and _CONTROLS.search(page.data):
         text = None
     if page.offset > page.size or (text is None and _is_cut(page)):
-        raise wrong_offset(skill, address)
+        raise wrong_offset(skill, address.path, address.offset)
     if text is not None:
         end = page.offset + len(text.encode())
     elif media_type.startswith("text/"):
@@ -51,24 +50,9 @@ def part_of(skill: SkillDescriptor, address: Address, page: Page) -> Part:
 
 
 def _is_cut(page: Page) -> bool:
-    """Whether it is text but for the rest of a character at its beginning, where somebody made up an offset.
+    """Return True if it is text but for the rest of a character at its beginning: the client made the offset up.
 
-    What is no text may begin so by chance, but its pages begin at multiples of their size.
+    Other data may begin so by chance, but its pages begin at multiples of their size.
     """
     rest = page.data[:3].lstrip(_INNER) + page.data[3:]
-    return page.offset % PAGE_BYTES != 0 and _text_of(rest, last=False) is not None
-
-
-def _text_of(data: bytes, last: bool) -> str | None:
-    """The page as text, less a character cut in two at its end, which belongs to the next; None for what is no text."""
-    if b"\0" in data:
-        return None
-    try:
-        return codecs.getincrementaldecoder("utf-8")().decode(data, final=last)
-    except UnicodeDecodeError:
-        return None
-
-
-def wrong_offset(skill: SkillDescriptor, address: Address) -> ReferenceUnreadableError:
-    reason = f"no page begins at offset {address.offset}; begin at 0 and go on where each answer says"
-    return ReferenceUnreadableError(skill.name, address.path, reason)
+    return page.offset % PAGE_BYTES != 0 and decode_text(rest, is_whole=False) is not None

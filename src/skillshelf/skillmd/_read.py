@@ -26,13 +26,16 @@ _CUT_BY_COMMENT = re.compile(r"^(name|description)[ \t]*+:[ \t]*+(?![\"'|>])([^\
 
 
 class SkillText:
-    """A SKILL.md, read."""
+    """The fields and instructions of a SKILL.md."""
 
     __slots__ = ("_values", "body", "description", "diagnostics", "name", "optional", "text")
 
     def __init__(self, name: str, description: str, optional: Optional, text: str, body: int) -> None:
-        self.name, self.description, self.optional = name, description, optional
-        self.text, self.body = text, body
+        self.name = name
+        self.description = description
+        self.optional = optional
+        self.text = text
+        self.body = body
         """The index in `text` where the instructions begin."""
         self.diagnostics: list[Diagnostic] = []
         self._values: dict[str, Any] | None = None
@@ -60,7 +63,7 @@ class SkillText:
 
 
 def decode(data: bytes) -> str:
-    """The text of a SKILL.md's bytes. Raises Unreadable for what is not UTF-8 text with ordinary lines."""
+    """Return the text of a SKILL.md's bytes. Raises Unreadable if they are not UTF-8 text with ordinary lines."""
     if len(data) > MAX_FILE:
         raise Unreadable(
             "file-too-large",
@@ -76,7 +79,7 @@ def decode(data: bytes) -> str:
     if "\0" in text:
         raise Unreadable(
             "nul-byte",
-            "the file has a NUL byte: it is no text",
+            "the file has a NUL byte: it is not text",
             "save it as UTF-8 text",
             text.count("\n", 0, text.index("\0")) + 1,
         )
@@ -88,9 +91,9 @@ def decode(data: bytes) -> str:
 
 
 def read(text: str, folder: str = "") -> SkillText:
-    """A SKILL.md as a skill, repaired where that is safe. Raises Unreadable where there is nothing to use.
+    """Read a SKILL.md as a skill, repaired if that is safe. Raises Unreadable if there is nothing to use.
 
-    `folder` is the folder the file lies in: its name is the skill's where the file gives none.
+    `folder` is the folder the file lies in. If the file gives no name, the folder's name is the skill's.
     """
     return _read_usual(text) or _read_unusual(text, folder)
 
@@ -117,7 +120,7 @@ def _dump(values: dict[str, Any], allow_unicode: bool) -> str:
 
 
 def _prepare(text: str, notes: Notes) -> str:
-    """Without a byte order mark. Raises Unreadable for a file that holds no skill at all."""
+    """Return the text without a byte order mark. Raises Unreadable for a file that holds no skill at all."""
     if text.startswith("\ufeff"):
         text = text[1:]
         notes.add("info", "bom", "the file begins with a byte order mark", fix="save it as UTF-8 without BOM")
@@ -139,7 +142,7 @@ def _prepare(text: str, notes: Notes) -> str:
 
 
 def _read_usual(text: str) -> SkillText | None:
-    """What most files are: plain ASCII, a name and a description first. Anything else is None."""
+    """Read a file as most are: plain ASCII, a name and a description first. Return None for any other."""
     match = _USUAL(text)
     if not match:
         return None
@@ -160,7 +163,7 @@ def _read_usual(text: str) -> SkillText | None:
 
 @lru_cache(1024)
 def _scan_rest(block: str) -> Optional | None:
-    """The lines after name and description, which are often the same in a whole collection."""
+    """Read the lines after name and description, which are often the same in a whole collection."""
     values = scan_lines(block)
     if values is None or "name" in values or "description" in values:
         return None
@@ -179,7 +182,7 @@ def _read_unusual(text: str, folder: str) -> SkillText:
         values = _parse(layout.block, layout.line, notes)
         _restore_comments(layout.block, values, notes, line)
     _lower_keys(values, notes, line)
-    # Two rules around prose are no frontmatter: what stands between them belongs to the instructions.
+    # Two rules around prose are not frontmatter: what stands between them belongs to the instructions.
     start = layout.body if values or not layout.block.strip() else 0
     name = read_name(values.get("name", ""), folder.rpartition("/")[2], notes, line)
     description = read_description(values.get("description", ""), notes, line)
@@ -231,7 +234,7 @@ def _line_finder(layout: Layout) -> LineOf:
 
 
 def _lower_keys(values: dict[str, Any], notes: Notes, line: LineOf) -> None:
-    """`Description:` is meant as `description:`."""
+    """Read `Description:` as `description:`."""
     for key in [key for key in values if key.lower() in FORMAT_KEYS and key.lower() not in values]:
         values[key.lower()] = values.pop(key)
         message = f"{key!r} is read as {key.lower()!r}: the fields are written in lower case"
@@ -239,7 +242,7 @@ def _lower_keys(values: dict[str, Any], notes: Notes, line: LineOf) -> None:
 
 
 def _restore_comments(block: str, values: dict[str, Any], notes: Notes, line: LineOf) -> None:
-    """`description: # text` is a comment to YAML; so is what follows ` #` in a plain value. The author sees neither."""
+    """Use or report text that YAML takes for a comment: `description: # text`, or ` #` in a plain value."""
     for match in _CUT_BY_COMMENT.finditer(block):
         key, kept, lost = match.groups()
         if values.get(key) == "" and lost and not kept.strip():
@@ -262,7 +265,7 @@ def _restore_comments(block: str, values: dict[str, Any], notes: Notes, line: Li
 
 
 def _skip_blank_lines(text: str, at: int) -> int:
-    """Past the blank lines at `at`; the indentation of the first line that is not blank stays."""
+    """Return the index after the blank lines at `at`, before the indentation of the next line."""
     end = len(text)
     while at < end:
         stop = text.find("\n", at) + 1 or end

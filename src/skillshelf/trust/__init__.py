@@ -1,4 +1,4 @@
-"""Trust by content: what a workspace brings reaches the prompt only as a person agreed to it."""
+"""Trust by content: a workspace's text reaches the prompt only in a version that the user approved."""
 
 from skillshelf.trust._folders import pending_folder
 from skillshelf.trust._unreviewed import UnreviewedFile

@@ -18,12 +18,14 @@ class Copy:
     """A tree's files in a folder that is this user's alone."""
 
     def __init__(self, folder: str, snapshot: Snapshot) -> None:
-        self.files, self.snapshot, self.tree = f"{folder}/files", snapshot, snapshot.tree
+        self.files = f"{folder}/files"
+        self.snapshot = snapshot
+        self.tree = snapshot.tree
         self._folder = folder
         self._signature: int | None = None
 
     def is_intact(self) -> bool:
-        """Whether it is what its hash says: worked out from its bytes once, then told by the times of its files."""
+        """Return True if the files are those of the hash: from their bytes the first time, then from their times."""
         known = self._signature
         if known is not None and signature(self._folder, "files") == known:
             return True
@@ -33,12 +35,12 @@ class Copy:
         return self._signature is not None and not now.snapshot.fault
 
     def read(self, path: str, offset: int, limit: int) -> Page:
-        """Raises FileNotFoundError, NotPlainFile, or another OSError."""
+        """Read a page of a file. Raises FileNotFoundError, NotPlainFile, or another OSError."""
         return read_file(self.files, path.split("/"), offset, limit)
 
 
 def load_copy(trees: str, tree: str) -> Copy | None:
-    """The copy of a tree that a folder of copies holds; None where it has none that can be told to be whole."""
+    """Return the copy of a tree from a folder of copies; None if there is none, or it may not be whole."""
     try:
         manifest = read_file(trees, (tree, "manifest.json"), 0, _MAX_MANIFEST).data
         snapshot = Snapshot.parse(manifest)
@@ -48,20 +50,20 @@ def load_copy(trees: str, tree: str) -> Copy | None:
 
 
 def make_copy(root: str, folder: str, snapshot: Snapshot, target: str) -> Copy:
-    """Copy what `snapshot` tells of `root/folder`. Raises TrustError where it is no longer that, or OSError."""
+    """Copy the files of `root/folder` that `snapshot` lists. Raises TrustError if one has changed, or OSError."""
     system.mkdir(target, 0o700)
     system.mkdir(f"{target}/files", 0o700)
     write_new(f"{target}/manifest.json", snapshot.manifest)
     made = {""}
     for entry in _files(snapshot):
-        data = read_as_told(root, folder, entry)
+        data = read_verified(root, folder, entry)
         _make_folders(f"{target}/files", entry.path.rpartition("/")[0], made)
         write_new(f"{target}/files/{entry.path}", data, 0o700 if entry.executable else 0o600)
     return Copy(target, snapshot)
 
 
-def read_as_told(root: str, folder: str, entry: Entry) -> bytes:
-    """The bytes of a file, which are those that were hashed. Raises TrustError where they no longer are."""
+def read_verified(root: str, folder: str, entry: Entry) -> bytes:
+    """Read a file and check that its bytes are those that were hashed. Raises TrustError if they are not."""
     path = f"{folder}/{entry.path}".lstrip("/")
     try:
         data = read_file(root, path.split("/"), 0, entry.size + 1).data
@@ -79,7 +81,7 @@ class SessionCopies:
         self._home: tempfile.TemporaryDirectory[str] | None = None
 
     def make(self, root: str, folder: str, snapshot: Snapshot) -> Copy | None:
-        """None where the files are no longer what the snapshot tells, or there is no room."""
+        """Copy a skill; None if its files are no longer those of the snapshot, or there is no room."""
         try:
             if self._home is None:
                 self._home = tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
@@ -90,7 +92,7 @@ class SessionCopies:
 
 
 def remove(path: str) -> None:
-    """Under another name first: what is half removed must not look like a copy."""
+    """Remove a copy, under another name first: half a copy must not look like one."""
     scratch = f"{os.path.dirname(path)}/.old-{secrets.token_hex(8)}"
     system.rename(path, scratch)
     shutil.rmtree(scratch, ignore_errors=True)

@@ -5,7 +5,7 @@ import os
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
-from skillshelf.trust.copies import Copy, read_as_told
+from skillshelf.trust.copies import Copy, read_verified
 from skillshelf.trust.pending import Pending
 from skillshelf.trust.snapshot import Snapshot, look_at_file
 from skillshelf.trust.store import Trust
@@ -16,16 +16,17 @@ INSTRUCTION_FILES = ("AGENTS.md",)
 def trusted_text(
     path: str | os.PathLike[str], trust: Trust, root: str | os.PathLike[str] | None = None
 ) -> tuple[str | None, Pending | None]:
-    """The text that the person agreed to, if any; and the file as it is now, where they have not agreed to that.
+    """Return the approved text, if any, and the file as it is now if the user has not approved that.
 
-    `root`: the workspace, where the file lies deeper in it.
+    `root`: the workspace, if the file lies deeper in it.
     """
     trust.refresh()
     top, below = _place(path, root)
     if not os.path.lexists(f"{top}/{below}"):
         return None, None
     snapshot, text, fault = _look(top, below)
-    key, refusal = f"/{below}", trust.refusal(top)
+    key = f"/{below}"
+    refusal = trust.refusal(top)
     if not refusal and not fault and trust.is_approved(snapshot.tree):
         trust.seen(top, {key: snapshot.tree})
         return text, None
@@ -46,14 +47,14 @@ def _place(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) ->
 
 
 def _look(top: str, below: str) -> tuple[Snapshot, str, str]:
-    """The file as it is now, its text, and what is wrong with it."""
+    """Return the file as it is now, its text, and what is wrong with it."""
     folder, name = os.path.split(below)
     try:
         entry = look_at_file(top, below)
         if entry.size > MAX_FILE:
             return Snapshot(name, (entry,)), "", f"it is larger than {MAX_FILE >> 10} KiB"
-        # Served from memory where it is approved: these are the very bytes of the hash.
-        return Snapshot(name, (entry,)), decode(read_as_told(top, folder, entry)), ""
+        # Served from memory if it is approved: these are the very bytes of the hash.
+        return Snapshot(name, (entry,)), decode(read_verified(top, folder, entry)), ""
     except TrustError as error:
         return Snapshot(name, (), str(error)), "", str(error)
     except Unreadable as error:

@@ -1,10 +1,10 @@
-"""What in a skill a person should look at twice. Advice, never the boundary: that is the person's word."""
+"""Points in a skill that the user should look at twice. They are advice; the boundary is the user's approval."""
 
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
-from skillshelf.characters import hidden
+from skillshelf.characters import decode_text, hidden
 from skillshelf.hiding import CONTROL
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources.folder import SKILL_FILES
@@ -16,7 +16,7 @@ _SUFFIXES = (
 )
 _LINES_NAMED = 10
 MOST_INSTANCES = 10_000
-"""Of one kind: a file of fifty megabytes can have millions, and nobody reads them."""
+"""The most of one kind that are collected: a file of fifty megabytes can have millions."""
 _COMMAND = re.compile(r"!`([^`\n]+)`")
 _CASE_FILES = (".yaml", ".yml", ".json")
 # Commands in cases: the argument of a scripted call of the shell.
@@ -25,32 +25,27 @@ _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
 
 def is_script(entry: Entry, data: bytes | None) -> bool:
-    """By its mode, its first line or its name."""
+    """Return True for a script, by its mode, its first line or its name."""
     return entry.executable or entry.path.lower().endswith(_SUFFIXES) or (data or b"").startswith(b"#!")
 
 
-def text_of(data: bytes) -> str | None:
-    """None for what is no text."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text
-
-
 def findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
-    """Kind and instances. `first`: the file whose frontmatter counts."""
-    texts = {path: text for path, data in contents.items() if (text := text_of(data)) is not None}
+    """Yield each kind of finding with its instances. `first`: the file whose frontmatter counts."""
+    texts: dict[str, str] = {}
+    for path, data in contents.items():
+        text = decode_text(data)
+        if text is not None:
+            texts[path] = text
+
     yield "allowed-tools", list(_allowed_tools(contents.get(first, b"")))
     yield "commands in the text", [f"{path}: {match[1]}" for path, match in _some(_COMMAND, texts)]
     yield "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
     yield "commands in eval cases", list(_case_commands(texts, first))
     yield "addresses", list(dict.fromkeys(match[0].rstrip(".,;:") for _, match in _some(_URL, texts)))
-    yield (
-        "scripts",
-        [one.path for one in snapshot.entries if one.target is None and is_script(one, contents.get(one.path))],
-    )
-    yield "links", [f"{one.path} -> {one.target}" for one in snapshot.entries if one.target is not None]
+    files = [entry for entry in snapshot.entries if entry.target is None]
+    links = [entry for entry in snapshot.entries if entry.target is not None]
+    yield "scripts", [file.path for file in files if is_script(file, contents.get(file.path))]
+    yield "links", [f"{link.path} -> {link.target}" for link in links]
     yield "hidden characters", list(_hidden(texts))
 
 

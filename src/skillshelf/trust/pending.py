@@ -1,4 +1,4 @@
-"""What waits for a person's word."""
+"""Content of a workspace that waits for the user's approval."""
 
 import os
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Literal
 
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile
-from skillshelf.trust.copies import Copy, read_as_told
+from skillshelf.trust.copies import Copy, read_verified
 from skillshelf.trust.snapshot import Entry, Snapshot
 
 
@@ -27,9 +27,9 @@ class Pending:
     copy: Copy | None = field(default=None, repr=False, compare=False)
     """What serves meanwhile."""
     blocked: str = ""
-    """Why it cannot be approved; empty where it can."""
+    """Why it cannot be approved; empty if it can."""
     granted: bool = False
-    """Whether it serves in this session, because the agent wrote it and the person confirmed that."""
+    """It serves in this session, because the agent wrote it and the user confirmed that."""
 
     @property
     def approved(self) -> Snapshot | None:
@@ -51,11 +51,11 @@ class Pending:
         return os.path.basename(self.location)
 
     def read(self, entry: Entry) -> bytes:
-        """The bytes that the snapshot tells of. Raises TrustError where the file has changed since."""
-        return read_as_told(self.root, self.folder, entry)
+        """Read a file of the snapshot. Raises TrustError if it has changed since."""
+        return read_verified(self.root, self.folder, entry)
 
     def read_approved(self, entry: Entry) -> bytes:
-        """The same, of what serves meanwhile."""
+        """Read a file of the version that serves meanwhile. Raises TrustError."""
         if self.copy is None or not self.copy.is_intact():
             raise TrustError(f"There is no approved version of {self.name!r} to compare with.")
         try:

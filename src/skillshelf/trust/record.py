@@ -1,4 +1,4 @@
-"""The file that agreements are kept in: this user's alone, changed under a lock, replaced atomically."""
+"""The file that holds the approvals: this user's alone, changed under a lock, replaced atomically."""
 
 import fcntl
 import os
@@ -18,11 +18,13 @@ class RecordFile:
     """`approvals.json` in a folder, and the lock beside it."""
 
     def __init__(self, folder: str) -> None:
-        self.folder, self.path, self.bad = folder, f"{folder}/approvals.json", f"{folder}/approvals.json.bad"
+        self.folder = folder
+        self.path = f"{folder}/approvals.json"
+        self.bad = f"{self.path}.bad"
         self._stamp: tuple[int, ...] | None = ()
 
     def may_differ(self) -> bool:
-        """Whether the file may hold something else than at the last read, by its times."""
+        """Return True if the file may have changed since the last read, by its times."""
         stamp = self._times()
         return stamp != self._stamp or stamp is None or stamp[3] > time.time_ns() - FRESH_NS
 
@@ -41,7 +43,7 @@ class RecordFile:
             return None, f"The record of approvals cannot be read: {error.strerror}"
 
     def set_aside(self, data: bytes) -> bool:
-        """Keep what is damaged under another name, unless another process has mended it. Under the lock."""
+        """Rename a damaged record, unless another process has mended it. Call it with the lock held."""
         if self.read()[0] == data:
             system.replace(self.path, self.bad)
             return True
@@ -49,7 +51,7 @@ class RecordFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Raises OSError where nothing can be written, TrustError where another process does not let go."""
+        """Hold the lock. Raises OSError if nothing can be written, TrustError if another process does not let go."""
         make_private_folders(self.folder)
         fd = system.open(f"{self.folder}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -67,7 +69,7 @@ class RecordFile:
         replace_file(self.path, data, durable=True)
 
     def collect(self) -> None:
-        """What a killed process left. Under the lock."""
+        """Remove the scratch files of killed processes. Call it with the lock held."""
         for name in system.listdir(self.folder):
             if name.startswith("approvals.json.") and not name.endswith(".bad"):
                 system.unlink(f"{self.folder}/{name}")

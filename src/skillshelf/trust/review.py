@@ -1,12 +1,12 @@
-"""What the person is shown before they agree. Every line is cleaned for a terminal where it is added to the page."""
+"""The page that the user reads before approving. Every line is cleaned for a terminal when it is added."""
 
 import difflib
 from collections import Counter
 from collections.abc import Iterator
 
-from skillshelf.characters import clean, show_hidden
+from skillshelf.characters import clean, decode_text, show_hidden
 from skillshelf.errors import TrustError
-from skillshelf.trust.findings import MOST_INSTANCES, findings, is_script, text_of
+from skillshelf.trust.findings import MOST_INSTANCES, findings, is_script
 from skillshelf.trust.pending import Pending
 from skillshelf.trust.snapshot import Entry
 
@@ -18,7 +18,7 @@ _MOST_SHOWN = 1024 * 1024
 
 
 def summary(pending: Pending) -> str:
-    """One line."""
+    """Return a line about a pending skill, file or folder."""
     files = [one for one in pending.snapshot.entries if one.target is None]
     scripts = sum(is_script(one, None) for one in files)
     facts = [_count(len(files), "file"), f"{sum(one.size for one in files):,} bytes"]
@@ -29,7 +29,7 @@ def summary(pending: Pending) -> str:
 
 
 def review_text(pending: Pending) -> str:
-    """All there is to see: the raw text, every file, what stands out, and what changed since the approved version."""
+    """Return the whole page: the raw text, every file, the findings, and the changes since the approved version."""
     return "\n".join(_page(pending)) + "\n"
 
 
@@ -63,10 +63,10 @@ def _page(pending: Pending) -> Iterator[str]:
 
 
 def _texts(pending: Pending, contents: dict[str, bytes]) -> Iterator[str]:
-    """The first file whole; of a new skill the other texts too, since all of them are agreed to."""
+    """Yield the first file whole; of a new skill the other texts too, since all of them are approved with it."""
     others = [] if pending.approved else [path for path in contents if path != pending.file]
     for path in [pending.file, *others]:
-        text = text_of(contents.get(path, b"\0"))
+        text = decode_text(contents.get(path, b"\0"))
         if text is not None:
             yield from ("", _line(f"{path}:"))
             yield from _quote(text)
@@ -95,7 +95,8 @@ def _change(
     except TrustError as error:
         yield _line(f"  {path}: {error}")
         return
-    old_text, new_text = text_of(old_data), text_of(contents.get(path, b""))
+    old_text = decode_text(old_data)
+    new_text = decode_text(contents.get(path, b""))
     is_text = old_text is not None and new_text is not None and not any(one and one.target for one in (old, new))
     if old and new and old.sha256 == new.sha256 and old.target == new.target:
         return
@@ -122,7 +123,7 @@ def _quote(text: str) -> Iterator[str]:
 
 
 def _is_quick_to_compare(before: list[str], after: list[str]) -> bool:
-    """Return whether difflib finds the changes soon, however the lines were chosen.
+    """Return True if difflib finds the changes soon, however the lines were chosen.
 
     It looks at each pair of equal lines once for every block that it finds. Lines that make up more than a hundredth
     of the text are left out of its search, and what both texts begin and end with costs nothing to speak of.
@@ -150,7 +151,7 @@ def _facts(entry: Entry, data: bytes | None) -> str:
         return f"{entry.path} -> {entry.target} (a link, not followed)"
     marks = ["executable"] if entry.executable else []
     marks += ["script"] if is_script(entry, data) else []
-    marks += ["binary"] if data is not None and text_of(data) is None else []
+    marks += ["binary"] if data is not None and decode_text(data) is None else []
     return f"{entry.path}  {entry.size:,} bytes" + (f"  [{', '.join(marks)}]" if marks else "")
 
 
@@ -165,5 +166,5 @@ def _count(number: int, word: str) -> str:
 
 
 def _line(text: str) -> str:
-    """On one line, with nothing in it that hides or steers."""
+    """Return text on one line, with nothing in it that hides or steers the terminal."""
     return clean(show_hidden(text)).replace("\n", "<U+000A>")

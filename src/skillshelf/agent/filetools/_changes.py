@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillshelf.agent.filetools._access import FileAccess, Parts, show_path
+from skillshelf.characters import decode_text
 from skillshelf.errors import FileAccessError
 from skillshelf.files import ABSENT, read_version, replace_below
 
@@ -83,7 +84,7 @@ def propose_write(access: FileAccess, path: str, content: str) -> Change:
     _check_encodable(content)
     with access.explain(path, parts):
         version = read_version(access.root, parts, _MAX_BYTES)
-    return Change(parts, access.real_path(parts), path, _decode(version.data), content, version.sha256)
+    return Change(parts, access.real_path(parts), path, decode_text(version.data), content, version.sha256)
 
 
 def propose_edit(access: FileAccess, path: str, replacements: Sequence[Replacement]) -> Change:
@@ -93,7 +94,7 @@ def propose_edit(access: FileAccess, path: str, replacements: Sequence[Replaceme
         version = read_version(access.root, parts, _MAX_BYTES)
         if version.sha256 == ABSENT:
             raise FileNotFoundError
-    old = _decode(version.data)
+    old = decode_text(version.data)
     if old is None:
         raise FileAccessError(f"{show_path(path)!r} is not a text file in UTF-8; edit_file edits only such files.")
     new = _replace(old, replacements, path)
@@ -141,15 +142,6 @@ def _replace(text: str, replacements: Sequence[Replacement], path: str) -> str:
     return text
 
 
-def _decode(data: bytes) -> str | None:
-    if b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
 def _check_encodable(text: str) -> None:
     try:
         text.encode()
@@ -169,7 +161,7 @@ def _split(text: str) -> list[str]:
 
 
 def _diff(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterator[str]:
-    """Yield a unified diff. What both texts begin and end with is left to no search, which can take quadratic time."""
+    """Yield a unified diff. If the part that differs is too long to compare, all of it counts as replaced."""
     start = _count_common(old, new)
     end = _count_common(old[start:][::-1], new[start:][::-1])
     old_middle = len(old) - start - end

@@ -7,8 +7,10 @@ import platform
 import struct
 from typing import Any
 
-AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
-_OPENAT2, _RESOLVE_NO_LINKS = 437, 0x04
+AT_FDCWD = -100
+AT_EMPTY_PATH = 0x1000
+_OPENAT2 = 437
+_RESOLVE_NO_LINKS = 0x04
 REFUSED = 125
 """The launcher's exit status if the program was not started."""
 

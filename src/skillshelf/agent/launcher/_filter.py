@@ -8,9 +8,16 @@ import struct
 
 from skillshelf.agent.launcher._calls import ARCHITECTURES, call_numbers, system_call
 
-_ALLOW, _NOTIFY, _FAIL = 0x7FFF0000, 0x7FC00000, 0x00050000
-_LOAD, _EQUAL, _AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
-_SET_FLAGS, _SET_EXTENDED_FLAGS = 0x40086602, 0x401C5820
+_ALLOW = 0x7FFF0000
+_NOTIFY = 0x7FC00000
+_FAIL = 0x00050000
+_LOAD = 0x20
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_AND = 0x54
+_RETURN = 0x06
+_SET_FLAGS = 0x40086602
+_SET_EXTENDED_FLAGS = 0x401C5820
 
 
 def install_filter(supervised: list[str]) -> int:
@@ -22,7 +29,8 @@ def install_filter(supervised: list[str]) -> int:
     program = _filter_program(numbers, supervised)
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
-    listen, wait_killable = 1 << 3, 1 << 5
+    listen = 1 << 3
+    wait_killable = 1 << 5
     for flags in (listen | wait_killable, listen):  # the second one for kernels before 5.19
         try:
             return system_call(numbers["seccomp"], ctypes.c_uint(1), ctypes.c_uint(flags), header)

@@ -6,11 +6,19 @@ import struct
 
 from skillshelf.agent.launcher._calls import set_process_option, system_call
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
-_REFER, _TRUNCATE = 1 << 13, 1 << 14
-_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1 << 0, 1 << 1
+_CREATE_RULESET = 444
+_ADD_RULE = 445
+_RESTRICT_SELF = 446
+_EXECUTE = 1 << 0
+_WRITE_FILE = 1 << 1
+_READ_FILE = 1 << 2
+_READ_DIR = 1 << 3
+_MAKE_CHAR = 1 << 6
+_MAKE_BLOCK = 1 << 11
+_REFER = 1 << 13
+_TRUNCATE = 1 << 14
+_SCOPE_ABSTRACT_SOCKETS = 1 << 0
+_SCOPE_SIGNALS = 1 << 1
 _NO_NEW_PRIVILEGES = 38
 
 # Programs expect to be able to write to these, and none of them keeps anything.

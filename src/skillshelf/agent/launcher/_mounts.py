@@ -7,10 +7,17 @@ import struct
 
 from skillshelf.agent.launcher._calls import AT_EMPTY_PATH, AT_FDCWD, call, libc, system_call
 
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE = 428
+_MOVE_MOUNT = 429
+_MOUNT_SETATTR = 442
 _AT_RECURSIVE = 0x8000
-_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER = 0x00020000, 0x08000000, 0x10000000
-_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 1 << 1, 1 << 2, 1 << 14, 1 << 18
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWIPC = 0x08000000
+_CLONE_NEWUSER = 0x10000000
+_MS_NOSUID = 1 << 1
+_MS_NODEV = 1 << 2
+_MS_REC = 1 << 14
+_MS_PRIVATE = 1 << 18
 SHARED_MEMORY = "/dev/shm"
 _OPEN_OR_MAKE = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAX_CONFIG = 1024 * 1024
@@ -18,7 +25,7 @@ _MAX_CONFIG = 1024 * 1024
 _GUARDED_NAMES = ("config", "config.worktree", "hooks", "commondir")
 """Git takes programs to run from these, or the place of the others."""
 _GUARDED_WORKTREE_NAMES = ("config.worktree", "commondir", "gitdir")
-"""The same in what a repository has for each of its linked worktrees."""
+"""The same in the directory that a repository has for each of its linked worktrees."""
 
 
 def mount_read_only(writable: list[str], repositories: list[str]) -> None:
@@ -42,7 +49,8 @@ def mount_read_only(writable: list[str], repositories: list[str]) -> None:
 
 
 def _enter_namespaces() -> None:
-    user, group = os.geteuid(), os.getegid()
+    user = os.geteuid()
+    group = os.getegid()
     try:
         call(libc.unshare, _CLONE_NEWNS | _CLONE_NEWIPC)
         return

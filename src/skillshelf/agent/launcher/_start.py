@@ -17,7 +17,8 @@ from skillshelf.agent.launcher._mounts import SHARED_MEMORY, mount_read_only
 from skillshelf.agent.launcher._redirect import RedirectWatch
 from skillshelf.agent.launcher._supervisor import FILE_CHANGES, Supervisor
 
-_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
+_SET_DUMPABLE = 4
+_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> NoReturn:

@@ -15,8 +15,11 @@ from collections.abc import Callable
 
 from skillshelf.agent.launcher._calls import AT_EMPTY_PATH, AT_FDCWD, call, call_numbers, libc, system_call
 
-_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
-_PIDFD_OPEN, _PIDFD_GETFD = 434, 438
+_RECEIVE = 0xC0502100
+_SEND = 0xC0182101
+_IS_VALID = 0x40082102
+_PIDFD_OPEN = 434
+_PIDFD_GETFD = 438
 _NOFOLLOW = 0x100
 _MAX_PATH = 4096
 _MAX_ATTRIBUTE = 65_536
@@ -201,7 +204,7 @@ def _connect(peer: socket.socket, address: bytes) -> None:
     call(libc.connect, peer.fileno(), address, len(address))
 
 
-class Change:
+class MetadataChange:
     """How to carry out one of the calls that change a file's mode, owner, times or attributes."""
 
     def __init__(
@@ -279,22 +282,22 @@ def _remove_attribute(request: Request, target: int) -> None:
 
 
 FILE_CHANGES = {
-    "chmod": Change(_set_mode(1)),
-    "fchmod": Change(_set_mode(1), path=None),
-    "fchmodat": Change(_set_mode(2), folder=0, path=1),
-    "fchmodat2": Change(_set_mode(2), folder=0, path=1, flags=3),
-    "chown": Change(_set_owner(1)),
-    "lchown": Change(_set_owner(1), follow=False),
-    "fchown": Change(_set_owner(1), path=None),
-    "fchownat": Change(_set_owner(2), folder=0, path=1, flags=4),
-    "utime": Change(_set_times(1, "2q", 0)),
-    "utimes": Change(_set_times(1, "4q", 1000)),
-    "futimesat": Change(_set_times(2, "4q", 1000), folder=0, path=1),
-    "utimensat": Change(_set_times(2, "4q", 1), folder=0, path=1, flags=3),
-    "setxattr": Change(_set_attribute),
-    "lsetxattr": Change(_set_attribute, follow=False),
-    "fsetxattr": Change(_set_attribute, path=None),
-    "removexattr": Change(_remove_attribute),
-    "lremovexattr": Change(_remove_attribute, follow=False),
-    "fremovexattr": Change(_remove_attribute, path=None),
+    "chmod": MetadataChange(_set_mode(1)),
+    "fchmod": MetadataChange(_set_mode(1), path=None),
+    "fchmodat": MetadataChange(_set_mode(2), folder=0, path=1),
+    "fchmodat2": MetadataChange(_set_mode(2), folder=0, path=1, flags=3),
+    "chown": MetadataChange(_set_owner(1)),
+    "lchown": MetadataChange(_set_owner(1), follow=False),
+    "fchown": MetadataChange(_set_owner(1), path=None),
+    "fchownat": MetadataChange(_set_owner(2), folder=0, path=1, flags=4),
+    "utime": MetadataChange(_set_times(1, "2q", 0)),
+    "utimes": MetadataChange(_set_times(1, "4q", 1000)),
+    "futimesat": MetadataChange(_set_times(2, "4q", 1000), folder=0, path=1),
+    "utimensat": MetadataChange(_set_times(2, "4q", 1), folder=0, path=1, flags=3),
+    "setxattr": MetadataChange(_set_attribute),
+    "lsetxattr": MetadataChange(_set_attribute, follow=False),
+    "fsetxattr": MetadataChange(_set_attribute, path=None),
+    "removexattr": MetadataChange(_remove_attribute),
+    "lremovexattr": MetadataChange(_remove_attribute, follow=False),
+    "fremovexattr": MetadataChange(_remove_attribute, path=None),
 }

@@ -42,7 +42,11 @@ def is_approved(folders: Sequence[str], args: argparse.Namespace, out: Output) -
     if args.trust_workspace:
         return True
     trust = Trust.open()
-    pending = [one for folder in folders if (one := pending_folder(folder, args.workspace, trust))]
+    pending: list[Pending] = []
+    for folder in folders:
+        found = pending_folder(folder, args.workspace, trust)
+        if found:
+            pending.append(found)
     if not pending:
         return True
     for problem in trust.problems:
@@ -79,7 +83,7 @@ def refuse_unconfined_worker(args: argparse.Namespace) -> None:
 
 def _can_run_commands(case: Case) -> bool:
     """True unless the policy forbids commands, or the script is plain steps without one."""
-    if case.policy != "yolo":  # nobody is there to be asked, so that what would be asked about is refused
+    if case.policy != "yolo":  # a run asks no questions: a call that needs an approval is refused
         return False
     return case.script is None or any(map(_is_command, case.script))
 
