@@ -63,14 +63,11 @@ def _show_reference(pages: Iterator[Loaded], json: bool, out: Output) -> None:
 
 
 def _write(out: Output, pages: Iterable[Loaded]) -> None:
-    """As it is written, but for line ends: a terminal is shown no carriage return."""
-    held = ""
+    """Write all pages as the model gets them, with a line feed at the end."""
     for page in pages:
-        text = held + page.text
-        held = "\r" if text.endswith("\r") else ""  # its newline is on the next page
-        text = text.removesuffix("\r").replace("\r\n", "\n")
-        out.write(text)
-    out.write(held if text.endswith("\n") else held + "\n")
+        out.write(page.text)
+    if not page.text.endswith("\n"):
+        out.write("\n")
 
 
 def _show_skill(skill: SkillDescriptor, instructions: str, tokens: int, out: Output) -> None:
@@ -83,7 +80,7 @@ def _show_skill(skill: SkillDescriptor, instructions: str, tokens: int, out: Out
     if out.terminal:
         _show_markdown(instructions, out)
     else:
-        out.text(instructions.replace("\r\n", "\n").rstrip("\n"))
+        out.text(instructions.rstrip("\n"))
     if skill.references:
         out.text()
         out.styled(f"References (skillshelf show {skill.name} REFERENCE)", "bold")
