@@ -154,6 +154,7 @@ ESCAPES: dict[str, Callable[[], object]] = {
     "environment": lambda: os.open(f"/proc/{VICTIM}/environ", os.O_RDONLY),
     "limits": set_limits,
     "io_uring": lambda: checked(LIBC.syscall(425, 8, ctypes.create_string_buffer(200))),
+    "kernel keys": lambda: checked(LIBC.syscall({"x86_64": 250, "aarch64": 219}[platform.machine()], 0, -4, 0)),
     "remount": lambda: checked(LIBC.mount(b"none", b"/", None, ctypes.c_ulong(32 | 4096), None)),
     "remount in a namespace of its own": lambda: make_writable(in_namespace=True),
     "mount attributes": lambda: make_writable(in_namespace=False),
@@ -192,6 +193,7 @@ def main() -> None:
     escapes = {**ESCAPES, **GIT_ESCAPES} if os.path.exists(GIT) else ESCAPES
     if platform.machine() not in ("x86_64", "aarch64"):
         escapes.pop("io_uring")
+        escapes.pop("kernel keys")
     for name, escape in escapes.items():
         with suppress(OSError):
             escape()

@@ -270,6 +270,19 @@ def test_an_older_landlock_is_said_to_let_signals_through() -> None:
     assert "sending signals to your other processes" in Confinement("landlock", "", 6).blocked
 
 
+@pytest.mark.skipif(CONFINEMENT.landlock < 5, reason="this Landlock does not know devices")
+def test_a_command_cannot_set_up_a_terminal_of_the_user(place: Place) -> None:
+    """To open one for reading is enough to turn its echo off, unless the kernel is told otherwise."""
+    master, terminal = os.openpty()
+    path = os.ttyname(terminal)
+    os.chown(path, place.user, -1)
+    script = f"import os, termios; termios.tcgetattr(os.open({path!r}, os.O_RDONLY | os.O_NOCTTY))"
+    result = place.launch("landlock", place.python, "-c", script)
+    os.close(master)
+    os.close(terminal)
+    assert "Permission denied" in result.stderr
+
+
 def test_the_safety_page_lists_what_the_code_lists() -> None:
     """The words of the highest level stand in docs/concepts/safety.md."""
     page = " ".join((HERE.parents[1] / "docs/concepts/safety.md").read_text().split())

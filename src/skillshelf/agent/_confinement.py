@@ -34,6 +34,8 @@ _LATER = "files in the folder that run later, such as a Makefile, an editor's ta
 _PRIORITY = "the priority of your other processes"
 _LIMITS = "the resource limits and System V shared memory of your other processes"
 _TRUNCATING = "emptying files outside"
+_KEYS = "reading and changing the keys that the kernel holds for you"
+_TERMINALS = "changing the settings of your terminals and other devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Confinement:
             (_GIT, is_mounted),
             (_LIMITS, is_mounted),
             (_TRUNCATING, is_mounted or (bool(self) and self.landlock >= 3)),
+            (_KEYS, is_supervised),
+            (_TERMINALS, bool(self) and self.landlock >= 5),
         )
 
 

@@ -50,13 +50,15 @@ _NUMBERS = {
     "x86_64": {
         "ioctl": 16, "socket": 41, "connect": 42, "socketpair": 53, "chmod": 90, "fchmod": 91, "chown": 92,
         "fchown": 93, "lchown": 94, "utime": 132, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
-        "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "utimes": 235, "fchownat": 260,
-        "futimesat": 261, "fchmodat": 268, "utimensat": 280, "prlimit64": 302, "seccomp": 317,
+        "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "utimes": 235, "add_key": 248,
+        "request_key": 249, "keyctl": 250, "fchownat": 260, "futimesat": 261, "fchmodat": 268, "utimensat": 280,
+        "prlimit64": 302, "seccomp": 317,
     },
     "aarch64": {
         "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16,
         "ioctl": 29, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "socket": 198,
-        "socketpair": 199, "connect": 203, "prlimit64": 261, "seccomp": 277,
+        "socketpair": 199, "connect": 203, "add_key": 217, "request_key": 218, "keyctl": 219,
+        "prlimit64": 261, "seccomp": 277,
     },
 }  # fmt: skip
 _NEW_NUMBERS = {"io_uring_setup": 425, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}

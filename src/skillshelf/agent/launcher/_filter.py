@@ -57,6 +57,8 @@ def _filter_program(numbers: dict[str, int], supervised: list[str]) -> bytes:
         add(name, _step(_RETURN, _NOTIFY))
     for name in ("io_uring_setup", "setxattrat", "removexattrat", "file_setattr"):
         add(name, unsupported)  # programs fall back to the older calls, which are filtered
+    for name in ("add_key", "request_key", "keyctl"):
+        add(name, unsupported)  # the kernel holds keys for the user, whichever process asks
 
     # A datagram socket names its peer in each message, which no filter sees. Stream sockets have to connect.
     for name in ("socket", "socketpair"):

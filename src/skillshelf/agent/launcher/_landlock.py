@@ -17,6 +17,7 @@ _MAKE_CHAR = 1 << 6
 _MAKE_BLOCK = 1 << 11
 _REFER = 1 << 13
 _TRUNCATE = 1 << 14
+_DEVICE_CONTROL = 1 << 15
 _SCOPE_ABSTRACT_SOCKETS = 1 << 0
 _SCOPE_SIGNALS = 1 << 1
 _NO_NEW_PRIVILEGES = 38
@@ -38,6 +39,8 @@ def restrict_writes(folders: list[str]) -> None:
         every |= _REFER
     if version >= 3:
         every |= _TRUNCATE
+    if version >= 5:
+        every |= _DEVICE_CONTROL  # else a terminal that is open for reading can be set up anew
     attributes = struct.pack("QQQ", every, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS)
     size = 24 if version >= 6 else 8
     ruleset = system_call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
@@ -47,7 +50,7 @@ def restrict_writes(folders: list[str]) -> None:
         _allow_below(ruleset, folder, every & ~(_MAKE_CHAR | _MAKE_BLOCK))
     for device in _DEVICES:
         if os.path.exists(device):
-            _allow_below(ruleset, device, _READ_FILE | _WRITE_FILE | (every & _TRUNCATE))
+            _allow_below(ruleset, device, _READ_FILE | _WRITE_FILE | (every & (_TRUNCATE | _DEVICE_CONTROL)))
 
     set_process_option(_NO_NEW_PRIVILEGES, 1)
     system_call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
