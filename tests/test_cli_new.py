@@ -144,3 +144,17 @@ def test_a_link_in_the_place_of_the_drafts_leads_nowhere(run: Run, tmp_path: Pat
     code, _, err = run("new", "pdf")
     assert (code, "cannot be written" in err) == (1, True)
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("link", [".skillshelf", ".skillshelf/skills"])
+def test_a_link_out_of_the_workspace_is_not_followed(run: Run, tmp_path: Path, link: str) -> None:
+    """A clone cannot choose where a new skill goes; a folder that the user names with --in may be anywhere."""
+    outside = tmp_path / "outside"
+    workspace = tmp_path / "clone"
+    for folder in (outside, (workspace / link).parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    (workspace / link).symlink_to(outside)
+    code, out, err = run("new", "pdf", "-C", str(workspace))
+    assert (code, out, "is a link out of the workspace" in err) == (1, "", True)
+    assert list(outside.iterdir()) == []
+    assert run("new", "pdf", "--in", str(outside))[0] == 0

@@ -33,6 +33,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         parent = args.parent or os.path.join(args.workspace, ".skillshelf", "skills")
         folder, files = os.path.join(parent, args.name), _skill_files(args.name)
+        if not args.parent and not _lies_in(args.workspace, parent):
+            # A clone may bring the link. A folder named with --in is the user's own choice.
+            complain(
+                f"skillshelf new: {relative(os.path.abspath(parent))} is a link out of the workspace. Use --in DIR."
+            )
+            return 1
     try:
         made = []
         if args.code and not os.path.lexists(args.code):
@@ -47,6 +53,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 1
     _say_what_next(args, folder, made, out)
     return 0
+
+
+def _lies_in(workspace: str, folder: str) -> bool:
+    """Return True if a folder, with links followed, is in the workspace."""
+    root = os.path.realpath(workspace)
+    return os.path.commonpath([root, os.path.realpath(folder)]) == root
 
 
 def _find_name_fault(name: str) -> str:
