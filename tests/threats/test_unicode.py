@@ -313,7 +313,14 @@ def test_no_emoji_is_taken_for_hidden_text(text: str) -> None:
     assert show_hidden(text) == text
 
 
-@given(st.characters(categories=["L", "N", "P", "Zs"]).filter(lambda char: char not in _characters(PRESENTED)))
+# Brackets and numerals in the blocks of symbols: their neighbours have two presentations, and authors mix them up.
+AMONG_SYMBOLS = "2308-230B 2329-232A 2768-2793 1F100-1F10C"
+ORDINARY = st.characters(
+    categories=["L", "N", "P", "Zs"], exclude_characters=_characters(PRESENTED) + _characters(AMONG_SYMBOLS)
+)
+
+
+@given(ORDINARY)
 @settings(max_examples=300, deadline=None)
 def test_a_presentation_after_an_ordinary_character_is_hidden_text(char: str) -> None:
     """U06: a letter, a digit or a dot has one form, so a selector after it is for another reader."""
