@@ -60,8 +60,7 @@ async def _compare(one: Turn, other: Turn, rounds: int) -> tuple[float, float]:
 
 
 def _own(folder: str, calls: int) -> Turn:
-    from skillshelf.agent.core import AgentCore
-    from skillshelf.agent.policy import Policy
+    from skillshelf.agent import AgentCore, Policy
     from skillshelf.agent.sessions import Sessions
 
     core = AgentCore(_model(calls), policy=Policy("yolo"))

@@ -16,8 +16,8 @@ from benchmarks.clock import best
 from benchmarks.collection import skill_name, skill_text
 from benchmarks.report import Row
 from skillshelf import Catalog, MemorySource, Shelf
-from skillshelf.agent.rank import rank
-from skillshelf.repl.complete import SlashCompleter
+from skillshelf.agent import rank
+from skillshelf.repl._complete import SlashCompleter
 from skillshelf.slash import Command, Commands, skill_commands
 
 _MOST = 0.005

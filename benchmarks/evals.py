@@ -22,7 +22,7 @@ _SKILL = "---\nname: forms\ndescription: Fills in forms.\n---\n\nFill it in.\n"
 def measure(rounds: int) -> list[Row]:
     """CPU seconds of all cases, and the part of one that is not the agent's."""
     try:
-        import skillshelf.evals.engine.carry_out  # noqa: F401
+        import skillshelf.evals.engine._carry_out  # noqa: F401
     except ImportError:
         return [Row(what, None, against="needs skillshelf[evals]") for what in (_WHOLE, _EACH)]
     with tempfile.TemporaryDirectory(prefix="skillshelf-bench-") as folder:
@@ -53,11 +53,8 @@ def _script() -> tuple[object, ...]:
 
 def _cases(skill: str, folder: str) -> Callable[[], object]:
     """All of a run but the report."""
-    from skillshelf.evals import Case, Message, check
-    from skillshelf.evals.engine.carry_out import Work, carry_out
-    from skillshelf.evals.engine.folder import begin
-    from skillshelf.evals.engine.options import Options
-    from skillshelf.evals.plan import make_plan
+    from skillshelf.evals import Case, Message, check, make_plan
+    from skillshelf.evals.engine import Options, Work, begin, carry_out
 
     checks = (check.skill_loaded("forms"), check.response_contains("done"))
     cases = [
@@ -75,10 +72,9 @@ def _cases(skill: str, folder: str) -> Callable[[], object]:
 
 def _turns(folder: str) -> Callable[[], object]:
     """The same conversations, each with an agent of its own, on one workspace."""
-    from skillshelf.agent.core import AgentCore
-    from skillshelf.agent.policy import Policy
+    from skillshelf.agent import AgentCore, Policy
     from skillshelf.shelf import Shelf
-    from skillshelf.sources.directory import DirectorySource
+    from skillshelf.sources import DirectorySource
     from skillshelf.testing import ScriptedModel
 
     async def turns() -> None:

@@ -225,9 +225,7 @@ def no_op() -> Any:
 def _serve_no_op() -> None:
     import anyio
 
-    from skillshelf.mcp import serve_http
-    from skillshelf.mcp.http import PATH
-    from skillshelf.mcp.serving import listen
+    from skillshelf.mcp import PATH, listen, serve_http
 
     app = no_op().streamable_http_app(streamable_http_path=PATH, json_response=True)
     listening = listen("127.0.0.1", 0)

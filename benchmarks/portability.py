@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.host_loaders import HOSTS, Variant
 from skillshelf.lint.hosts import conditions, judge
-from skillshelf.lint.hosts.frontmatter import BEHAVIOR
+from skillshelf.lint.hosts._frontmatter import BEHAVIOR
 from skillshelf.skillmd import Unreadable, decode, read
 
 TABLE = Path(__file__).parents[1] / "src" / "skillshelf" / "lint" / "hosts" / "hosts.json"

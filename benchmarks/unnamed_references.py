@@ -22,7 +22,7 @@ from pathlib import Path
 from skillshelf.lint import check_skill
 from skillshelf.lint._naming import is_left_out
 from skillshelf.skillmd import Unreadable, decode, read
-from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources import DirectorySource
 
 SEED = 7
 # 95 %

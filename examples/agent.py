@@ -8,9 +8,8 @@ No key and no network are needed. A script stands in for the model; the tools, t
 import asyncio
 import tempfile
 
-from skillshelf.agent import AgentCore, Approval
+from skillshelf.agent import AgentCore, Answer, Approval
 from skillshelf.agent.events import Event, Text, Usage
-from skillshelf.agent.policy import Answer
 from skillshelf.testing import ScriptedModel, call
 
 SKILL = """\

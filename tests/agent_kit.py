@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic_ai.messages import UserPromptPart
 
-from skillshelf.agent.core import AgentCore
+from skillshelf.agent import AgentCore, Answer, Approval, Policy
 from skillshelf.agent.events import BaseEvent, Event
-from skillshelf.agent.policy import Answer, Approval, Policy
 from skillshelf.testing import ScriptedModel
 
 

@@ -203,7 +203,7 @@ def _help(command: str) -> list[str]:
 
 
 def _codes(family: str) -> list[str]:
-    from skillshelf.lint import codes
+    from skillshelf.lint import _codes as codes
 
     table: dict[str, str] = getattr(codes, family)
     rows = [f"| `{code}` | {meaning.replace('<', '&lt;')} |" for code, meaning in sorted(table.items())]
@@ -322,7 +322,7 @@ def _measured(_: str) -> list[str]:
 
 
 def _skipped(_: str) -> list[str]:
-    from skillshelf.sources.names import SKIPPED_FOLDERS
+    from skillshelf.sources import SKIPPED_FOLDERS
 
     return _wrapped(", ".join(f"`{name}`" for name in sorted(SKIPPED_FOLDERS)) + ".", 120)
 
@@ -333,21 +333,21 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 _LIMITS = (
     ("skillmd", "MAX_FILE", "a `SKILL.md`, in bytes"),
-    ("skillmd.values", "MAX_BLOCK", "its frontmatter, in bytes"),
+    ("skillmd._values", "MAX_BLOCK", "its frontmatter, in bytes"),
     ("skillmd._yaml", "MAX_DEPTH", "levels of nesting in the frontmatter"),
     ("skillmd._yaml", "MAX_NODES", "values in the frontmatter, counting what aliases repeat"),
-    ("skillmd.repair", "_MAX_FIELDS", "fields that are read one by one where the block is not YAML"),
-    ("skillmd.fields", "MAX_USABLE_NAME", "characters of a name that loads (the format allows 64)"),
-    ("listing.choose", "MAX_DESCRIPTION", "characters of a description that are shown"),
-    ("listing.choose", "MAX_REFERENCES", "references of a skill that the listing names"),
+    ("skillmd._repair", "_MAX_FIELDS", "fields that are read one by one where the block is not YAML"),
+    ("skillmd._fields", "MAX_USABLE_NAME", "characters of a name that loads (the format allows 64)"),
+    ("listing._choose", "MAX_DESCRIPTION", "characters of a description that are shown"),
+    ("listing._choose", "MAX_REFERENCES", "references of a skill that the listing names"),
     ("tokens", "DEFAULT_BUDGET", "tokens of a listing, by default"),
     ("turn", "PAGE_BYTES", "a page of a reference, in bytes"),
     ("discovery", "_PAGE", "skills in one answer of `list_skills`"),
     ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
-    ("sources.folder", "MAX_DEPTH", "folders within folders"),
-    ("sources.directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
-    ("lint.format", "MAX_TOKENS", "tokens of instructions before `check` warns"),
-    ("lint.format", "MAX_LINES", "lines of instructions before `check` warns"),
+    ("sources._folder", "MAX_DEPTH", "folders within folders"),
+    ("sources._directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
+    ("lint._format", "MAX_TOKENS", "tokens of instructions before `check` warns"),
+    ("lint._format", "MAX_LINES", "lines of instructions before `check` warns"),
 )
 _KINDS = {
     "codes": _codes,

@@ -12,7 +12,7 @@ import pytest
 from agent_kit import Person, agent, of, prompts, requests, say
 
 from skillshelf import BaseSkill, tool
-from skillshelf.agent.core import AgentCore
+from skillshelf.agent import AgentCore, can_confine
 from skillshelf.agent.events import (
     Event,
     Failed,
@@ -28,7 +28,6 @@ from skillshelf.agent.events import (
     Usage,
     from_json,
 )
-from skillshelf.agent.sandbox import can_confine
 from skillshelf.testing import ScriptedModel, call, fail
 
 Write = Callable[..., Path]

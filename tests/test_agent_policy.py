@@ -10,9 +10,8 @@ from agent_kit import Person, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from skillshelf import SkillError
-from skillshelf.agent.core import AgentCore
+from skillshelf.agent import AgentCore, Policy
 from skillshelf.agent.events import SkillsReloaded, ToolReturned
-from skillshelf.agent.policy import Policy
 from skillshelf.testing import call
 
 Write = Callable[..., Path]

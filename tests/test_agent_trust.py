@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_kit import Person, agent, of, requests, say
 
-from skillshelf.agent.core import AgentCore
+from skillshelf.agent import AgentCore
 from skillshelf.agent.events import Failed, Finished, SkillsReloaded, ToolReturned
 from skillshelf.testing import call
 from skillshelf.trust import Trust

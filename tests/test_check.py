@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.lint import check_path, check_skill, check_text, look
-from skillshelf.lint.names import RESERVED, check_name, suggest
+from skillshelf.lint import check_name, check_path, check_skill, check_text, look, suggest
+from skillshelf.lint._names import RESERVED
 
 CASES = Path(__file__).parent / "skills" / "checking"
 Note = tuple[str, str, str, int]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import skillshelf
-from skillshelf.lint.codes import CODES
+from skillshelf.lint import CODES
 
 PACKAGE = Path(skillshelf.__file__).parent
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import portability
 from benchmarks.host_loaders import HOSTS, Variant
 from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, conditions, judge, table
-from skillshelf.lint.hosts.frontmatter import BEHAVIOR
+from skillshelf.lint.hosts._frontmatter import BEHAVIOR
 
 Run = Callable[..., tuple[int, str, str]]
 SKILLS = Path(__file__).parent / "skills"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from skillshelf.lint.codes import CODES
+from skillshelf.lint import CODES
 
 CASES = Path(__file__).parent / "skills" / "checking"
 Run = Callable[..., tuple[int, str, str]]

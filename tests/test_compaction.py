@@ -23,7 +23,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from skillshelf import SkillDescriptor
-from skillshelf.agent.compaction import Compacted, LoadedText, compact, loaded_skills, needs_compaction
+from skillshelf.agent._compaction import Compacted, LoadedText, compact, loaded_skills, needs_compaction
 from skillshelf.slash import apply_message
 
 LOAD = "load_skill_instructions"

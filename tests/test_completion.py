@@ -25,14 +25,12 @@ from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import get_cwidth
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.agent.rank import rank
-from skillshelf.repl.complete import SlashCompleter, meta, shorten, tokens, workspace_files
-from skillshelf.repl.models import model_names
-from skillshelf.repl.prompt import bindings
-from skillshelf.slash import Candidate, Command, Commands, complete, skill_commands
-from skillshelf.slash.completion import Files
-from skillshelf.slash.ranking import Names
-from skillshelf.slash.ranking import rank as rank_as_spelled
+from skillshelf.agent import rank
+from skillshelf.repl._complete import SlashCompleter, meta, shorten, tokens, workspace_files
+from skillshelf.repl._models import model_names
+from skillshelf.repl._prompt import bindings
+from skillshelf.slash import Candidate, Command, Commands, Files, Names, complete, skill_commands
+from skillshelf.slash import rank as rank_as_spelled
 
 
 def nothing(host: None, arguments: str) -> None:

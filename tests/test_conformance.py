@@ -14,8 +14,7 @@ import pytest
 
 from skillshelf import Shelf, SkillDiscoverySkill, SkillError
 from skillshelf.listing import parse
-from skillshelf.testing.conformance import FACES, STEPS, Call, Outcome, Result, Said, run, server_command
-from skillshelf.testing.conformance.stage import Stage
+from skillshelf.testing.conformance import FACES, STEPS, Call, Outcome, Result, Said, Stage, run, server_command
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -318,8 +317,8 @@ class Broken:
 
 def test_no_face_holds_up_the_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that blocks and one that is broken are rows with faults, and the others have theirs."""
-    monkeypatch.setattr("skillshelf.testing.conformance.scenario.STEP_SECONDS", 2.0)
-    monkeypatch.setattr("skillshelf.cli.conformance._GRACE", 0.5)
+    monkeypatch.setattr("skillshelf.testing.conformance._scenario.STEP_SECONDS", 2.0)
+    monkeypatch.setattr("skillshelf.cli._conformance._GRACE", 0.5)
     monkeypatch.setattr(
         "skillshelf.testing.conformance.FACES", {"blocks": Blocks, "broken": Broken, "loop": Loop}, raising=True
     )

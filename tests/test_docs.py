@@ -19,8 +19,8 @@ from markdown_it import MarkdownIt
 
 import skillshelf
 from skillshelf.agent import events
-from skillshelf.cli.commands import _COMMANDS as COMMANDS
-from skillshelf.lint.codes import CODES
+from skillshelf.cli._commands import _COMMANDS as COMMANDS
+from skillshelf.lint import CODES
 
 REFRESH = "run `python tests/docs_examples.py --write` and read the diff"
 # The words that the design and its two records use for things, and that people and models meet.

@@ -1,9 +1,8 @@
 """The listing over a conversation: what was sent stays, and what changed is told."""
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.listing import Entry, Listing
-from skillshelf.listing.feed import Feed
-from skillshelf.listing.markup import render
+from skillshelf.listing import Entry, Feed, Listing
+from skillshelf.listing._markup import render
 
 LONG = 5_000
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillshelf.sources.ignore import IgnoreRules
+from skillshelf.sources import IgnoreRules
 
 # Pattern, paths it ignores, paths it does not. A path that ends in a slash is a folder.
 CASES = [

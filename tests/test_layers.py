@@ -1,6 +1,7 @@
 """The layout shows the architecture: imports point down or sideways, never up, and never in a circle."""
 
 import ast
+import importlib
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -12,10 +13,10 @@ from skillshelf.files import system
 
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
-    {"_version", "errors", "hiding", "characters", "names", "threads"},
+    {"_version", "_lazy", "errors", "hiding", "characters", "names", "threads"},
     {"descriptor", "tokens", "schema", "files"},
     {"found", "catalog", "skillmd", "results", "tools", "skill", "listing", "search"},
-    {"sources", "index", "watch"},
+    {"sources", "watch"},
     {"turn", "discovery", "loop", "shelf"},
     {"lint", "bundled", "slash", "rendering", "trust"},
     {"adapters"},
@@ -25,6 +26,8 @@ LAYERS = [
     {"repl"},
     {"cli", "__main__"},
 ]
+DOORS_OF_THEIR_OWN = ("adapters.", "agent.events", "bundled.", "files.system", "testing.conformance.faces.")
+"""Public modules inside a folder: each adapter needs another framework, and the others are read as a whole."""
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
@@ -35,13 +38,16 @@ def modules() -> dict[str, Path]:
     return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
 
-def imports(path: Path) -> Iterator[str]:
-    """What a module imports of skillshelf when it runs, at once or later; not what only a type checker reads."""
+def imports(path: Path, *, for_type_checkers: bool = False) -> Iterator[str]:
+    """Yield the modules of skillshelf that a module imports when it runs, at once or later.
+
+    Imports that only a type checker reads count if `for_type_checkers` is set.
+    """
     tree = ast.parse(path.read_text())
     guarded = {
         inner
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not for_type_checkers
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -76,6 +82,66 @@ def test_imports_never_go_in_a_circle() -> None:
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
 
 
+def is_package(name: str) -> bool:
+    return modules()[name].name == "__init__.py"
+
+
+def is_private(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("_")
+
+
+def test_modules_inside_a_folder_are_private() -> None:
+    """Readers see from its name whether they may import a module; a folder's `__init__` exports the rest."""
+    looks_public = [
+        name
+        for name in modules()
+        if "." in name and not is_package(name) and not is_private(name) and not name.startswith(DOORS_OF_THEIR_OWN)
+    ]
+    assert looks_public == []
+
+
+def test_code_outside_a_folder_imports_from_its_door() -> None:
+    """A private module is imported only by modules below the folder it lies in."""
+    past_the_door = [
+        f"{name} -> {target}"
+        for name, path in modules().items()
+        for target in imports(path, for_type_checkers=True)
+        if is_private(target) and "." in target and not f"{name}.".startswith(target.rpartition(".")[0] + ".")
+    ]
+    assert past_the_door == []
+
+
+def test_doors_hold_no_logic() -> None:
+    """An `__init__` imports, lists what it exports, and does nothing else."""
+    plain = (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.If, ast.Try)
+    logic = [
+        f"{name}: {ast.unparse(node)[:60]}"
+        for name, path in modules().items()
+        if is_package(name)
+        for node in ast.parse(path.read_text()).body
+        if not isinstance(node, plain)
+    ]
+    assert logic == []
+
+
+def test_lazy_doors_export_what_type_checkers_read() -> None:
+    """The imports for type checkers, `__all__` and what `__getattr__` finds are the same names."""
+    for name, path in modules().items():
+        if "export_lazily(" not in path.read_text() or not is_package(name):
+            continue
+        door = importlib.import_module(f"skillshelf.{name}")
+        imported = {
+            alias.asname or alias.name
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for statement in node.body
+            if isinstance(statement, ast.ImportFrom)
+            for alias in statement.names
+        }
+        assert imported <= set(door.__all__), name
+        assert [export for export in door.__all__ if not hasattr(door, export)] == [], name
+
+
 def test_only_some_layers_touch_files() -> None:
     """Everything else works on values, and can be tested on them."""
     pure = set().union(*LAYERS[:3]) - {"files"}
@@ -92,7 +158,7 @@ def test_only_some_layers_touch_files() -> None:
 
 def test_files_are_touched_through_the_system_module() -> None:
     """A call past `files.system` would be one that the fault tests cannot fail."""
-    through_system = ("files.", "sources.", "trust.", "index", "agent.sessions.", "agent.filetools.", "cli.new")
+    through_system = ("files.", "sources.", "trust.", "agent.sessions.", "agent.filetools.", "cli.new")
     pipes = "agent.filetools._search"  # it reads and writes the pipes of its matcher, no files
     calls = {f"os.{name}" for name in vars(system) if hasattr(os, name)} | {"fcntl.flock"}
     past = [

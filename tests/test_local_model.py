@@ -18,11 +18,9 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from pydantic_ai import Agent
 
-from skillshelf.agent import local
-from skillshelf.agent.explain import explain
-from skillshelf.agent.local import LOCAL_NOTE, WINDOW, LocalServer, bundled_weights, local_model
-from skillshelf.agent.models import resolve
-from skillshelf.agent.settings import Settings
+from skillshelf.agent import Settings, explain, resolve
+from skillshelf.agent import _local as local
+from skillshelf.agent._local import LOCAL_NOTE, WINDOW, LocalServer, bundled_weights, local_model
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
 
 needs_model = pytest.mark.skipif(

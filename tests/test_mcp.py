@@ -15,13 +15,14 @@ from mcp_kit import FILES, MANUAL, PDF, load, shelf_of, talk, text
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
-from skillshelf.mcp import make_server, resources
-from skillshelf.mcp.files import MAX_WHOLE_FILE
-from skillshelf.mcp.pages import files_page
-from skillshelf.mcp.prompts import joined
+from skillshelf.mcp import _resources as resources
+from skillshelf.mcp import make_server
+from skillshelf.mcp._files import MAX_WHOLE_FILE
+from skillshelf.mcp._pages import files_page
+from skillshelf.mcp._prompts import joined
 from skillshelf.slash import read_message
-from skillshelf.slash.words import split_words
-from skillshelf.sources.package import ObjectSource
+from skillshelf.slash._words import split_words
+from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import run as conform
 from skillshelf.testing.conformance.faces.mcp import make
 from skillshelf.turn import PAGE_BYTES

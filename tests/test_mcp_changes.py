@@ -16,11 +16,15 @@ from mcp.server.subscriptions import ResourceUpdated
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.found import Found
-from skillshelf.mcp import changes, make_server, reads, tools, turns
-from skillshelf.mcp.changes import Hub
-from skillshelf.mcp.looks import Looks
-from skillshelf.mcp.subscriptions import Subscriptions
-from skillshelf.sources.directory import DirectorySource
+from skillshelf.mcp import _changes as changes
+from skillshelf.mcp import _reads as reads
+from skillshelf.mcp import _tools as tools
+from skillshelf.mcp import _turns as turns
+from skillshelf.mcp import make_server
+from skillshelf.mcp._changes import Hub
+from skillshelf.mcp._looks import Looks
+from skillshelf.mcp._subscriptions import Subscriptions
+from skillshelf.sources import DirectorySource
 from skillshelf.turn import Loaded
 
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\n---\n\nSee forms.md.\n"

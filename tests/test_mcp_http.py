@@ -25,12 +25,11 @@ from mcp.client.streamable_http import streamable_http_client
 
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.errors import SettingsError
-from skillshelf.mcp import ConnectionProtocol, http_app, make_server, serve_http, turns
-from skillshelf.mcp.http import origin_of
-from skillshelf.mcp.serving import listen
-from skillshelf.mcp.subscriptions import Subscriptions
-from skillshelf.sources.directory import DirectorySource
-from skillshelf.sources.package import ObjectSource
+from skillshelf.mcp import ConnectionProtocol, http_app, listen, make_server, serve_http
+from skillshelf.mcp import _turns as turns
+from skillshelf.mcp._http import origin_of
+from skillshelf.mcp._subscriptions import Subscriptions
+from skillshelf.sources import DirectorySource, ObjectSource
 from skillshelf.turn import Turn
 
 INITIALIZE = {

@@ -14,7 +14,7 @@ from mcp_kit import talk
 from pydantic import BaseModel
 
 from skillshelf import Audio, BaseSkill, Image, Shelf, tool
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

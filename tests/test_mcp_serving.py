@@ -19,8 +19,7 @@ from mcp.server import Server
 from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, serving
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.mcp import http_app, make_server, serve_http
-from skillshelf.mcp.serving import Limits, listen
+from skillshelf.mcp import Limits, http_app, listen, make_server, serve_http
 
 Write = Callable[..., Path]
 

@@ -18,11 +18,10 @@ from mcp_kit import FILES, PDF, load, shelf_of, talk, text
 from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf
-from skillshelf.mcp import resources
-from skillshelf.mcp.files import MAX_WHOLE_FILE, skill_file
-from skillshelf.mcp.skills import MAX_BYTES
-from skillshelf.sources.directory import DirectorySource
-from skillshelf.sources.package import ObjectSource
+from skillshelf.mcp import _resources as resources
+from skillshelf.mcp._files import MAX_WHOLE_FILE, skill_file
+from skillshelf.mcp._skills import MAX_BYTES
+from skillshelf.sources import DirectorySource, ObjectSource
 
 
 async def custom(client: Client, method: str, **params: Any) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from mcp import Client, types
 from mcp_kit import FILES, PDF, ROUNDS, load, shelf_of, talk, text
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.mcp import reads, turns
-from skillshelf.mcp.looks import in_thread
-from skillshelf.sources.directory import DirectorySource
+from skillshelf.mcp import _reads as reads
+from skillshelf.mcp import _turns as turns
+from skillshelf.mcp._looks import in_thread
+from skillshelf.sources import DirectorySource
 from skillshelf.turn import PAGE_BYTES, Loaded
 
 

@@ -24,9 +24,8 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models import known_model_names
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.agent.explain import explain
-from skillshelf.agent.models import DEFAULTS, SERVER_WINDOW, ChosenModel, NoModelError, price, resolve
-from skillshelf.agent.settings import Settings
+from skillshelf.agent import DEFAULTS, ChosenModel, Settings, explain, price, resolve
+from skillshelf.agent._models import SERVER_WINDOW, NoModelError
 from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
 
 SECRET = "sk-proj-0123456789abcdefSECRET"

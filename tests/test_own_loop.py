@@ -13,7 +13,7 @@ from openai import OpenAI
 from openai_api import OpenAIApi
 
 from skillshelf import BaseSkill, MemorySource, PolicyError, Shelf, Tool, tool
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 from skillshelf.turn import current_turn
 
 GREETING = "---\nname: greeting\ndescription: Greet people by name.\n---\n\nSay hello.\n"

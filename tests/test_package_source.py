@@ -19,8 +19,8 @@ from skillshelf.errors import (
     SourceError,
 )
 from skillshelf.skill import BaseSkill, tool
-from skillshelf.sources.base import Found, Page
-from skillshelf.sources.package import ClassSource, EntryPointSource, ObjectSource, PackageSource
+from skillshelf.sources import EntryPointSource, Found, ObjectSource, PackageSource, Page
+from skillshelf.sources._package import ClassSource
 
 RAG = "company_skills.agentic_rag.skill:AgenticRAGSkill"
 CONFIG = "company_skills/agentic_rag/references/azure_search_config.md"

@@ -7,7 +7,7 @@ import pytest
 
 from skillshelf import DirectorySource, Shelf
 from skillshelf.descriptor import thaw
-from skillshelf.lint.names import check_name
+from skillshelf.lint import check_name
 from skillshelf.skillmd import Unreadable, decode, read, render
 
 READING = Path(__file__).parent / "skills" / "reading"

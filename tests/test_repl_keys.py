@@ -13,7 +13,7 @@ pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 from chats import OnTerminal, script, tool
 
-from skillshelf.repl.tty import as_text
+from skillshelf.repl._tty import as_text
 
 Write = Callable[..., Path]
 SLEEP = tool("run_command", command="echo $$ > pid; exec sleep 60")

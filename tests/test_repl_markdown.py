@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from skillshelf.repl.blocks import Block, Blocks
-from skillshelf.repl.markdown import MarkdownStream, Printed
+from skillshelf.repl._blocks import Block, Blocks
+from skillshelf.repl._markdown import MarkdownStream, Printed
 
 PIECES = [
     "Words. ",

@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from skillshelf.agent.core import AgentCore
+from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent.sessions import Sessions
-from skillshelf.agent.settings import Settings
-from skillshelf.repl.pipe import Pipe
-from skillshelf.repl.quoted import Argument, Diff
+from skillshelf.repl import Pipe
+from skillshelf.repl._quoted import Argument, Diff
 from skillshelf.testing import ScriptedModel
 
 PLUGIN = """

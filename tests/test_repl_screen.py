@@ -16,10 +16,10 @@ from rich.console import Console
 
 from skillshelf.agent import events as on
 from skillshelf.rendering import cut_words
-from skillshelf.repl.markdown import MarkdownStream
-from skillshelf.repl.quoted import Argument, Excerpt
-from skillshelf.repl.show import Screen
-from skillshelf.repl.status import status_line
+from skillshelf.repl._markdown import MarkdownStream
+from skillshelf.repl._quoted import Argument, Excerpt
+from skillshelf.repl._show import Screen
+from skillshelf.repl._status import status_line
 
 Write = Callable[..., Path]
 

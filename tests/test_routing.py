@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.agent.routing import LEAST_BUDGET, THRESHOLD, Route, route, route_named
+from skillshelf.agent._routing import LEAST_BUDGET, THRESHOLD, Route, route, route_named
 from skillshelf.descriptor import Activation
 from skillshelf.errors import SkillNotFoundError
-from skillshelf.sources.directory import DirectorySource
+from skillshelf.sources import DirectorySource
 from skillshelf.turn import Turn
 
 DESCRIPTIONS = {

@@ -21,8 +21,8 @@ from pydantic_ai.messages import (
 )
 
 from skillshelf.agent.sessions import Session, Sessions, export_json, export_markdown
-from skillshelf.agent.sessions.journal import Journal
-from skillshelf.agent.sessions.session import begin
+from skillshelf.agent.sessions._journal import Journal
+from skillshelf.agent.sessions._session import begin
 
 
 def session_of(*messages: ModelMessage) -> Session:

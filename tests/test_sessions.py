@@ -30,8 +30,9 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.test import TestModel
 
-from skillshelf.agent.sessions import LoadedText, Session, SessionInfo, Sessions, loaded_skills, store
-from skillshelf.agent.sessions.glance import glance
+from skillshelf.agent.sessions import LoadedText, Session, SessionInfo, Sessions, loaded_skills
+from skillshelf.agent.sessions import _store as store
+from skillshelf.agent.sessions._glance import glance
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SessionError
 from skillshelf.slash import apply_message

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from threats.conftest import ordinary_user  # noqa: F401 a fixture
 
-from skillshelf.agent.settings import NAMES, Settings, load_settings
+from skillshelf.agent import Settings, load_settings
+from skillshelf.agent._settings import NAMES
 from skillshelf.errors import SettingsError
 from skillshelf.tokens import DEFAULT_BUDGET
 

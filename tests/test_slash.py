@@ -25,7 +25,7 @@ from skillshelf.slash import (
     read_message,
     skill_commands,
 )
-from skillshelf.slash.words import fill, split_words
+from skillshelf.slash._words import fill, split_words
 
 Calls = list[tuple[str, str]]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skillshelf import DirectorySource, Shelf, SkillNotFoundError, SkillUnreadableError
 from skillshelf.errors import TrustError
 from skillshelf.trust import Pending, Trust, TrustedSource, review_text, summary, trusted_text
-from skillshelf.trust.snapshot import MAX_FILES, look
+from skillshelf.trust._snapshot import MAX_FILES, look
 
 Write = Callable[..., Path]
 

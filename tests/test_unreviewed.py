@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from agent_kit import Person, agent, of, say
 
-from skillshelf.agent import AgentCore
+from skillshelf.agent import AgentCore, call
 from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.scripted import call
 from skillshelf.trust import Trust
 
 Write = Callable[..., Path]

@@ -13,9 +13,7 @@ from skillshelf.descriptor import Activation, Delta
 from skillshelf.files import user_skill_folders
 from skillshelf.found import Found
 from skillshelf.skill import BaseSkill, Tool
-from skillshelf.sources.base import Source
-from skillshelf.sources.directory import DirectorySource
-from skillshelf.sources.package import ObjectSource, PackageSource
+from skillshelf.sources import DirectorySource, ObjectSource, PackageSource, Source
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.turn import Turn
 

@@ -14,10 +14,10 @@ from place import Place
 
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.adapters.agent_framework import Skills
-from skillshelf.sources.package import ObjectSource
-from skillshelf.testing.conformance.face import Call
+from skillshelf.sources import ObjectSource
+from skillshelf.testing.conformance import Call
+from skillshelf.testing.conformance import run as conform
 from skillshelf.testing.conformance.faces.agent_framework import ScriptedClient, make
-from skillshelf.testing.conformance.scenario import run as conform
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 LOAD = "load_skill_instructions"

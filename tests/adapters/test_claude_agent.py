@@ -13,7 +13,7 @@ import pytest
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.errors import SettingsError
 from skillshelf.listing import parse
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import Call, Said, run
 
 pytest.importorskip("claude_agent_sdk", reason="needs the extra skillshelf[claude-agent]")

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from skillshelf import BaseSkill, InvalidSkillError, MemorySource, Shelf, SkillError, tool
-from skillshelf.adapters.common import Kept, call_tool
+from skillshelf.adapters import call_tool
+from skillshelf.adapters._common import Kept
 from skillshelf.discovery import all_tools
 from skillshelf.results import data_of, text_of
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 
 
 class Fragile(BaseSkill):

@@ -9,7 +9,7 @@ import pytest
 
 from skillshelf import Audio, BaseSkill, Image, Shelf, tool
 from skillshelf.results import MAX_MEDIA
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import FACES, Call, Said
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1200)

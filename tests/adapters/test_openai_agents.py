@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import run
 
 pytest.importorskip("agents", reason="needs the extra skillshelf[openai-agents]")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skillshelf import BaseSkill, Shelf, tool
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import FACES, Call, Said
 
 # Their shelf is in another process.

@@ -3,12 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from skillshelf.evals import Case
-from skillshelf.evals.engine.carry_out import Work, carry_out
-from skillshelf.evals.engine.folder import begin
-from skillshelf.evals.engine.options import Options
-from skillshelf.evals.plan import make_plan
-from skillshelf.evals.results import Outcome
+from skillshelf.evals import Case, Outcome, make_plan
+from skillshelf.evals.engine import Options, Work, begin, carry_out
 
 
 def run(

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from skillshelf.agent.events import Event, ReferenceLoaded, SkillLoaded, ToolCalled, Usage
-from skillshelf.evals.checks.base import Verdict
-from skillshelf.evals.results import Arm, CaseInfo, CheckResult, Outcome, Run
+from skillshelf.evals import Outcome, Run, Trace
+from skillshelf.evals._results import Arm, CaseInfo, CheckResult
+from skillshelf.evals.check import Verdict
 from skillshelf.evals.stats import SkillText
-from skillshelf.evals.trace import Trace
 from skillshelf.listing import Entry
-from skillshelf.listing.markup import render
+from skillshelf.listing._markup import render
 
 _ARMS: tuple[Arm, ...] = ("with", "without", "old")
 _HOSTILE: tuple[tuple[str, Arm], ...] = (("m", "with"), ("p", "without"))

@@ -22,11 +22,12 @@ from skillshelf.agent.events import (
 )
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Check, Message, Trace, Verdict, check, run_trial
-from skillshelf.evals.checks.judge import question
-from skillshelf.evals.checks.registry import BUILT_IN
-from skillshelf.evals.checks.work import is_part
-from skillshelf.evals.trace import FileState
-from skillshelf.listing.markup import Entry, render
+from skillshelf.evals._trace import FileState
+from skillshelf.evals.check._judge import question
+from skillshelf.evals.check._registry import BUILT_IN
+from skillshelf.evals.check._work import is_part
+from skillshelf.listing import Entry
+from skillshelf.listing._markup import render
 from skillshelf.skill import BaseSkill, tool
 from skillshelf.testing import ScriptedModel, fail
 
@@ -228,7 +229,7 @@ def test_a_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st.D
 
 def test_a_pattern_that_takes_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check counts as not made, and so does its negative."""
-    monkeypatch.setattr("skillshelf.evals.checks.answers._SECONDS", 0.5)
+    monkeypatch.setattr("skillshelf.evals.check._answers._SECONDS", 0.5)
     slow = check.response_matches(r"(a+)+$")
     found = verdict(slow, Trace(answers=("a" * 40 + "b",)))
     assert "took more than" in found.error
@@ -427,7 +428,7 @@ def test_a_check_that_breaks_is_an_error(function: Callable[[Trace], Any]) -> No
 
 def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
     """What the agent tells is what they look for."""
-    from skillshelf.agent.core import _chosen
+    from skillshelf.agent._core import _chosen
     from skillshelf.testing import call
 
     skill = tmp_path / "demo"
@@ -481,7 +482,7 @@ class Eraser(BaseSkill):
 )
 def test_the_agent_s_refusals_are_known(policy: str, name: str, arguments: dict[str, Any]) -> None:
     """In the words that the gate and a skill's own policy have for them: were they to change, a check would pass."""
-    from skillshelf.agent.core import _chosen
+    from skillshelf.agent._core import _chosen
     from skillshelf.testing import call
 
     blocked = Eraser().with_policy({"erase": "blocked"})

@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from skillshelf.evals import Case, Check, Message, Trace, Verdict, check
-from skillshelf.evals.checks.bless import bless
-from skillshelf.evals.formats.find import find_cases
-from skillshelf.evals.results import CheckResult, Outcome
-from skillshelf.evals.trace import FileState
+from skillshelf.evals import Case, Check, Message, Outcome, Trace, Verdict, check
+from skillshelf.evals._results import CheckResult
+from skillshelf.evals._trace import FileState
+from skillshelf.evals.check import bless
+from skillshelf.evals.formats import find_cases
 
 TRACE = Trace(answers=("First.", "I wrote out.txt."), files={"out.txt": FileState("Hello\n", True)})
 

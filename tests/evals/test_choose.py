@@ -14,9 +14,9 @@ from provider import Provider
 from run_kit import outcome
 
 from skillshelf.errors import EvalError
-from skillshelf.evals.candidates import make_candidates, present_skill, queries_among
-from skillshelf.evals.decide import majority
-from skillshelf.evals.formats.find import find_cases
+from skillshelf.evals import make_candidates, present_skill, queries_among
+from skillshelf.evals._decide import majority
+from skillshelf.evals.formats import find_cases
 from skillshelf.evals.stats import choose_best
 from skillshelf.skillmd import read
 

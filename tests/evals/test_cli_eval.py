@@ -14,8 +14,8 @@ from chats import script, tool
 from processes import Child, asked_at, counted, each_once, kept_in, suite, until
 from provider import Provider
 
-from skillshelf.cli.eval.progress import progress
-from skillshelf.cli.output import Output
+from skillshelf.cli._output import Output
+from skillshelf.cli.eval._progress import progress
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -211,7 +211,7 @@ def test_without_the_extra_it_says_what_to_install(
     """Where there is something to pay for; scripted cases need no database of trials."""
     cases(LIVE, GOOD)
     monkeypatch.setitem(sys.modules, "dbos", None)
-    for name in ("node", "queued"):
+    for name in ("_node", "_queued"):
         monkeypatch.delitem(sys.modules, f"skillshelf.evals.engine.{name}", raising=False)
     code, _, said = run("eval", "-m", "tiny", "--base-url", "http://127.0.0.1:1/v1")
     assert (code, "pip install 'skillshelf[evals]'" in said) == (1, True)
@@ -241,8 +241,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
 
 def test_a_bar_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """On a terminal; a pipe gets nothing."""
-    from skillshelf.evals.results import Outcome
-    from skillshelf.evals.trace import Trace
+    from skillshelf.evals import Outcome, Trace
 
     done = Outcome("a", "with", 1, (), Trace())
     with progress(Output(), 2, shown=False) as told:
@@ -322,7 +321,7 @@ def test_a_skill_that_is_new_is_left_out_of_the_comparison(
 
 def test_old_runs_are_tidied_up(run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are over; one that was interrupted can still go on, and one with --report is the person's own."""
-    from skillshelf.evals.engine import folder
+    from skillshelf.evals.engine import _folder as folder
 
     monkeypatch.setattr(folder, "KEPT", 3)
     cases(GOOD, ERROR)

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from skillshelf import BaseSkill, tool
-from skillshelf.agent.core import _chosen
+from skillshelf.agent._core import _chosen
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message, find_cases, run_trial
-from skillshelf.evals.engine.travel import Packer, Unpacker
-from skillshelf.evals.plan import make_plan
+from skillshelf.evals import Case, Message, find_cases, make_plan, run_trial
+from skillshelf.evals.engine._travel import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call
 
 Run = Callable[..., tuple[int, str, str]]

@@ -5,10 +5,8 @@ import json
 import pytest
 from run_kit import case, run_of
 
-from skillshelf.evals.report import compare
-from skillshelf.evals.report.compare import as_json, exit_code, tables
-from skillshelf.evals.report.terminal import plain
-from skillshelf.evals.results import Run
+from skillshelf.evals import Run
+from skillshelf.evals.report import compare, comparison_as_json, comparison_exit_code, comparison_tables, plain
 
 
 def before() -> Run:
@@ -58,7 +56,7 @@ def test_a_run_against_itself_is_the_same() -> None:
     assert {one.kind for one in found.changes} == {"same"}
     assert found.versus.difference
     assert (found.versus.difference.value, found.versus.difference.p) == (0, 1)
-    assert exit_code(found) == 0
+    assert comparison_exit_code(found) == 0
 
 
 @pytest.mark.parametrize(
@@ -67,7 +65,7 @@ def test_a_run_against_itself_is_the_same() -> None:
 )
 def test_exit_codes_gate_what_newly_fails(old: tuple[str], new: tuple[str], code: int) -> None:
     """A case that is only less often right is no proof; many of them are."""
-    assert exit_code(compare(run_of({case("a"): old}), run_of({case("a"): new}))) == code
+    assert comparison_exit_code(compare(run_of({case("a"): old}), run_of({case("a"): new}))) == code
 
 
 def test_many_cases_that_are_worse_close_the_gate() -> None:
@@ -75,19 +73,19 @@ def test_many_cases_that_are_worse_close_the_gate() -> None:
     names = [f"c{at}" for at in range(9)]
     found = compare(run_of({case(name): ("ppm",) for name in names}), run_of({case(name): ("mmm",) for name in names}))
     assert found.versus.difference
-    assert (found.versus.difference.verdict, exit_code(found)) == ("worse", 1)
+    assert (found.versus.difference.verdict, comparison_exit_code(found)) == ("worse", 1)
 
 
 def test_runs_without_a_common_case_are_not_compared() -> None:
     """There is no number, and CI is told."""
     found = compare(run_of({case("a"): ("p",)}), run_of({case("b"): ("p",)}))
-    assert (found.versus.difference, found.changes, exit_code(found)) == (None, (), 3)
-    assert "pass rate          –" in plain(tables(found))
+    assert (found.versus.difference, found.changes, comparison_exit_code(found)) == (None, (), 3)
+    assert "pass rate          –" in plain(comparison_tables(found))
 
 
 def test_the_terminal_says_what_changed() -> None:
     """The whole first, then each case that is not the same."""
-    text = plain(tables(compare(before(), after())))
+    text = plain(comparison_tables(compare(before(), after())))
     assert text.startswith("new against old on 6 cases\n")
     assert "1 newly failing\n1 worse\n1 untested\n1 newly passing\n1 better\n1 same\n" in text
     assert "only in old: pdf/g\nonly in new: pdf/h\n" in text
@@ -97,7 +95,7 @@ def test_the_terminal_says_what_changed() -> None:
 
 def test_programs_get_the_same_as_json() -> None:
     """Plain values."""
-    found = json.loads(json.dumps(as_json(compare(before(), after()))))
+    found = json.loads(json.dumps(comparison_as_json(compare(before(), after()))))
     assert (found["a"], found["b"], found["verdict"], found["only_b"]) == ("old", "new", "open", ["pdf/h"])
     assert found["difference"]["interval"]["low"] < 0 < found["difference"]["interval"]["high"]
     assert found["cases"][0]["change"] == "newly failing"

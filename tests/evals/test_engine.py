@@ -21,17 +21,13 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
 from skillshelf import BaseSkill
-from skillshelf.agent.settings import Settings
+from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Edit, Message, check
-from skillshelf.evals.engine.carry_out import Work
-from skillshelf.evals.engine.folder import RunFolder, begin, find_folder, read_run, state_of
-from skillshelf.evals.engine.liveness import only_here
-from skillshelf.evals.engine.options import Options
-from skillshelf.evals.engine.paid import Kept, patiently
-from skillshelf.evals.engine.store import open_file, unusable
-from skillshelf.evals.engine.travel import Packer, Unpacker
-from skillshelf.evals.plan import make_plan
+from skillshelf.evals import Case, Edit, Message, check, make_plan
+from skillshelf.evals.engine import Options, RunFolder, Work, begin, find_folder, only_here, read_run, state_of
+from skillshelf.evals.engine._paid import Kept, patiently
+from skillshelf.evals.engine._store import open_file, unusable
+from skillshelf.evals.engine._travel import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call, fail
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")

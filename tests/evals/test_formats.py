@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.agent.scripted import Call, Fail
+from skillshelf.agent import Call, Fail
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check, find_cases, run_trial
-from skillshelf.evals.formats.document import parse_yaml
+from skillshelf.evals.formats import parse_yaml
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GREETER = str(FIXTURES / "greeter")
@@ -89,7 +89,7 @@ def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
 
 def test_what_was_read_can_be_run() -> None:
     """A case of a file, with its scripted model, and all of its checks."""
-    from skillshelf.agent.core import _chosen
+    from skillshelf.agent._core import _chosen
     from skillshelf.testing import ScriptedModel
 
     case = one("greeter")[0]["greets by name"]

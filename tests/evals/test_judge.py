@@ -4,8 +4,8 @@ import asyncio
 
 from skillshelf.agent.events import ToolCalled, Usage
 from skillshelf.evals import Check, Trace, check
-from skillshelf.evals.checks.judge import question
-from skillshelf.evals.trace import FileState
+from skillshelf.evals._trace import FileState
+from skillshelf.evals.check._judge import question
 from skillshelf.testing import ScriptedModel
 
 

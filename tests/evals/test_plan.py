@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message
-from skillshelf.evals.plan import make_plan
-from skillshelf.evals.results import CaseInfo
+from skillshelf.evals import Case, Message, make_plan
+from skillshelf.evals._results import CaseInfo
 
 Write = Callable[..., Path]
 

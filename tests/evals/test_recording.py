@@ -18,13 +18,13 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent.core import _chosen
+from skillshelf.agent import can_confine
+from skillshelf.agent._core import _chosen
 from skillshelf.agent.events import ToolReturned, Usage
-from skillshelf.agent.sandbox import can_confine
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Recording, Replay, Trace, run_trial
-from skillshelf.evals.recorded import recorded
-from skillshelf.evals.tape import Tape
+from skillshelf.evals._recorded import recorded
+from skillshelf.evals._tape import Tape
 from skillshelf.testing import ScriptedModel, call
 
 SKILL = "---\nname: demo\ndescription: {about}\n---\n\nDo it.\n"

@@ -11,15 +11,12 @@ from carried import run
 from chats import script
 from provider import Provider
 
-from skillshelf.agent.settings import Settings
+from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message, check
-from skillshelf.evals.engine.carry_out import _recorded
-from skillshelf.evals.engine.models import replayed
-from skillshelf.evals.engine.options import Options
-from skillshelf.evals.results import Outcome
-from skillshelf.evals.tape import Tape
-from skillshelf.evals.trace import Trace
+from skillshelf.evals import Case, Message, Outcome, Trace, check
+from skillshelf.evals._tape import Tape
+from skillshelf.evals.engine import Options, replayed
+from skillshelf.evals.engine._carry_out import _recorded
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
@@ -247,7 +244,7 @@ def test_a_verdict_is_kept_for_its_question(
 def test_what_the_judges_took_is_counted(tmp_path: Path) -> None:
     """With the outcome, and apart from what the agent took; in the file of the run too."""
     from skillshelf.agent.events import Usage
-    from skillshelf.evals.results import outcome_as_json, outcome_from_json
+    from skillshelf.evals._results import outcome_as_json, outcome_from_json
 
     checks = (check.judge("It is well."), ~check.judge("It is bad."))
     with Provider(1, lambda body, number: "NO." if "bad" in str(body) else "YES, well.") as provider:

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from run_kit import TEXTS, case, run_of, sample
 
-from skillshelf.cli.reports import github
+from skillshelf.cli._reports import github
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals.checks.base import Verdict
+from skillshelf.evals import Run
+from skillshelf.evals._results import CheckResult
+from skillshelf.evals.check import Verdict
 from skillshelf.evals.report import blame, summarize
-from skillshelf.evals.report.lines import Lines
-from skillshelf.evals.results import CheckResult, Run
+from skillshelf.evals.report._lines import Lines
 
 SKILL = """\
 ---

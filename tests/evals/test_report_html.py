@@ -13,8 +13,8 @@ from run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample
 
 from skillshelf.agent.events import ReferenceDenied, SkillInvoked, ToolCalled
 from skillshelf.evals.report import page, summarize, write_run
-from skillshelf.evals.report.html import elements
-from skillshelf.evals.report.seen import Step, timeline
+from skillshelf.evals.report._seen import Step, timeline
+from skillshelf.evals.report.html import _elements as elements
 from skillshelf.evals.stats import SkillText
 
 

@@ -16,26 +16,28 @@ from rich.console import Console
 from run_kit import TEXTS, case, hostile, outcome, run_of, sample
 
 from skillshelf.agent.events import Failed, Usage
-from skillshelf.evals.checks.base import Verdict
+from skillshelf.evals import Run
+from skillshelf.evals._results import CaseInfo, CheckResult
+from skillshelf.evals.check import Verdict
 from skillshelf.evals.report import (
+    RunUnreadableError,
     Summary,
     as_json,
     blame,
     exit_code,
+    inert,
     junit,
     page,
     read_run,
     summarize,
-    terminal,
-    words,
     write_run,
 )
+from skillshelf.evals.report import _terminal as terminal
+from skillshelf.evals.report import _words as words
 from skillshelf.evals.report import compare as compare_runs
-from skillshelf.evals.report.compare import tables as compared
-from skillshelf.evals.report.files import RunUnreadableError
-from skillshelf.evals.report.sections import Table, inert
-from skillshelf.evals.report.tree import Fault, Stop
-from skillshelf.evals.results import CaseInfo, CheckResult, Run
+from skillshelf.evals.report import comparison_tables as compared
+from skillshelf.evals.report._sections import Table
+from skillshelf.evals.report._tree import Fault, Stop
 from skillshelf.evals.stats import Counts, Interval, SkillText, wilson
 from skillshelf.rendering import Cleaned
 

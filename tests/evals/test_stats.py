@@ -42,9 +42,9 @@ from skillshelf.evals.stats import (
     tries,
     wilson,
 )
-from skillshelf.evals.stats import paired as paired_module
-from skillshelf.evals.stats.paired import newcombe, phi
-from skillshelf.evals.stats.quantiles import student
+from skillshelf.evals.stats import _paired as paired_module
+from skillshelf.evals.stats._paired import newcombe, phi
+from skillshelf.evals.stats._quantiles import student
 
 counts = st.integers(1, 6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
 pairs = st.lists(st.builds(Pair, st.just("c"), counts, counts), min_size=1, max_size=9)

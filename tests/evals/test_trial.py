@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from skillshelf.agent.core import _chosen
-from skillshelf.evals import Case, Edit, Message, run_trial
-from skillshelf.evals.engine.travel import Packer, Unpacker
-from skillshelf.evals.trace import Trace
+from skillshelf.agent._core import _chosen
+from skillshelf.evals import Case, Edit, Message, Trace, run_trial
+from skillshelf.evals.engine._travel import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call
 
 Write = Callable[..., Path]

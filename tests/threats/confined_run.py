@@ -12,9 +12,8 @@ import socket
 import subprocess
 import sys
 
-from skillshelf.agent import AgentCore, Policy
+from skillshelf.agent import AgentCore, Policy, call
 from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.scripted import call
 from skillshelf.testing import ScriptedModel
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from agent_kit import Person, agent, of, say
 
-from skillshelf.agent.core import AgentCore
+from skillshelf.agent import AgentCore, Answer, Approval
 from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.policy import Answer, Approval
 from skillshelf.files import hash_content
 from skillshelf.testing import call
 

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 import skillshelf
 from skillshelf import MemorySource, Shelf
-from skillshelf.skillmd import MAX_BLOCK, Unreadable, decode, read, render
+from skillshelf.skillmd import MAX_BLOCK, Notes, Unreadable, YamlFault, decode, read, render
+from skillshelf.skillmd._scanner import scan_lines
 from skillshelf.skillmd._yaml import MAX_NODES, parse_yaml
-from skillshelf.skillmd.scanner import scan_lines
-from skillshelf.skillmd.values import Notes, YamlFault
 from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, look_in_process
 
 

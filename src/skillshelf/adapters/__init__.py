@@ -1,1 +1,7 @@
 """One file for each framework that a shelf joins. Each needs the extra of its name."""
+
+from skillshelf.adapters._common import call_tool
+
+__all__ = [
+    "call_tool",
+]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
+from skillshelf.adapters._common import Disclosure, call_tool, feeds, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.listing.feed import Feed
+from skillshelf.listing import Feed
 from skillshelf.results import Part, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters.common import Disclosure, call_tool, opened
+from skillshelf.adapters._common import Disclosure, call_tool, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
-from skillshelf.listing.feed import change
+from skillshelf.listing import change
 from skillshelf.results import Image, Part, base64_of, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
@@ -29,7 +29,7 @@ except ImportError:
     raise MissingExtraError("skillshelf.adapters.claude_agent", "claude-agent") from None
 
 if TYPE_CHECKING:
-    from skillshelf.listing.choose import Listing
+    from skillshelf.listing import Listing
     from skillshelf.shelf import Shelf
 
 _SERVER = "skillshelf"

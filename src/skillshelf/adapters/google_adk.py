@@ -6,10 +6,10 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters.common import Disclosure, call_tool, feeds, opened
+from skillshelf.adapters._common import Disclosure, call_tool, feeds, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.listing.feed import Feed
+from skillshelf.listing import Feed
 from skillshelf.results import Audio, Image, Part, data_of, has_media, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
-from skillshelf.adapters.common import Disclosure, Kept, call_tool, feeds
+from skillshelf.adapters._common import Disclosure, Kept, call_tool, feeds
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
-from skillshelf.listing.feed import Feed
+from skillshelf.listing import Feed
 from skillshelf.results import Image, Part, base64_of, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import typed_errors

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters.common import Disclosure, call_tool, opened
+from skillshelf.adapters._common import Disclosure, call_tool, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.results import Image, Part, data_url, parts_of

@@ -6,58 +6,75 @@ async for event in core.process_message("Write the release notes."):
     print(event)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillshelf.errors import MissingExtraError
+from skillshelf._lazy import export_lazily
+from skillshelf.trust import Trust
 
 if TYPE_CHECKING:
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement
-    from skillshelf.agent.core import AgentCore
-    from skillshelf.agent.models import ChosenModel, resolve
-    from skillshelf.agent.policy import Answer, Approval, Policy
+    from skillshelf.agent._context import Context, measure
+    from skillshelf.agent._core import AgentCore
+    from skillshelf.agent._explain import explain, safe
+    from skillshelf.agent._models import DEFAULTS, ChosenModel, price, resolve
+    from skillshelf.agent._policy import MODES, SHELL, WRITING, Answer, Approval, Policy
+    from skillshelf.agent._rank import rank
+    from skillshelf.agent._routing import route
+    from skillshelf.agent._scripted import Call, Fail, Request, ScriptedModel, call, fail
+    from skillshelf.agent._settings import Settings, load_settings
+    from skillshelf.agent._skills import WorkspaceSkills, say
     from skillshelf.agent.sessions import Sessions
-    from skillshelf.agent.settings import Settings, load_settings
-    from skillshelf.trust import Trust
 
-_MODULES = {
-    "AgentCore": "skillshelf.agent.core",
-    "Answer": "skillshelf.agent.policy",
-    "Approval": "skillshelf.agent.policy",
-    "ChosenModel": "skillshelf.agent.models",
-    "Confinement": "skillshelf.agent._confinement",
-    "Policy": "skillshelf.agent.policy",
-    "Sessions": "skillshelf.agent.sessions",
-    "Settings": "skillshelf.agent.settings",
-    "Trust": "skillshelf.trust",
-    "can_confine": "skillshelf.agent._confinement",
-    "find_confinement": "skillshelf.agent._confinement",
-    "load_settings": "skillshelf.agent.settings",
-    "resolve": "skillshelf.agent.models",
-}
 __all__ = [
+    "DEFAULTS",
+    "MODES",
+    "SHELL",
+    "WRITING",
     "AgentCore",
     "Answer",
     "Approval",
+    "Call",
     "ChosenModel",
     "Confinement",
+    "Context",
+    "Fail",
     "Policy",
+    "Request",
+    "ScriptedModel",
     "Sessions",
     "Settings",
     "Trust",
+    "WorkspaceSkills",
+    "call",
     "can_confine",
+    "explain",
+    "fail",
     "find_confinement",
     "load_settings",
+    "measure",
+    "price",
+    "rank",
     "resolve",
+    "route",
+    "safe",
+    "say",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:  # the model's libraries take seconds to import, and a look at the settings needs none of them
-        try:
-            return getattr(import_module(_MODULES[name]), name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("skillshelf"):
-                raise
-            raise MissingExtraError(f"skillshelf.agent.{name}", "chat") from error
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = export_lazily(
+    __name__,
+    {
+        "_confinement": ["Confinement", "can_confine", "find_confinement"],
+        "_context": ["Context", "measure"],
+        "_core": ["AgentCore"],
+        "_explain": ["explain", "safe"],
+        "_models": ["ChosenModel", "DEFAULTS", "price", "resolve"],
+        "_policy": ["Answer", "Approval", "MODES", "Policy", "SHELL", "WRITING"],
+        "_rank": ["rank"],
+        "_routing": ["route"],
+        "_scripted": ["Call", "Fail", "Request", "ScriptedModel", "call", "fail"],
+        "_settings": ["Settings", "load_settings"],
+        "_skills": ["WorkspaceSkills", "say"],
+        "sessions": ["Sessions"],
+    },
+    extra="chat",
+)

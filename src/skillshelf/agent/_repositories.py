@@ -6,7 +6,7 @@ import os
 from collections import deque
 
 from skillshelf.files import system
-from skillshelf.sources.names import SKIPPED_FOLDERS
+from skillshelf.sources import SKIPPED_FOLDERS
 
 _MAX_FOLDERS = 5_000
 """Folders that are looked into before each command: about 0.1 s."""

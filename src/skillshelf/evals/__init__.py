@@ -5,50 +5,88 @@ trace = await run_trial(cases[0], resolve(Settings(model="anthropic:claude-sonne
 verdicts = [await check.look(one, trace) for one in cases[0].checks]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.evals import checks as check
-    from skillshelf.evals.case import Case, Edit, Message
-    from skillshelf.evals.checks.base import Check, Verdict
-    from skillshelf.evals.formats.find import find_cases, list_cases
-    from skillshelf.evals.recording import Recording, Replay
-    from skillshelf.evals.trace import Trace
-    from skillshelf.evals.trial import run_trial
+    from skillshelf.evals import check
+    from skillshelf.evals._candidates import (
+        Candidate,
+        Present,
+        make_candidates,
+        plan_of,
+        present_skill,
+        queries_among,
+        read_descriptions,
+    )
+    from skillshelf.evals._case import Case, Edit, Message
+    from skillshelf.evals._decide import Decision, decide
+    from skillshelf.evals._folders import is_skill, skills_in
+    from skillshelf.evals._plan import Plan, make_plan
+    from skillshelf.evals._recording import Recording, Replay
+    from skillshelf.evals._results import Outcome, Run
+    from skillshelf.evals._tape import AGAIN
+    from skillshelf.evals._trace import Trace
+    from skillshelf.evals._trial import SECONDS, run_trial
+    from skillshelf.evals.check import Check, Verdict
+    from skillshelf.evals.formats import find_cases, list_cases
 
-_PLACES = {
-    "Case": "case",
-    "Check": "checks.base",
-    "Edit": "case",
-    "Message": "case",
-    "Recording": "recording",
-    "Replay": "recording",
-    "Trace": "trace",
-    "Verdict": "checks.base",
-    "find_cases": "formats.find",
-    "list_cases": "formats.find",
-    "run_trial": "trial",
-}
 __all__ = [
+    "AGAIN",
+    "SECONDS",
+    "Candidate",
     "Case",
     "Check",
+    "Decision",
     "Edit",
     "Message",
+    "Outcome",
+    "Plan",
+    "Present",
     "Recording",
     "Replay",
+    "Run",
     "Trace",
     "Verdict",
     "check",
+    "decide",
     "find_cases",
+    "is_skill",
     "list_cases",
+    "make_candidates",
+    "make_plan",
+    "plan_of",
+    "present_skill",
+    "queries_among",
+    "read_descriptions",
     "run_trial",
+    "skills_in",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "check":
-        return import_module("skillshelf.evals.checks")
-    if name in _PLACES:  # the model's libraries take seconds to import, and reading cases needs none of them
-        return getattr(import_module(f"skillshelf.evals.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = export_lazily(
+    __name__,
+    {
+        "_candidates": [
+            "Candidate",
+            "Present",
+            "make_candidates",
+            "plan_of",
+            "present_skill",
+            "queries_among",
+            "read_descriptions",
+        ],
+        "_case": ["Case", "Edit", "Message"],
+        "_decide": ["Decision", "decide"],
+        "_folders": ["is_skill", "skills_in"],
+        "_plan": ["Plan", "make_plan"],
+        "_recording": ["Recording", "Replay"],
+        "_results": ["Outcome", "Run"],
+        "_tape": ["AGAIN"],
+        "_trace": ["Trace"],
+        "_trial": ["SECONDS", "run_trial"],
+        "check": ["Check", "Verdict"],
+        "formats": ["find_cases", "list_cases"],
+    },
+    extra="evals",
+)

@@ -4,7 +4,7 @@
 single call fail.
 """
 
-from skillshelf.files import system as system
+from skillshelf.files import system
 from skillshelf.files._create import SCRATCH_FOLDER, create_folder
 from skillshelf.files._gate import (
     NotPlainFile,
@@ -29,14 +29,7 @@ from skillshelf.files._homes import (
 from skillshelf.files._mounts import mounts_below
 from skillshelf.files._names import fold_name
 from skillshelf.files._private import NotPrivate, read_private
-from skillshelf.files._replace import (
-    ABSENT,
-    FileChanged,
-    FileVersion,
-    hash_content,
-    read_version,
-    replace_below,
-)
+from skillshelf.files._replace import ABSENT, FileChanged, FileVersion, hash_content, read_version, replace_below
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, walk
 from skillshelf.files._write import replace_file, sync_folder, write_new
 

@@ -3,8 +3,9 @@
 `skillshelf serve` is the command. docs/guides/mcp.md says what a client sees.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from skillshelf._lazy import export_lazily
 from skillshelf.errors import MissingExtraError
 
 try:
@@ -12,29 +13,27 @@ try:
 except ImportError:
     raise MissingExtraError("skillshelf.mcp", "mcp") from None
 
+from skillshelf.mcp._http import PATH, http_app, is_loopback
 from skillshelf.mcp._pending import PendingSkills
-from skillshelf.mcp.http import http_app
-from skillshelf.mcp.server import SkillsServer, make_server
-from skillshelf.mcp.stdio import serve_stdio
+from skillshelf.mcp._server import SkillsServer, make_server
+from skillshelf.mcp._stdio import serve_stdio
 
 if TYPE_CHECKING:
-    from skillshelf.mcp.serving import ConnectionProtocol, serve_http
+    from skillshelf.mcp._serving import ConnectionProtocol, Limits, listen, serve_http
 
 __all__ = [
+    "PATH",
     "ConnectionProtocol",
+    "Limits",
     "PendingSkills",
     "SkillsServer",
     "http_app",
+    "is_loopback",
+    "listen",
     "make_server",
     "serve_http",
     "serve_stdio",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # A server over standard input and output starts without uvicorn, which takes 20 ms to import.
-    if name in ("ConnectionProtocol", "serve_http"):
-        from skillshelf.mcp import serving
-
-        return getattr(serving, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# A server over standard input and output starts without uvicorn, which takes 20 ms to import.
+__getattr__ = export_lazily(__name__, {"_serving": ["ConnectionProtocol", "Limits", "listen", "serve_http"]})

@@ -1,1 +1,23 @@
 """The terminal in which a person talks with the agent."""
+
+from typing import TYPE_CHECKING
+
+from skillshelf._lazy import export_lazily
+
+if TYPE_CHECKING:
+    from skillshelf.repl._pipe import Pipe
+    from skillshelf.repl._terminal import Terminal
+
+__all__ = [
+    "Pipe",
+    "Terminal",
+]
+
+__getattr__ = export_lazily(
+    __name__,
+    {
+        "_pipe": ["Pipe"],
+        "_terminal": ["Terminal"],
+    },
+    extra="chat",
+)

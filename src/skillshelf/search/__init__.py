@@ -1,5 +1,5 @@
 """Which skill? `search(catalog, query)` ranks by words."""
 
-from skillshelf.search.words import Match, search
+from skillshelf.search._words import Match, search
 
 __all__ = ["Match", "search"]

@@ -6,12 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 from skillshelf.descriptor import Diagnostic
+from skillshelf.skillmd._fields import FORMAT_KEYS, LineOf, Optional, describe_from, read_description, read_name
+from skillshelf.skillmd._layout import find_block
+from skillshelf.skillmd._repair import repair_fields
+from skillshelf.skillmd._scanner import scan_lines, scan_scalar
+from skillshelf.skillmd._values import Layout, Notes, Unreadable, YamlFault
 from skillshelf.skillmd._yaml import Budget, parse_typed, parse_yaml
-from skillshelf.skillmd.fields import FORMAT_KEYS, LineOf, Optional, describe_from, read_description, read_name
-from skillshelf.skillmd.layout import find_block
-from skillshelf.skillmd.repair import repair_fields
-from skillshelf.skillmd.scanner import scan_lines, scan_scalar
-from skillshelf.skillmd.values import Layout, Notes, Unreadable, YamlFault
 
 MAX_FILE = 1024 * 1024
 _LINK_TEXT = re.compile(r"(?=[^./]*[./])[^\s:*?\"<>|]++\s*")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.skillmd.values import MAX_BLOCK, Notes, YamlFault
+from skillshelf.skillmd._values import MAX_BLOCK, Notes, YamlFault
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode

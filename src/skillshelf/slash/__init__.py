@@ -1,24 +1,29 @@
 """Slash commands: what is typed, which command it is, what could come next, and the message a skill becomes."""
 
-from skillshelf.slash.apply import Applied, apply_message, read_message
-from skillshelf.slash.command import Call, Candidate, Command, Slash, UnknownCommand, parse
-from skillshelf.slash.completion import complete
-from skillshelf.slash.registry import ENTRY_POINTS, Commands, Register
-from skillshelf.slash.skills import skill_commands
+from skillshelf.slash._apply import Applied, apply_message, read_message
+from skillshelf.slash._command import Call, Candidate, Command, Slash, UnknownCommand, parse
+from skillshelf.slash._completion import Files, complete
+from skillshelf.slash._ranking import LIMIT, Names, rank
+from skillshelf.slash._registry import ENTRY_POINTS, Commands, Register
+from skillshelf.slash._skills import skill_commands
 
 __all__ = [
     "ENTRY_POINTS",
+    "LIMIT",
     "Applied",
     "Call",
     "Candidate",
     "Command",
     "Commands",
+    "Files",
+    "Names",
     "Register",
     "Slash",
     "UnknownCommand",
     "apply_message",
     "complete",
     "parse",
+    "rank",
     "read_message",
     "skill_commands",
 ]

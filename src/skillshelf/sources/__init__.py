@@ -2,18 +2,46 @@
 
 from skillshelf.files import Page
 from skillshelf.found import Found
-from skillshelf.sources.base import Source
-from skillshelf.sources.directory import DirectorySource
-from skillshelf.sources.memory import MemorySource
-from skillshelf.sources.package import EntryPointSource, ObjectSource, PackageSource
+from skillshelf.sources._base import Source
+from skillshelf.sources._directory import MAX_FOLDERS, DirectorySource
+from skillshelf.sources._folder import FRESH_NS, MAX_DEPTH, SKILL_FILES, Entries, FolderReader, times
+from skillshelf.sources._ignore import IgnoreRules
+from skillshelf.sources._ignorefile import IGNORE_FILE, IgnoreFile
+from skillshelf.sources._memory import MemorySource
+from skillshelf.sources._modules import ImportFailed, imported, key_of
+from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
+from skillshelf.sources._package import EntryPointSource, ObjectSource, PackageSource
+from skillshelf.sources._resources import files_below, package_of, parts_below, references_package
+from skillshelf.sources._tree import Tree
 
 __all__ = [
+    "FRESH_NS",
+    "IGNORE_FILE",
+    "MAX_DEPTH",
+    "MAX_FOLDERS",
+    "REFERENCE_FOLDERS",
+    "SKILL_FILES",
+    "SKIPPED_FOLDERS",
+    "VERSION_CONTROL_FOLDERS",
     "DirectorySource",
+    "Entries",
     "EntryPointSource",
+    "FolderReader",
     "Found",
+    "IgnoreFile",
+    "IgnoreRules",
+    "ImportFailed",
     "MemorySource",
     "ObjectSource",
     "PackageSource",
     "Page",
     "Source",
+    "Tree",
+    "files_below",
+    "imported",
+    "key_of",
+    "package_of",
+    "parts_below",
+    "references_package",
+    "times",
 ]

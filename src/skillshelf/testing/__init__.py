@@ -8,19 +8,15 @@
 Everything here is public and stays.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillshelf.testing.package import check_package
+from skillshelf._lazy import export_lazily
+from skillshelf.testing._package import check_package
 
 if TYPE_CHECKING:
-    from skillshelf.agent.scripted import ScriptedModel, call, fail
+    from skillshelf.testing._scripted import ScriptedModel, call, fail
 
 __all__ = ["ScriptedModel", "call", "check_package", "fail"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:  # a check of skills must not need an agent's libraries
-        from skillshelf.agent import scripted
-
-        return getattr(scripted, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# A check of skills must not need an agent's libraries.
+__getattr__ = export_lazily(__name__, {"_scripted": ["ScriptedModel", "call", "fail"]})

@@ -3,10 +3,10 @@
 import os
 
 from skillshelf.files import mounts_below
-from skillshelf.sources.folder import SKILL_FILES
-from skillshelf.trust.pending import Pending
-from skillshelf.trust.snapshot import Snapshot, look
-from skillshelf.trust.store import Trust
+from skillshelf.sources import SKILL_FILES
+from skillshelf.trust._pending import Pending
+from skillshelf.trust._snapshot import Snapshot, look
+from skillshelf.trust._store import Trust
 
 
 def pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from skillshelf.trust.snapshot import Snapshot
+from skillshelf.trust._snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

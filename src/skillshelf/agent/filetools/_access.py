@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from skillshelf.characters import clean, whole
 from skillshelf.errors import FileAccessError
 from skillshelf.files import NotPlainFile, find_link, fold_name
-from skillshelf.sources.names import VERSION_CONTROL_FOLDERS
+from skillshelf.sources import VERSION_CONTROL_FOLDERS
 
 PROTECTED_NAMES = (
     # Version control runs programs that its own files name: hooks, `core.fsmonitor`, filters.

@@ -24,8 +24,7 @@ from skillshelf.files import (
     system,
     walk,
 )
-from skillshelf.sources.ignore import IgnoreRules
-from skillshelf.sources.names import VERSION_CONTROL_FOLDERS
+from skillshelf.sources import VERSION_CONTROL_FOLDERS, IgnoreRules
 
 MAX_RESULTS = 1000
 MAX_SEARCHED_FILE = 10 * 1024 * 1024

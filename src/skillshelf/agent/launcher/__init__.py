@@ -15,5 +15,7 @@ alone: started with `-I -S`, neither the workspace nor the environment chooses w
 confined.
 """
 
-from skillshelf.agent.launcher._calls import REFUSED as REFUSED
-from skillshelf.agent.launcher._landlock import landlock_version as landlock_version
+from skillshelf.agent.launcher._calls import REFUSED
+from skillshelf.agent.launcher._landlock import landlock_version
+
+__all__ = ["REFUSED", "landlock_version"]

@@ -1,9 +1,22 @@
 """Conversations that outlast a process: one file of JSON lines for each, outside the workspace."""
 
-from skillshelf.agent.sessions.export import export_json, export_markdown
-from skillshelf.agent.sessions.glance import SessionInfo
-from skillshelf.agent.sessions.loaded import LoadedText, loaded_skills
-from skillshelf.agent.sessions.session import Session
-from skillshelf.agent.sessions.store import Sessions
+from skillshelf.agent.sessions._export import export_json, export_markdown
+from skillshelf.agent.sessions._glance import SessionInfo
+from skillshelf.agent.sessions._history import sendable, stripped
+from skillshelf.agent.sessions._loaded import LOAD, LoadedText, loaded_skills, prompt_text
+from skillshelf.agent.sessions._session import Session
+from skillshelf.agent.sessions._store import Sessions
 
-__all__ = ["LoadedText", "Session", "SessionInfo", "Sessions", "export_json", "export_markdown", "loaded_skills"]
+__all__ = [
+    "LOAD",
+    "LoadedText",
+    "Session",
+    "SessionInfo",
+    "Sessions",
+    "export_json",
+    "export_markdown",
+    "loaded_skills",
+    "prompt_text",
+    "sendable",
+    "stripped",
+]

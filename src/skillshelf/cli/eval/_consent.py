@@ -9,12 +9,11 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from skillshelf.agent.policy import SHELL
-from skillshelf.cli.output import Output, complain, shown_path
+from skillshelf.agent import SHELL
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.errors import EvalError
-from skillshelf.evals.case import Case
-from skillshelf.evals.folders import is_skill, skills_in
-from skillshelf.evals.formats.find import case_files, case_folder
+from skillshelf.evals import Case, is_skill, skills_in
+from skillshelf.evals.formats import case_files, case_folder
 from skillshelf.trust import Pending, Trust, pending_folder, summary
 
 _NO_SANDBOX = "commands cannot be confined on this machine, and these trials run them without asking"

@@ -6,11 +6,10 @@ import ast
 import dataclasses
 from typing import Any
 
-from skillshelf.evals.case import Case, Message
-from skillshelf.evals.checks.base import Check, Verdict
-from skillshelf.evals.checks.loads import trigger
-from skillshelf.evals.formats.fields import Home
-from skillshelf.evals.trace import Trace
+from skillshelf.evals._case import Case, Message
+from skillshelf.evals._trace import Trace
+from skillshelf.evals.check import Check, Verdict, trigger
+from skillshelf.evals.formats._fields import Home
 
 NOT_EVALUATED = "(not evaluated)"
 _FIELDS = [field.name for field in dataclasses.fields(Case)]

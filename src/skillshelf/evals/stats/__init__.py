@@ -1,13 +1,13 @@
 """Honest numbers: pure functions from counts to rates, differences and what would settle them."""
 
-from skillshelf.evals.stats.choose import Choice, choose_best
-from skillshelf.evals.stats.coverage import Coverage, Section, SkillText, cover, skill_texts
-from skillshelf.evals.stats.paired import Difference, Pair, difference, mcnemar, sign_flip
-from skillshelf.evals.stats.passk import Tries, pass_all, pass_at, tries
-from skillshelf.evals.stats.rates import Counts, Interval, Rate, clustered, wilson
-from skillshelf.evals.stats.settle import Settle, settle
-from skillshelf.evals.stats.spending import Mean, Spent, mean, spent
-from skillshelf.evals.stats.triggers import Confusion, Queries, Trigger, TriggerScore, confusion, is_right, score
+from skillshelf.evals.stats._choose import Choice, choose_best
+from skillshelf.evals.stats._coverage import Coverage, Section, SkillText, cover, skill_texts
+from skillshelf.evals.stats._paired import Difference, Pair, difference, mcnemar, sign_flip
+from skillshelf.evals.stats._passk import Tries, pass_all, pass_at, tries
+from skillshelf.evals.stats._rates import Counts, Interval, Rate, clustered, wilson
+from skillshelf.evals.stats._settle import Settle, settle
+from skillshelf.evals.stats._spending import Mean, Spent, mean, spent
+from skillshelf.evals.stats._triggers import Confusion, Queries, Trigger, TriggerScore, confusion, is_right, score
 
 __all__ = [
     "Choice",

@@ -4,8 +4,8 @@
 writes it anew.
 """
 
-from skillshelf.lint.hosts.conditions import CONDITIONS, Condition
-from skillshelf.lint.hosts.judged import WORDS, Makes, Verdict, judge, table
-from skillshelf.lint.hosts.seen import conditions
+from skillshelf.lint.hosts._conditions import CONDITIONS, Condition
+from skillshelf.lint.hosts._judged import WORDS, Makes, Verdict, judge, table
+from skillshelf.lint.hosts._seen import conditions
 
 __all__ = ["CONDITIONS", "WORDS", "Condition", "Makes", "Verdict", "conditions", "judge", "table"]

@@ -6,16 +6,17 @@
 A face of your own implements `Face`; docs/guides/conformance.md shows how.
 """
 
-from skillshelf.testing.conformance.face import Call, Conversation, Face, Promise, Result, Said
+from skillshelf.testing.conformance._face import Call, Conversation, Face, Promise, Result, Said
+from skillshelf.testing.conformance._report import Outcome, Report
+from skillshelf.testing.conformance._scenario import STEP_SECONDS, run
+from skillshelf.testing.conformance._stage import Stage, server_command
+from skillshelf.testing.conformance._steps import STEPS
 from skillshelf.testing.conformance.faces import FACES
-from skillshelf.testing.conformance.report import Outcome, Report
-from skillshelf.testing.conformance.scenario import run
-from skillshelf.testing.conformance.stage import server_command
-from skillshelf.testing.conformance.steps import STEPS
 
 __all__ = [
     "FACES",
     "STEPS",
+    "STEP_SECONDS",
     "Call",
     "Conversation",
     "Face",
@@ -24,6 +25,7 @@ __all__ = [
     "Report",
     "Result",
     "Said",
+    "Stage",
     "run",
     "server_command",
 ]

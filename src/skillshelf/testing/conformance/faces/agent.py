@@ -7,15 +7,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from skillshelf.agent import AgentCore
-from skillshelf.agent.scripted import Call as Step
-from skillshelf.agent.scripted import ScriptedModel
+from skillshelf.agent import AgentCore, ScriptedModel
+from skillshelf.agent import Call as Step
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Result, Said
 from skillshelf.testing.conformance.faces.pydantic_ai import end_of
 
 from skillshelf.agent.events import Finished, ToolReturned  # isort: skip  # after what says which extra is missing
-from skillshelf.agent.policy import Answer, Approval  # isort: skip
+from skillshelf.agent import Answer, Approval  # isort: skip
 
 
 @dataclass

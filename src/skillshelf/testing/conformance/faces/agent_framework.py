@@ -8,7 +8,7 @@ from typing import Any
 
 from skillshelf.adapters.agent_framework import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Promise, Result, Said
+from skillshelf.testing.conformance._face import Call, Promise, Result, Said
 
 from agent_framework import (  # isort: skip  # after the adapter, which says what to install
     Agent,

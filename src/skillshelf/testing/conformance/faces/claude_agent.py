@@ -10,7 +10,7 @@ from typing import Any
 
 from skillshelf.adapters.claude_agent import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Promise, Result, Said
+from skillshelf.testing.conformance._face import Call, Promise, Result, Said
 
 from claude_agent_sdk import (  # isort: skip  # after the adapter, which says what to install
     ClaudeAgentOptions,

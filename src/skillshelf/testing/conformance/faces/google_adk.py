@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from skillshelf.adapters.google_adk import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Result, Said
 
 from google.adk.agents import LlmAgent  # isort: skip  # after the adapter, which says what to install
 from google.adk.events import Event  # isort: skip

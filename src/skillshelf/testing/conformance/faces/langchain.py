@@ -7,7 +7,7 @@ from typing import Any
 
 from skillshelf.adapters.langchain import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Result, Said
 
 from langchain.agents import create_agent  # isort: skip  # after the adapter, which says what to install
 from langchain_core.language_models import GenericFakeChatModel  # isort: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from skillshelf.mcp import make_server
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Result, Said
 
 from mcp import Client, types  # isort: skip  # after the server, which says what to install
 from mcp.client.context import ClientRequestContext  # isort: skip

@@ -10,8 +10,8 @@ from asyncio.subprocess import PIPE, Process
 from contextlib import AsyncExitStack
 
 from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance._stage import server_command
 from skillshelf.testing.conformance.faces.mcp import Host
-from skillshelf.testing.conformance.stage import server_command
 
 import httpx2  # isort: skip  # after the server, which says what to install
 from mcp.client.streamable_http import streamable_http_client  # isort: skip

@@ -6,8 +6,8 @@ import os
 from contextlib import AsyncExitStack
 
 from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance._stage import server_command
 from skillshelf.testing.conformance.faces.mcp import Host
-from skillshelf.testing.conformance.stage import server_command
 
 from mcp import StdioServerParameters  # isort: skip  # after the server, which says what to install
 from mcp.client.stdio import stdio_client  # isort: skip

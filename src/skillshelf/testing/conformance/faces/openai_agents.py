@@ -8,7 +8,7 @@ from typing import Any
 
 from skillshelf.adapters.openai_agents import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Promise, Result, Said
+from skillshelf.testing.conformance._face import Call, Promise, Result, Said
 
 from agents import Agent, RunConfig, Runner, ToolApprovalItem, ToolCallOutputItem  # isort: skip  # after the adapter, which says what to install
 from agents.testing import ScriptedModel, assistant_message, function_call  # isort: skip

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent.scripted import Call as Step
-from skillshelf.agent.scripted import Request, ScriptedModel
+from skillshelf.agent import Call as Step
+from skillshelf.agent import Request, ScriptedModel
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance.face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Result, Said
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults  # isort: skip  # after the adapter, which says what to install
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart  # isort: skip

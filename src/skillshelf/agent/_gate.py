@@ -1,0 +1,171 @@
+"""The gate in front of the tools: it asks the user, and reports to the shelf what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
+from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
+
+from skillshelf.agent._policy import SHELL, WRITING, Approval
+from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
+from skillshelf.errors import FileAccessError
+from skillshelf.files import FileChanged
+
+if TYPE_CHECKING:
+    from skillshelf.agent._exchange import Exchange
+    from skillshelf.trust import UnreviewedFile
+
+_APPROVAL = "approval"
+"""The key under which a question travels with its call, so that the call that runs is compared with it."""
+_TRIES = 3
+"""How often a write is tried whose file another program changes meanwhile."""
+
+
+class Gate(AbstractCapability[Any]):
+    """Decides on every call of a tool, whichever capability provides the tool."""
+
+    id = "skillshelf_gate"
+
+    def __init__(self, access: FileAccess, current: Callable[[], Exchange]) -> None:
+        """`current` returns the exchange that is going on."""
+        self._access = access
+        self._current = current
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
+    ) -> Any:
+        if call.tool_name in WRITING:
+            return await self._write(ctx, call.tool_name, args, handler)
+        if call.tool_name == SHELL and not ctx.tool_call_approved:
+            self._decide(Approval(SHELL, args, unreviewed=await self._find_unreviewed(args)))
+        return await handler(args)
+
+    async def _find_unreviewed(self, args: dict[str, Any]) -> tuple[UnreviewedFile, ...]:
+        """Return the files of skills that a command mentions and that the user has not approved as they are."""
+        exchange = self._current()
+        if exchange.policy.mode in ("yolo", "read-only"):
+            return ()
+        return await to_thread.run_sync(exchange.unreviewed_files, str(args.get("command", "")))
+
+    async def _write(
+        self, ctx: RunContext[Any], tool: str, args: dict[str, Any], handler: WrapToolExecuteHandler
+    ) -> Any:
+        """Run a call that writes a file, if the change it makes now is the one that was allowed."""
+        allowed = _find_allowed(ctx)
+        for _ in range(_TRIES):
+            change = await self._propose(tool, args)
+            question = Approval(tool, args, change.diff, path=change.path, old_sha256=change.old_sha256)
+            if allowed is None:
+                self._decide(question)
+            elif not _is_same_change(allowed, question):
+                await self._ask_again(question)
+                allowed = question
+
+            exchange = self._current()
+            was_agreed = await to_thread.run_sync(exchange.is_agreed, change.path)
+            try:
+                with permit(change):
+                    result = await handler(args)
+            except FileChanged:
+                continue
+            confirmed = was_agreed and (allowed is not None or exchange.policy.mode == "yolo")
+            note = await to_thread.run_sync(exchange.wrote, change, confirmed)
+            return f"{result}\n\n{note}" if note else result
+        raise ToolFailed("The file was not written: another program keeps changing it. Read it again before you retry.")
+
+    async def _propose(self, tool: str, args: dict[str, Any]) -> Change:
+        try:
+            return await to_thread.run_sync(propose_change, self._access, tool, args)
+        except FileAccessError as error:
+            raise ToolFailed(str(error)) from None
+
+    def _decide(self, question: Approval) -> None:
+        """Return if the policy allows the call. Otherwise have the user asked, or refuse it."""
+        command = str(question.arguments.get("command", ""))
+        decision = self._current().policy.decide(question.tool, question.path, command)
+        if decision == "allow" and question.unreviewed:  # "always" was said of the script as it was
+            decision = "ask"
+        if decision == "ask":
+            raise ApprovalRequired(metadata={_APPROVAL: question})
+        if decision == "refuse":
+            raise ToolFailed(self._refusal(question.tool))
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[Any], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults:
+        answers: dict[str, bool | ToolDenied] = {}
+        asked: dict[str, dict[str, Any]] = {}
+        # One after the other: the user answers one question at a time.
+        for call in requests.approvals:
+            facts = requests.metadata.get(call.tool_call_id, {})
+            # Tools of code skills ask by themselves, and give their arguments alone.
+            question = facts.get(_APPROVAL) or Approval(call.tool_name, facts.get("arguments", {}))
+            answers[call.tool_call_id] = await self._ask(question) or True
+            asked[call.tool_call_id] = {_APPROVAL: question}
+        return requests.build_results(approvals=answers, metadata=asked)
+
+    async def _ask_again(self, question: Approval) -> None:
+        """Ask about a change that is not the one that was allowed. Raises ToolFailed unless it is allowed too."""
+        refused = await self._ask(replace(question, repeated=True))
+        if refused:
+            raise ToolFailed(f"The file changed after this call was allowed, so it was not written. {refused.message}")
+
+    async def _ask(self, question: Approval) -> ToolDenied | None:
+        """Return None if the call may go ahead, or else the refusal."""
+        tool = question.tool
+        exchange = self._current()
+        policy = exchange.policy
+        if policy.mode == "read-only":
+            return ToolDenied(self._refusal(tool))
+        if policy.mode == "yolo":
+            return None
+        if tool == SHELL:
+            confinement = await to_thread.run_sync(lambda: exchange.confinement)
+            question = replace(question, confinement=confinement)
+        answer = await exchange.ask(question)
+        if answer is None:
+            return ToolDenied(
+                f"{tool} needs the person's approval, and nobody is there to ask. Do without it, or say what you would "
+                "have done. (The person can allow it beforehand: --policy auto-edit for files, yolo for everything.)"
+            )
+        if answer == "no":
+            return ToolDenied(
+                f"The person did not allow this call of {tool}. Do not repeat it; ask what to do instead."
+            )
+        if answer == "always":
+            policy.allow_always(tool, str(question.arguments.get("command", "")))
+        return None
+
+    def _refusal(self, tool: str) -> str:
+        mode = self._current().policy.mode
+        return f"{tool} is not allowed: the policy is {mode}. Reading works; only the person can change it."
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        self._current().answered(response)
+        return response
+
+
+def _find_allowed(ctx: RunContext[Any]) -> Approval | None:
+    """Return the question that the user answered with yes before this call, if there was one."""
+    question = (ctx.tool_call_metadata or {}).get(_APPROVAL) if ctx.tool_call_approved else None
+    return question if isinstance(question, Approval) else None
+
+
+def _is_same_change(allowed: Approval, now: Approval) -> bool:
+    return (allowed.path, allowed.old_sha256, allowed.arguments) == (now.path, now.old_sha256, now.arguments)

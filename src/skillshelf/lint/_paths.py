@@ -1,0 +1,244 @@
+"""From a path to what is to be said of the skills there. Files are read through the gate alone."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from skillshelf.catalog import Catalog, place_of
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.files import NotPlainFile, read_file
+from skillshelf.found import Found
+from skillshelf.lint._files import files_below
+from skillshelf.lint._format import check_format, first_line
+from skillshelf.lint._markdown import check_markdown
+from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted, checking_effort
+from skillshelf.listing import DEFAULT_BUDGET, make_listing
+from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
+from skillshelf.sources import SKILL_FILES, DirectorySource
+from skillshelf.tokens import estimate
+from skillshelf.turn import PAGE_BYTES
+
+# A skill with ten thousand faults of one kind says so once.
+_SHOWN = 20
+# What a check goes through in one skill, so that no folder takes seconds: files, bytes of text, and microseconds of
+# parsing. Of 2,079 public skills, one has more.
+_MAX_FILES = 5_000
+_MAX_TEXT = 2_000_000
+_MAX_EFFORT = 1_000_000
+# Enough to see that a file is binary, and enough of one that holds data.
+_SAMPLE = 64 * 1024
+_DATA = (".json", ".jsonl", ".csv", ".tsv", ".xml", ".xsd", ".svg", ".html", ".ipynb", ".log", ".sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check looked at, and what it found."""
+
+    skills: int
+    diagnostics: list[Diagnostic]
+
+
+def check_path(path: str | os.PathLike[str], *, strict: bool = False) -> list[Diagnostic]:
+    """Check a skill's folder, a SKILL.md, or all the skills below a folder.
+
+    If `strict`, every field that the format does not know is an error, as it is to the format's own validator.
+    """
+    return look(path, strict=strict).diagnostics
+
+
+def check_skill(folder: str | os.PathLike[str], *, strict: bool = False) -> list[Diagnostic]:
+    """Check one skill's folder."""
+    folder = os.path.abspath(folder)
+    if not os.path.lexists(folder):
+        return [_wrong(folder, "path-missing", "the path does not exist", "name a skill's folder")]
+    if not os.path.isdir(folder):
+        return [_wrong(folder, "not-a-folder", "Not a directory", "name the folder that holds the SKILL.md")]
+    source = DirectorySource(folder, "project", cache=False)
+    found = source.refresh().get("")
+    if found is None or not any(os.path.lexists(f"{source.root}/{name}") for name in SKILL_FILES):
+        message = "Missing required file: SKILL.md not found in this folder"
+        return [*(found.diagnostics if found else ()), _wrong(folder, "skill-file-missing", message, "write one")]
+    return _sorted(_check_found(source.root, "", found, strict))
+
+
+def look(path: str | os.PathLike[str], *, strict: bool = False) -> Checked:
+    """Check a path, and count the skills there."""
+    path = os.path.abspath(path)
+    if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
+        return Checked(1, check_skill(os.path.dirname(path), strict=strict))
+    if not os.path.isdir(path):
+        return Checked(0, check_skill(path, strict=strict))
+    source = DirectorySource(path, "project", cache=False)
+    found = {key: one for key, one in source.refresh().items() if one}
+    diagnostics = [note for key, one in found.items() for note in _check_found(source.root, key, one, strict)]
+    catalog = _catalog(found)
+    diagnostics += *catalog.diagnostics, *_check_crowd(catalog, source.root)
+    if not catalog and not any(note.severity == "error" for note in diagnostics):
+        # A check that looks at nothing must not pass: the folder was renamed, or the wrong one was named.
+        diagnostics.append(
+            _wrong(path, "no-skill", "there is no skill in it or below", "`skillshelf new NAME` makes one")
+        )
+    return Checked(sum(one.descriptor is not None for one in found.values()), _sorted(diagnostics))
+
+
+def _wrong(path: str, code: str, message: str, fix: str) -> Diagnostic:
+    return Diagnostic("error", code, message, path, fix=fix)
+
+
+def _sorted(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
+    return sorted(notes, key=lambda note: (note.path, note.line, note.code, note.message))
+
+
+def _catalog(found: Mapping[str, Found]) -> Catalog:
+    """The skills alone: its diagnostics are the names that collide."""
+    changes = [(place_of(0, key), None, Found(one.descriptor)) for key, one in found.items()]
+    return Catalog().apply(changes)[0]
+
+
+def _check_crowd(catalog: Catalog, root: str) -> Iterator[Diagnostic]:
+    tokens = make_listing(catalog, "catalog", DEFAULT_BUDGET, estimate, lambda skill: "").tokens
+    if tokens > DEFAULT_BUDGET:
+        message = (
+            f"the descriptions of its {len(catalog)} skills take {tokens:,} tokens in every call; "
+            f"a listing has room for {DEFAULT_BUDGET:,} and shortens them"
+        )
+        fix = "keep fewer skills here, shorten descriptions, or give some `disclosure: manual` under `metadata:`"
+        yield Diagnostic("warning", "crowded", message, root, fix=fix)
+
+
+def _check_found(root: str, key: str, found: Found, strict: bool) -> list[Diagnostic]:
+    """One place of a scan, strictly: what the scan says of it, the format's rules, and its references."""
+    skill = found.descriptor
+    text = _read_text(root, key, skill) if skill else None
+    if skill is None or text is None:
+        return list(found.diagnostics)
+    folder, _, file = skill.location.rpartition("/")
+    said = {replace(note, path=skill.location) for note in text.diagnostics}
+    notes = [note for note in found.diagnostics if note not in said]
+    name = folder.rpartition("/")[2]
+    notes += [replace(note, path=skill.location) for note in check_format(text, name, strict=strict)]
+    existing = files_below(folder)
+    for note in _check_references(root, key, skill, text, existing, file):
+        notes.append(replace(note, path=f"{folder}/{note.path}"))
+    return list(_capped(notes, skill.location))
+
+
+def _read_text(root: str, key: str, skill: SkillDescriptor) -> SkillText | None:
+    """None for a file that was changed for the worse since the scan, a moment ago."""
+    folder, _, file = skill.location.rpartition("/")
+    try:
+        data = read_file(root, _parts(key, file), 0, MAX_FILE + 1).data
+        return read(decode(data), folder.rpartition("/")[2])
+    except (Unreadable, NotPlainFile, OSError):
+        return None
+
+
+def _parts(key: str, path: str) -> list[str]:
+    return f"{key}/{path}".lstrip("/").split("/")
+
+
+def _check_references(
+    root: str, key: str, skill: SkillDescriptor, text: SkillText, existing: frozenset[str], file: str
+) -> Iterator[Diagnostic]:
+    # Blank lines in place of the frontmatter, so that the lines are those of the file.
+    instructions = "\n" * (first_line(text) - 1) + text.instructions
+    yield from check_markdown(file, instructions.encode("utf-8", "surrogatepass"), existing)
+    for number, note in enumerate(check_listed(skill.references, existing)):
+        # To find the line of each takes a search of its own, and no more than these are shown.
+        yield _at_entry(note, text, file) if number < _SHOWN else note
+    if text.optional.listed is not None:
+        yield from check_unlisted(skill.references, existing)
+
+    references = [path for path in skill.references if path in existing]
+    others = sorted(existing.difference(references, [file]))
+    files = _read_files(root, key, [*references, *others], len(references))
+    yield from files.faults
+    yield from _check_contents(files, references, existing, file)
+    # A file that was not read may name any other.
+    if files.is_complete:
+        yield from check_named(references, existing, text.text, files.contents)
+
+
+def _at_entry(note: Diagnostic, text: SkillText, file: str) -> Diagnostic:
+    """Point to the entry that lists a file, because a missing file has no lines of its own."""
+    at = text.text.find(note.path, 0, text.body)
+    line = text.text.count("\n", 0, at) + 1 if at >= 0 else 1
+    return replace(note, path=file, line=line, message=f"{note.path!r}: {note.message}")
+
+
+@dataclass(slots=True)
+class _Files:
+    """The text files of a skill, as far as they were read."""
+
+    contents: dict[str, bytes]
+    faults: list[Diagnostic]
+    is_complete: bool = True
+
+
+def _read_files(root: str, key: str, paths: Sequence[str], references: int) -> _Files:
+    """Read the files that hold text. The first `references` of the paths must be readable."""
+    files = _Files({}, [])
+    size = 0
+    for number, path in enumerate(paths):
+        if number >= _MAX_FILES or size >= _MAX_TEXT:
+            files.is_complete = False
+            break
+        try:
+            page = read_file(root, _parts(key, path), 0, _SAMPLE)
+            is_checked = path.lower().endswith((".md", ".markdown", ".py"))
+            if b"\0" in page.data and not is_checked:
+                continue
+            if page.size > _SAMPLE and not path.lower().endswith(_DATA):
+                page = read_file(root, _parts(key, path), 0, PAGE_BYTES)
+        except (NotPlainFile, OSError) as error:
+            if number < references:
+                files.faults.append(_unreadable(path, error))
+            continue
+        if page.size <= PAGE_BYTES:
+            files.contents[path] = page.data
+            size += len(page.data)
+        elif number < references and is_checked:
+            message = f"the file has {page.size:,} bytes, more than one load brings; it is not looked into"
+            fix = "split it into files by subject"
+            files.faults.append(Diagnostic("warning", "reference-too-large", message, path, fix=fix))
+    return files
+
+
+def _unreadable(path: str, error: NotPlainFile | OSError) -> Diagnostic:
+    reason = error.reason if isinstance(error, NotPlainFile) else error.strerror
+    message = f"the reference cannot be read: {reason}"
+    return Diagnostic("error", "reference-unreadable", message, path, fix="put a plain file there that can be read")
+
+
+def _check_contents(
+    files: _Files, references: Sequence[str], existing: frozenset[str], file: str
+) -> Iterator[Diagnostic]:
+    """Check the references one by one, until that has taken enough."""
+    effort = 0
+    skipped = 0
+    for path in references:
+        data = files.contents.get(path)
+        if data is None:
+            continue
+        effort += checking_effort(path, data, existing)
+        if effort <= _MAX_EFFORT:
+            yield from check_content(path, data, existing)
+        else:
+            skipped += 1
+    if skipped or not files.is_complete:
+        unread = f"{skipped:,} references are not checked" if skipped else "names are not followed from file to file"
+        message = f"the skill has more text than a check goes through: {unread}"
+        yield Diagnostic("warning", "check-stopped", message, file, fix="keep fewer or smaller files in one skill")
+
+
+def _capped(notes: Sequence[Diagnostic], location: str) -> Iterator[Diagnostic]:
+    counts: Counter[str] = Counter()
+    for note in notes:
+        counts[note.code] += 1
+        if counts[note.code] <= _SHOWN:
+            yield note
+    for code, count in counts.items():
+        if count > _SHOWN:
+            message = f"{count - _SHOWN} more of {code} in this skill are not listed"
+            yield Diagnostic("warning", "more-faults", message, location, fix="mend those listed, then check again")

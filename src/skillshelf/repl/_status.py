@@ -1,0 +1,43 @@
+"""The line below the prompt."""
+
+from rich.cells import cell_len
+
+from skillshelf.agent import AgentCore
+from skillshelf.characters import clean_line
+from skillshelf.rendering import cut
+
+
+def status_line(core: AgentCore, waiting: int, columns: int) -> str:
+    """What a person wants to have in sight, as much of it as fits; `waiting`: skills to be reviewed."""
+    # With its rank: what matters least goes first where there is no room.
+    parts = [
+        (0, f"{waiting:,} to review: /skills trust" if waiting else ""),
+        (2, cut(clean_line(core.model.name), 40)),
+        (3, f"context {_filled(core)}"),
+        (4, _spent(core)),
+        (1, core.policy.mode),
+        (5, count_skills(core)),
+    ]
+    parts = [part for part in parts if part[1]]
+    while len(parts) > 1 and cell_len(_joined(parts)) > columns:
+        parts.remove(max(parts))
+    return cut(_joined(parts), columns)
+
+
+def count_skills(core: AgentCore) -> str:
+    count = len(core.shelf.catalog)
+    return f"{count:,} skill{'s' * (count != 1)}"
+
+
+def _joined(parts: list[tuple[int, str]]) -> str:
+    return " " + " · ".join(text for _, text in parts)
+
+
+def _filled(core: AgentCore) -> str:
+    filled = core.used / max(1, core.model.window)
+    return "<1%" if 0 < filled < 0.01 else f"{filled:.0%}"
+
+
+def _spent(core: AgentCore) -> str:
+    spent = core.spent
+    return f"{spent.input + spent.output:,} tokens" if spent.cost is None else f"${spent.cost:.4f}"
