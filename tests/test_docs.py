@@ -7,7 +7,6 @@ import itertools
 import re
 import subprocess
 import sys
-import time
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,9 +158,8 @@ def test_every_decision_is_in_the_index() -> None:
         assert re.findall(r"^## (.+)$", record, re.M) == ["Context", "Decision", "Consequences"]
 
 
-def test_the_tour_shows_its_stops_in_seconds() -> None:
+def test_the_tour_shows_its_stops() -> None:
     """What `make run` shows: every stop, no colour codes in a pipe, no failure; a small model answers at the end."""
-    start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "examples/tour.py"], cwd=REPO, capture_output=True, text=True, check=True, timeout=120
     )
@@ -171,8 +169,10 @@ def test_the_tour_shows_its_stops_in_seconds() -> None:
     assert "ReferenceNotAllowedError" in done.stdout
     assert "from the turn's cache" in done.stdout
     assert "Delta(added=('triage',), changed=('release-notes',), removed=('weekly-report',)" in done.stdout
-    assert "skill incident-runbook, loaded by the shelf" in done.stdout or "pip install" in done.stdout
-    assert time.monotonic() - start < 60  # five seconds on two cores that nobody else uses
+    assert (
+        "skill incident-runbook, loaded by the shelf" in done.stdout or "not installed  make run-agent" in done.stdout
+    )
+    assert "pip install 'skillshelf[chat]'" in done.stdout
 
 
 def test_the_code_skills_of_the_examples_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:

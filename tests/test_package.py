@@ -2,6 +2,7 @@
 
 import email
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from skillshelf import __version__
 
-pytest.importorskip("hatchling", reason="needs the extra `dev`")
+pytest.importorskip("hatchling", reason="the dependency group `test` is not installed")
 
 REPO = Path(__file__).parents[1]
 BUILD = "from hatchling.build import build_sdist, build_wheel; build_wheel('dist'); build_sdist('dist')"
@@ -87,4 +88,22 @@ def test_with_an_address_links_and_pictures_lead_to_the_files_of_the_version(cop
         paths = [target.removeprefix(ADDRESS).split("/", 3)[3] for target in found if target.startswith(ADDRESS)]
         assert [path for path in paths if not (REPO / path.partition("#")[0]).exists()] == []
         assert [target for target in found if not target.startswith("https://")] == []
-        assert f"Repository, {ADDRESS}" in (metadata.get_all("Project-URL") or [])
+        assert metadata.get_all("Project-URL") == [
+            f"Repository, {ADDRESS}",
+            f"Documentation, {ADDRESS}/blob/v{__version__}/docs/index.md",
+            f"Changelog, {ADDRESS}/blob/v{__version__}/CHANGELOG.md",
+            f"Issues, {ADDRESS}/issues",
+        ]
+
+
+def test_a_release_needs_its_version_and_the_address_of_the_repository(copy: Path) -> None:
+    """The workflow that publishes checks this first."""
+    release = runpy.run_path(str(REPO / ".github" / "check_release.py"))
+    (copy / "CHANGELOG.md").write_text(f"# Changelog\n\n## {__version__}\n")
+    assert release["find_obstacles"]("v99", ADDRESS, copy) == [
+        f"The tag is v99, but src/skillshelf/_version.py has the version {__version__}.",
+        f"pyproject.toml has the repository ''. Set it to '{ADDRESS}'.",
+    ]
+    settings = copy / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('repository = ""', f'repository = "{ADDRESS}/"'))
+    assert release["find_obstacles"](f"v{__version__}", ADDRESS, copy) == []

@@ -39,6 +39,7 @@ def one(server: str, query: str) -> int:
         return int(connection.execute(query).fetchone()[0])
 
 
+@pytest.mark.long
 def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> None:
     """Two workers, one killed amid its trials: the other takes them over, and pays for nothing again."""
     suite(tmp_path, CASES)
@@ -70,6 +71,7 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
     assert one(server, "SELECT count(*) FROM skillshelf_evals.blobs") == 0
 
 
+@pytest.mark.long
 def test_whoever_asked_for_the_run_may_be_killed_too(server: str, tmp_path: Path) -> None:
     """It works by itself where there are no workers, and a second start goes on from the server."""
     suite(tmp_path, 3)
@@ -84,6 +86,7 @@ def test_whoever_asked_for_the_run_may_be_killed_too(server: str, tmp_path: Path
     assert counted(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(3)}
 
 
+@pytest.mark.long
 def test_a_worker_with_another_version_of_a_code_skill_makes_no_trial(server: str, tmp_path: Path) -> None:
     """It says which skill that is, and nothing is asked of the model."""
     for place, text in (("here", "Look."), ("there", "Look twice.")):

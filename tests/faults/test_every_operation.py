@@ -12,9 +12,10 @@ from faults.scenarios import SCENARIOS
 SAMPLE = 12
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_any_file_operation_can_go_wrong(name: str, request: pytest.FixtureRequest) -> None:
-    which = "all" if request.config.getoption("--every-fault") else f"sample:{SAMPLE}"
+def test_any_file_operation_can_go_wrong(name: str, long: bool) -> None:
+    which = "all" if long else f"sample:{SAMPLE}"
     done = subprocess.run(
         [sys.executable, "-m", "faults.harness", name, "every", which],
         cwd=Path(__file__).parents[1],

@@ -18,7 +18,8 @@ from skillshelf.files import FileChanged
 
 from .workspace import CANARY
 
-OPERATIONS = 100_000
+OPERATIONS = 10_000
+LONG_OPERATIONS = 100_000
 FLIPPER = Path(__file__).with_name("flipper.py")
 
 
@@ -62,8 +63,10 @@ def contested(tmp_path: Path) -> Contested:
     return Contested(tmp_path)
 
 
-def test_no_byte_from_outside_is_read_and_none_is_written_there(contested: Contested) -> None:
-    """A hundred thousand operations, most of them reads, of paths that lead inside and outside in turns."""
+@pytest.mark.sampled
+def test_no_byte_from_outside_is_read_and_none_is_written_there(contested: Contested, long: bool) -> None:
+    """Thousands of operations, most of them reads, on paths that lead inside and outside in turns."""
+    operations = LONG_OPERATIONS if long else OPERATIONS
     access = FileAccess(str(contested.root))
     paths = ("file.txt", "folder/inner.txt", "folder/deep/deep.txt")
     outcomes: Counter[str] = Counter()
@@ -83,7 +86,7 @@ def test_no_byte_from_outside_is_read_and_none_is_written_there(contested: Conte
         apply_change(access, change)
 
     with contested.flip():
-        for number in range(OPERATIONS // 100):
+        for number in range(operations // 100):
             for path in paths:
                 for _ in range(30):
                     assert CANARY not in tried(lambda path=path: read_page(access, path))  # type: ignore[misc]
@@ -96,7 +99,7 @@ def test_no_byte_from_outside_is_read_and_none_is_written_there(contested: Conte
                 assert CANARY not in tried(lambda folder=folder: search_files(access, "e", folder, None, 600))  # type: ignore[misc]
             assert CANARY not in tried(lambda: search_files(access, "e", "file.txt", None, 600))
 
-    assert outcomes.total() >= OPERATIONS
+    assert outcomes.total() >= operations
     # Both ends of the race were seen, or there was none.
     assert outcomes["done"] > 100
     assert outcomes["refused"] > 100
