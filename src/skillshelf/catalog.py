@@ -13,7 +13,7 @@ from unicodedata import normalize
 from skillshelf.descriptor import Delta, Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
 from skillshelf.found import Found
-from skillshelf.names import closest, skeleton
+from skillshelf.text import closest_names, skeleton
 
 T = TypeVar("T")
 # What a NamedTuple's own constructor does after it has sorted its arguments: ten thousand are made at once.
@@ -116,7 +116,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         """The skill and its place. Raises SkillNotFoundError with the closest names."""
         found = self._lookup(name)
         if found is None:
-            raise SkillNotFoundError(name, closest(name, self))
+            raise SkillNotFoundError(name, closest_names(name.partition("@")[0] or name, self))
         return found
 
     def _lookup(self, name: str) -> Candidate | None:

@@ -28,7 +28,7 @@ would be right. They never hold a path outside the skill.
 from collections.abc import Sequence
 from typing import Any
 
-from skillshelf.characters import whole
+from skillshelf.text import replace_surrogates
 
 _SHOWN = 20
 
@@ -123,7 +123,7 @@ class ToolArgumentError(SkillError, TypeError):
 class ToolFailedError(SkillError):
     def __init__(self, tool: str, error: BaseException) -> None:
         self.tool, self.error = tool, error
-        super().__init__(whole(f"Tool {tool!r} failed: {type(error).__name__}: {error}".rstrip(": ")))
+        super().__init__(replace_surrogates(f"Tool {tool!r} failed: {type(error).__name__}: {error}".rstrip(": ")))
 
 
 class ToolResultError(SkillError, ValueError):

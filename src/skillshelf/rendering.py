@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Markdown
 from rich.segment import Segment
 
-from skillshelf.characters import clean
+from skillshelf.text import clean
 
 
 class Cleaned:

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias
 
-from skillshelf.characters import whole
 from skillshelf.errors import ToolResultError
+from skillshelf.text import replace_surrogates
 
 MAX_MEDIA = 5 * 1024 * 1024
 """Bytes of images and sound in one result. Providers refuse larger ones, and each later model call sends them again."""
@@ -103,7 +103,7 @@ def text_of(result: Any) -> str:
     import json
 
     if isinstance(result, str):
-        return whole(result)
+        return replace_surrogates(result)
     if isinstance(result, Image | Audio):
         return str(result)
     if has_media(result):
@@ -113,7 +113,7 @@ def text_of(result: Any) -> str:
     except ValueError:  # not a number, say, for which JSON has null
         plain = json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
         text = json.dumps(plain, ensure_ascii=False)
-    return whole(text)
+    return replace_surrogates(text)
 
 
 def data_of(result: Any) -> Any:
@@ -121,7 +121,7 @@ def data_of(result: Any) -> Any:
     import json
 
     if isinstance(result, str):
-        return whole(result)
+        return replace_surrogates(result)
     return json.loads(text_of(result))
 
 

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Place
-from skillshelf.characters import decode_text, text_for_model, unify_lines
 from skillshelf.descriptor import Activation, Delta, SkillDescriptor
 from skillshelf.errors import (
     AmbiguousReferenceError,
@@ -20,6 +19,7 @@ from skillshelf.errors import (
     SkillUnreadableError,
 )
 from skillshelf.files import Page
+from skillshelf.text import decode_text, text_for_model, unify_lines
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -260,7 +260,7 @@ def _end_of_page(text: str) -> int:
     if line_feed >= 0:
         return line_feed + 1
 
-    from skillshelf.hiding import HIDDEN
+    from skillshelf.hidden import HIDDEN
 
     for end in range(len(text) - 1, max(0, len(text) - _LONGEST_SEQUENCE), -1):
         around = text[end - 1 : end + 1]

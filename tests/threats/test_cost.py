@@ -14,7 +14,7 @@ CPU_SECONDS = 2
 
 READERS = {
     "an error of a provider": "from skillshelf.agent.explain import safe as read",
-    "text for the model": "from skillshelf.characters import text_for_model as read",
+    "text for the model": "from skillshelf.text import text_for_model as read",
     "the check of a SKILL.md": (
         "from skillshelf.lint.format import check_text\n"
         "def read(text): check_text('---\\nname: y\\ndescription: d\\n---\\n' + text, 'y')"

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.characters import clean, clean_line, hidden, show_controls, show_hidden
 from skillshelf.listing import parse
 from skillshelf.skillmd import Unreadable, read, render
+from skillshelf.text import clean, clean_line, find_hidden, show_controls, show_hidden
 from threats.workspace import GOOD, Workspace, assert_standard
 
 
@@ -83,7 +83,7 @@ def test_metadata_that_hides_something_is_refused(smuggled: str, key: str, escap
     shelf = workspace.shelf()
     assert list(shelf.catalog) == [GOOD]
     assert_standard(workspace, shelf, [("hidden-characters", "bad/SKILL.md")])
-    assert not any(hidden(str(shelf.catalog.diagnostics)))
+    assert not any(find_hidden(str(shelf.catalog.diagnostics)))
 
 
 @CASES
@@ -115,7 +115,7 @@ def test_instructions_that_hide_something_show_it(smuggled: str, workspace: Work
     loaded = shelf.turn().load("bad")
     assert loaded.hidden
     assert WRITTEN_OUT.search(loaded.text)
-    assert not any(hidden(loaded.text))
+    assert not any(find_hidden(loaded.text))
     assert _undone(loaded.text) == f"Before {smuggled} after.\n"
     (entry,) = [entry for entry in parse(shelf.listing("full").text) if entry.name == "bad"]
     assert entry.instructions == loaded.text
@@ -139,7 +139,7 @@ def test_a_folder_name_that_hides_something_lends_no_name(smuggled: str, workspa
     workspace.raw(f"bad-{smuggled}", "---\ndescription: d\n---\nDo it.\n")
     shelf = workspace.shelf()
     (lent,) = set(shelf.catalog) - {GOOD}
-    assert not any(hidden(lent))
+    assert not any(find_hidden(lent))
     assert lent.isprintable()
 
 
@@ -265,7 +265,7 @@ def test_a_reference_that_hides_something_shows_it(smuggled: str, workspace: Wor
     loaded = workspace.shelf().turn().load("bad", "a.md")
     assert loaded.hidden
     assert WRITTEN_OUT.search(loaded.text)
-    assert not any(hidden(loaded.text))
+    assert not any(find_hidden(loaded.text))
 
 
 # Every character that Unicode 15 gives two presentations, chosen by U+FE0E and U+FE0F (emoji-variation-sequences.txt).
@@ -346,7 +346,7 @@ ANYTHING = st.text(
 def test_what_was_shown_hides_nothing_and_loses_nothing(text: str) -> None:
     """U01-U03, U06, U07: writing out is complete in one go, can be undone, and changes nothing that is in sight."""
     shown = show_hidden(text)
-    assert not any(hidden(shown))
+    assert not any(find_hidden(shown))
     assert show_hidden(shown) == shown
     if not WRITTEN_OUT.search(text):
         assert _undone(shown) == text
@@ -372,9 +372,9 @@ def test_nothing_hidden_reaches_the_prompt(values: dict[str, str], body: str) ->
     shelf = Shelf([MemorySource({"bad": {"SKILL.md": text}})])
     for disclosure in ("auto", "catalog", "full"):
         section = shelf.listing(disclosure).text
-        assert not any(hidden(section))
+        assert not any(find_hidden(section))
         assert section.encode().decode() == section
     for skill in shelf.catalog.values():
         assert skill.name.isprintable()
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", skill.description)
-    assert not any(hidden("".join(note.message for note in shelf.catalog.diagnostics)))
+    assert not any(find_hidden("".join(note.message for note in shelf.catalog.diagnostics)))

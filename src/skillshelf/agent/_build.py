@@ -18,8 +18,8 @@ from pydantic_ai_harness.shell import Shell
 from skillshelf.agent._policy import SHELL
 from skillshelf.agent._sandbox import ConfinedWorkspace
 from skillshelf.agent.filetools import FileAccess, FileTools
-from skillshelf.characters import clean_line, whole
 from skillshelf.files import cache_home, config_home, state_home
+from skillshelf.text import clean_line, replace_surrogates
 
 if TYPE_CHECKING:
     from skillshelf.adapters.pydantic_ai import Skills
@@ -91,4 +91,4 @@ def routed_loop(gate: Gate) -> Loop:
 
 def _quote(path: str) -> str:
     """Return a path for the prompt: on one line and in quotes, so that a folder's name cannot pass for instructions."""
-    return json.dumps(clean_line(whole(path)), ensure_ascii=False)
+    return json.dumps(clean_line(replace_surrogates(path)), ensure_ascii=False)

@@ -24,7 +24,7 @@ from pydantic_ai_harness.compaction import (
 
 from skillshelf.agent._explain import explain
 from skillshelf.agent.sessions import LOAD, LoadedText, loaded_skills, prompt_text
-from skillshelf.characters import clean_line
+from skillshelf.text import clean_line
 from skillshelf.tokens import Counter, estimate
 
 FULL = 0.8

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from skillshelf.characters import clean_line
 from skillshelf.errors import SkillError
+from skillshelf.text import clean_line
 
 _SHOWN = 300
 

@@ -1,6 +1,5 @@
 """Which model answers."""
 
-import difflib
 import ipaddress
 import os
 import re
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from skillshelf.agent._explain import safe, shown
 from skillshelf.agent._settings import Settings
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
+from skillshelf.text import closest_names
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -209,7 +209,7 @@ def _hint(name: str) -> str:
     from pydantic_ai.models import known_model_names
 
     provider, _, model = name.partition(":")
-    if model and (near := difflib.get_close_matches(provider, _providers(), 3, 0.7)):
+    if model and (near := closest_names(provider, _providers(), min_similarity=0.7)):
         return f"Did you mean {' or '.join(f'{one}:{model}' for one in near)}?"
     makers = {one.partition(":")[0] for one in DEFAULTS.values()}
     bare: dict[str, str] = {}
@@ -217,7 +217,7 @@ def _hint(name: str) -> str:
     for one in sorted(known_model_names(), key=lambda one: one.partition(":")[0] not in makers):
         bare.setdefault(one.partition(":")[2] or one, one)
     bare.pop("test", None)  # calls every tool with made-up arguments
-    if near := difflib.get_close_matches(model or name.rstrip(":"), bare, 3, 0.75):
+    if near := closest_names(model or name.rstrip(":"), bare, min_similarity=0.75):
         return f"Did you mean {' or '.join(bare[one] for one in near)}?"
     return (
         "A model is written provider:model, such as anthropic:claude-sonnet-5-5, or local; a server needs --base-url."

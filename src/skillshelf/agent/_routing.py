@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf.characters import text_for_model
 from skillshelf.errors import SkillError
+from skillshelf.text import text_for_model
 from skillshelf.tokens import Counter
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """What the person chose for the agent: flags over the environment over the user's file. The workspace has no say."""
 
-import difflib
 import os
 import re
 import stat
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from skillshelf.agent._policy import MODES, Mode
 from skillshelf.errors import SettingsError
 from skillshelf.files import config_home
+from skillshelf.text import closest_names
 from skillshelf.tokens import DEFAULT_BUDGET
 
 Tools = Literal["auto", "on", "off"]
@@ -162,5 +162,5 @@ def _line(text: str, key: str) -> int:
 
 
 def _nearest(key: str) -> str:
-    close = difflib.get_close_matches(key.lower().replace("-", "_"), NAMES, 1)
+    close = closest_names(key, NAMES, limit=1)
     return f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join(NAMES)}."

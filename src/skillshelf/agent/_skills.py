@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from skillshelf.agent._mentions import mentioned_files
-from skillshelf.characters import text_for_model
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
 from skillshelf.files import NotPlainFile, read_file
@@ -13,6 +12,7 @@ from skillshelf.shelf import Shelf, sources_around
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES, DirectorySource
+from skillshelf.text import text_for_model
 from skillshelf.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, UnreviewedFile, trusted_text
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch

@@ -80,10 +80,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _code(word: str) -> str:
     from skillshelf.lint import CODES
-    from skillshelf.names import closest
+    from skillshelf.text import closest_names
 
     if word not in CODES:
-        near = ", ".join(closest(word, CODES))
+        near = ", ".join(closest_names(word, CODES))
         raise argparse.ArgumentTypeError(
             f"{word!r} is no code of a diagnostic" + (f"; did you mean {near}?" if near else "")
         )

@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from skillshelf import __version__
-from skillshelf.characters import clean
 from skillshelf.cli._output import Output, complain
 from skillshelf.errors import SkillError, SkillNotFoundError, SourceError
+from skillshelf.text import clean
 
 _COMMANDS = {
     "list": "name every skill on the shelf",

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from skillshelf.characters import clean_line
 from skillshelf.cli._output import Output, plural, shown_path
 from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.text import clean_line
 
 _WORDS: tuple[tuple[Severity, str], ...] = (("error", "error"), ("warning", "warning"), ("info", "note"))
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from skillshelf.cli._output import relative
 from skillshelf.descriptor import Diagnostic
 from skillshelf.files import NotPlainFile, open_folder, read_file, system
-from skillshelf.names import skeleton
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import IGNORE_FILE, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS, Entries, IgnoreFile
+from skillshelf.text import skeleton
 
 _MAX_FOLDERS = 100_000
 _MAX_DEPTH = 64

@@ -5,7 +5,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.characters import clean, to_json
+from skillshelf.text import clean, to_json
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import quote
 
 from skillshelf import __version__
-from skillshelf.characters import clean_line
 from skillshelf.cli._output import relative
 from skillshelf.descriptor import Diagnostic
 from skillshelf.lint import CODES
+from skillshelf.text import clean_line
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _SARIF_LEVELS = {"error": "error", "warning": "warning", "info": "note"}

@@ -2,9 +2,9 @@
 
 import argparse
 
-from skillshelf.characters import clean_line
 from skillshelf.cli._output import Output, complain, positive
 from skillshelf.cli._workspace import as_json, open_shelf
+from skillshelf.text import clean_line
 
 EXAMPLES = """
   skillshelf search fill in a pdf form

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from skillshelf.characters import clean_line
 from skillshelf.cli._output import Output, relative
 from skillshelf.cli._workspace import as_json, open_shelf
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.shelf import Shelf
+from skillshelf.text import clean_line
 from skillshelf.turn import Loaded, Turn
 
 EXAMPLES = """

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from skillshelf.characters import clean_line
 from skillshelf.cli._cells import Cell, Column
 from skillshelf.cli._output import Output
+from skillshelf.text import clean_line
 
 
 def print_table(out: Output, columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> None:

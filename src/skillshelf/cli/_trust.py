@@ -248,7 +248,7 @@ def _answer(question: str) -> str:
     """What the person types now: what was typed before the question is no answer to it."""
     import termios
 
-    from skillshelf.characters import clean_line
+    from skillshelf.text import clean_line
 
     sys.stdout.write(clean_line(question))
     sys.stdout.flush()

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from skillshelf.catalog import Candidate
-from skillshelf.characters import clean_line
 from skillshelf.cli._elsewhere import Finding, Search
 from skillshelf.cli._output import Output, relative, shown_path
 from skillshelf.cli._workspace import all_candidates, open_shelf
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.listing import DEFAULT_BUDGET
-from skillshelf.names import closest, skeleton
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
+from skillshelf.text import clean_line, closest_names, skeleton
 
 EXAMPLES = """
   skillshelf why pdf-forms              where it was found, what it shadows, what the model sees of it
@@ -34,7 +33,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if found:
         # A folder that merely bears the name is of interest only where the skill is missed.
         others = [finding for finding in others if finding.verdict != "no skill"]
-    near = [] if found else list(closest(name, shelf.catalog))
+    near = [] if found else list(closest_names(name, shelf.catalog))
     if args.json:
         findings = [asdict(finding) for finding in (*found, *others)]
         out.json({"name": name, "on_shelf": bool(found), "findings": findings, "closest": near, "notes": notes})

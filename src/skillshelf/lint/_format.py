@@ -5,12 +5,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from skillshelf.characters import hidden, show_controls
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.lint._entries import find_entry_faults
 from skillshelf.lint._names import check_name
-from skillshelf.names import closest
 from skillshelf.skillmd import FORMAT_KEYS, MAX_DESCRIPTION, SkillText, Unreadable, read
+from skillshelf.text import closest_names, find_hidden, show_controls
 from skillshelf.tokens import estimate
 
 MAX_COMPATIBILITY = 500
@@ -125,7 +124,7 @@ def _note_fields(code: str, message: str, line: int, fix: str, strict: bool) -> 
 def _fix_fields(unexpected: Sequence[str]) -> str:
     """Suggest the field that was meant, if one is misspelt."""
     for key in unexpected[:_SHOWN]:
-        meant = closest(key.lower(), FORMAT_KEYS)
+        meant = closest_names(key, FORMAT_KEYS)
         if meant:
             return f"did you mean `{meant[0]}`? Otherwise move them under `metadata:`"
     return "move them under `metadata:`"
@@ -163,7 +162,7 @@ def _check_hidden(instructions: str, start: int) -> Iterator[Diagnostic]:
     fix = "remove them; a model is shown them written out, as <U+200B>"
     lines = 0
     for line, text in enumerate(instructions.split("\n"), start):
-        found = dict.fromkeys(f"U+{ord(match[0]):04X}" for match in hidden(text))
+        found = dict.fromkeys(f"U+{ord(match[0]):04X}" for match in find_hidden(text))
         if not found:
             continue
         lines += 1

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.names import skeleton
+from skillshelf.text import skeleton
 
 MAX_NAME = 64
 # Our own commands, and the devices of Windows, which no file or folder there can be called.

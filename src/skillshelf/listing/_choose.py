@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from skillshelf.catalog import Catalog
-from skillshelf.characters import text_for_model
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.listing._markup import Entry, render
+from skillshelf.text import text_for_model
 from skillshelf.tokens import Counter
 
 MAX_DESCRIPTION = 1024

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from skillshelf.catalog import Candidate
-from skillshelf.characters import clean, text_for_model
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.files import Page
@@ -13,6 +12,7 @@ from skillshelf.mcp._parts import Part, part_of
 from skillshelf.mcp._uris import SKILL_FILE, Address
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read, render
+from skillshelf.text import clean, text_for_model
 from skillshelf.turn import PAGE_BYTES, wrong_offset
 
 MAX_WHOLE_FILE = 4 * 1024 * 1024

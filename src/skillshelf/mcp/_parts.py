@@ -3,10 +3,10 @@
 import re
 from typing import NamedTuple
 
-from skillshelf.characters import decode_text
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.files import Page
 from skillshelf.mcp._uris import Address
+from skillshelf.text import decode_text
 from skillshelf.turn import PAGE_BYTES, wrong_offset
 
 # The bytes of UTF-8 that continue a character.

@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Callable
 
-from skillshelf.characters import clean_line
 from skillshelf.errors import SkillError, SkillNotFoundError
+from skillshelf.text import clean_line
 
 
 class PendingSkills:

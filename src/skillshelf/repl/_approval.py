@@ -4,9 +4,9 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from skillshelf.agent import SHELL, WRITING, Approval
-from skillshelf.characters import clean, clean_line
 from skillshelf.repl._keys import Keyboard
 from skillshelf.repl._quoted import Argument, Diff, Excerpt
+from skillshelf.text import clean, clean_line
 
 _IN_THE_DIFF = ("content", "old_text", "new_text", "replacements")
 _ROWS, _DIFF_ROWS = 20, 200

@@ -7,7 +7,6 @@ from rich.text import Text
 
 from skillshelf.agent import MODES, explain, rank, resolve, say
 from skillshelf.agent.sessions import export_json, export_markdown
-from skillshelf.characters import clean, clean_line
 from skillshelf.errors import SessionError, SkillError
 from skillshelf.repl._host import Host
 from skillshelf.repl._models import model_names
@@ -21,6 +20,7 @@ from skillshelf.repl._views import (
     skills_view,
 )
 from skillshelf.slash import Call, Candidate, Command, Commands, UnknownCommand, skill_commands
+from skillshelf.text import clean, clean_line
 
 
 def make_commands(host: Host) -> Commands[Host]:

@@ -10,8 +10,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
 
-from skillshelf.characters import clean_line
 from skillshelf.slash import Candidate, Commands, Files, complete
+from skillshelf.text import clean_line
 
 _LABEL_CELLS, _LEAST_CELLS, _META_CELLS = 40, 12, 80
 # Blanks around both columns of the menu, and its scroll bar. Without room, the menu would cut off the cost.

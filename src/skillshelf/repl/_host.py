@@ -8,8 +8,8 @@ from rich.console import RenderableType
 
 from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent.events import Event
-from skillshelf.characters import clean
 from skillshelf.rendering import Cleaned
+from skillshelf.text import clean
 
 
 class Host(Protocol):

@@ -8,13 +8,13 @@ from rich.console import Console, RenderableType
 
 from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent import events as on
-from skillshelf.characters import clean, clean_line, to_json
 from skillshelf.errors import SkillError
 from skillshelf.rendering import cut_words
 from skillshelf.repl._commands import fresh_problems, make_commands, run_command
 from skillshelf.repl._ending import on_end
 from skillshelf.repl._host import shown
 from skillshelf.repl._show import call_line, reload_line
+from skillshelf.text import clean, clean_line, to_json
 
 
 class Pipe:

@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from skillshelf.characters import clean, clean_line
+from skillshelf.text import clean, clean_line
 
 _QUOTED = "  │ "
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}

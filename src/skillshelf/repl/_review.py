@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.text import Text
 
 from skillshelf.agent import AgentCore
-from skillshelf.characters import clean, clean_line
 from skillshelf.errors import TrustError
 from skillshelf.repl._keys import Keyboard
 from skillshelf.repl._quoted import Page
+from skillshelf.text import clean, clean_line
 from skillshelf.trust import Pending, review_text, summary
 
 _NAMED = 10

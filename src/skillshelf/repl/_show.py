@@ -8,10 +8,10 @@ from rich.text import Text as Line
 
 from skillshelf.agent import events as on
 from skillshelf.agent import say
-from skillshelf.characters import clean_line
 from skillshelf.descriptor import Delta
 from skillshelf.rendering import cut
 from skillshelf.repl._markdown import MarkdownStream
+from skillshelf.text import clean_line
 
 # The argument that says most about a call, by tool; others show their first.
 _TELLING = {

@@ -3,8 +3,8 @@
 from rich.cells import cell_len
 
 from skillshelf.agent import AgentCore
-from skillshelf.characters import clean_line
 from skillshelf.rendering import cut
+from skillshelf.text import clean_line
 
 
 def status_line(core: AgentCore, waiting: int, columns: int) -> str:

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from skillshelf.agent import AgentCore, Answer, Approval, Settings
 from skillshelf.agent.events import Event
-from skillshelf.characters import clean, clean_line
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
 from skillshelf.repl._commands import fresh_problems, make_commands, run_command
@@ -26,6 +25,7 @@ from skillshelf.repl._show import Screen
 from skillshelf.repl._status import count_skills, status_line
 from skillshelf.repl._views import resumed_view
 from skillshelf.slash import complete
+from skillshelf.text import clean, clean_line
 
 _PATIENCE = 5.0
 """Seconds that a turn has to end when the program must."""

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from skillshelf.agent import AgentCore, Context, measure
 from skillshelf.agent.sessions import SessionInfo
-from skillshelf.characters import clean, clean_line
 from skillshelf.errors import SkillError, SkillNotFoundError, TrustError
 from skillshelf.rendering import cut, cut_words
 from skillshelf.repl._host import Host
 from skillshelf.slash import Commands
+from skillshelf.text import clean, clean_line
 
 _BAR, _NAMED = 50, 10
 _COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}

@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skillshelf.characters import hidden, show_controls, unify_lines
 from skillshelf.descriptor import EMPTY_MAP, Disclosure, FrozenMap, freeze
 from skillshelf.skillmd._values import MAX_DESCRIPTION, Notes, Unreadable
+from skillshelf.text import find_hidden, show_controls, unify_lines
 
 FORMAT_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 MAX_USABLE_NAME = 128
@@ -80,7 +80,7 @@ def usable_name(text: str) -> bool:
         and text[0] not in ".- "
         and text[-1] != " "
         and _UNUSABLE.isdisjoint(text)
-        and not any(hidden(text))
+        and not any(find_hidden(text))
     )
 
 
@@ -199,7 +199,7 @@ def _without_label(line: str) -> str:
 
 
 def _refuse_hidden(key: str, value: str, line: LineOf) -> None:
-    hit = next(hidden(value), None)
+    hit = next(find_hidden(value), None)
     if hit:
         raise Unreadable(
             "hidden-characters",
@@ -214,7 +214,7 @@ def _seen(key: str, value: Any, notes: Notes, line: LineOf) -> bool:
     if key in ("name", "description"):
         return False
     text = key + (value if isinstance(value, str) else _flat(value))
-    if (text.isascii() and text.isprintable()) or not (next(hidden(text), None) or show_controls(text) != text):
+    if (text.isascii() and text.isprintable()) or not (next(find_hidden(text), None) or show_controls(text) != text):
         return True
     notes.add(
         "warning",

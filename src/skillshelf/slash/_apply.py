@@ -7,9 +7,9 @@ tags is escaped; `read_message` undoes it exactly.
 import re
 from typing import NamedTuple
 
-from skillshelf.characters import clean_line
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.slash._words import fill
+from skillshelf.text import clean_line
 
 _OWN_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?skill_(?:instructions|references|arguments)\b)|&(?=(?:lt|amp);)", re.I)
 _ESCAPED = re.compile(r"&(lt|amp);")

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from skillshelf.characters import clean_line
+from skillshelf.text import clean_line
 
 Host = TypeVar("Host")
 _FIRST_WORD = re.compile(r"/([^\W_][^\s/:]*+(?::\S*+)?+)(?!\S)")

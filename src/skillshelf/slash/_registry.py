@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from skillshelf.errors import SettingsError
-from skillshelf.names import closest
 from skillshelf.slash._command import Call, Command, Host, UnknownCommand, arguments_of, parse
 from skillshelf.slash._ranking import Names, Rank, rank
+from skillshelf.text import closest_names
 
 T = TypeVar("T")
 ENTRY_POINTS = "skillshelf.commands"
@@ -89,7 +89,7 @@ class Table(Generic[Host]):
         spellings: dict[str, list[str]] = {}
         for entry in entries:
             spellings.setdefault(entry.command.name, []).append(f"/{entry.spelling}")
-        near = closest(wanted, spellings) if wanted else tuple(spellings)[:3]
+        near = closest_names(wanted, spellings) if wanted else tuple(spellings)[:3]
         return UnknownCommand(through, tuple(name for bare in near for name in spellings[bare][:2])[:3])
 
 

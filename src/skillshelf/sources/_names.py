@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-from skillshelf.characters import hidden
 from skillshelf.files import SCRATCH_FOLDER
+from skillshelf.text import find_hidden
 
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
 
@@ -60,7 +60,7 @@ def verdict(name: str) -> str | None:
 
 def refusal(name: str) -> str:
     """Why a file of this name is not offered on any system; empty where it is."""
-    if not name.isprintable() or any(hidden(name)):
+    if not name.isprintable() or any(find_hidden(name)):
         return "it has a control, hidden or undecodable character"
     if not _FORBIDDEN.isdisjoint(name):
         return "it has a character that some systems give a meaning"

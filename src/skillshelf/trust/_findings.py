@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
-from skillshelf.characters import decode_text, hidden
-from skillshelf.hiding import CONTROL
+from skillshelf.hidden import CONTROL
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES
+from skillshelf.text import decode_text, find_hidden
 from skillshelf.trust._snapshot import Entry, Snapshot
 
 _SUFFIXES = (
@@ -79,7 +79,7 @@ def _hidden(texts: Mapping[str, str]) -> Iterator[str]:
         count = 0
         lines: list[int] = []
         for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-            found = chain(hidden(line), CONTROL.finditer(line))
+            found = chain(find_hidden(line), CONTROL.finditer(line))
             on_line = sum(1 for _ in islice(found, MOST_INSTANCES))
             count += on_line
             if on_line and len(lines) <= _LINES_NAMED:

@@ -4,8 +4,8 @@ import difflib
 from collections import Counter
 from collections.abc import Iterator
 
-from skillshelf.characters import clean, decode_text, show_hidden
 from skillshelf.errors import TrustError
+from skillshelf.text import clean, decode_text, show_hidden
 from skillshelf.trust._findings import MOST_INSTANCES, findings, is_script
 from skillshelf.trust._pending import Pending
 from skillshelf.trust._snapshot import Entry

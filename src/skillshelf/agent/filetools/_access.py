@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 
-from skillshelf.characters import clean, whole
 from skillshelf.errors import FileAccessError
 from skillshelf.files import NotPlainFile, find_link, fold_name
 from skillshelf.sources import VERSION_CONTROL_FOLDERS
+from skillshelf.text import clean, replace_surrogates
 
 PROTECTED_NAMES = (
     # Version control runs programs that its own files name: hooks, `core.fsmonitor`, filters.
@@ -157,7 +157,7 @@ def find_protection(name: str) -> str:
 
 def show_path(path: str) -> str:
     """Return a path for a line of text: control characters written out, so that no name can pass for several lines."""
-    return whole(clean(path)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+    return replace_surrogates(clean(path)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
 
 
 def is_hidden(name: str) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillshelf.agent.filetools._access import FileAccess, Parts, show_path
-from skillshelf.characters import decode_text
 from skillshelf.errors import FileAccessError
 from skillshelf.files import ABSENT, read_version, replace_below
+from skillshelf.text import decode_text
 
 _MAX_BYTES = 10 * 1024 * 1024
 _MAX_LINE_PAIRS = 4_000_000

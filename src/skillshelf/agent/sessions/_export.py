@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 from skillshelf.agent.sessions._lines import plain
 from skillshelf.agent.sessions._loaded import LOAD, loaded_skills, prompt_text
 from skillshelf.agent.sessions._session import Session
-from skillshelf.characters import clean, clean_line
+from skillshelf.text import clean, clean_line
 
 
 def export_markdown(session: Session) -> str:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from skillshelf.agent.sessions import _lines as lines
-from skillshelf.characters import clean_line
 from skillshelf.errors import SessionError
 from skillshelf.files import system
+from skillshelf.text import clean_line
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TITLE = 80

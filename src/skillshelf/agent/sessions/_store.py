@@ -14,7 +14,7 @@ from skillshelf.agent.sessions._journal import Journal
 from skillshelf.agent.sessions._session import Session, begin, resume
 from skillshelf.errors import SessionError
 from skillshelf.files import state_home, system
-from skillshelf.names import closest
+from skillshelf.text import closest_names
 
 # Without those that look like another.
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -92,7 +92,7 @@ class Sessions:
 
     def _unknown(self, asked: str) -> SessionError:
         ids = [id_of(path) for path, _ in self._files()]
-        near = closest(asked, ids) or sorted(ids, reverse=True)[:3]
+        near = closest_names(asked, ids) or sorted(ids, reverse=True)[:3]
         hint = f" There is {', '.join(near)}." if near else ""
         return SessionError(f"There is no session {asked[:100]!r} of {self.workspace}.{hint}")
 

@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from skillshelf.characters import to_json
 from skillshelf.cli._output import Output, complain, plural, shown_path
 from skillshelf.cli.eval._going import carry_through, wanted_cases
 from skillshelf.errors import EvalError
@@ -27,6 +26,7 @@ from skillshelf.evals import (
 from skillshelf.evals.engine import RunFolder
 from skillshelf.evals.report import choice_as_json, choice_table, choice_verdict, plain, rich, summarize, write_run
 from skillshelf.skillmd import render
+from skillshelf.text import to_json
 
 _CHOICE_FILE = "choice.json"
 _NOT_HERE = ("baseline", "junit", "github", "update_golden")

@@ -1,6 +1,5 @@
 """Checks by name: the built-in ones and those that users add, and how a case file configures them."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from skillshelf.evals.check._loads import (
 )
 from skillshelf.evals.check._words import clip
 from skillshelf.evals.check._work import file_contains, file_unchanged, max_cost, max_tokens, tool_called
+from skillshelf.text import closest_names
 
 Maker = Callable[..., Check | Look]
 """Takes the arguments of a check, and returns the check or the function that looks."""
@@ -71,7 +71,7 @@ def maker(name: str) -> Maker:
     """The check of this name, to be configured. Raises EvalError."""
     if name in _makers:
         return _makers[name]
-    near = difflib.get_close_matches(name, _makers, 3)
+    near = closest_names(name, _makers)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Checks: {', '.join(_makers)}"
     raise EvalError(f"there is no check {clip(name, 60)!r}", hint)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from skillshelf.evals._code_skills import CodeSkill, code_skill_name
 from skillshelf.evals._folders import is_skill, skill_name, skills_in
 from skillshelf.evals._paths import inside, workspace_path
 from skillshelf.evals.formats._document import Table, read_bytes
+from skillshelf.text import closest_names
 
 MAX_WORKSPACE = 16 * 1024 * 1024
 _SHOWN = 60
@@ -162,7 +162,7 @@ def bounded(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
 
 
 def nearest(key: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(key), known, 1)
+    close = closest_names(str(key), known, limit=1)
     return f"Did you mean {close[0]!r}?" if close else f"Its keys: {', '.join(known)}"
 
 

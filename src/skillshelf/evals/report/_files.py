@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 
-from skillshelf.characters import to_json
 from skillshelf.errors import EvalError
 from skillshelf.evals._results import Run, run_from_json
 from skillshelf.evals.report._junit import junit
@@ -16,6 +15,7 @@ from skillshelf.evals.report._summary import summarize
 from skillshelf.evals.report.html import page
 from skillshelf.evals.stats import SkillText
 from skillshelf.files import replace_file
+from skillshelf.text import to_json
 
 RUN_FILE, HTML_FILE, JUNIT_FILE = "run.json", "report.html", "junit.xml"
 VERSION = 1

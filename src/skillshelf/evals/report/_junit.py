@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from skillshelf.characters import clean, clean_line
 from skillshelf.evals.report._tree import CaseSummary, Group, Summary
 from skillshelf.evals.report._words import STOPPED, apart, name_of, rate
+from skillshelf.text import clean, clean_line
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 

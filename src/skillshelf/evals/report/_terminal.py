@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from skillshelf.characters import clean_line
 from skillshelf.evals.check import clip
 from skillshelf.evals.report._sections import Column, Table, cut_rows, inert
 from skillshelf.evals.report._tree import CaseSummary, Group, Summary
@@ -24,6 +23,7 @@ from skillshelf.evals.report._words import (
     rate,
     seconds,
 )
+from skillshelf.text import clean_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

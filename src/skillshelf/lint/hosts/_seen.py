@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from skillshelf.characters import hidden
 from skillshelf.lint._format import check_format
 from skillshelf.lint.hosts._conditions import CONDITIONS
 from skillshelf.lint.hosts._frontmatter import of_frontmatter
 from skillshelf.skillmd import MAX_BLOCK, Notes, SkillText, Unreadable, decode, find_block, read
+from skillshelf.text import find_hidden
 
 # What the reader and the check of the format say of the text as a whole and of the name, as hosts see it too.
 _AS_READ = frozenset(
@@ -51,7 +51,7 @@ def _of_bytes(data: bytes, folder: str) -> Iterator[str]:
         block = text[:MAX_BLOCK].partition("\n")[2].rpartition("\n")[0]
     # Where it hides nothing, `read` has told of it.
     name = None if skill else re.search(r"^name:(.+)$", block, re.M)
-    if name and any(hidden(name[1])):
+    if name and any(find_hidden(name[1])):
         yield "name-characters"
     misplaced = [_NO_FIELDS[note.code] for note in notes.items if note.code in _NO_FIELDS]
     yield from misplaced

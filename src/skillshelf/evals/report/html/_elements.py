@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from skillshelf.characters import clean
+from skillshelf.text import clean
 
 
 class Html(str):

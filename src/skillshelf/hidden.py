@@ -1,7 +1,8 @@
-"""Which invisible characters have an honest reason to be where they are.
+"""Judge whether an invisible character has an honest reason to be where it is.
 
-They are ordinary in emoji and in some scripts (a joiner in a family emoji, a non-joiner in Persian), so a hit is judged
-by its neighbours. Compiling these patterns takes 5 ms that text in ASCII never pays: import this module when needed.
+Invisible characters are ordinary in emoji and in some scripts (a joiner in a family emoji, a non-joiner in Persian), so
+each is judged by its neighbours. Compiling these patterns takes 5 ms, which text in ASCII never pays: `skillshelf.text`
+imports this module only when it needs it.
 """
 
 import re
@@ -42,33 +43,41 @@ _JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\ufb
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
-def hidden_in(text: str) -> Iterator[re.Match[str]]:
-    """Yield each character of `text` that hides and has no honest reason to be where it is."""
+def find_dishonest(text: str) -> Iterator[re.Match[str]]:
+    """Yield each character of the text that hides and has no honest reason to be where it is."""
     for match in _PASSED_OR_HIDDEN.finditer(text):
         if match["hidden"] is None:
             continue
         if match[0][0] == "\u2800":
             yield from HIDDEN.finditer(text, match.start(), match.end())
-        elif not _honest(text, match.start()):
+        elif not _is_honest(text, match.start()):
             yield match
 
 
-def _honest(text: str, at: int) -> bool:
-    char, last = text[at], at + 1 == len(text)
+def _is_honest(text: str, at: int) -> bool:
+    char = text[at]
     if not _SOMETIMES_HONEST.match(char):
         return False
-    before, after = text[at - 1 : at], text[at + 1 : at + 2]
-    if char == "\u200d" and before == "\ufe0f" and _honest(text, at - 1):
+
+    before = text[at - 1 : at]
+    after = text[at + 1 : at + 2]
+    is_last = not after
+    if char == "\u200d" and before == "\ufe0f" and _is_honest(text, at - 1):
         before = text[at - 2]
-    # What hides is no reason for another to hide: the marks of direction have a direction themselves.
-    before, after = (side if side and not HIDDEN.match(side) else "" for side in (before, after))
-    if char in "\ufe0e\ufe0f":
-        return bool(_PICTURE.match(before)) or (bool(_KEYCAP.match(before)) and after == "\u20e3")
+    # A hidden neighbour is not a reason to hide: the marks of direction have a direction themselves.
+    if HIDDEN.match(before):
+        before = ""
+    if HIDDEN.match(after):
+        after = ""
+
+    if char in "\ufe0e\ufe0f":  # choose the picture or the plain form of a symbol
+        is_keycap = bool(_KEYCAP.match(before)) and after == "\u20e3"
+        return is_keycap or bool(_PICTURE.match(before))
     if char == "\u200d" and _EMOJI.match(before):
         return bool(_EMOJI.match(after))
     if char in "\u200c\u200d":
-        return bool(_JOINING.match(before)) and (last or bool(_JOINING.match(after)) or after.isspace())
-    if char in "\u200e\u200f\u061c":
+        return bool(_JOINING.match(before)) and (is_last or bool(_JOINING.match(after)) or after.isspace())
+    if char in "\u200e\u200f\u061c":  # marks of direction
         return _reads_leftwards(text[max(0, at - 8) : at][::-1]) or _reads_leftwards(text[at + 1 : at + 9])
     if "\ufe00" <= char <= "\ufe0d" or "\U000e0100" <= char <= "\U000e01ef":
         return bool(_IDEOGRAPH.match(before))
@@ -78,12 +87,17 @@ def _honest(text: str, at: int) -> bool:
 
 
 def _reads_leftwards(side: str) -> bool:
-    """Whether the first character with a direction, seen from a mark between spaces and punctuation, is such a one.
+    """Return whether the nearest character with a direction belongs to a script written from right to left.
 
-    Only on the mark's own line, so that a text can be judged line by line.
+    `side` is the text on one side of a mark, nearest first. Only the mark's own line counts, so that a text can be
+    judged line by line.
     """
     for char in side.partition("\n")[0]:
-        direction = "" if HIDDEN.match(char) else unicodedata.bidirectional(char)
-        if direction in ("", "L", "R", "AL", "AN"):
-            return direction in ("R", "AL", "AN")
+        if HIDDEN.match(char):
+            return False
+        direction = unicodedata.bidirectional(char)
+        if direction in ("", "L"):
+            return False
+        if direction in ("R", "AL", "AN"):
+            return True
     return False

@@ -1,0 +1,162 @@
+"""Text that others wrote: decode it, show what hides in it, keep it from obeying on a terminal, compare names.
+
+A skill, a path or an error may hold characters that a reader does not see but a model or a terminal obeys. Text on its
+way to a model goes through `text_for_model`, text on its way to a terminal through `clean` or `clean_line`.
+"""
+
+import codecs
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+# Selectors and joiners of emoji and scripts, and the blank of braille patterns: they move nothing on a terminal.
+_HARMLESS_ON_SCREEN = "\ufe0e\ufe0f\u200c\u200d\u2800"
+
+# Letters of other scripts that look like a Latin one, as far as skill names go.
+_LOOKALIKES = str.maketrans(
+    "аеорсхуіѕјһԁԛԝɡɩѵкмтвнοαρτυνικεγωℓ０１２３４５６７８９–—−‐‑_",
+    "aeopcxyisjhdqwgivkmtbhoaptuvikeywl0123456789------",
+)
+
+_MAX_COMPARED_LENGTH = 100
+# Comparing a name takes some 20 µs. Up to this many are all compared; of more, only those that begin alike or share a
+# word, and no more than the second number.
+_ALWAYS_COMPARED = 200
+_MAX_COMPARED = 2_000
+
+
+def decode_text(data: bytes, *, is_whole: bool = True) -> str | None:
+    """Return the data as text, or None if it is not UTF-8 or has a NUL byte.
+
+    Unless it `is_whole`, more data follows, and a character cut in two at its end is left out.
+    """
+    if b"\0" in data:
+        return None
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=is_whole)
+    except UnicodeDecodeError:
+        return None
+
+
+def unify_lines(text: str) -> str:
+    """Return the text with every line ending as a line feed."""
+    if "\r" not in text:
+        return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace halves of characters, which a file name may have: neither sockets nor JSON parsers take them."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """Return JSON in printable ASCII, which is safe to print. Values without a JSON form become text."""
+    import json  # only if needed: `import skillshelf` is to be quick
+
+    # DEL is the one control character that JSON leaves as it is.
+    return json.dumps(value, indent=indent, default=str).replace("\x7f", "\\u007f")
+
+
+# --- characters that hide ---
+
+
+def find_hidden(text: str) -> Iterator[re.Match[str]]:
+    """Yield each character of the text that hides and has no honest reason to be where it is."""
+    if text.isascii():
+        return iter(())
+
+    from skillshelf.hidden import find_dishonest
+
+    return find_dishonest(text)
+
+
+def show_hidden(text: str) -> str:
+    """Write out each hiding character as `<U+200B>`."""
+    parts: list[str] = []
+    last = 0
+    for match in find_hidden(text):
+        parts.append(text[last : match.start()])
+        parts.append(_write_out(match))
+        last = match.end()
+    if not parts:
+        return text
+    return "".join((*parts, text[last:]))
+
+
+def text_for_model(text: str) -> str:
+    """Return text from a file as a model may read it: hidden characters written out, line endings as line feeds."""
+    return show_hidden(unify_lines(text))
+
+
+def show_controls(text: str) -> str:
+    """Write out each control character except tab and newline as `<U+001B>`."""
+    if text.isprintable():
+        return text
+
+    from skillshelf.hidden import CONTROL
+
+    return CONTROL.sub(_write_out, text)
+
+
+def clean(text: str) -> str:
+    """Make text safe for a terminal. Every string from a skill, a path or an error passes through here first."""
+    shown = show_controls(text)
+    if shown.isascii():
+        return shown
+
+    from skillshelf.hidden import HIDDEN
+
+    return HIDDEN.sub(lambda match: match[0] if match[0] in _HARMLESS_ON_SCREEN else _write_out(match), shown)
+
+
+def clean_line(text: str) -> str:
+    """Make text safe for a terminal, on one line."""
+    if "\n" in text or "\t" in text:
+        text = " ".join(text.split())
+    return clean(text)
+
+
+def _write_out(match: re.Match[str]) -> str:
+    return f"<U+{ord(match[0]):04X}>"
+
+
+# --- names that are near each other ---
+
+
+def skeleton(name: str) -> str:
+    """Return how a name looks: equal for names that a reader would take for one another."""
+    if name.isascii():
+        return name.lower().replace("_", "-")
+    return unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
+
+
+def closest_names(name: str, names: Iterable[str], *, limit: int = 3, min_similarity: float = 0.5) -> tuple[str, ...]:
+    """Return up to `limit` names that may have been meant, best first. Case, hyphens and underscores do not count."""
+    import difflib  # takes 5 ms, which only a mistake pays
+
+    wanted = skeleton(name[:_MAX_COMPARED_LENGTH])
+    spellings: dict[str, list[str]] = {}
+    for candidate in names:
+        spellings.setdefault(skeleton(candidate), []).append(candidate)
+
+    compared: Iterable[str] = spellings
+    if len(spellings) > _ALWAYS_COMPARED:
+        compared = _preselect(wanted, spellings)
+    near = difflib.get_close_matches(wanted, compared, limit, min_similarity)
+    return tuple(spelling for look in near for spelling in spellings[look])[:limit]
+
+
+def _preselect(wanted: str, looks: Iterable[str]) -> list[str]:
+    """Return the looks that begin like the wanted one, contain it, or share a word with it."""
+    words = [word for word in wanted.split("-") if len(word) > 2]
+    selected: list[str] = []
+    for look in looks:
+        if look[:2] == wanted[:2] or wanted in look or any(word in look for word in words):
+            selected.append(look)
+            if len(selected) == _MAX_COMPARED:
+                break
+    return selected

@@ -1,0 +1,31 @@
+"""Names that were perhaps meant: one search for all of them."""
+
+from skillshelf.text import closest_names
+
+
+def test_suggests_the_best_names_first() -> None:
+    assert closest_names("pdf-form", ["xlsx", "pdf", "pdf-forms"]) == ("pdf-forms", "pdf")
+
+
+def test_ignores_case_and_the_kind_of_hyphen() -> None:
+    assert closest_names("Allowed_Tools", ["allowed-tools", "license"]) == ("allowed-tools",)
+    assert closest_names("max-tokens", ["max_tokens"], limit=1) == ("max_tokens",)
+
+
+def test_suggests_every_spelling_that_looks_alike() -> None:
+    assert closest_names("pdf-forms", ["pdf_forms", "PDF-forms"]) == ("pdf_forms", "PDF-forms")
+
+
+def test_gives_at_most_as_many_names_as_asked_for() -> None:
+    names = [f"report-{number}" for number in range(9)]
+    assert len(closest_names("report", names)) == 3
+    assert len(closest_names("report", names, limit=1)) == 1
+
+
+def test_suggests_nothing_for_a_name_unlike_all_others() -> None:
+    assert closest_names("zzz", ["pdf", "xlsx"]) == ()
+
+
+def test_finds_a_near_name_among_ten_thousand() -> None:
+    names = [f"skill-{number}" for number in range(10_000)]
+    assert closest_names("pdf-form", [*names, "pdf-forms"]) == ("pdf-forms",)
