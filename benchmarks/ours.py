@@ -27,7 +27,7 @@ def shelf_of(folder: str, cache: bool = False) -> Shelf:
 
 def cold(folder: str, rounds: int) -> Row:
     ours, floor = best(rounds, lambda: cpu(lambda: shelf_of(folder)), lambda: cpu(lambda: floors.read_heads(folder)))
-    return Row("cold scan", ours, against=HEADS, other=floor, most_ratio=2)
+    return Row("cold scan", ours, against=HEADS, other=floor, most_ratio=2.2)
 
 
 def warm(folder: str, rounds: int) -> Row:

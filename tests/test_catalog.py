@@ -1,8 +1,6 @@
 """The shelf and its catalog: namesakes, sources that fail, threads, and the contract of a mapping."""
 
 import pickle
-import sys
-import threading
 import time
 from collections import ChainMap
 from collections.abc import Collection, Mapping
@@ -91,31 +89,6 @@ def test_thousands_of_one_name_take_no_longer_than_thousands_of_names() -> None:
         source.remove(f"k{number}")
     assert shelf.reload().removed == ("same",)
     assert time.monotonic() - start < 2
-
-
-def test_threads_that_want_the_same_descriptor_all_get_it() -> None:
-    """It is made when it is first wanted, by whoever comes first."""
-    values = tuple(getattr(SkillDescriptor("a", "A."), name) for name in SkillDescriptor.__dataclass_fields__)
-    found = [Found(values) for _ in range(5000)]
-    failures: list[Exception] = []
-
-    def look() -> None:
-        try:
-            assert all(one.descriptor == SkillDescriptor("a", "A.") for one in found)
-        except Exception as error:
-            failures.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=look) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert failures == []
 
 
 def test_what_is_put_while_a_reload_reads_is_seen_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,7 +244,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 added.append(name)
             elif before and not now:
                 removed.append(name)
-            elif now and before and now[0] != before[0] and not now[0].found.kept:
+            elif now and before and now[0] != before[0] and not now[0].found.is_last_good:
                 changed.append(name)
         return Delta(tuple(sorted(added)), tuple(sorted(changed)), tuple(sorted(removed)), said)
 

@@ -1,4 +1,4 @@
-"""The values that pass between the parts: a skill's card, a diagnostic, a reload's changes, an activation."""
+"""Values that every part of the package shares: a skill's descriptor, a diagnostic, a reload's changes."""
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class FrozenMap(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._items)
 
-    # What Mapping has of these three looks each key up, which takes the square of their number.
+    # Mapping's own versions of the next three methods look up each key, which takes quadratic time here.
     def items(self) -> ItemsView[str, Any]:
         return dict(self._items).items()
 
@@ -39,7 +39,9 @@ class FrozenMap(Mapping[str, Any]):
         return dict(self._items).values()
 
     def __eq__(self, other: object) -> bool:
-        return dict(self._items) == dict(other.items()) if isinstance(other, Mapping) else NotImplemented
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(self._items) == dict(other.items())
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items))
@@ -52,7 +54,7 @@ EMPTY_MAP = FrozenMap()
 
 
 def freeze(value: Any) -> Any:
-    """A hashable copy of a YAML value: mappings become FrozenMap, lists become tuples."""
+    """Return a hashable copy of a YAML value: mappings become FrozenMap, lists become tuples."""
     if isinstance(value, Mapping):
         return FrozenMap({str(key): freeze(item) for key, item in value.items()})
     if isinstance(value, list | tuple):
@@ -61,7 +63,7 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """The plain dicts and lists behind `freeze`: what JSON can write."""
+    """Undo `freeze`: return plain dicts and lists, which JSON can write."""
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in value.items()}
     if isinstance(value, tuple):
@@ -71,7 +73,7 @@ def thaw(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SkillDescriptor:
-    """A skill's card: what a catalog holds of it. The instructions are read through the shelf when they are wanted."""
+    """What a catalog knows about a skill. The shelf reads the instructions only when they are needed."""
 
     name: str
     description: str
@@ -89,7 +91,7 @@ class SkillDescriptor:
     allowed_tools: tuple[str, ...] = ()
     metadata: FrozenMap = EMPTY_MAP
     disclosure: Disclosure = "auto"
-    """`always`: in the listing in full; `manual`: not shown to the model, for the person to invoke."""
+    """`always`: listed in full. `manual`: hidden from the model; only the user can invoke it."""
     user_invocable: bool = True
     arguments: tuple[str, ...] = ()
     argument_hint: str = ""
@@ -97,6 +99,7 @@ class SkillDescriptor:
     """Frontmatter keys outside the format, as written."""
 
     def __post_init__(self) -> None:
+        # A scan makes ten thousand of these, so the common case is two cheap tests for each field.
         for value in (self.tools, self.references, self.allowed_tools):
             if type(value) is not tuple or (value and set(map(type, value)) != {str}):
                 raise InvalidSkillError(
@@ -110,24 +113,13 @@ class SkillDescriptor:
 
     @property
     def qualified(self) -> str:
-        """`name@source`: reaches this skill even where another of its name comes first."""
+        """`name@source`, which reaches this skill even if another one of the same name takes precedence."""
         return f"{self.name}@{self.source}"
-
-
-_SETTERS = tuple(vars(SkillDescriptor)[field].__set__ for field in SkillDescriptor.__dataclass_fields__)
-
-
-def descriptor_of(*values: Any) -> SkillDescriptor:
-    """A descriptor from all its values in order, checked already: a scan makes ten thousand of them."""
-    descriptor = object.__new__(SkillDescriptor)
-    for set_field, value in zip(_SETTERS, values, strict=True):
-        set_field(descriptor, value)
-    return descriptor
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A fault in something an author wrote, or a note about what was made of it: data, not a log line."""
+    """A problem in something an author wrote, or a note on how it was read. Diagnostics are data, not log lines."""
 
     severity: Severity
     code: str
@@ -137,19 +129,23 @@ class Diagnostic:
     fix: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: " if self.path else ""
-        return f"{where}{self.code} ({self.severity}) {self.message}"
+        text = f"{self.code} ({self.severity}) {self.message}"
+        if self.line:
+            return f"{self.path}:{self.line}: {text}"
+        if self.path:
+            return f"{self.path}: {text}"
+        return text
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What a reload changed, by name. False when nothing did."""
+    """The skills that a reload changed, by name. It is false if there are none."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What the files that were read again have to say."""
+    """Diagnostics about the files that were read again."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)
@@ -163,6 +159,6 @@ class Activation:
     reference: str
     """Empty for the instructions."""
     by: Literal["model", "user", "shelf"]
-    """`shelf`: it was put before a model that cannot ask for itself."""
+    """`shelf`: the text was given to a model that cannot ask for it."""
     size: int
-    """Bytes of the text that entered; 0 for a binary file."""
+    """Bytes of that text; 0 for a binary file."""

@@ -1,46 +1,31 @@
-"""What a source found at one place."""
+"""What a source reports about one place."""
 
-from typing import Any
+from dataclasses import dataclass, replace
 
-from skillshelf.descriptor import Diagnostic, SkillDescriptor, descriptor_of
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """A skill, or something that cannot become one, and what is to be said about it.
+    """A skill that a source found, or the reasons why there is none at this place."""
 
-    A scan finds ten thousand skills of which a session looks at a few, so a descriptor is made from its values when it
-    is first wanted.
-    """
-
-    __slots__ = ("_skill", "diagnostics", "digest", "kept", "name")
-
-    def __init__(
-        self,
-        skill: SkillDescriptor | tuple[Any, ...] | None,
-        diagnostics: tuple[Diagnostic, ...] = (),
-        digest: bytes = b"",
-    ) -> None:
-        """`skill`: its descriptor, or all values of one in order, checked already; None where there is no skill."""
-        self._skill = skill
-        self.name: str = "" if skill is None else skill[0] if type(skill) is tuple else skill.name  # type: ignore[union-attr]
-        """The skill's name; empty where there is no skill."""
-        self.diagnostics = diagnostics
-        self.digest = digest
-        """Of the file's bytes; empty where its times alone tell a change."""
-        self.kept = False
-        """Whether this is an earlier version, in use while the file is broken."""
+    descriptor: SkillDescriptor | None
+    """None if there is no usable skill here."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    digest: bytes = b""
+    """A hash of the file's bytes; empty if the file's times alone show whether it changed."""
+    is_last_good: bool = False
+    """True for an earlier version that stays in use because the file is broken now."""
 
     @property
-    def descriptor(self) -> SkillDescriptor | None:
-        skill = self._skill  # read once: another thread may put the descriptor there meanwhile
-        if type(skill) is tuple:
-            skill = self._skill = descriptor_of(*skill)
-        return skill  # type: ignore[return-value]
+    def name(self) -> str:
+        """The skill's name; empty if there is no skill."""
+        return self.descriptor.name if self.descriptor else ""
 
-    def kept_with(self, diagnostics: tuple[Diagnostic, ...]) -> "Found":
-        found = Found(self.descriptor, diagnostics, self.digest)
-        found.kept = True
-        return found
+    def as_last_good(self, diagnostics: tuple[Diagnostic, ...]) -> "Found":
+        """Return this version with the diagnostics of the broken one that it stands in for."""
+        return replace(self, diagnostics=diagnostics, is_last_good=True)
 
     def says_the_same(self, other: "Found") -> bool:
+        """Return True if a shelf would not notice the difference."""
         return self.diagnostics == other.diagnostics and self.descriptor == other.descriptor

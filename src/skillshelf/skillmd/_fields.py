@@ -28,8 +28,8 @@ _DESCRIBING = frozenset({"about", "description", "goal", "overview", "purpose", 
 _NOT_PROSE = re.compile(r"(?:```|~~~|<|\||!\[|\[!|---|===|\*\*\*)")
 
 
-class Optional:
-    """The optional fields. Read-only once made: skills whose fields are the same share one."""
+class OptionalFields:
+    """The optional fields of a frontmatter. Never changed once made: skills with the same fields share one."""
 
     __slots__ = (
         "allowed_tools",
@@ -41,7 +41,6 @@ class Optional:
         "license",
         "listed",
         "metadata",
-        "tail",
         "user_invocable",
     )
 
@@ -53,23 +52,11 @@ class Optional:
         self.allowed_tools = _words("allowed-tools", seen, notes, line)
         self.arguments = _words("arguments", seen, notes, line)
         self.listed = _paths(seen, notes, line)
-        """The references the author lists, or None where the folder decides."""
+        """The references that the author lists, or None if the folder's files count."""
         self.metadata = _metadata(seen, notes, line)
         self.disclosure = _disclosure(seen, self.metadata, notes, line)
         self.user_invocable = _flag("user-invocable", True, seen, notes, line)
         self.fields = freeze(seen) if seen else EMPTY_MAP
-        self.tail = (
-            self.license,
-            self.compatibility,
-            self.allowed_tools,
-            self.metadata,
-            self.disclosure,
-            self.user_invocable,
-            self.arguments,
-            self.argument_hint,
-            self.fields,
-        )
-        """The last values of a SkillDescriptor, in order."""
 
 
 def usable_name(text: str) -> bool:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from skillshelf.descriptor import Diagnostic
-from skillshelf.skillmd._fields import FORMAT_KEYS, LineOf, Optional, describe_from, read_description, read_name
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.skillmd._fields import FORMAT_KEYS, LineOf, OptionalFields, describe_from, read_description, read_name
 from skillshelf.skillmd._layout import find_block
 from skillshelf.skillmd._repair import repair_fields
 from skillshelf.skillmd._scanner import scan_lines, scan_scalar
@@ -30,7 +30,7 @@ class SkillText:
 
     __slots__ = ("_values", "body", "description", "diagnostics", "name", "optional", "text")
 
-    def __init__(self, name: str, description: str, optional: Optional, text: str, body: int) -> None:
+    def __init__(self, name: str, description: str, optional: OptionalFields, text: str, body: int) -> None:
         self.name = name
         self.description = description
         self.optional = optional
@@ -43,6 +43,31 @@ class SkillText:
     @property
     def instructions(self) -> str:
         return self.text[self.body :]
+
+    def describe(self, *, references: tuple[str, ...], source: str, location: str) -> SkillDescriptor:
+        """Return the descriptor of a skill with this text."""
+        if self.text.isascii():
+            size = len(self.text) - self.body
+        else:
+            size = len(self.instructions.encode())
+        optional = self.optional
+        return SkillDescriptor(
+            name=self.name,
+            description=self.description,
+            references=references,
+            source=source,
+            location=location,
+            size=size,
+            license=optional.license,
+            compatibility=optional.compatibility,
+            allowed_tools=optional.allowed_tools,
+            metadata=optional.metadata,
+            disclosure=optional.disclosure,
+            user_invocable=optional.user_invocable,
+            arguments=optional.arguments,
+            argument_hint=optional.argument_hint,
+            fields=optional.fields,
+        )
 
     @property
     def values(self) -> dict[str, Any]:
@@ -162,13 +187,13 @@ def _read_usual(text: str) -> SkillText | None:
 
 
 @lru_cache(1024)
-def _scan_rest(block: str) -> Optional | None:
+def _scan_rest(block: str) -> OptionalFields | None:
     """Read the lines after name and description, which are often the same in a whole collection."""
     values = scan_lines(block)
     if values is None or "name" in values or "description" in values:
         return None
     notes = Notes()
-    optional = Optional(values, notes, lambda key: 1)
+    optional = OptionalFields(values, notes, lambda key: 1)
     return None if notes.items else optional
 
 
@@ -190,7 +215,7 @@ def _read_unusual(text: str, folder: str) -> SkillText:
     skill = SkillText(
         name,
         description or describe_from(body, notes, line),
-        Optional(values, notes, line),
+        OptionalFields(values, notes, line),
         text[: layout.end],
         _skip_blank_lines(text, start),
     )

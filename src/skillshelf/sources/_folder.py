@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
-from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.descriptor import Diagnostic, Severity, SkillDescriptor
 from skillshelf.files import NotPlainFile, open_folder, open_plain, read_at, system
 from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
@@ -104,13 +103,13 @@ class FolderReader:
         self.walk(self.fd, "", entries, 1, self.others)
         if len(entries.files) > 1:
             self.twins(entries.files)
-        values = self.describe(text, location) if text else None
+        descriptor = self.describe(text, location) if text else None
         if len(self.notes) > _SHOWN_FAULTS:
             self.shorten_notes()
         digest = _digest(data) if self.fresh and data else b""
         notes = [note if note.path else replace(note, path=location) for note in self.notes] if self.notes else ()
         folders = _shared(tuple(self.folders))
-        return Skill(Found(values, tuple(notes), digest), file, folders, hash(self.stamps), self.fresh), text
+        return Skill(Found(descriptor, tuple(notes), digest), file, folders, hash(self.stamps), self.fresh), text
 
     def read_file(self, file: str) -> tuple[bytes, SkillText | None]:
         """The file's bytes and what they say; no text where they say nothing."""
@@ -228,27 +227,16 @@ class FolderReader:
             if name != "SKILL.md" and name.lower() == "skill.md" and ("SKILL.md" in files or name != "skill.md"):
                 self.note("info", "skill-file-twin", "only SKILL.md is read here", name, "remove one of the two")
 
-    def describe(self, text: SkillText, location: str) -> tuple[Any, ...]:
-        """The values of a SkillDescriptor, in order."""
-        optional = text.optional
-        if optional.listed is not None:
-            references = self.listed(optional.listed)
+    def describe(self, text: SkillText, location: str) -> SkillDescriptor:
+        listed = text.optional.listed
+        if listed is not None:
+            references = self.listed(listed)
         else:
             if len(self.others) > 1:  # more than the SKILL.md itself
                 self.references += self.named(text.instructions)
             self.references.sort()
             references = _shared(tuple(self.references))
-        return (
-            text.name,
-            text.description,
-            "standard",
-            (),
-            references,
-            self.source,
-            location,
-            len(text.text) - text.body if text.text.isascii() else len(text.instructions.encode()),
-            *optional.tail,
-        )
+        return text.describe(references=references, source=self.source, location=location)
 
     def listed(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         """The author's own list, less what can never be a file of this folder."""

@@ -50,7 +50,7 @@ def _kept(good: Found, broken: Found) -> Found:
         notes[0].path if notes else "",
         fix="mend the file; it is read again by itself",
     )
-    return good.kept_with((*notes, kept))
+    return good.as_last_good((*notes, kept))
 
 
 def _differs(before: Skill, now: Skill) -> bool:

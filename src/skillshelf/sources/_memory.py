@@ -52,10 +52,7 @@ class MemorySource:
         optional = text.optional
         others = tuple(sorted(path for path in files if path != "SKILL.md"))
         references = others if optional.listed is None else optional.listed
-        size = len(text.instructions.encode())
-        descriptor = SkillDescriptor(
-            text.name, text.description, "standard", (), references, self.name, location, size, *optional.tail
-        )
+        descriptor = text.describe(references=references, source=self.name, location=location)
         return Found(descriptor, tuple(replace(note, path=location) for note in text.diagnostics))
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:

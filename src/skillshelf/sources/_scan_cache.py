@@ -15,7 +15,7 @@ from dataclasses import astuple
 from typing import Any
 
 from skillshelf._version import __version__
-from skillshelf.descriptor import Diagnostic, FrozenMap, freeze, thaw
+from skillshelf.descriptor import Diagnostic, FrozenMap, SkillDescriptor, freeze, thaw
 from skillshelf.files import (
     NotPlainFile,
     NotPrivate,
@@ -31,6 +31,18 @@ from skillshelf.sources._state import Folder, Link, Skill, State
 VERSION = 1
 # Below this many folders a walk takes a few milliseconds, and a file to keep is not worth it.
 LEAST_FOLDERS = 500
+_OPTIONAL_FIELDS = (
+    "license",
+    "compatibility",
+    "allowed_tools",
+    "metadata",
+    "disclosure",
+    "user_invocable",
+    "arguments",
+    "argument_hint",
+    "fields",
+)
+"""The fields of a descriptor that skills of one collection mostly have in common."""
 
 
 def load(root: str, source: str, limit: int) -> State | None:
@@ -93,27 +105,28 @@ def _is_newer(path: str) -> bool:
         return False
 
 
-class _Table:
-    """Values that many skills share, written once."""
+class _Shared:
+    """Values that many skills have in common, written once and referred to by number."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
-        self._at: dict[Any, int] = {}
+        self._numbers: dict[Any, int] = {}
 
-    def index(self, value: Any) -> int:
-        at = self._at.setdefault(value, len(self.rows))
-        if at == len(self.rows):
+    def number(self, value: Any) -> int:
+        number = self._numbers.setdefault(value, len(self.rows))
+        if number == len(self.rows):
             self.rows.append(thaw(value))
-        return at
+        return number
 
 
 def _plain(state: State) -> dict[str, Any]:
-    names, rests = _Table(), _Table()
-    skills = [_skill_row(key, skill, names, rests) for key, skill in state.skills.items()]
+    paths = _Shared()
+    optional = _Shared()
+    skills = [_skill_row(key, skill, paths, optional) for key, skill in state.skills.items()]
     return {
         "skills": skills,
-        "names": names.rows,
-        "rests": rests.rows,
+        "paths": paths.rows,
+        "optional": optional.rows,
         "folders": [[key, 0 if folder.fresh else folder.stamp] for key, folder in state.folders.items()],
         "links": [[key, link.target, link.key, link.brought] for key, link in state.links.items()],
         "notes": [[key, _note_rows(found.diagnostics)] for key, found in state.notes.items()],
@@ -121,24 +134,16 @@ def _plain(state: State) -> dict[str, Any]:
     }
 
 
-def _skill_row(key: str, skill: Skill, names: _Table, rests: _Table) -> list[Any]:
-    found, card = skill.found, skill.found.descriptor
-    # A fresh or broken file is read again at the next start: a stamp of 0 never fits.
-    stamp = 0 if skill.fresh or found.kept else skill.stamp
-    row: list[Any] = [key, skill.file, stamp, names.index(skill.folders), _note_rows(found.diagnostics)]
+def _skill_row(key: str, skill: Skill, paths: _Shared, optional: _Shared) -> list[Any]:
+    found = skill.found
+    stamp = skill.stamp
+    if skill.fresh or found.is_last_good:
+        stamp = 0  # which no file has: it is read again at the next start
+    row: list[Any] = [key, skill.file, stamp, paths.number(skill.folders), _note_rows(found.diagnostics)]
+    card = found.descriptor
     if card:
-        rest = (
-            card.license,
-            card.compatibility,
-            card.allowed_tools,
-            card.metadata,
-            card.disclosure,
-            card.user_invocable,
-            card.arguments,
-            card.argument_hint,
-            card.fields,
-        )
-        row += card.name, card.description, names.index(card.references), card.size, rests.index(rest)
+        fields = FrozenMap({name: getattr(card, name) for name in _OPTIONAL_FIELDS})
+        row += card.name, card.description, paths.number(card.references), card.size, optional.number(fields)
     return row
 
 
@@ -147,18 +152,24 @@ def _note_rows(notes: Iterable[Diagnostic]) -> list[list[Any]] | int:
 
 
 def _state(plain: dict[str, Any], root: str, source: str) -> State:
-    names = [tuple(row) for row in plain["names"]]
-    rests = [_rest(row) for row in plain["rests"]]
+    paths = [tuple(row) for row in plain["paths"]]
+    optional = [_optional_fields(row) for row in plain["optional"]]
     skills: dict[str, Skill] = {}
     for key, file, stamp, folders, notes, *card in plain["skills"]:
-        values = None
+        descriptor = None
         if card:
-            name, description, references, size, rest = card
-            location = f"{root}/{key}/{file}" if key else f"{root}/{file}"
-            values = (name, description, "standard", (), names[references], source, location, size, *rests[rest])
-        skills[key] = Skill(
-            Found(values, _notes(notes) if notes else ()), file, names[folders], stamp, False, cached=True
-        )
+            name, description, references, size, fields = card
+            descriptor = SkillDescriptor(
+                name=name,
+                description=description,
+                references=paths[references],
+                source=source,
+                location=f"{root}/{key}/{file}" if key else f"{root}/{file}",
+                size=size,
+                **optional[fields],
+            )
+        found = Found(descriptor, _notes(notes) if notes else ())
+        skills[key] = Skill(found, file, paths[folders], stamp, fresh=False, cached=True)
     folders_known = {key: Folder(stamp, False) for key, stamp in plain["folders"]}
     for key in (*skills, *folders_known):
         parent, _, child = key.rpartition("/")
@@ -172,19 +183,9 @@ def _state(plain: dict[str, Any], root: str, source: str) -> State:
     return State(skills, folders_known, links, known, plain["ignore"])
 
 
-def _rest(row: list[Any]) -> tuple[Any, ...]:
-    license, compatibility, allowed_tools, metadata, disclosure, user_invocable, arguments, argument_hint, fields = row
-    return (
-        license,
-        compatibility,
-        tuple(allowed_tools),
-        FrozenMap(freeze(metadata)),
-        disclosure,
-        user_invocable,
-        tuple(arguments),
-        argument_hint,
-        FrozenMap(freeze(fields)),
-    )
+def _optional_fields(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of a SkillDescriptor: JSON has lists and dicts, a descriptor only frozen values."""
+    return {name: freeze(row[name]) for name in _OPTIONAL_FIELDS}
 
 
 def _notes(rows: list[list[Any]]) -> tuple[Diagnostic, ...]:

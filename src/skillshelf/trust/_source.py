@@ -227,12 +227,12 @@ class TrustedSource:
             return Found(None, faults) if faults else None
         found = before.found if before and before.copy.tree == copy.tree else self._read(key, copy)
         self._served[key] = _Served(copy, found)
-        return found.kept_with(faults) if faults else found
+        return found.as_last_good(faults) if faults else found
 
     def _own_faults(self, key: str) -> tuple[Diagnostic, ...]:
         """What is wrong with a SKILL.md that the agent broke. Others' is not told: a diagnostic quotes the file."""
         live, snapshot = self._live[key], self._looks[key].snapshot
-        if live.name and not live.kept:
+        if live.name and not live.is_last_good:
             return ()
         own = any(self._grants.is_own(key, snapshot.entry(file)) for file in SKILL_FILES)
         return live.diagnostics if own else ()
@@ -291,7 +291,7 @@ class TrustedSource:
         if granted:
             copy = self.trust.copy(self.trust.approvals.last(self.root, key)) if not self.refusal else None
         shown = live.descriptor or (served.found.descriptor if served else None)
-        broken = "" if live.name and not live.kept else _BROKEN
+        broken = "" if live.name and not live.is_last_good else _BROKEN
         return Pending(
             self.root,
             key,
