@@ -9,9 +9,11 @@ import pytest
 from skillshelf.files import (
     ABSENT,
     FileChanged,
+    LockTimeout,
     NotPlainFile,
     find_link,
     hash_content,
+    hold_lock,
     open_file_below,
     open_folder_below,
     read_version,
@@ -196,3 +198,18 @@ def test_a_walk_that_is_given_up_closes_its_descriptors(root: Path) -> None:
                 break
         entries.close()  # type: ignore[attr-defined]
         assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_lock_is_held_by_one_at_a_time_and_released_at_the_end(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    with hold_lock(path), pytest.raises(LockTimeout, match="holds"), hold_lock(path):
+        pass
+    with hold_lock(path):
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"), hold_lock(str(tmp_path / "lock")):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

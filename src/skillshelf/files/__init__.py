@@ -1,11 +1,10 @@
-"""The only code that opens files: reading by descriptor, atomic writes, and skillshelf's own folders.
+"""The only code that opens files: reading by descriptor, walking, atomic writes, locks, skillshelf's own folders.
 
 `system` holds the calls to the operating system. Whatever touches the disk goes through it, so that a test can make any
 single call fail.
 """
 
 from skillshelf.files import system
-from skillshelf.files._create import SCRATCH_FOLDER, create_folder
 from skillshelf.files._gate import (
     NotPlainFile,
     Page,
@@ -19,26 +18,30 @@ from skillshelf.files._gate import (
     read_file,
 )
 from skillshelf.files._homes import (
+    NotPrivate,
     cache_home,
     config_home,
     make_folders,
     make_private_folders,
+    read_private,
     state_home,
     user_skill_folders,
 )
-from skillshelf.files._mounts import mounts_below
+from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
 from skillshelf.files._names import fold_name
-from skillshelf.files._private import NotPrivate, read_private
 from skillshelf.files._replace import ABSENT, FileChanged, FileVersion, hash_content, read_version, replace_below
-from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, walk
-from skillshelf.files._write import replace_file, sync_folder, write_new
+from skillshelf.files._stamps import FRESH_NS, file_stamp, is_fresh
+from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
+from skillshelf.files._write import SCRATCH_FOLDER, create_folder, replace_file, sync_folder, write_new
 
 __all__ = [
     "ABSENT",
+    "FRESH_NS",
     "SCRATCH_FOLDER",
     "EntryKind",
     "FileChanged",
     "FileVersion",
+    "LockTimeout",
     "NotPlainFile",
     "NotPrivate",
     "Page",
@@ -46,9 +49,12 @@ __all__ = [
     "cache_home",
     "config_home",
     "create_folder",
+    "file_stamp",
     "find_link",
     "fold_name",
     "hash_content",
+    "hold_lock",
+    "is_fresh",
     "list_folder",
     "make_folders",
     "make_private_folders",
@@ -67,6 +73,7 @@ __all__ = [
     "state_home",
     "sync_folder",
     "system",
+    "try_lock",
     "user_skill_folders",
     "walk",
     "write_new",

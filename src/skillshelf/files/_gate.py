@@ -17,7 +17,7 @@ from skillshelf.files import system
 PLAIN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Opens a file to read it; never through a link, and without waiting for the other end of a named pipe."""
 _FOLDER = PLAIN_FILE | os.O_DIRECTORY
-_TRIES = 3
+_MAX_READS = 3
 _CHUNK = 1024 * 1024
 
 
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
     device: int
     mount: bytes
-    """What tells a bind mount from the file system it shows; empty if the system does not say."""
+    """The mount's number, which tells a bind mount from the file system it shows; empty if the system has none."""
 
 
 class NotPlainFile(Exception):
@@ -58,7 +58,7 @@ def open_folder(name: str, dir_fd: int | None = None) -> int:
 
 
 def open_plain(name: str, dir_fd: int, device: int) -> tuple[int, os.stat_result]:
-    """Open a plain file in an open folder. Return its descriptor and what `fstat` says about it."""
+    """Open a plain file in an open folder. Return its descriptor and its status."""
     try:
         fd = system.open(name, PLAIN_FILE, dir_fd=dir_fd)
     except OSError as error:
@@ -67,9 +67,11 @@ def open_plain(name: str, dir_fd: int, device: int) -> tuple[int, os.stat_result
         if error.errno == errno.ENXIO:
             raise NotPlainFile("it is a socket or device") from None
         raise
+
     info = system.fstat(fd)
     if stat.S_ISREG(info.st_mode) and info.st_dev == device:
         return fd, info
+
     system.close(fd)
     if stat.S_ISREG(info.st_mode):
         raise NotPlainFile("it lies on another mount")
@@ -105,7 +107,7 @@ def open_folder_below(root: str, parts: Sequence[str]) -> Iterator[int]:
 
 @contextmanager
 def open_file_below(root: str, parts: Sequence[str]) -> Iterator[tuple[int, os.stat_result]]:
-    """Open the plain file `root/parts…` without following any link. Yield its descriptor and what `fstat` says.
+    """Open the plain file `root/parts…` without following any link. Yield its descriptor and its status.
 
     Raises FileNotFoundError, NotPlainFile, or another OSError.
     """
@@ -152,7 +154,7 @@ def check_place(fd: int, place: Place) -> None:
 
 
 def _mount_id(fd: int) -> bytes:
-    """Return the mount of an open file, or nothing if the system does not say."""
+    """Return the number of an open file's mount, or nothing if the system does not report it."""
     try:
         info = system.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError):  # no /proc, or a sandbox that closes it
@@ -167,7 +169,7 @@ def _read_steady(fd: int, before: os.stat_result, offset: int, limit: int) -> Pa
     """Read a page that is all from one version of the file: try again while another process writes to it."""
     if not 0 <= offset <= before.st_size:
         return Page(b"", offset, before.st_size)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_READS):
         data = read_at(fd, offset, limit, before.st_size)
         after = system.fstat(fd)
         if after.st_mtime_ns == before.st_mtime_ns and after.st_size == before.st_size:

@@ -5,19 +5,21 @@ nowhere. Folders on other mounts are not entered.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from skillshelf.files import system
 from skillshelf.files._gate import NotPlainFile, open_folder
-from skillshelf.files._mounts import mounts_below
 
 MAX_DEPTH = 64
 MAX_FOLDER_ENTRIES = 100_000
 """Names are sorted, so a folder's whole list is held in memory: about 30 MB for this many."""
 
 EntryKind = Literal["file", "folder", "link", "other"]
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 class TreeEntry(NamedTuple):
@@ -37,14 +39,17 @@ def walk(
     report: Callable[[str, str], None] = lambda path, reason: None,
     *,
     max_depth: int = MAX_DEPTH,
+    mounts: frozenset[str] | None = None,
 ) -> Iterator[TreeEntry]:
     """Yield everything below the open folder `top` in order of path. A folder comes before its content.
 
     A folder is entered only if `enter` agrees. `report` gets the path of each folder that could not be read whole, and
-    the reason. `top` stays open.
+    the reason; it may raise to end the walk. `mounts` are the paths below `top` at which something else is mounted, for
+    a caller who knows them already: to ask the system takes longer than to walk a small folder. `top` stays open.
     """
     device = system.fstat(top).st_dev
-    mounts = _mounts_in(top)
+    if mounts is None:
+        mounts = _mounts_in(top)
     open_folders: list[int] = []
     pending = [iter(list_folder(top, report=report))]
     try:
@@ -95,6 +100,26 @@ def list_folder(
             report(below.rstrip("/") or ".", f"only {MAX_FOLDER_ENTRIES:,} of its entries are looked at")
     entries.sort(key=lambda entry: entry.name)
     return entries
+
+
+def mounts_below(root: str) -> frozenset[str]:
+    """Return the mount points below `root`, as far as the system reports them.
+
+    A bind mount of the same file system looks like an ordinary folder to `stat`; only this list shows it.
+    """
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError:  # not Linux: only the device number shows a mount
+        return frozenset()
+
+    points = set()
+    for line in lines:
+        escaped = line.split(" ", 5)[4]
+        point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), escaped)
+        if point.startswith(f"{root}/"):
+            points.add(point)
+    return frozenset(points)
 
 
 def _kind(entry: "os.DirEntry[str]") -> EntryKind:

@@ -4,7 +4,7 @@ from skillshelf.files import Page
 from skillshelf.found import Found
 from skillshelf.sources._base import Source
 from skillshelf.sources._directory import MAX_FOLDERS, DirectorySource
-from skillshelf.sources._folder import FRESH_NS, MAX_DEPTH, SKILL_FILES, Entries, FolderReader, times
+from skillshelf.sources._folder import MAX_DEPTH, SKILL_FILES, Entries, FolderReader
 from skillshelf.sources._ignore import IgnoreRules
 from skillshelf.sources._ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources._memory import MemorySource
@@ -15,7 +15,6 @@ from skillshelf.sources._resources import files_below, package_of, parts_below, 
 from skillshelf.sources._tree import Tree
 
 __all__ = [
-    "FRESH_NS",
     "IGNORE_FILE",
     "MAX_DEPTH",
     "MAX_FOLDERS",
@@ -43,5 +42,4 @@ __all__ = [
     "package_of",
     "parts_below",
     "references_package",
-    "times",
 ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from skillshelf.descriptor import Diagnostic, Severity, SkillDescriptor
-from skillshelf.files import NotPlainFile, open_folder, open_plain, read_at, system
+from skillshelf.files import FRESH_NS, NotPlainFile, file_stamp, open_folder, open_plain, read_at, system
 from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, path_refusal, verdict
@@ -18,8 +18,6 @@ SKILL_FILES = ("SKILL.md", "skill.md")
 MAX_DEPTH = 32
 TOO_DEEP = f"folders nested deeper than {MAX_DEPTH} are not looked at"
 TOO_DEEP_FIX = "move what is wanted further up"
-# A file changed twice within a clock tick keeps its stamp: what is this fresh is read again at the next sweep.
-FRESH_NS = 2_000_000_000
 _NAMED_FILE = re.compile(r"(?<![^\s`'\"()<>\[\]{}|*])[^\s`'\"()<>\[\]{}|*]+\.\w+")
 _SHOWN_FAULTS = 20
 
@@ -56,10 +54,6 @@ class Entries:
             if name in self.files or name in self.links or name in self.others or name in self.folders:
                 return name
         return ""
-
-
-def times(info: os.stat_result) -> tuple[int, ...]:
-    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 class FolderReader:
@@ -283,10 +277,10 @@ def stamp_of(root: int, key: str, skill: Skill) -> int:
     """The stamp the folder has now; MISSING when something it was made of is gone."""
     stat, prefix = system.stat, f"{key}/" if key else ""
     try:
-        stamps = times(stat(key or ".", dir_fd=root, follow_symlinks=False))
-        stamps += times(stat(prefix + skill.file, dir_fd=root, follow_symlinks=False))
+        stamps = file_stamp(stat(key or ".", dir_fd=root, follow_symlinks=False))
+        stamps += file_stamp(stat(prefix + skill.file, dir_fd=root, follow_symlinks=False))
         for folder in skill.folders:
-            stamps += times(stat(prefix + folder, dir_fd=root, follow_symlinks=False))
+            stamps += file_stamp(stat(prefix + folder, dir_fd=root, follow_symlinks=False))
     except OSError:
         return MISSING
     return hash(stamps)

@@ -1,6 +1,6 @@
 """The ignore file of a root: read again when it changes."""
 
-from skillshelf.files import NotPlainFile, Page, read_file, system
+from skillshelf.files import NotPlainFile, Page, file_stamp, read_file, system
 from skillshelf.sources._ignore import IgnoreRules
 from skillshelf.sources._state import MISSING
 
@@ -28,7 +28,7 @@ class IgnoreFile:
         """The file's stamp now; it is read where that is not the one it was read at."""
         try:
             info = system.stat(IGNORE_FILE, dir_fd=fd, follow_symlinks=False)
-            stamp = hash((info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
+            stamp = hash(file_stamp(info))
         except OSError:
             stamp = MISSING
         if stamp != self._read_at:

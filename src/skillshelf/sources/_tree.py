@@ -8,10 +8,9 @@ import os
 import time
 from collections.abc import Collection, Mapping
 
-from skillshelf.files import NotPlainFile, mounts_below, open_below, open_folder, system
+from skillshelf.files import NotPlainFile, file_stamp, is_fresh, mounts_below, open_below, open_folder, system
 from skillshelf.found import Found
 from skillshelf.sources._folder import (
-    FRESH_NS,
     MAX_DEPTH,
     SKILL_FILES,
     TOO_DEEP,
@@ -19,7 +18,6 @@ from skillshelf.sources._folder import (
     Entries,
     FolderReader,
     stamp_of,
-    times,
 )
 from skillshelf.sources._ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources._ledger import EVERYWHERE, Ledger
@@ -107,7 +105,7 @@ class Tree:
         if not file:
             self._warn_of_case(key, entries.files)
         folder = self.ledger.state.folders.setdefault(key, Folder(MISSING, True))
-        folder.stamp, folder.fresh = hash(times(info)), self._is_fresh(info)
+        folder.stamp, folder.fresh = hash(file_stamp(info)), self._is_fresh(info)
         self._set_links(key, folder, entries)
         for name in entries.folders:
             self._enter_child(fd, key, name, depth, folder.children)
@@ -245,7 +243,7 @@ class Tree:
             self._enter(fd, info, key, depth)
             return
         folder = state.folders[key]
-        folder.stamp, folder.fresh = hash(times(info)), self._is_fresh(info)
+        folder.stamp, folder.fresh = hash(file_stamp(info)), self._is_fresh(info)
         for name in folder.children.difference(entries.folders):
             self.ledger.forget(f"{key}/{name}" if key else name)
             folder.children.discard(name)
@@ -290,7 +288,7 @@ class Tree:
         self.ledger.say("", "error", "root-unreadable", message, "check what lies there")
 
     def _is_fresh(self, info: os.stat_result) -> bool:
-        return info.st_ctime_ns > self._now - FRESH_NS
+        return is_fresh(info, self._now)
 
 
 def _is_offered(skill: Skill, path: str) -> bool:
@@ -309,6 +307,6 @@ def _holds_skill(fd: int, prefix: str) -> bool:
 
 def _stamp(root: int, key: str) -> int:
     try:
-        return hash(times(system.stat(key or ".", dir_fd=root, follow_symlinks=False)))
+        return hash(file_stamp(system.stat(key or ".", dir_fd=root, follow_symlinks=False)))
     except OSError:
         return MISSING

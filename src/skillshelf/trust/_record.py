@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from skillshelf.errors import TrustError
-from skillshelf.files import NotPlainFile, NotPrivate, make_private_folders, read_private, replace_file, system
-from skillshelf.sources import FRESH_NS, times
+from skillshelf.files import (
+    FRESH_NS,
+    NotPlainFile,
+    NotPrivate,
+    file_stamp,
+    make_private_folders,
+    read_private,
+    replace_file,
+    system,
+)
 
 # A holder that dies lets go of the lock; one that lives is done in a moment.
 _LOCK_SECONDS = 20.0
@@ -76,7 +84,7 @@ class RecordFile:
 
     def _times(self) -> tuple[int, ...] | None:
         try:
-            return times(system.stat(self.path, follow_symlinks=False))
+            return file_stamp(system.stat(self.path, follow_symlinks=False))
         except OSError:
             return None
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.files import NotPlainFile, open_below, open_folder, open_plain, system
-from skillshelf.sources import FRESH_NS, MAX_DEPTH, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
+from skillshelf.files import FRESH_NS, NotPlainFile, open_below, open_folder, open_plain, system
+from skillshelf.sources import MAX_DEPTH, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 
 MAX_FILES = 2_000
 MAX_BYTES = 50 * 1024 * 1024

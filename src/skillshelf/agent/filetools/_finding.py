@@ -122,9 +122,11 @@ class _Tree:
 
     def walk(self, folder: int, max_depth: int | None = None) -> Iterator[TreeEntry]:
         """Yield the entries below an open folder that this tool shows."""
-        options = {} if max_depth is None else {"max_depth": max_depth}
-        report = self._report if max_depth is None else (lambda path, reason: None)
-        for entry in walk(folder, self._enters, report, **options):
+        if max_depth is None:
+            entries = walk(folder, self._enters, self._report)
+        else:
+            entries = walk(folder, self._enters, max_depth=max_depth)
+        for entry in entries:
             self.walked += 1
             if self.walked > _MAX_WALKED:
                 return
