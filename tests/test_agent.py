@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from agent_kit import Person, agent, of, prompts, requests, say
+from pydantic_ai.messages import ModelResponse
 
 from skillshelf import BaseSkill, tool
 from skillshelf.agent import AgentCore, can_confine
@@ -28,6 +30,8 @@ from skillshelf.agent.events import (
     Usage,
     from_json,
 )
+from skillshelf.evals import Outcome, Trace
+from skillshelf.slash import SKILL_PREFIX, Call, Commands, skill_commands
 from skillshelf.testing import ScriptedModel, call, fail
 
 Write = Callable[..., Path]
@@ -94,6 +98,25 @@ def test_an_invoked_skill_is_a_user_message(tmp_path: Path, write: Write) -> Non
     assert message.startswith('Apply Skill "pdf"')
     assert "Fill in every field." in message
     assert "form.pdf today" in message
+
+
+def test_the_arguments_of_a_skill_are_the_same_in_the_library_and_at_the_terminal(tmp_path: Path, write: Write) -> None:
+    """Indentation and the last line break are part of them."""
+    write("pdf")
+    typed = "/skills:pdf\n    if x:\n        y()\n"
+    core = agent(tmp_path, "Done.", "Done.")
+    invoked: list[tuple[str, str]] = []
+    commands: Commands[None] = Commands()
+    commands.register(
+        SKILL_PREFIX,
+        skill_commands(lambda: core.shelf.catalog, lambda _, name, arguments: invoked.append((name, arguments))),
+    )
+    found = commands.find(typed)
+    assert isinstance(found, Call)
+    found.command.run(None, found.arguments)
+
+    [event] = of(say(core, typed), SkillInvoked)
+    assert invoked == [(event.skill, event.arguments)] == [("pdf", "    if x:\n        y()\n")]
 
 
 def test_a_skill_for_the_person_alone_is_invocable_and_not_listed(tmp_path: Path) -> None:
@@ -240,6 +263,29 @@ def test_usage_is_reported_for_each_model_call(tmp_path: Path) -> None:
     usages = of(say(core, "go"), Usage)
     assert len(usages) == 2
     assert core.spent.input == sum(usage.input for usage in usages)
+
+
+def test_usages_add_up_to_a_price_only_if_all_prices_are_known() -> None:
+    """An unknown price makes the sum unknown, in either order: the known part alone would look like the whole."""
+    known = Usage(1, 2, 3, 0.5)
+    unknown = Usage(10, 20)
+    assert known + known == Usage(2, 4, 6, 1.0)
+    assert known + unknown == unknown + known == Usage(11, 22, 3)
+
+
+def test_the_session_and_an_eval_give_the_same_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two calls has a price: neither the session nor the outcome of a trial shows that price as the whole."""
+    prices = iter([0.25, None])  # float(None) fails, as an unknown model does
+    monkeypatch.setattr(ModelResponse, "cost", lambda response: SimpleNamespace(total_price=next(prices)))
+    core = agent(tmp_path, call("list_skills"), "done")
+    priced, unpriced = of(say(core, "go"), Usage)
+    outcome = Outcome("case", "with", 1, (), Trace(usage=priced), judging=unpriced)
+    assert core.spent == outcome.usage
+    assert core.spent.cost is None
+
+
+def test_a_session_without_a_model_call_cost_nothing(tmp_path: Path) -> None:
+    assert agent(tmp_path).spent == Usage(0, 0, cost=0.0)
 
 
 def test_the_tools_are_those_of_a_coding_agent(tmp_path: Path) -> None:

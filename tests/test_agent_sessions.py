@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from agent_kit import agent, of, prompts, requests, say
+from pydantic_ai.messages import ModelResponse
 
 from skillshelf import SkillError
 from skillshelf.agent.events import Finished, Notice
@@ -111,6 +113,17 @@ def test_compaction_shortens_what_is_sent_and_keeps_the_loaded_skill(tmp_path: P
     assert "SUMMARY of what happened" in sent
     assert "FILL IN EVERY FIELD" in repr(requests(core)[-1].messages)
     assert len(sent) < 60_000
+
+
+def test_a_summary_has_a_price_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compaction adds its price to the session's, so the sum stays known."""
+    monkeypatch.setattr(ModelResponse, "cost", lambda response: SimpleNamespace(total_price=0.25))
+    core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY")
+    say(core, *["go on"] * 6)
+    before = core.spent
+    asyncio.run(core.compact())
+    assert (before.cost, core.spent.cost) == (1.5, 1.75)
+    assert core.spent.input > before.input
 
 
 def test_nothing_said_after_a_compaction_is_lost(tmp_path: Path) -> None:

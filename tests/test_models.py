@@ -24,7 +24,7 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models import known_model_names
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.agent import DEFAULTS, ChosenModel, Settings, explain, price, resolve
+from skillshelf.agent import DEFAULTS, ChosenModel, Settings, explain, resolve, usage_of
 from skillshelf.agent._models import SERVER_WINDOW, NoModelError
 from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
 
@@ -336,7 +336,8 @@ def test_the_price_of_a_known_model_is_given_and_of_others_not() -> None:
 
     def cost(model: str | None, provider: str, url: str | None = None) -> float | None:
         parts = [TextPart("x")]
-        return price(ModelResponse(parts, usage=usage, model_name=model, provider_name=provider, provider_url=url))
+        response = ModelResponse(parts, usage=usage, model_name=model, provider_name=provider, provider_url=url)
+        return usage_of(response).cost
 
     assert cost("claude-haiku-4-5", "anthropic") == pytest.approx(1.0)
     assert cost("no-such-model", "anthropic") is None

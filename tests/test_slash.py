@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from skillshelf import MemorySource, Shelf, SkillDescriptor
 from skillshelf.errors import SettingsError
 from skillshelf.slash import (
+    SKILL_PREFIX,
     Applied,
     Call,
     Command,
@@ -22,6 +23,7 @@ from skillshelf.slash import (
     UnknownCommand,
     apply_message,
     parse,
+    parse_invocation,
     read_message,
     skill_commands,
 )
@@ -400,3 +402,36 @@ def test_filling_in_never_fails(text: str, arguments: str, names: list[str]) -> 
     """Whatever an author calls the arguments."""
     for body in (text, "".join(f"${name} " for name in names)):
         assert fill(body, arguments, names).text is not None
+
+
+@pytest.mark.parametrize(
+    ("rest", "arguments"),
+    [
+        ("", ""),
+        (" form.pdf today", "form.pdf today"),
+        ("\n    if x:\n        y()\n", "    if x:\n        y()\n"),
+        ("  two spaces \n", "two spaces \n"),
+        ("\r\n  a line\r\n", "  a line\r\n"),
+        (" \n\n  after a blank line", "\n  after a blank line"),
+    ],
+)
+def test_an_invocation_is_read_as_the_command_it_is(rest: str, arguments: str) -> None:
+    """The library and the terminal find the same skill and the same arguments, whatever the skill's name is."""
+    first = MemorySource({"pdf": skill("pdf")})
+    second = MemorySource({"pdf": skill("pdf"), "my skill": skill("my skill")}, "other")
+    shelf = Shelf([first, second])
+    commands: Commands[Calls] = Commands()
+    commands.register(SKILL_PREFIX, skill_commands(lambda: shelf.catalog, invoke))
+    for name in ("pdf", "pdf@other", "my skill"):
+        typed = f"/skills:{name}{rest}"
+        found = commands.find(typed)
+        assert isinstance(found, Call)
+        assert (found.command.name, found.arguments) == (name, arguments)
+        assert parse_invocation(typed, shelf.catalog) == (name, arguments)
+
+
+@pytest.mark.parametrize("text", ["hello", " /skills:pdf", "/skills", "/skills pdf", "/skills:a/b/c d", "/other:pdf"])
+def test_other_messages_invoke_no_skill(text: str) -> None:
+    _, shelf = shelf_of("pdf")
+    invocation = parse_invocation(text, shelf.catalog)
+    assert invocation is None or invocation.skill not in shelf.catalog

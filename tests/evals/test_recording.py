@@ -309,7 +309,7 @@ def test_a_changed_skill_fails_and_says_so(tmp_path: Path) -> None:
     assert "Does other things." in trace.error
     assert "Does demos." in trace.error
     assert trace.error.endswith("`skillshelf eval --record` asks the model again")
-    assert trace.usage == Usage(0, 0)
+    assert trace.usage == Usage(0, 0, cost=0.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed
 from skillshelf.results import Part, parts_of
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, current_turn, inside
 
@@ -137,6 +137,5 @@ def _mark(message: Message) -> str:
 
 def _tokens(messages: Sequence[Message]) -> int:
     """About how many tokens a conversation has."""
-    return (
-        sum(len(str(one.text or one.result or one.arguments or "")) for each in messages for one in each.contents) // 4
-    )
+    contents = (content for message in messages for content in message.contents)
+    return sum(estimate(str(content.text or content.result or content.arguments or "")) for content in contents)

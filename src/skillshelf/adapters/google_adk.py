@@ -11,7 +11,7 @@ from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed
 from skillshelf.results import Audio, Image, Part, data_of, has_media, parts_of
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, current_turn_of
 
@@ -114,7 +114,7 @@ def _response_part(part: Part) -> str | types.Part:
 def _tokens(contents: Sequence[types.Content]) -> int:
     """About how many tokens a conversation has."""
     parts = (part for content in contents for part in content.parts or ())
-    return sum(len(_text(part)) for part in parts) // 4
+    return sum(estimate(_text(part)) for part in parts)
 
 
 def _text(part: types.Part) -> str:

@@ -11,7 +11,7 @@ from skillshelf.adapters._common import Disclosure, call_tool, feeds, opened
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
 from skillshelf.results import Audio, Image, has_media, has_nested_media, parts_of, text_of
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, inside
 
@@ -122,7 +122,7 @@ def _mark(message: ModelMessage) -> str:
 
 def _tokens(messages: Sequence[ModelMessage]) -> int:
     """About how many tokens a conversation has."""
-    return sum(len(_text(part)) for message in messages for part in message.parts) // 4
+    return sum(estimate(_text(part)) for message in messages for part in message.parts)
 
 
 def _text(part: Any) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._context import Context, measure
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import explain, safe
-    from skillshelf.agent._models import DEFAULTS, ChosenModel, price, resolve
+    from skillshelf.agent._models import DEFAULTS, ChosenModel, resolve, usage_of
     from skillshelf.agent._policy import MODES, SHELL, WRITING, Answer, Approval, Policy
     from skillshelf.agent._rank import rank
     from skillshelf.agent._routing import route
@@ -52,12 +52,12 @@ __all__ = [
     "find_confinement",
     "load_settings",
     "measure",
-    "price",
     "rank",
     "resolve",
     "route",
     "safe",
     "say",
+    "usage_of",
 ]
 
 __getattr__ = export_lazily(
@@ -67,7 +67,7 @@ __getattr__ = export_lazily(
         "_context": ["Context", "measure"],
         "_core": ["AgentCore"],
         "_explain": ["explain", "safe"],
-        "_models": ["ChosenModel", "DEFAULTS", "price", "resolve"],
+        "_models": ["ChosenModel", "DEFAULTS", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "MODES", "Policy", "SHELL", "WRITING"],
         "_rank": ["rank"],
         "_routing": ["route"],

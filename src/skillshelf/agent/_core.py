@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic_ai.usage import RunUsage
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage, RunUsage
 from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_context_window
 
 from skillshelf.adapters.pydantic_ai import Skills
@@ -17,7 +19,7 @@ from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._exchange import Exchange
 from skillshelf.agent._gate import Gate
-from skillshelf.agent._models import ChosenModel
+from skillshelf.agent._models import ChosenModel, usage_of
 from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.events import Event, Failed, Usage
@@ -27,7 +29,7 @@ from skillshelf.descriptor import Delta
 from skillshelf.errors import SessionError, SourceError
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill
-from skillshelf.slash import parse
+from skillshelf.slash import SKILL_PREFIX, parse_invocation
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.turn import Turn
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from skillshelf.listing import Listing
     from skillshelf.trust import Trust
 
-_INVOKE = "skills:"
+_NOTHING_SPENT = Usage(0, 0, cost=0.0)
 _Prompt = Callable[[Exchange, Turn], str]
 
 
@@ -68,8 +70,8 @@ class AgentCore:
         """How much of each skill the listing shows; `load_skills` takes it from here."""
         self.sessions: Sessions | None = None
         self.conversation = Conversation()
-        self.spent = Usage(0, 0)
-        """What the session took so far."""
+        self.spent = _NOTHING_SPENT
+        """The tokens and the price of the session so far."""
         self.used = 0
         """Tokens of the window that the last model call filled."""
         self.turn: Turn | None = None
@@ -149,21 +151,15 @@ class AgentCore:
 
     def process_message(self, text: str) -> AsyncGenerator[Event, None]:
         """Answer a message. `/skills:<name> [args]` invokes a skill; everything else goes to the model as it is."""
-        command = parse(text)
-        if command and command.name.startswith(_INVOKE):
-            return self.invoke_skill(*self._split(f"{command.name.removeprefix(_INVOKE)} {command.arguments}"))
+        invocation = parse_invocation(text, self.shelf.catalog)
+        if invocation is not None:
+            return self.invoke_skill(invocation.skill, invocation.arguments)
         return self._answer(text, lambda exchange, turn: exchange.message(turn))
 
     def invoke_skill(self, name: str, arguments: str = "") -> AsyncGenerator[Event, None]:
         """Answer as the skill says, with these arguments."""
-        said = f"/{_INVOKE}{name} {arguments}".rstrip()
-        return self._answer(said, lambda exchange, turn: exchange.invocation(turn, name, arguments))
-
-    def _split(self, invocation: str) -> tuple[str, str]:
-        """The name of a skill and its arguments. A name may have spaces; the longest that fits is meant."""
-        fitting = [name for name in self.shelf.catalog if f"{invocation} ".startswith(f"{name} ")]
-        name = max(fitting, key=len, default=invocation.partition(" ")[0])
-        return name, invocation[len(name) :].strip()
+        typed = f"/{SKILL_PREFIX}{name} {arguments}".rstrip()
+        return self._answer(typed, lambda exchange, turn: exchange.invocation(turn, name, arguments))
 
     def cancel(self) -> None:
         """Stop the turn that is going on, if one is. What was said so far is kept."""
@@ -201,17 +197,24 @@ class AgentCore:
         result = await compact(
             messages, self.model.model, focus=focus, keep_tokens=kept, usage=usage, fallback=fallback
         )
-        self.spend(Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens))
+        self.spent += self._usage_of_summary(usage)
         self.used = 0
         self.renew()
         self.conversation.compacted(result.messages)
         return result
 
-    def spend(self, one: Usage) -> None:
-        """A model call took this."""
-        total = self.spent
-        cost = total.cost if one.cost is None else (total.cost or 0.0) + one.cost
-        self.spent = Usage(total.input + one.input, total.output + one.output, total.cached + one.cached, cost)
+    def _usage_of_summary(self, run: RunUsage) -> Usage:
+        model = self.model.model
+        counted = {field.name: getattr(run, field.name) for field in fields(RequestUsage)}
+        return usage_of(
+            ModelResponse(
+                parts=[],
+                usage=RequestUsage(**counted),
+                model_name=model.model_name,
+                provider_name=model.system,
+                provider_url=model.base_url,
+            )
+        )
 
     def _current(self) -> Exchange:
         assert self._exchange is not None
@@ -223,7 +226,10 @@ class AgentCore:
     def _begin(self, conversation: Conversation) -> None:
         self.conversation.close()
         self.conversation = conversation
-        self.spent, self.used, self.turn, self.routed_to = Usage(0, 0), 0, None, None
+        self.spent = _NOTHING_SPENT
+        self.used = 0
+        self.turn = None
+        self.routed_to = None
 
     async def _answer(self, said: str, prompt: _Prompt) -> AsyncGenerator[Event, None]:
         """The turn runs in a task of its own: a reader who goes away stops it, and its context stays its own."""

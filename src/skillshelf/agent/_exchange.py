@@ -13,11 +13,11 @@ from pydantic_ai.usage import UsageLimits
 
 from skillshelf.agent._compaction import needs_compaction
 from skillshelf.agent._explain import explain
-from skillshelf.agent._models import price
+from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
 from skillshelf.agent._routing import route, route_named
 from skillshelf.agent._stream import Translator
-from skillshelf.agent.events import Event, Failed, Finished, Notice, SkillInvoked, SkillsReloaded, Usage
+from skillshelf.agent.events import Event, Failed, Finished, Notice, SkillInvoked, SkillsReloaded
 from skillshelf.descriptor import Delta
 from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError, TrustError
 from skillshelf.slash import apply_message
@@ -183,10 +183,10 @@ class Exchange:
         return said
 
     def answered(self, response: ModelResponse) -> None:
-        used, cost = response.usage, price(response)
-        self._core.spend(Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, cost))
-        self._core.used = used.input_tokens + used.output_tokens
-        self.emit(Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, cost))
+        usage = usage_of(response)
+        self._core.spent += usage
+        self._core.used = usage.input + usage.output
+        self.emit(usage)
         if response.provider_name and response.finish_reason is None:
             self._notice("The answer may be cut short: the provider did not say that it ended.")
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from skillshelf.agent._explain import safe, shown
 from skillshelf.agent._settings import Settings
+from skillshelf.agent.events import Usage
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
 from skillshelf.text import closest_names
 
@@ -73,8 +74,14 @@ def resolve(settings: Settings) -> ChosenModel:
     return ChosenModel(model, name, _with_tools(settings, model), _window(settings, model), False, note)
 
 
-def price(response: "ModelResponse") -> float | None:
-    """What a response cost in US dollars; None where that is not known."""
+def usage_of(response: "ModelResponse") -> Usage:
+    """Return the tokens and the price of a model's response."""
+    usage = response.usage
+    return Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, _find_price(response))
+
+
+def _find_price(response: "ModelResponse") -> float | None:
+    """Return the price in US dollars, or None if it is not known."""
     if not response.model_name or _is_own(response.provider_url):
         return None
     try:

@@ -7,6 +7,8 @@
             print(event.text)
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -105,14 +107,22 @@ class SkillsReloaded(BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class Usage(BaseEvent):
-    """What one model call took. `cost` is in US dollars; None where the price is not known."""
+    """The tokens and the price of a model call, or of several: usages can be added."""
 
     kind: ClassVar[Literal["usage"]] = "usage"
     input: int
     output: int
     cached: int = 0
-    """Of the input, what the provider had in its prompt cache."""
+    """The part of the input that came from the provider's prompt cache."""
     cost: float | None = None
+    """US dollars; None if the price is not known."""
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add two usages. The price of the sum is known only if both prices are: a part of it would look like all."""
+        cost = None
+        if self.cost is not None and other.cost is not None:
+            cost = self.cost + other.cost
+        return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached, cost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Outcome:
     @property
     def usage(self) -> Usage:
         """What the trial took, its judges included; the trace has what the agent took."""
-        return add(self.trace.usage, self.judging) if self.judging else self.trace.usage
+        return self.trace.usage + self.judging if self.judging else self.trace.usage
 
     @property
     def status(self) -> Status:
@@ -103,12 +103,6 @@ class Run:
             "cases": [asdict(case) for case in self.cases],
             "outcomes": [outcome_as_json(one) for one in self.outcomes],
         }
-
-
-def add(one: Usage, other: Usage) -> Usage:
-    """Two amounts. The price of a sum is known where both are."""
-    cost = None if one.cost is None or other.cost is None else one.cost + other.cost
-    return Usage(one.input + other.input, one.output + other.output, one.cached + other.cached, cost)
 
 
 def outcome_as_json(outcome: Outcome) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from skillshelf.repl._views import (
     skill_view,
     skills_view,
 )
-from skillshelf.slash import Call, Candidate, Command, Commands, UnknownCommand, skill_commands
+from skillshelf.slash import SKILL_PREFIX, Call, Candidate, Command, Commands, UnknownCommand, skill_commands
 from skillshelf.text import clean, clean_line
 
 
@@ -64,7 +64,7 @@ def make_commands(host: Host) -> Commands[Host]:
             Command("trust", "decide about skills that are new or changed here", lambda host, _: host.review()),
         ],
     )
-    commands.register("skills:", skill_commands(lambda: host.core.shelf.catalog, _invoke))
+    commands.register(SKILL_PREFIX, skill_commands(lambda: host.core.shelf.catalog, _invoke))
     for problem in commands.register_entry_points():
         host.print(Text(clean(problem), "yellow"))
     return commands

@@ -40,4 +40,5 @@ def _filled(core: AgentCore) -> str:
 
 def _spent(core: AgentCore) -> str:
     spent = core.spent
-    return f"{spent.input + spent.output:,} tokens" if spent.cost is None else f"${spent.cost:.4f}"
+    # Without a price: none is known for all of the calls, or nothing was spent yet.
+    return f"${spent.cost:.4f}" if spent.cost else f"{spent.input + spent.output:,} tokens"

@@ -12,8 +12,9 @@ from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError, TrustError
 from skillshelf.rendering import cut, cut_words
 from skillshelf.repl._host import Host
-from skillshelf.slash import Commands
+from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line
+from skillshelf.tokens import estimate_unread
 
 _BAR, _NAMED = 50, 10
 _COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
@@ -23,7 +24,7 @@ def help_view(commands: Commands[Host]) -> RenderableType:
     """Every command but the skills', which /skills shows."""
     table = _table("", "")
     for entry in commands.table().entries.values():
-        if entry.prefix != "skills:":
+        if entry.prefix != SKILL_PREFIX:
             usage = f"/{entry.spelling} {entry.command.usage}".rstrip()
             table.add_row(Text(clean_line(usage), "bold"), clean_line(entry.command.summary))
     table.add_row(Text("/skills:NAME [ARGUMENTS]", "bold"), "apply a skill")
@@ -39,9 +40,8 @@ def skills_view(core: AgentCore) -> RenderableType:
     for name, skill in core.shelf.catalog.items():
         marks = "".join(f" [{mark}]" for mark in _marks(skill.disclosure, name in granted))
         name_cell = Text.assemble((clean_line(name), "bold"), (marks, "yellow"))
-        table.add_row(
-            name_cell, clean_line(skill.source), f"{skill.size // 4:,}", cut(clean_line(skill.description), 120)
-        )
+        tokens = f"~{estimate_unread(skill.size):,}"
+        table.add_row(name_cell, clean_line(skill.source), tokens, cut(clean_line(skill.description), 120))
     waiting = core.skills.pending
     lines = [Text(f"{one.status}: {clean_line(one.name)}", "yellow") for one in waiting[:_NAMED]]
     lines += [Text(f"… and {len(waiting) - _NAMED:,} more", "yellow")] if len(waiting) > _NAMED else []

@@ -5,17 +5,19 @@ from skillshelf.slash._command import Call, Candidate, Command, Slash, UnknownCo
 from skillshelf.slash._completion import Files, complete
 from skillshelf.slash._ranking import LIMIT, Names, rank
 from skillshelf.slash._registry import ENTRY_POINTS, Commands, Register
-from skillshelf.slash._skills import skill_commands
+from skillshelf.slash._skills import SKILL_PREFIX, Invocation, parse_invocation, skill_commands
 
 __all__ = [
     "ENTRY_POINTS",
     "LIMIT",
+    "SKILL_PREFIX",
     "Applied",
     "Call",
     "Candidate",
     "Command",
     "Commands",
     "Files",
+    "Invocation",
     "Names",
     "Register",
     "Slash",
@@ -23,6 +25,7 @@ __all__ = [
     "apply_message",
     "complete",
     "parse",
+    "parse_invocation",
     "rank",
     "read_message",
     "skill_commands",

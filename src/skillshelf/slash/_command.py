@@ -6,7 +6,7 @@ path of one part, `/tmp`, cannot be told from a command: a space before the slas
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -16,6 +16,8 @@ Host = TypeVar("Host")
 _FIRST_WORD = re.compile(r"/([^\W_][^\s/:]*+(?::\S*+)?+)(?!\S)")
 _SEPARATOR = re.compile(r"[ \t]*+(?:\r?\n)?+")
 _SHOWN = 60
+# A pasted line can be long, and completion looks at it with every key press.
+_MAX_NAME_LENGTH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +90,19 @@ def parse(text: str) -> Slash | None:
 def arguments_of(rest: str) -> str:
     """What follows a command, verbatim from the first word or the next line on."""
     return _SEPARATOR.sub("", rest, count=1)
+
+
+def split_name(typed: str, names: Container[str]) -> tuple[str, int] | None:
+    """Return the longest of the names that the text begins with, and where it ends in the text.
+
+    A name may have spaces, and more than one may be typed between its words. It ends at a space or with the line.
+    """
+    line = typed.partition("\n")[0]
+    for end in range(min(len(line), _MAX_NAME_LENGTH), 0, -1):
+        is_end_of_word = (end == len(line) or line[end].isspace()) and not line[end - 1].isspace()
+        if not is_end_of_word:
+            continue
+        for name in (line[:end], " ".join(line[:end].split())):
+            if name in names:
+                return name, end
+    return None

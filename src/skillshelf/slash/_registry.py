@@ -1,11 +1,10 @@
 """The commands there are: the host's, the skills' and those that others add. The host owns names and collisions."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from skillshelf.errors import SettingsError
-from skillshelf.slash._command import Call, Command, Host, UnknownCommand, arguments_of, parse
+from skillshelf.slash._command import Call, Command, Host, UnknownCommand, arguments_of, parse, split_name
 from skillshelf.slash._ranking import Names, Rank, rank
 from skillshelf.text import closest_names
 
@@ -66,20 +65,13 @@ class Table(Generic[Host]):
             self._scopes[scope] = entries, Names(names, spellings, [entry.command.summary for entry in entries])
         return self._scopes[scope]
 
-    @cached_property
-    def _longest(self) -> int:
-        return max(map(len, self.entries), default=0)
-
     def resolve(self, typed: str) -> tuple[Entry[Host], int] | None:
-        """The command with the longest name that this begins with, and where its name ends."""
-        line = typed.partition("\n")[0]
-        for end in range(min(len(line), self._longest + 8), 0, -1):
-            if (end == len(line) or line[end].isspace()) and not line[end - 1].isspace():
-                name = line[:end]
-                entry = self.entries.get(name) or self.entries.get(" ".join(name.split()))
-                if entry:
-                    return entry, end
-        return None
+        """Return the command with the longest name that the text begins with, and where the name ends."""
+        match = split_name(typed, self.entries)
+        if match is None:
+            return None
+        spelling, end = match
+        return self.entries[spelling], end
 
     def unknown(self, typed: str, through: str) -> UnknownCommand:
         """What to say of a command that does not exist; `through` is as much of it as counts."""

@@ -2,16 +2,43 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.slash._command import Candidate, Command, Host
+from skillshelf.slash._command import Candidate, Command, Host, arguments_of, parse, split_name
 from skillshelf.slash._completion import quoted
+from skillshelf.tokens import estimate_unread
 
 Invoke = Callable[[Host, str, str], Awaitable[None] | None]
 """Given the host, the name that leads to the skill, and the arguments."""
-# Bytes of English to a token, roughly: the instructions are not read for a menu.
-_BYTES_PER_TOKEN = 4
+SKILL_PREFIX = "skills:"
+"""The prefix of the commands that invoke skills."""
+
+
+class Invocation(NamedTuple):
+    """A message that asks for a skill by name."""
+
+    skill: str
+    arguments: str
+    """Verbatim from the first word or the next line on."""
+
+
+def parse_invocation(text: str, catalog: Catalog) -> Invocation | None:
+    """Read a message as `/skills:<name> [arguments]`. Return None if it does not begin like that.
+
+    If no skill has the name, the first word is taken for it.
+    """
+    if parse(text) is None or not text.startswith(f"/{SKILL_PREFIX}"):
+        return None
+
+    typed = text.removeprefix(f"/{SKILL_PREFIX}")
+    match = split_name(typed, catalog)
+    if match is None:
+        first_word = (typed.split(maxsplit=1) or [""])[0]
+        match = first_word, len(first_word)
+    name, end = match
+    return Invocation(name, arguments_of(typed[end:]))
 
 
 def skill_commands(catalog: Callable[[], Catalog], invoke: Invoke[Host]) -> Callable[[], Sequence[Command[Host]]]:
@@ -55,7 +82,7 @@ def _command(name: str, skill: SkillDescriptor, invoke: Invoke[Host]) -> Command
         lambda host, arguments: invoke(host, name, arguments),
         usage,
         (lambda _: _references(skill.references)) if skill.references else None,
-        skill.size // _BYTES_PER_TOKEN,
+        estimate_unread(skill.size),
     )
 
 

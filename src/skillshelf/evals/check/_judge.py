@@ -91,13 +91,12 @@ async def _ask(model: Model[Any], rubric: str, trace: Trace) -> str:
     from pydantic_ai.direct import model_request
     from pydantic_ai.messages import ModelRequest
 
-    from skillshelf.agent import price
+    from skillshelf.agent import usage_of
 
     task, work = question(rubric, trace)
     response = await model_request(model, [ModelRequest.user_text_prompt(work, instructions=task)])
     if (taken := _taken.get()) is not None:
-        used = response.usage
-        taken.append(Usage(used.input_tokens, used.output_tokens, used.cache_read_tokens, price(response)))
+        taken.append(usage_of(response))
     return response.text or ""
 
 

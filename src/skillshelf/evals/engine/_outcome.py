@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial, reduce
 
 from skillshelf.agent.events import Usage
 from skillshelf.evals._plan import Trial
-from skillshelf.evals._results import CheckResult, Outcome, add
+from skillshelf.evals._results import CheckResult, Outcome
 from skillshelf.evals._tape import Tape
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import judged_by, look
@@ -21,5 +22,5 @@ async def outcome_of(trial: Trial, trace: Trace, models: Models, tape: Tape | No
         with judged_by(partial(models.judging, name=f"{trial.id}/check-{number}", tape=tape)) as usages:
             results.append(CheckResult(check.name, await look(check, trace)))
         taken += usages
-    judging = reduce(add, taken) if taken else None
+    judging = reduce(operator.add, taken) if taken else None
     return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace, judging)
