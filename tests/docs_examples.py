@@ -291,7 +291,7 @@ def _excerpt(count: str) -> list[str]:
     entries = ["<skill " + one for one in rest.partition("</available_skills>")[0].split("<skill ")]
     shown = head + "".join(entries[: int(count)]) + f"… {len(entries) - int(count)} more skills …\n</available_skills>"
     lines = [part for line in shown.split("\n") for part in _wrapped(line, COLUMNS) or [""]]
-    return ["```xml", *lines, "```", "", f"This form, for all six skills, takes {listing.tokens} tokens."]
+    return ["```xml", *lines, "```", "", f"For all six skills this takes {listing.tokens} tokens."]
 
 
 def _limits(_: str) -> list[str]:
@@ -313,10 +313,10 @@ def _measured(_: str) -> list[str]:
     ratio = {row[0]: row[3] for row in rows if row}
     [skills] = re.findall(r"^skillshelf .*?, ([\d,]+ skills)", page, re.M)
     return _wrapped(
-        f"Measured with {skills}: the first look at a folder takes {ratio['cold scan']} the bare system calls that "
-        "list its folders and read the beginning of each file, the look at the start of each turn "
-        f"{ratio['sweep: reload()']} the bare `stat` calls, and a reload of one file "
-        f"{ratio['reload(changed=[path]), wall time']} what it takes among 100 skills.",
+        f"With {skills}, a first scan takes {ratio['cold scan']} the time of the bare system calls that list the folders "
+        f"and read the first kilobyte of each `SKILL.md`, the check at the start of a turn takes "
+        f"{ratio['sweep: reload()']} the time of the bare `stat` calls, and reloading one file takes "
+        f"{ratio['reload(changed=[path]), wall time']} as long as with 100 skills.",
         120,
     )
 

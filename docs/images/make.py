@@ -48,6 +48,10 @@ class Session:
     last: str
     """What the screen shows when the picture is taken."""
     window: int = 0
+    options: tuple[str, ...] = ()
+    """Further options of `skillshelf chat`."""
+    cropped: bool = False
+    """Whether the picture ends at the row with `last`, without the prompt and the status line below it."""
 
 
 def call(tool: str, **arguments: str) -> dict[str, Any]:
@@ -66,6 +70,14 @@ WORK = [
 AGREE = (("[r]eview", "r"), ("Trust release-notes", "y"))
 TURN = ((PROMPT, "/skills:rel"), ("~", "\t v1.2\r"), ("Allow write_file", "y"), ("notice it", ""))
 SESSIONS = {
+    "skill": Session(
+        34,
+        [call("load_skill_instructions", skill_name="release-notes"), *WORK],
+        ((PROMPT, "Write the release notes for v1.2.\r"), ("Allow write_file", "y")),
+        "notice it",
+        options=("--trust-workspace",),
+        cropped=True,
+    ),
     "chat": Session(54, WORK, (*AGREE, *TURN, (PROMPT, "/skills:")), "sql-review"),
     "context": Session(
         20,
@@ -162,12 +174,17 @@ def played(session: Session) -> list[Text]:
         script = Path.home() / "script.json"
         script.write_text(json.dumps(session.script), encoding="utf-8")
         os.environ["SKILLSHELF_WINDOW"] = str(session.window)  # of this workspace: put back when it ends
-        with chat("--model", f"script:{script}", columns=COLUMNS, rows=session.rows) as terminal:
+        with chat("--model", f"script:{script}", *session.options, columns=COLUMNS, rows=session.rows) as terminal:
             for expected, keys in session.steps:
                 terminal.expect(expected)
                 terminal.send(keys)
             terminal.expect(session.last)
-            return terminal.lines()
+            lines = terminal.lines()
+
+    if session.cropped:
+        while session.last not in lines[-1].plain:
+            lines.pop()
+    return lines
 
 
 def transcript(commands: tuple[str, ...]) -> list[Text]:
