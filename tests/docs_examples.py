@@ -207,7 +207,7 @@ def _codes(family: str) -> list[str]:
 
     table: dict[str, str] = getattr(codes, family)
     rows = [f"| `{code}` | {meaning.replace('<', '&lt;')} |" for code, meaning in sorted(table.items())]
-    return ["| code | what it means |", "|---|---|", *rows]
+    return ["| code | meaning |", "|---|---|", *rows]
 
 
 def _signature(name: str) -> list[str]:
@@ -302,7 +302,7 @@ def _limits(_: str) -> list[str]:
         if what.endswith(", in bytes"):
             shown = f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
         rows.append(f"| {what.removesuffix(', in bytes')} | {shown} |")
-    return ["| what | limit |", "|---|--:|", *rows]
+    return ["| item | limit |", "|---|--:|", *rows]
 
 
 def _measured(_: str) -> list[str]:
@@ -335,16 +335,16 @@ _LIMITS = (
     ("skillmd", "MAX_FILE", "a `SKILL.md`, in bytes"),
     ("skillmd._values", "MAX_BLOCK", "its frontmatter, in bytes"),
     ("skillmd._yaml", "MAX_DEPTH", "levels of nesting in the frontmatter"),
-    ("skillmd._yaml", "MAX_NODES", "values in the frontmatter, counting what aliases repeat"),
-    ("skillmd._repair", "_MAX_FIELDS", "fields that are read one by one where the block is not YAML"),
-    ("skillmd._fields", "MAX_USABLE_NAME", "characters of a name that loads (the format allows 64)"),
-    ("listing._choose", "MAX_DESCRIPTION", "characters of a description that are shown"),
+    ("skillmd._yaml", "MAX_NODES", "values in the frontmatter, aliases counted in full"),
+    ("skillmd._repair", "_MAX_FIELDS", "fields read one by one if the block is not valid YAML"),
+    ("skillmd._fields", "MAX_USABLE_NAME", "characters of a name that can be loaded (the format allows 64)"),
+    ("listing._choose", "MAX_DESCRIPTION", "characters of a description that the listing shows"),
     ("listing._choose", "MAX_REFERENCES", "references of a skill that the listing names"),
-    ("tokens", "DEFAULT_BUDGET", "tokens of a listing, by default"),
+    ("tokens", "DEFAULT_BUDGET", "tokens of a listing (default)"),
     ("turn", "PAGE_BYTES", "a page of a reference, in bytes"),
     ("discovery", "_PAGE", "skills in one answer of `list_skills`"),
     ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
-    ("sources._folder", "MAX_DEPTH", "folders within folders"),
+    ("sources._folder", "MAX_DEPTH", "nested folders"),
     ("sources._directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
     ("lint._format", "MAX_TOKENS", "tokens of instructions before `check` warns"),
     ("lint._format", "MAX_LINES", "lines of instructions before `check` warns"),
