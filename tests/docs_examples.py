@@ -313,8 +313,8 @@ def _measured(_: str) -> list[str]:
     ratio = {row[0]: row[3] for row in rows if row}
     [skills] = re.findall(r"^skillshelf .*?, ([\d,]+ skills)", page, re.M)
     return _wrapped(
-        f"With {skills}, a first scan takes {ratio['cold scan']} the time of the bare system calls that list the folders "
-        f"and read the first kilobyte of each `SKILL.md`, the check at the start of a turn takes "
+        f"With {skills}, a first scan takes {ratio['cold scan']} the time of the bare system calls that list the "
+        "folders and read the first kilobyte of each `SKILL.md`, the check at the start of a turn takes "
         f"{ratio['sweep: reload()']} the time of the bare `stat` calls, and reloading one file takes "
         f"{ratio['reload(changed=[path]), wall time']} as long as with 100 skills.",
         120,
