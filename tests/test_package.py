@@ -71,7 +71,7 @@ def test_the_description_leads_nowhere_while_the_repository_has_no_address(copy:
         assert [target for target in targets(text) if not re.match(r"https?://", target)] == []
         assert "![" not in text
         assert "Use it in your agent" in text
-        assert "in a fresh clone" not in text  # what a picture shows
+        assert "loads its style guide" not in text  # the caption of a picture
         assert metadata.get_all("Project-URL") is None
 
 
@@ -84,7 +84,7 @@ def test_with_an_address_links_and_pictures_lead_to_the_files_of_the_version(cop
         assert isinstance(text, str)
         found = targets(text)
         assert f"{ADDRESS}/blob/v{__version__}/docs/guides/use-in-your-agent.md" in found
-        assert f"{ADDRESS}/raw/v{__version__}/docs/images/chat.svg" in found
+        assert f"{ADDRESS}/raw/v{__version__}/docs/images/skill.svg" in found
         paths = [target.removeprefix(ADDRESS).split("/", 3)[3] for target in found if target.startswith(ADDRESS)]
         assert [path for path in paths if not (REPO / path.partition("#")[0]).exists()] == []
         assert [target for target in found if not target.startswith("https://")] == []
