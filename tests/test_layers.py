@@ -13,7 +13,7 @@ from skillshelf.files import system
 
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
-    {"_version", "_lazy", "errors", "hidden", "text", "threads"},
+    {"_version", "_lazy", "errors", "hidden", "locks", "text", "threads"},
     {"descriptor", "tokens", "schema", "files"},
     {"found", "catalog", "skillmd", "results", "tools", "skill", "listing", "search"},
     {"sources", "watch"},

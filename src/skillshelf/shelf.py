@@ -1,17 +1,14 @@
-"""The shelf: sources and the current catalog. The one thing that changes."""
+"""The shelf: the sources of skills and the current catalog. The one thing that changes."""
 
-import gc
 import os
-import threading
-import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillshelf.catalog import Catalog, place_of
+from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Activation, Delta
 from skillshelf.files import user_skill_folders
 from skillshelf.found import Found
+from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources import DirectorySource, ObjectSource, PackageSource, Source
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
@@ -22,35 +19,31 @@ if TYPE_CHECKING:
     from skillshelf.search import Match
     from skillshelf.watch import Watch
 
-_SHELVES: "weakref.WeakSet[Shelf]" = weakref.WeakSet()
-
 
 class Shelf:
     """File skills and code skills in one place.
 
-    Sources come in order of precedence. Reading needs no lock: `catalog` is an immutable snapshot that a reload swaps
-    at once.
+    Sources come in order of precedence. Reading needs no lock: `catalog` is an immutable snapshot that a reload
+    replaces in one step.
     """
 
     def __init__(self, sources: Sequence[Source], *, counter: Counter = estimate) -> None:
         self.sources = tuple(sources)
         self.counter = counter
         self._catalog = Catalog()
-        self._known: list[dict[str, Found]] = [{} for _ in self.sources]
-        self._lock = threading.RLock()
-        self._listing: dict[tuple[str, int], tuple[int, Listing]] = {}
+        self._lock = ForkSafeLock()
+        self._listings: dict[tuple[str, int], tuple[int, Listing]] = {}
+        """The last listing of each disclosure and budget, with the generation of the catalog it was made from."""
         self._observers: tuple[Callable[[Activation], None], ...] = ()
-        _SHELVES.add(self)
-        with _collecting_later():
-            self.reload()
+        self.reload()
 
     @classmethod
     def open(
         cls, root: str | os.PathLike[str] = ".", *, skills: Sequence[BaseSkill] = (), counter: Counter = estimate
     ) -> "Shelf":
-        """The skills of a workspace: the program's own, then the project's, the user's, and the bundled ones."""
+        """Open the skills of a workspace: the program's own, then the project's, the user's, and the bundled ones."""
         project = DirectorySource(root, "project")
-        return cls(sources_around(project, project.root, skills), counter=counter)
+        return cls(workspace_sources(project, project.root, skills), counter=counter)
 
     def __repr__(self) -> str:
         return f"<Shelf: {len(self._catalog)} skills from {', '.join(source.name for source in self.sources)}>"
@@ -60,62 +53,66 @@ class Shelf:
         return self._catalog
 
     def reload(self, changed: Iterable[str | os.PathLike[str]] | str | os.PathLike[str] | None = None) -> Delta:
-        """Bring the catalog up to date. `changed`: paths the caller knows to have changed; without it, all is checked.
+        """Bring the catalog up to date and return the difference.
 
-        Only what changed is read. A file that is broken now keeps its last good version.
+        `changed` names paths that the caller knows to have changed; without it, every source looks for itself. Only
+        changed files are read. A file that is broken now keeps its last good version.
         """
         if isinstance(changed, str | os.PathLike):
             changed = [changed]
         paths = None if changed is None else [os.path.abspath(path) for path in changed]
+
         with self._lock:
-            changes, failed = [], None
-            for rank, (source, known) in enumerate(zip(self.sources, self._known, strict=True)):
+            changes: dict[Place, Found | None] = {}
+            failure: Exception | None = None
+            for rank, source in enumerate(self.sources):
                 try:
-                    told = source.refresh(paths)
-                except Exception as error:  # raised in the end: the others have changes of their own to tell
-                    failed = failed or error
+                    refreshed = source.refresh(paths)
+                except Exception as error:  # raised below: the other sources have changes of their own
+                    failure = failure or error
                     continue
-                for key, now in told.items():
-                    changes.append((place_of(rank, key), known.pop(key, None), now))
-                    if now:
-                        known[key] = now
+                for key, found in refreshed.items():
+                    changes[Place.of(rank, key)] = found
+
             self._catalog, delta = self._catalog.apply(changes)
-            if failed:
-                raise failed
+            if failure:
+                raise failure
             return delta
 
     def listing(
         self, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
     ) -> "Listing":
-        """The Available Skills section: byte-identical until a reload changes something."""
+        """Return the Available Skills section. It is byte-identical until a reload changes something."""
         catalog = self._catalog
-        cached = self._listing.get((disclosure, budget))
+        cached = self._listings.get((disclosure, budget))
         if cached and cached[0] == catalog.generation:
             return cached[1]
+
         from skillshelf.listing import make_listing
 
         listing = make_listing(catalog, disclosure, budget, self.counter, lambda skill: self.instructions(skill.name))
-        self._listing[disclosure, budget] = (catalog.generation, listing)
+        self._listings[disclosure, budget] = (catalog.generation, listing)
         return listing
 
     def search(self, query: str, limit: int = 5) -> "list[Match]":
-        """The skills that fit a query in words, best first."""
+        """Return the skills that fit a query in words, best first."""
         from skillshelf.search import search
 
         return search(self._catalog, query, limit)
 
     def turn(self) -> Turn:
-        """A turn: one user message to its final answer. Opening it sweeps for what changed on disk."""
+        """Open a turn: one user message to its final answer. Opening it picks up changes on disk."""
         self.reload()
         return Turn(self)
 
     def instructions(self, name: str) -> str:
-        """A skill's instructions as they are on disk now. A turn's `load` is the cached and recorded way."""
-        found = self._catalog.find(name)
-        return self.sources[found.place.source].instructions(found.place.key, found.descriptor)
+        """Return a skill's instructions as they are on disk now. `Turn.load` caches and records what it reads."""
+        candidate = self._catalog.find(name)
+        source = self.sources[candidate.place.source]
+        return source.instructions(candidate.place.key, candidate.descriptor)
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools of the code skills that were given to this shelf, under their policies."""
+        """Return the tools of the code skills that were given to this shelf, under their policies."""
         return tuple(tool for source in self.sources if isinstance(source, ObjectSource) for tool in source.tools())
 
     def openai_tools(self, form: Literal["chat", "responses"]) -> list[Any]:
@@ -160,70 +157,51 @@ class Shelf:
         return await dispatch_async(self, name, arguments, approve)
 
     def on_activation(self, observe: Callable[[Activation], None]) -> Callable[[], None]:
-        """Be told whenever a skill's text enters a conversation, in any turn. What is returned ends it."""
+        """Call `observe` whenever a skill's text enters a conversation, in any turn.
+
+        Returns a function that ends the observation.
+        """
         with self._lock:
             self._observers = (*self._observers, observe)
 
         def end() -> None:
             with self._lock:
-                self._observers = tuple(one for one in self._observers if one is not observe)
+                self._observers = tuple(each for each in self._observers if each is not observe)
 
         return end
 
-    def activated(self, activation: Activation) -> None:
-        """A turn brought text in."""
+    def report_activation(self, activation: Activation) -> None:
+        """Pass on to the observers that a turn brought text in."""
         for observe in self._observers:
             try:
                 observe(activation)
             except Exception:
-                import logging  # 6 ms that nobody else pays
+                import logging  # takes 6 ms, which only a failing observer pays
 
-                # The text is in the conversation already: who only watches cannot take it back.
+                # The text is in the conversation already, and an observer cannot take it back.
                 logging.getLogger("skillshelf").exception("an observer of activations failed")
 
     def watch(self, on_change: Callable[[Delta], None] | None = None) -> "Watch":
-        """Reload by itself when files change, until the watch is closed. Needs the extra `watch`."""
+        """Reload whenever files change, until the watch is closed. Needs the extra `watch`."""
         from skillshelf.watch import Watch
 
         return Watch(self, on_change)
 
 
-def sources_around(project: Source, root: str, skills: Sequence[BaseSkill] = ()) -> list[Source]:
-    """The sources of a workspace whose own skills come from `project`, in order of precedence."""
-    sources: list[Source] = [ObjectSource(skills)] if skills else []
+def workspace_sources(project: Source, root: str, skills: Sequence[BaseSkill] = ()) -> list[Source]:
+    """Return the sources of a workspace whose own skills come from `project`, in order of precedence."""
+    sources: list[Source] = []
+    if skills:
+        sources.append(ObjectSource(skills))
     sources.append(project)
-    roots: set[str] = set()
+
+    user_roots: set[str] = set()
     for folder in map(os.path.realpath, user_skill_folders()):
         # One of them is often a link to another, or lies in the project: each skill comes once.
-        if os.path.isdir(folder) and folder not in roots and not (folder + "/").startswith(root + "/"):
-            roots.add(folder)
+        is_in_project = (folder + "/").startswith(root + "/")
+        if os.path.isdir(folder) and folder not in user_roots and not is_in_project:
+            user_roots.add(folder)
             sources.append(DirectorySource(folder, "user"))
+
     sources.append(PackageSource("skillshelf.bundled", name="bundled"))
     return sources
-
-
-@contextmanager
-def _collecting_later() -> Iterator[None]:
-    """A garbage collection amid a hundred thousand new objects finds nothing and walks them all, time and again.
-
-    Freezing and unfreezing moves what is there to the oldest generation without walking it.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if gc.get_freeze_count() == 0:  # else the program has frozen objects of its own, which must stay so
-            gc.freeze()
-            gc.unfreeze()
-        if was_on:
-            gc.enable()
-
-
-def _renew_locks() -> None:
-    """A fork while another thread reloads would leave the child a lock that nobody releases."""
-    for shelf in _SHELVES:
-        shelf._lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)

@@ -132,7 +132,7 @@ class Turn:
         if by == "user":
             self.invoked.add(loaded.skill)
         if activation:  # not under the lock: an observer may load, too
-            self.shelf.activated(activation)
+            self.shelf.report_activation(activation)
         return loaded
 
     def _load(

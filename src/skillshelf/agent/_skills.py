@@ -8,7 +8,7 @@ from skillshelf.agent._mentions import mentioned_files
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
 from skillshelf.files import NotPlainFile, read_file
-from skillshelf.shelf import Shelf, sources_around
+from skillshelf.shelf import Shelf, workspace_sources
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES, DirectorySource
@@ -42,7 +42,7 @@ class WorkspaceSkills:
         self.root, self.frozen = project.root, frozen
         self.trusted = TrustedSource(project, trust) if trust else None
         own = self.trusted or project
-        self.shelf = skills if isinstance(skills, Shelf) else Shelf(sources_around(own, self.root, skills))
+        self.shelf = skills if isinstance(skills, Shelf) else Shelf(workspace_sources(own, self.root, skills))
         self.guidance = ""
         """The text of the project's AGENTS.md, as far as the person agreed to it."""
         self._guidance_pending: Pending | None = None

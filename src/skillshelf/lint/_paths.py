@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from skillshelf.catalog import Catalog, place_of
+from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.found import Found
@@ -92,7 +92,7 @@ def _sorted(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _catalog(found: Mapping[str, Found]) -> Catalog:
     """The skills alone: its diagnostics are the names that collide."""
-    changes = [(place_of(0, key), None, Found(one.descriptor)) for key, one in found.items()]
+    changes = {Place.of(0, key): Found(each.descriptor) for key, each in found.items()}
     return Catalog().apply(changes)[0]
 
 
