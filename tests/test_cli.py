@@ -43,23 +43,23 @@ def test_help(run: Run) -> None:
     # Not a snapshot: Python 3.13 writes options in another way.
     assert [line.split(None, 1) for line in out.splitlines() if re.match("    [a-z]", line)] == snapshot(
         [
-            ["list", "name every skill on the shelf"],
-            ["show", "show a skill, or one of its references"],
+            ["list", "list the skills on the shelf"],
+            ["show", "show a skill or one of its references"],
             ["search", "find the skills that fit a task"],
             ["check", "check skills against the format, and their references"],
             ["listing", "print the section that goes into the system prompt"],
-            ["cost", "weigh the skills in tokens"],
-            ["why", "say why a skill is on the shelf, or is not"],
-            ["new", "start a skill"],
-            ["trust", "look at what a workspace brings, and say what the agent may use"],
-            ["chat", "talk with an agent that uses the skills"],
-            ["eval", "try out skills on cases, and measure what they bring and cost"],
+            ["cost", "show how many tokens each skill costs"],
+            ["why", "explain why a skill is on the shelf, or is not"],
+            ["new", "create a skill"],
+            ["trust", "review the skills of a workspace and decide which the agent may use"],
+            ["chat", "talk to an agent that uses your skills"],
+            ["eval", "run skills on test cases and measure their effect and their cost"],
             ["serve", "serve the skills to other programs over MCP"],
-            ["conformance", "try every way in with the same scenario"],
+            ["conformance", "run the same scenario through every adapter and interface"],
         ]
     )
     assert "examples:\n  skillshelf new pdf-forms " in out
-    assert out.endswith("Exit codes: 0 fine, 1 found faults, 2 wrong use.\n")
+    assert out.endswith("Exit codes: 0 success, 1 problems found, 2 wrong use.\n")
 
 
 @pytest.mark.parametrize(

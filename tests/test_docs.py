@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 import skillshelf
 from skillshelf.agent import events
-from skillshelf.cli._commands import _COMMANDS as COMMANDS
+from skillshelf.cli._main import COMMANDS
 from skillshelf.lint import CODES
 
 REFRESH = "run `python tests/docs_examples.py --write` and read the diff"

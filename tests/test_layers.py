@@ -18,7 +18,7 @@ LAYERS = [
     {"found", "catalog", "skillmd", "results", "tools", "skill", "listing", "search"},
     {"sources", "watch"},
     {"turn", "discovery", "loop", "shelf"},
-    {"lint", "bundled", "slash", "rendering", "trust"},
+    {"lint", "bundled", "slash", "rendering", "tables", "trust"},
     {"adapters"},
     {"agent"},
     {"evals", "mcp"},

@@ -9,10 +9,11 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(run: Run) -> Run:
-    """Runs `skillshelf` with these words in tmp_path, `eval` with the user's word that the workspace can be trusted."""
+    """Run `skillshelf` with these words in tmp_path. Runs of cases get --trust-workspace."""
 
     def run_trusting(*words: str) -> tuple[int, str, str]:
-        trusting = ("--trust-workspace",) if words[:1] == ("eval",) else ()
-        return run(*words, *trusting)
+        if words[:1] == ("eval",) and not {"list", "compare", "worker"} & set(words):
+            words = (*words, "--trust-workspace")
+        return run(*words)
 
     return run_trusting

@@ -13,7 +13,7 @@ from typing import Any
 
 from provider import Provider
 
-SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval", "--trust-workspace"]
+SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval"]
 _SUITE = '''
 import asyncio, pathlib
 from skillshelf.evals import Case, Message, check
@@ -48,10 +48,11 @@ class Child:
     """One start of the program."""
 
     def __init__(self, *words: str, cwd: Path, **environment: str) -> None:
+        trusting = () if words[:1] == ("worker",) else ("--trust-workspace",)
         self.output = cwd / f"output-{time.monotonic_ns()}"
         with self.output.open("wb") as file:
             self.process = subprocess.Popen(
-                [*SKILLSHELF, *words], cwd=cwd, env={**os.environ, **environment}, stdout=file, stderr=file
+                [*SKILLSHELF, *trusting, *words], cwd=cwd, env={**os.environ, **environment}, stdout=file, stderr=file
             )
 
     def kill(self) -> None:

@@ -162,9 +162,9 @@ def test_what_was_never_recorded_is_to_be_recorded(run: Run, skill: Callable[...
     skill(BETTER, "One.", "Two.", queries=queries)
     code, out, _ = run(*CHOOSE, "--replay", "kept")
     assert code == 3
-    assert out.count("could not be made") == 1
-    assert "8 trials could not be made: " in out
-    assert "`skillshelf eval choose` with --record for --replay asks the model what is missing." in out
+    assert out.count("could not be completed") == 1
+    assert "8 trials could not be completed: " in out
+    assert "`skillshelf eval choose` with --record instead of --replay asks the model for the missing answers." in out
     assert "--resume" not in out
     skill(BETTER, queries={f"{query} it": should for query, should in queries.items()})  # each differs in its own way
     code, out, _ = run(*CHOOSE, "--replay", "kept")
@@ -186,7 +186,7 @@ def test_cases_that_are_no_queries_are_left_aside(run: Run, skill: Callable[...,
     assert "1 that should load it and 0 that should not" in said
     code, out, said = run(*CHOOSE, *model, "--report", "out")
     assert code == 0, out + said
-    assert "2 cases left aside" in said
+    assert "2 cases not used" in said
     found = json.loads(Path("out/choice.json").read_text())
     assert found["descriptions"][1]["scores"] == [True] * 17
 
@@ -200,7 +200,7 @@ def test_an_error_leaves_a_query_out_for_all(run: Run, skill: Callable[..., Path
         code, out, _ = run(*CHOOSE, *words)
         assert code == 0, out
         assert "Left out for all descriptions: 1 query without a score" in out
-        assert "1 trial could not be made: " in out
+        assert "1 trial could not be completed: " in out
         code, out, _ = run("eval", "--resume", "out")
         assert (code, "Left out" in out) == (0, False), out
         assert provider.asked == 6 * 2 + 1
@@ -208,7 +208,7 @@ def test_an_error_leaves_a_query_out_for_all(run: Run, skill: Callable[..., Path
         provider.broken = lambda number: 400
         code, out, _ = run(*CHOOSE, *words)
         assert (code, "Undecided: infrastructure errors left 6 queries without a score" in out) == (3, True)
-        assert "`skillshelf eval --resume out` tries again" in out
+        assert "`skillshelf eval --resume out` tries the failed trials again" in out
         found = json.loads(run(*CHOOSE, *words, "--json")[1])
         assert (found["exit_code"], found["best"], found["gain"]) == (3, None, None)
 
@@ -280,9 +280,9 @@ def test_a_wrong_description_is_named(run: Run, skill: Callable[..., Path], text
         (["choose", "skills/pdf"], "choose takes the folder of one skill, and descriptions for it"),
         (["choose", "skills", "--descriptions", "new.yaml"], "skills is no folder of a skill"),
         (["choose", "skills/pdf", "--descriptions", "none.yaml"], "none.yaml: it cannot be read"),
-        ([*CHOOSE[1:], "--baseline", "none"], "choose takes no --baseline"),
-        ([*CHOOSE[1:], "--update-golden"], "choose takes no --update-golden"),
-        (["skills/pdf", "--descriptions", "new.yaml"], "--descriptions is for choose"),
+        ([*CHOOSE[1:], "--baseline", "none"], "unrecognized arguments: --baseline none"),
+        ([*CHOOSE[1:], "--update-golden"], "unrecognized arguments: --update-golden"),
+        (["skills/pdf", "--descriptions", "new.yaml"], "unrecognized arguments: --descriptions"),
         (CHOOSE[1:], "No model was chosen"),
     ],
 )

@@ -15,7 +15,7 @@ from processes import Child, asked_at, counted, each_once, kept_in, suite, until
 from provider import Provider
 
 from skillshelf.cli._output import Output
-from skillshelf.cli.eval._progress import progress
+from skillshelf.cli.eval._run import show_progress
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -97,7 +97,7 @@ def test_no_cases_says_where_it_looked_and_how_to_write_one(run: Run, write: Wri
     assert code == 2
     assert "there is no case in skills" in said
     assert "cases:" in said
-    assert "with 'x' in name or tags" in run("eval", "skills", "-k", "x")[2]
+    assert "with 'x' in its name or tags" in run("eval", "skills", "-k", "x")[2]
 
 
 def test_the_run_s_model_answers_cases_without_a_script(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_golden_files_are_written_from_a_run(run: Run, cases: Callable[..., Path
     folder = cases(GOOD.replace("{response_contains: done}", "{golden: answer.txt}"))
     assert run("eval")[0] == 3, "there is nothing to compare with yet"
     code, _, said = run("eval", "--update-golden")
-    assert (code, "answer.txt is what this run gave" in said) == (0, True)
+    assert (code, "answer.txt now holds the result of this run" in said) == (0, True)
     assert (folder / "evals" / "answer.txt").read_text() == "done\n"
     assert run("eval")[0] == 0
 
@@ -145,15 +145,15 @@ def test_golden_files_are_written_from_a_run(run: Run, cases: Callable[..., Path
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--engine", "mysql://x"], "a PostgreSQL server"),
+        (["--engine", "mysql://x"], "argument --engine: give the address of a PostgreSQL server"),
         (["--parallel", "0"], "there are none without --engine"),
-        (["--parallel", "-1"], "invalid number of trials value"),
-        (["--rate", "0/min"], "invalid number of trials a minute value"),
+        (["--parallel", "-1"], "argument --parallel: give a whole number of at least 0, not '-1'"),
+        (["--rate", "0/min"], "argument --rate: give a whole number of at least 1, not '0'"),
         (["--record", "a", "--replay", "b"], "not allowed with"),
         (["--resume", "nowhere"], "There is no run 'nowhere'"),
         (["--replay", "nowhere"], "nowhere"),
         (["no/such/path"], "no/such/path"),
-        (["worker"], "a worker takes --engine"),
+        (["worker"], "a worker needs --engine"),
     ],
 )
 def test_wrong_use_is_said_in_a_sentence(run: Run, cases: Callable[..., Path], words: list[str], says: str) -> None:
@@ -162,6 +162,24 @@ def test_wrong_use_is_said_in_a_sentence(run: Run, cases: Callable[..., Path], w
     assert code == 2
     assert says in said
     assert "Traceback" not in said
+
+
+def test_options_may_come_before_the_action(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
+    """An option's value is not mistaken for an action, and paths without an action are cases to run."""
+    cases(GOOD)
+    assert json.loads(run("eval", "--json", "list", "skills")[1])["cases"]
+    assert json.loads(run("eval", "-C", str(tmp_path), "-kloads", "list", "--json")[1])["cases"]
+    assert "there is no case with 'list'" in run("eval", "-k", "list", "skills", "--trust-workspace")[2]
+    assert "1 of 1 trials passed" in run("eval", "run", "skills")[1]
+    assert "1 of 1 trials passed" in run("eval", "--github", "skills")[1]
+
+
+@pytest.mark.parametrize("action", ["list", "compare", "worker", "choose"])
+def test_an_action_takes_only_its_own_options(run: Run, action: str) -> None:
+    words = {"compare": ["a", "b"]}.get(action, [])
+    code, _, said = run("eval", action, *words, "--update-golden")
+    assert code == 2
+    assert f"skillshelf eval {action}: error: unrecognized arguments: --update-golden" in said
 
 
 def test_a_finished_run_is_not_resumed_and_a_changed_one_neither(run: Run, cases: Callable[..., Path]) -> None:
@@ -231,7 +249,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
 
         provider.arrived = interrupt
         assert child.end() == 130, child.said()
-        assert "`skillshelf eval --resume report --trust-workspace` goes on" in child.said()
+        assert "Continue with `skillshelf eval --resume report --trust-workspace`" in child.said()
         assert "Traceback" not in child.said()
         until(lambda: kept_in(tmp_path / "report") == 1)
         child = Child("--resume", "report", cwd=tmp_path)
@@ -244,13 +262,13 @@ def test_a_bar_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch, capsys: p
     from skillshelf.evals import Outcome, Trace
 
     done = Outcome("a", "with", 1, (), Trace())
-    with progress(Output(), 2, shown=False) as told:
-        told(done)
+    with show_progress(Output(), 2, visible=False) as report_outcome:
+        report_outcome(done)
     assert capsys.readouterr().out == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with progress(Output(), 2, shown=True) as told:
-        told(done)
+    with show_progress(Output(), 2, visible=True) as report_outcome:
+        report_outcome(done)
     out = capsys.readouterr().out
     assert "1/2" in out
     assert "1 passed" in out
@@ -267,7 +285,7 @@ def test_a_resumed_run_is_shown_as_it_was_wanted_and_asked_nothing_else(
     assert (code, (tmp_path / "junit.xml").exists()) == (3, True)
     assert "::warning " in out
     code, _, said = run("eval", "--resume", "a", "--repeat", "5")
-    assert (code, "was not begun with this repeat: 5. Leave it out" in said) == (2, True)
+    assert (code, "did not begin with this repeat: 5. Leave it out" in said) == (2, True)
     assert run("eval", "skills", "--resume", "a")[0] == 2
     assert run("eval", "--resume", "a", "--timeout", "5")[0] == 2
     assert "Leave out --report" in run("eval", "--resume", "a", "--report", "b")[2]
@@ -278,9 +296,9 @@ def test_a_resumed_run_is_shown_as_it_was_wanted_and_asked_nothing_else(
     ("words", "said"),
     [
         (("--junit", "nowhere/junit.xml"), "--junit: nowhere/junit.xml cannot be written: No such file"),
-        (("--report", "skills/pdf/SKILL.md"), "--report: skills/pdf/SKILL.md is no folder to write to: File exists"),
-        (("--record", "skills/pdf/SKILL.md"), "--record: skills/pdf/SKILL.md is no folder to write to: File exists"),
-        (("--record", "/proc/x"), "--record: /proc/x is no folder to write to"),
+        (("--report", "skills/pdf/SKILL.md"), "--report: cannot write to the folder skills/pdf/SKILL.md: File exists"),
+        (("--record", "skills/pdf/SKILL.md"), "--record: cannot write to the folder skills/pdf/SKILL.md: File exists"),
+        (("--record", "/proc/x"), "--record: cannot write to the folder /proc/x"),
         (("--replay", "nowhere"), "--replay: there is no folder nowhere"),
         (("--repeat", "100000000"), "are more than 1,000,000 trials"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from run_kit import TEXTS, case, run_of, sample
 
-from skillshelf.cli._reports import github
+from skillshelf.cli._diagnostics import github_annotation
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Run
 from skillshelf.evals._results import CheckResult
@@ -60,8 +60,10 @@ def test_blame_falls_on_the_line_that_can_be_mended(skill: str) -> None:
         "response_contains 'total': it is not there"
     )
     assert notes[3].message == "1 trial of pdf/split could not be made: ModelHTTPError: 529 overloaded"
-    assert github(notes[3]).startswith("::warning file=skills/pdf/evals/cases.yaml,line=7,title=not-tried::1 trial of")
-    assert github(notes[4]).endswith("::no case loaded 1 of 2 references: references/b.md")
+    assert github_annotation(notes[3]).startswith(
+        "::warning file=skills/pdf/evals/cases.yaml,line=7,title=not-tried::1 trial of"
+    )
+    assert github_annotation(notes[4]).endswith("::no case loaded 1 of 2 references: references/b.md")
 
 
 def test_another_skill_s_trigger_is_not_this_one_s_fault(skill: str, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""The command line: `skillshelf COMMAND …`. Exit codes: 0 fine, 1 found faults, 2 wrong use."""
+"""The command line: `skillshelf COMMAND …`. Exit codes: 0 success, 1 problems found, 2 wrong use."""
 
-from skillshelf.cli._commands import main
+from skillshelf.cli._main import main
 
 __all__ = ["main"]

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from skillshelf.cli._diagnostics import as_json, counted, print_diagnostic
+from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
 from skillshelf.cli._output import Output, complain, plural
 from skillshelf.descriptor import Diagnostic
 
@@ -61,16 +61,16 @@ def run(args: argparse.Namespace, out: Output) -> int:
     notes = list(dict.fromkeys(note for one in checked for note in one.diagnostics if note.code not in args.ignore))
     form = "json" if args.json else args.format
     if form == "json":
-        out.json({"skills": sum(one.skills for one in checked), "diagnostics": [as_json(note) for note in notes]})
+        out.print_json({"skills": sum(one.skills for one in checked), "diagnostics": [as_json(note) for note in notes]})
     elif form == "sarif":
-        from skillshelf.cli._reports import sarif
+        from skillshelf.cli._diagnostics import as_sarif
 
-        out.json(sarif(notes))
+        out.print_json(as_sarif(notes))
     elif form == "github":
-        from skillshelf.cli._reports import github
+        from skillshelf.cli._diagnostics import github_annotation
 
         for note in notes:
-            out.text(github(note))
+            out.print(github_annotation(note))
     else:
         for note in notes:
             print_diagnostic(note, out)
@@ -93,4 +93,4 @@ def _code(word: str) -> str:
 def _summarize(skills: int, notes: Sequence[Diagnostic], out: Output) -> None:
     found = {note.severity for note in notes}
     style = "red" if "error" in found else "yellow" if "warning" in found else "green"
-    out.styled(f"{plural(skills, 'skill')} checked: {counted(notes) or 'nothing to mend'}", style)
+    out.print_styled(f"{plural(skills, 'skill')} checked: {count_by_severity(notes) or 'nothing to mend'}", style)

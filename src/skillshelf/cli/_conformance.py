@@ -6,10 +6,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.cli._cells import Cell, Column
 from skillshelf.cli._output import Output, complain
-from skillshelf.cli._table import print_table
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.tables import Cell, Column
 
 if TYPE_CHECKING:
     from skillshelf.testing.conformance import Outcome, Report
@@ -36,7 +35,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 2
     reports = [_report(name) for name in args.faces or FACES]
     if args.json:
-        out.json({"faces": [_plain(report) for report in reports]})
+        out.print_json({"faces": [_plain(report) for report in reports]})
     else:
         _print(reports, out)
     # Whoever names a face wants to know of it; of all there are, those that are not installed are none of theirs.
@@ -85,21 +84,21 @@ def _plain(report: "Report") -> dict[str, Any]:
 def _print(reports: "list[Report]", out: Output) -> None:
     from skillshelf.testing.conformance import STEPS
 
-    columns = (Column("face", "bold"), *(Column(step) for step in STEPS))
+    columns = (Column("face", style="bold"), *(Column(step) for step in STEPS))
     ran = [report for report in reports if not report.missing]
     notes = list(dict.fromkeys(one.note for report in ran for one in report.outcomes if one.note))
     if ran:
-        print_table(out, columns, [_row(report, notes) for report in ran])
-        out.text()
+        out.print_table(columns, [_row(report, notes) for report in ran])
+        out.print()
     for number, note in enumerate(notes, 1):
-        out.text(f"({number}) {note}")
+        out.print(f"({number}) {note}")
     for report in ran:
         for one in report.outcomes:
             if one.problem:
-                out.styled(f"{report.face}, {one.step}: {one.problem}", "red")
+                out.print_styled(f"{report.face}, {one.step}: {one.problem}", "red")
     for report in reports:
         if report.missing:
-            out.styled(f"{report.face} was not tried. {report.missing}", "yellow")
+            out.print_styled(f"{report.face} was not tried. {report.missing}", "yellow")
 
 
 def _row(report: "Report", notes: list[str]) -> list[str | Cell]:

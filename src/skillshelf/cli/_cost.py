@@ -3,15 +3,14 @@
 import argparse
 from dataclasses import asdict, dataclass
 
-from skillshelf.cli._cells import Cell, Column
 from skillshelf.cli._output import Output, plural
-from skillshelf.cli._table import print_table
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.lint import MAX_TOKENS
 from skillshelf.listing import DEFAULT_BUDGET, Listing, parse
 from skillshelf.shelf import Shelf
+from skillshelf.tables import Cell, Column
 from skillshelf.tokens import count, estimate
 from skillshelf.turn import Turn
 
@@ -45,11 +44,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
     warnings = _warnings(costs, listing, shelf.listing("catalog").tokens)
     if args.json:
         skills = [asdict(cost) for cost in costs]
-        out.json({"skills": skills, "listing": listing.tokens, "exact": args.exact, "warnings": warnings})
+        out.print_json({"skills": skills, "listing": listing.tokens, "exact": args.exact, "warnings": warnings})
         return 0
     _print(costs, listing, out)
     for warning in warnings:
-        out.styled(f"warning: {warning}", "yellow")
+        out.print_styled(f"warning: {warning}", "yellow")
     return 0
 
 
@@ -101,13 +100,13 @@ def _warnings(costs: list[Cost], listing: Listing, whole: int) -> list[str]:
 
 def _print(costs: list[Cost], listing: Listing, out: Output) -> None:
     columns = [
-        Column("skill", "bold"),
+        Column("skill", style="bold"),
         *(Column(title, right=True) for title in ("every call", "loaded", "references")),
     ]
     rows: list[list[str | Cell]] = [
         [cost.name, _number(cost.every_call), _number(cost.instructions), _number(cost.references)] for cost in costs
     ]
-    if out.terminal:
+    if out.is_terminal:
         width = out.console.width
         _add_bars(costs, columns, rows, max(4, min(24, width - width // 3 - 35)))
     totals = (sum(getattr(cost, field) for cost in costs) for field in ("instructions", "references"))
@@ -115,18 +114,23 @@ def _print(costs: list[Cost], listing: Listing, out: Output) -> None:
     blank = [""] * (len(columns) - 4)
     rows.append([Cell("heading and how to load", "dim"), _number(rest), "", "", *blank])
     rows.append([Cell("total", "bold"), *(Cell(f"{total:,}", "bold") for total in (listing.tokens, *totals)), *blank])
-    print_table(out, columns, rows)
-    out.text()
+    out.print_table(columns, rows)
+    out.print()
 
 
 def _add_bars(costs: list[Cost], columns: list[Column], rows: list[list[str | Cell]], cells: int) -> None:
-    from skillshelf.cli._rendering import bar
-
     columns.append(Column(""))
     most = max((cost.instructions for cost in costs), default=0)
     for cost, row in zip(costs, rows, strict=True):
         style = "yellow" if cost.instructions > MAX_TOKENS else "green"
         row.append(Cell(bar(cost.instructions / most, cells) if cost.instructions else "", style))
+
+
+def bar(value: float, cells: int) -> str:
+    """A bar of so many cells for 1.0, in eighths of a cell."""
+    eighths = round(min(1.0, value) * cells * 8)
+    rest = eighths % 8
+    return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[rest] if rest else "" if eighths else "▏")
 
 
 def _number(tokens: int) -> str:

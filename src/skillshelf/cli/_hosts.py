@@ -4,13 +4,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from skillshelf.cli._cells import Cell, Column
 from skillshelf.cli._output import Output, complain, plural, shown_path
-from skillshelf.cli._table import print_table
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, conditions, judge
 from skillshelf.skillmd import MAX_FILE
 from skillshelf.sources import MAX_FOLDERS, SKILL_FILES, Tree
+from skillshelf.tables import Cell, Column
 
 _STYLES = dict(zip(WORDS, ("green", "green", "yellow", "red", "red", "red", "red"), strict=True))
 _COLUMNS = (Column("HOST"), Column("MAKES OF IT"), Column("BECAUSE"))
@@ -37,14 +36,14 @@ def run_hosts(paths: Sequence[str], out: Output, as_json: bool) -> int:
         )
         return 2
     if as_json:
-        out.json({"skills": [_as_json(one) for one in judged]})
+        out.print_json({"skills": [_as_json(one) for one in judged]})
     else:
         for one in judged:
             if not one.fits or len(judged) == 1:
                 _print(one, out)
         fitting = sum(one.fits for one in judged)
         style = "green" if fitting == len(judged) else "yellow"
-        out.styled(f"{plural(len(judged), 'skill')} checked: {fitting:,} loaded as written by every host", style)
+        out.print_styled(f"{plural(len(judged), 'skill')} checked: {fitting:,} loaded as written by every host", style)
     return 0 if all(one.fits for one in judged) else 1
 
 
@@ -97,14 +96,14 @@ def _as_json(one: _Judged) -> dict[str, object]:
 
 
 def _print(one: _Judged, out: Output) -> None:
-    out.styled(shown_path(one.path), "bold")
+    out.print_styled(shown_path(one.path), "bold")
     rows = []
     for verdict in one.verdicts:
         because = "; ".join(CONDITIONS[code].says for code in verdict.because)
         makes = Cell(verdict.makes.replace("-", " "), _STYLES[verdict.makes])
         rows.append((f"{verdict.host} {verdict.version}", makes, because))
-    print_table(out, _COLUMNS, rows)
+    out.print_table(_COLUMNS, rows)
     blamed = dict.fromkeys(code for verdict in one.verdicts for code in verdict.because)
     for fix in dict.fromkeys(f"{CONDITIONS[code].says}: {CONDITIONS[code].fix}" for code in blamed):
-        out.styled(f"fix: {fix}", indent=4)
-    out.text()
+        out.print_styled(f"fix: {fix}", indent=4)
+    out.print()

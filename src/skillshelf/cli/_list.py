@@ -5,15 +5,14 @@ from collections import Counter
 from typing import Any
 
 from skillshelf.catalog import Candidate
-from skillshelf.cli._cells import Cell, Column
 from skillshelf.cli._diagnostics import as_json as note_as_json
-from skillshelf.cli._diagnostics import counted
+from skillshelf.cli._diagnostics import count_by_severity
 from skillshelf.cli._output import Output, plural, relative
-from skillshelf.cli._table import print_table
 from skillshelf.cli._workspace import all_candidates, as_json, instructions_of, open_shelf
 from skillshelf.descriptor import Diagnostic
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
+from skillshelf.tables import Cell, Column
 
 EXAMPLES = """
   skillshelf list                       the skills of this folder, the user's and the bundled ones
@@ -21,8 +20,8 @@ EXAMPLES = """
   skillshelf list --json | jq '.skills[].name'
 """
 _COLUMNS = (
-    Column("name", "bold"),
-    Column("source", "cyan"),
+    Column("name", style="bold"),
+    Column("source", style="cyan"),
     Column("tokens", right=True),
     Column("refs", right=True),
     Column("description"),
@@ -40,10 +39,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     facts = [_facts(shelf, candidate, repaired) for candidate in candidates]
     if args.json:
         notes = [note_as_json(note) for note in shelf.catalog.diagnostics]
-        out.json({"skills": facts, "diagnostics": notes})
+        out.print_json({"skills": facts, "diagnostics": notes})
         return 0
-    print_table(out, _COLUMNS, [_row(one) for one in facts])
-    out.text()
+    out.print_table(_COLUMNS, [_row(one) for one in facts])
+    out.print()
     _summarize(shelf, candidates, out)
     return 0
 
@@ -88,12 +87,12 @@ def _row(facts: dict[str, Any]) -> list[str | Cell]:
 def _summarize(shelf: Shelf, candidates: list[Candidate], out: Output) -> None:
     sources = Counter(candidate.descriptor.source for candidate in candidates)
     counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
-    out.styled(f"{plural(len(candidates), 'skill')}: {counts}" if candidates else "No skills.", "dim")
+    out.print_styled(f"{plural(len(candidates), 'skill')}: {counts}" if candidates else "No skills.", "dim")
     notes = shelf.catalog.diagnostics
     if notes:
         folders = _roots(shelf, notes)
         command = " ".join(["skillshelf check", *(() if folders == ["."] else folders)])
-        out.styled(f"{counted(notes)}: run `{command}`", "yellow")
+        out.print_styled(f"{count_by_severity(notes)}: run `{command}`", "yellow")
 
 
 def _roots(shelf: Shelf, notes: tuple[Diagnostic, ...]) -> list[str]:

@@ -3,7 +3,8 @@
 import argparse
 import sys
 
-from skillshelf.cli._output import Output, complain, plural, positive
+from skillshelf.cli._output import Output, complain, plural
+from skillshelf.cli._parsers import positive_number
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.listing import DEFAULT_BUDGET, Listing, to_xml
 
@@ -20,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--disclosure", choices=("auto", "catalog", "full"), default="auto", help="how much is shown (auto)"
     )
     parser.add_argument(
-        "--budget", metavar="N", type=positive, default=DEFAULT_BUDGET, help=f"tokens for `auto` ({DEFAULT_BUDGET})"
+        "--budget",
+        metavar="N",
+        type=positive_number,
+        default=DEFAULT_BUDGET,
+        help=f"tokens for `auto` ({DEFAULT_BUDGET})",
     )
     parser.add_argument(
         "--format", choices=("text", "xml"), default="text", help="skillshelf's section (text), or the format's own"
@@ -33,12 +38,14 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 2
     shelf = open_shelf(args)
     if args.format == "xml":
-        out.text(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))
+        out.print(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))
         return 0
     listing = shelf.listing(args.disclosure, args.budget)
     if args.json:
         shortened = [{"name": one.name, "what": one.what} for one in listing.shortened]
-        out.json({"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)})
+        out.print_json(
+            {"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)}
+        )
         return 0
     out.write(listing.text)
     if sys.stderr.isatty():

@@ -94,12 +94,12 @@ def _create(folder: str, files: dict[str, str]) -> list[str]:
 def _say_what_next(args: argparse.Namespace, folder: str, made: list[str], out: Output) -> None:
     shown = relative(os.path.abspath(folder))
     for path in made:
-        out.text(relative(os.path.abspath(path)))
-    out.text()
+        out.print(relative(os.path.abspath(path)))
+    out.print()
     if args.code:
         package = os.path.basename(os.path.abspath(args.code))
-        out.text("Fill in skill.py and the guide. Let a test keep the skill complete:")
-        out.text(f'  skillshelf.testing.check_package("{package}")')
+        out.print("Fill in skill.py and the guide. Let a test keep the skill complete:")
+        out.print(f'  skillshelf.testing.check_package("{package}")')
     else:
-        out.text("Write the description first: it is all a model sees before it loads the skill. Then run")
-        out.text(f"  skillshelf check {shown}")
+        out.print("Write the description first: it is all a model sees before it loads the skill. Then run")
+        out.print(f"  skillshelf check {shown}")

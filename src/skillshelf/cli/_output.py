@@ -1,10 +1,12 @@
-"""What reaches a terminal, a pipe or a program. Whoever made a string, it is cleaned here before it leaves."""
+"""Output to a terminal, a pipe or another program. All text is cleaned here, wherever it comes from."""
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
 from skillshelf.text import clean, to_json
 
 if TYPE_CHECKING:
@@ -12,82 +14,94 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Rich text for a terminal, plain text for a pipe, JSON for a program. rich is imported for a terminal only."""
+    """Standard output: rich text in a terminal, plain text in a pipe. rich is imported only for a terminal."""
 
     def __init__(self, *, color: bool = True) -> None:
-        self.terminal = sys.stdout.isatty()
+        self.is_terminal = sys.stdout.isatty()
         self._color = color
 
     @cached_property
     def console(self) -> "Console":
         from rich.console import Console
 
-        # Skill text is never markup, and nothing in it is to be coloured by guess.
-        return Console(no_color=None if self._color else True, markup=False, emoji=False, highlight=False)
+        # The text of a skill is never markup, and rich must not guess at colors for it.
+        no_color = None if self._color else True
+        return Console(no_color=no_color, markup=False, emoji=False, highlight=False)
 
     def write(self, text: str) -> None:
-        """Plain text."""
+        """Write plain text as it is."""
         sys.stdout.write(clean(text))
 
-    def text(self, text: str = "") -> None:
-        """Plain text and a line's end."""
+    def print(self, text: str = "") -> None:
+        """Write plain text and a line feed."""
         sys.stdout.write(clean(text) + "\n")
 
-    def styled(self, text: str, style: str = "", indent: int = 0) -> None:
-        """A paragraph that is coloured and wrapped at words on a terminal."""
-        if not self.terminal:
-            self.text(" " * indent + text)
+    def print_styled(self, text: str, style: str = "", indent: int = 0) -> None:
+        """Print a paragraph, which a terminal shows in color and wrapped between words."""
+        if not self.is_terminal:
+            self.print(" " * indent + text)
             return
         from rich.padding import Padding
         from rich.text import Text
 
-        self.show(Padding(Text(clean(text), style), (0, 0, 0, indent), expand=False))
+        self.print_rich(Padding(Text(clean(text), style), (0, 0, 0, indent), expand=False))
+
+    def print_table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> None:
+        """Print a table: cut to the width of a terminal, in full in a pipe."""
+        table = Table("", columns, rows)
+        if self.is_terminal:
+            self.print_rich(to_rich(table, cut_to=self.console.width))
+            return
+        for line in to_plain_lines(table):
+            self.print(line)
+
+    def print_rich(self, renderable: "RenderableType") -> None:
+        """Print a rich object, without its control characters. For terminals only."""
+        from skillshelf.rendering import Cleaned
+
+        self.console.print(Cleaned(renderable))
+
+    def print_json(self, value: Any) -> None:
+        """Print JSON with everything but printable ASCII escaped, so that a terminal can show it too."""
+        sys.stdout.write(to_json(value, indent=2) + "\n")
 
     def shorten(self, text: str, lines: int) -> str:
-        """Cut to so many lines of the terminal; a pipe gets all of it."""
-        if not self.terminal:
+        """Cut a text to this many lines of the terminal. A pipe gets all of it."""
+        if not self.is_terminal:
             return text
         from skillshelf.rendering import cut
 
         return cut(text, lines * (self.console.width - 8))
 
-    def show(self, renderable: "RenderableType", **options: Any) -> None:
-        """On a terminal only: what rich makes of it."""
-        from skillshelf.rendering import Cleaned
-
-        self.console.print(Cleaned(renderable), **options)
-
-    def json(self, value: Any) -> None:
-        """Escaped down to printable ASCII, so that it can be looked at in a terminal too."""
-        sys.stdout.write(to_json(value, indent=2) + "\n")
-
 
 def complain(text: str) -> None:
-    """For the person, beside what a pipe carries away."""
+    """Print a message to standard error, after the output so far."""
     sys.stdout.flush()
     sys.stderr.write(clean(text) + "\n")
 
 
 def relative(path: str) -> str:
-    """A path as a person here would type it: from the current folder on where it lies below."""
+    """Return a path relative to the current folder if it is inside it, and the path itself otherwise."""
     here = os.path.realpath(os.curdir)
     if path == here:
         return "."
-    return path[len(here) + 1 :] if path.startswith(here.rstrip("/") + "/") else path
+    inside = here.rstrip("/") + "/"
+    return path.removeprefix(inside)
 
 
 def shown_path(path: str) -> str:
-    """`relative`, on one line and clean: a line break in a name is written out, so that the path can be found."""
+    """Return the relative path on one line. A line break in it is written as its code, so that it can be found."""
     return clean(relative(path)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
 
 
-def positive(text: str) -> int:
-    """An argument that must be a number above 0; argparse makes wrong use of what raises."""
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
-
-
 def plural(count: int, word: str) -> str:
+    """Return `1 skill` or `2 skills`."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def list_names(names: Sequence[str], limit: int) -> str:
+    """Join names with commas and count those beyond the limit: `a, b and 3 more`."""
+    text = ", ".join(names[:limit])
+    if len(names) > limit:
+        text += f" and {len(names) - limit:,} more"
+    return text

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         skill, loaded = shelf.catalog[args.name], Turn(shelf).load(args.name, by="user")
         if args.json:
-            out.json({**as_json(skill), "tokens": shelf.counter(loaded.text), "instructions": loaded.text})
+            out.print_json({**as_json(skill), "tokens": shelf.counter(loaded.text), "instructions": loaded.text})
         else:
             _show_skill(skill, loaded.text, shelf.counter(loaded.text), out)
     return 0
@@ -53,10 +53,10 @@ def _show_reference(pages: Iterator[Loaded], json: bool, out: Output) -> None:
     if json:
         text = "".join((first.text, *(page.text for page in pages)))
         facts = {field: getattr(first, field) for field in ("skill", "reference", "media_type", "size", "binary")}
-        out.json({**facts, "text": text})
+        out.print_json({**facts, "text": text})
     elif first.binary:
-        out.text(str(first))
-    elif out.terminal and first.media_type == "text/markdown" and first.next_offset is None:
+        out.print(str(first))
+    elif out.is_terminal and first.media_type == "text/markdown" and first.next_offset is None:
         _show_markdown(first.text, out)
     else:
         _write(out, chain((first,), pages))
@@ -71,21 +71,21 @@ def _write(out: Output, pages: Iterable[Loaded]) -> None:
 
 
 def _show_skill(skill: SkillDescriptor, instructions: str, tokens: int, out: Output) -> None:
-    out.styled(skill.name, "bold")
-    out.styled(clean_line(skill.description))
-    out.text()
+    out.print_styled(skill.name, "bold")
+    out.print_styled(clean_line(skill.description))
+    out.print()
     for label, value in _facts(skill, tokens):
-        out.styled(f"{clean_line(label):14} {clean_line(value)}", "dim")
-    out.text()
-    if out.terminal:
+        out.print_styled(f"{clean_line(label):14} {clean_line(value)}", "dim")
+    out.print()
+    if out.is_terminal:
         _show_markdown(instructions, out)
     else:
-        out.text(instructions.rstrip("\n"))
+        out.print(instructions.rstrip("\n"))
     if skill.references:
-        out.text()
-        out.styled(f"References (skillshelf show {skill.name} REFERENCE)", "bold")
+        out.print()
+        out.print_styled(f"References (skillshelf show {skill.name} REFERENCE)", "bold")
         for path in skill.references:
-            out.text(f"- {path}")
+            out.print(f"- {path}")
 
 
 def _facts(skill: SkillDescriptor, tokens: int) -> Iterator[tuple[str, str]]:
@@ -106,4 +106,4 @@ def _facts(skill: SkillDescriptor, tokens: int) -> Iterator[tuple[str, str]]:
 def _show_markdown(text: str, out: Output) -> None:
     from skillshelf.rendering import markdown
 
-    out.show(markdown(text))
+    out.print_rich(markdown(text))

@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.cli._cells import Column
 from skillshelf.cli._output import Output, complain, plural, shown_path
-from skillshelf.cli._table import print_table
 from skillshelf.errors import SkillNotFoundError, SourceError, TrustError
+from skillshelf.tables import Column
 
 if TYPE_CHECKING:
     from skillshelf.trust import Pending
@@ -21,7 +20,7 @@ EXAMPLES = """
   skillshelf trust --yes pdf-forms      approve it exactly as it is now
   skillshelf trust --revoke pdf-forms   take that back, for every version of it
 """
-_COLUMNS = (Column("name", "bold"), Column("status", "cyan"), Column("approved"), Column("where"))
+_COLUMNS = (Column("name", style="bold"), Column("status", style="cyan"), Column("approved"), Column("where"))
 _QUESTION = "[y]es / [n]o / [a]ll that are left / [q]uit (no): "
 _ALONE = (
     "Nobody is here to ask. Look at them with `skillshelf trust --show NAME`, approve with "
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     elif not (args.list or args.json):
         return _ask(here, out)
     if args.json:
-        out.json({"skills": [one.as_json() for one in here.rows()], "problems": list(here.trust.problems)})
+        out.print_json({"skills": [one.as_json() for one in here.rows()], "problems": list(here.trust.problems)})
     elif args.list:
         _list(here, out)
     return 1 if here.pending and (args.list or args.json) else 0
@@ -163,11 +162,11 @@ def _show(here: _Here, name: str, json: bool, out: Output) -> int:
 
     row = here.find(name)
     if json:
-        out.json({**row.as_json(), **({"review": review_text(row.pending)} if row.pending else {})})
+        out.print_json({**row.as_json(), **({"review": review_text(row.pending)} if row.pending else {})})
     elif row.pending:
         out.write(review_text(row.pending))
     else:
-        out.text(f"{row.name} is approved as it is: {row.tree}")
+        out.print(f"{row.name} is approved as it is: {row.tree}")
     return 0
 
 
@@ -176,7 +175,7 @@ def _approve(here: _Here, chosen: "Sequence[Pending | _Row]", out: Output, quiet
         if not isinstance(one, _Row):
             here.trust.approve(one)
         if not quiet:
-            out.text(f"approved {one.name} {one.tree}")
+            out.print(f"approved {one.name} {one.tree}")
 
 
 def _revoke(here: _Here, rows: list[_Row], out: Output, quiet: bool) -> None:
@@ -184,16 +183,16 @@ def _revoke(here: _Here, rows: list[_Row], out: Output, quiet: bool) -> None:
         trees = here.source.revoke(row.key)
         if not quiet:
             versions = plural(len(trees), "version") if trees else "it was not approved"
-            out.text(f"revoked {row.name} ({versions})")
+            out.print(f"revoked {row.name} ({versions})")
 
 
 def _list(here: _Here, out: Output) -> None:
     rows = here.rows()
     if rows:
-        print_table(out, _COLUMNS, [[one.name, one.status, one.tree[:16], shown_path(one.location)] for one in rows])
-        out.text()
+        out.print_table(_COLUMNS, [[one.name, one.status, one.tree[:16], shown_path(one.location)] for one in rows])
+        out.print()
     waiting = sum(one.pending is not None for one in rows)
-    out.styled(f"{len(rows) - waiting} approved, {waiting} pending", "dim")
+    out.print_styled(f"{len(rows) - waiting} approved, {waiting} pending", "dim")
 
 
 def _ask(here: _Here, out: Output) -> int:
@@ -202,12 +201,12 @@ def _ask(here: _Here, out: Output) -> int:
 
     pending = here.pending
     if not pending:
-        out.text("Nothing is pending: every skill of this workspace is as you agreed to it, or there is none.")
+        out.print("Nothing is pending: every skill of this workspace is as you agreed to it, or there is none.")
         return 0
-    out.text(f"{_count(pending)} in {shown_path(here.source.root)}:")
+    out.print(f"{_count(pending)} in {shown_path(here.source.root)}:")
     for one in pending:
-        out.text(f"  {summary(one)}")
-    if not (sys.stdin.isatty() and out.terminal):
+        out.print(f"  {summary(one)}")
+    if not (sys.stdin.isatty() and out.is_terminal):
         complain(_ALONE)
         return 1
     everything, said_yes = False, 0

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     near = [] if found else list(closest_names(name, shelf.catalog))
     if args.json:
         findings = [asdict(finding) for finding in (*found, *others)]
-        out.json({"name": name, "on_shelf": bool(found), "findings": findings, "closest": near, "notes": notes})
+        out.print_json({"name": name, "on_shelf": bool(found), "findings": findings, "closest": near, "notes": notes})
     else:
         _print(name, bool(found), [*found, *others], near, notes, out)
     return 0 if found else 1
@@ -113,16 +113,16 @@ def _broken_code(shelf: Shelf, name: str) -> Iterator[Finding]:
 
 
 def _print(name: str, found: bool, findings: list[Finding], near: list[str], notes: list[str], out: Output) -> None:
-    out.styled(f"{name} is {'on the shelf' if found else 'not on the shelf'}.", "bold")
+    out.print_styled(f"{name} is {'on the shelf' if found else 'not on the shelf'}.", "bold")
     for finding in findings:
-        out.text()
+        out.print()
         source = f" ({finding.source})" if finding.source else ""
-        out.styled(f"{finding.verdict}: {shown_path(finding.path)}{source}", _STYLES.get(finding.verdict, "cyan"))
+        out.print_styled(f"{finding.verdict}: {shown_path(finding.path)}{source}", _STYLES.get(finding.verdict, "cyan"))
         for reason in finding.reasons:
-            out.styled(f"- {clean_line(reason)}", indent=2)
+            out.print_styled(f"- {clean_line(reason)}", indent=2)
     if near:
-        out.text(f"Did you mean {', '.join(near)}?")
+        out.print(f"Did you mean {', '.join(near)}?")
     elif not findings:
-        out.text("Nothing of that name was found. `skillshelf list` names what there is.")
+        out.print("Nothing of that name was found. `skillshelf list` names what there is.")
     for note in notes:
-        out.styled(f"Note: {note}", "dim")
+        out.print_styled(f"Note: {note}", "dim")

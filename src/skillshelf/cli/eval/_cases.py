@@ -1,83 +1,94 @@
-"""`skillshelf eval list`, and the cases that any run begins with."""
+"""Finding the cases of a run, and `skillshelf eval list`."""
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
-from skillshelf.cli._cells import Column
-from skillshelf.cli._diagnostics import as_json, counted, print_diagnostic
+from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
 from skillshelf.cli._output import Output, complain, plural, shown_path
-from skillshelf.cli._table import print_table
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Case, Message
 from skillshelf.evals.formats import find_cases
-from skillshelf.evals.formats import list_cases as outline_cases
+from skillshelf.evals.formats import list_cases as read_case_outlines
 from skillshelf.evals.report import inert
+from skillshelf.tables import Cell, Column
 
-_COLUMNS = (Column("case", "bold"), Column("checks", right=True), Column("model", "cyan"), Column("where"))
-_HOW = """\
+_COLUMNS = (Column("case", style="bold"), Column("checks", right=True), Column("model", style="cyan"), Column("where"))
+_HOW_TO_WRITE_A_CASE = """\
 Write one in the skill's own folder, such as evals/first.yaml:
 
   cases:
     - name: finds it
-      prompt: something that a person would say when the skill should help
+      prompt: something a user would say when the skill should help
       checks:
         - skill_loaded: NAME-OF-THE-SKILL
 
-evals/evals.json and trigger sets ([{"query": …, "should_trigger": …}]) of other tools are read as they are."""
+evals/evals.json and trigger sets ([{"query": …, "should_trigger": …}]) of other tools work as they are."""
 
 
-def cases_of(args: argparse.Namespace, *, run: bool = True) -> tuple[list[Case], tuple[Diagnostic, ...]]:
-    """Return the cases that were asked for, and the faults of the files they are in. Raises EvalError.
+def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[list[Case], tuple[Diagnostic, ...]]:
+    """Return the cases that fit the paths and the filter, and the faults of their files. Raises EvalError.
 
-    `run`: files of Python are run for their cases; otherwise their source is read.
+    Python files of cases are run if `run_python` is set; otherwise their source is read.
     """
-    find = find_cases if run else outline_cases
-    found, notes = find(args.paths or [args.workspace])
+    find = find_cases if run_python else read_case_outlines
+    cases, notes = find(args.paths or [args.workspace])
     wanted = args.filter.lower()
-    return [case for case in found if wanted in " ".join((case.id, *case.tags)).lower()], notes
+    selected = []
+    for case in cases:
+        searched = " ".join((case.id, *case.tags)).lower()
+        if wanted in searched:
+            selected.append(case)
+    return selected, notes
 
 
-def say_none(args: argparse.Namespace) -> int:
-    """Where it looked, and what a case looks like."""
-    where = ", ".join(shown_path(path) for path in args.paths or [args.workspace])
-    fitting = f" with {args.filter!r} in name or tags" if args.filter else ""
-    complain(f"skillshelf: there is no case{fitting} in {where}, nor in the evals/ folders of skills below.\n{_HOW}")
+def report_no_cases(args: argparse.Namespace) -> int:
+    """Say where cases were looked for and how to write one. Return the exit code."""
+    places = ", ".join(shown_path(path) for path in args.paths or [args.workspace])
+    fitting = f" with {args.filter!r} in its name or tags" if args.filter else ""
+    complain(
+        f"skillshelf: there is no case{fitting} in {places} or in the evals/ folders of the skills below.\n"
+        f"{_HOW_TO_WRITE_A_CASE}"
+    )
     return 2
 
 
 def list_cases(args: argparse.Namespace, out: Output) -> int:
-    cases, notes = cases_of(args, run=False)
-    wrong = any(note.severity == "error" for note in notes)
+    cases, notes = select_cases(args, run_python=False)
+    has_errors = any(note.severity == "error" for note in notes)
+    exit_code = 1 if has_errors else 0
+
     if args.json:
-        out.json({"cases": [_facts(case) for case in cases], "diagnostics": [as_json(note) for note in notes]})
-        return 1 if wrong else 0
+        out.print_json(
+            {"cases": [_case_as_json(case) for case in cases], "diagnostics": [as_json(note) for note in notes]}
+        )
+        return exit_code
     for note in notes:
         print_diagnostic(note, out)
     if not cases and not notes:
-        return say_none(args)
-    print_table(out, _COLUMNS, [_row(case) for case in cases])
-    out.text()
-    out.styled(_total(cases, notes), "red" if wrong else "dim")
-    return 1 if wrong else 0
+        return report_no_cases(args)
+
+    out.print_table(_COLUMNS, [_row(case) for case in cases])
+    out.print()
+    total = plural(len(cases), "case")
+    if notes:
+        total += f"; {count_by_severity(notes)}"
+    out.print_styled(total, "red" if has_errors else "dim")
+    return exit_code
 
 
-def _row(case: Case) -> list[Any]:
+def _row(case: Case) -> list[str | Cell]:
+    place = case.location
     path, _, line = case.location.rpartition(":")
-    where = f"{shown_path(path)}:{line}" if path else case.location
-    return [inert(case.id), str(len(case.checks)), _model(case), where]
+    if path:
+        place = f"{shown_path(path)}:{line}"
+    return [inert(case.id), str(len(case.checks)), _model_name(case), place]
 
 
-def _model(case: Case) -> str:
-    return "scripted" if case.script is not None else case.model
+def _model_name(case: Case) -> str:
+    return case.model if case.script is None else "scripted"
 
 
-def _total(cases: Sequence[Case], notes: Sequence[Diagnostic]) -> str:
-    faults = counted(notes)
-    return plural(len(cases), "case") + (f"; {faults}" if faults else "")
-
-
-def _facts(case: Case) -> dict[str, Any]:
+def _case_as_json(case: Case) -> dict[str, Any]:
     return {
         "id": case.id,
         "skill": case.skill,
@@ -85,6 +96,6 @@ def _facts(case: Case) -> dict[str, Any]:
         "prompts": [turn.text for turn in case.turns if isinstance(turn, Message)],
         "should_trigger": case.should_trigger,
         "checks": [check.name for check in case.checks],
-        "model": _model(case),
+        "model": _model_name(case),
         "tags": list(case.tags),
     }

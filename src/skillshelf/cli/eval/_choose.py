@@ -1,4 +1,8 @@
-"""`skillshelf eval choose SKILL --descriptions FILE`: which description is best, by queries that had no say in it."""
+"""`skillshelf eval choose`: find the best description of a skill, and how sure that is.
+
+The queries that pick a description are not the ones that score it. The skill itself stays as it is: its author decides
+whether to use the description.
+"""
 
 import argparse
 import os
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from skillshelf.cli._output import Output, complain, plural, shown_path
-from skillshelf.cli.eval._going import carry_through, wanted_cases
+from skillshelf.cli.eval._run import find_approved_cases, run_plan
 from skillshelf.errors import EvalError
 from skillshelf.evals import (
     AGAIN,
@@ -29,15 +33,10 @@ from skillshelf.skillmd import render
 from skillshelf.text import to_json
 
 _CHOICE_FILE = "choice.json"
-_NOT_HERE = ("baseline", "junit", "github", "update_golden")
-_FAULTS_SHOWN = 3
+_MAX_LISTED_FAULTS = 3
 
 
-def choose(args: argparse.Namespace, out: Output) -> int:
-    """Nothing of the skill is changed: the author puts the description in, or does not."""
-    for name in _NOT_HERE:
-        if getattr(args, name):
-            raise EvalError(f"choose takes no --{name.replace('_', '-')}")
+def choose_description(args: argparse.Namespace, out: Output) -> int:
     if len(args.paths) != 1 or not args.descriptions:
         raise EvalError(
             "choose takes the folder of one skill, and descriptions for it",
@@ -45,99 +44,117 @@ def choose(args: argparse.Namespace, out: Output) -> int:
         )
     skill = present_skill(args.paths[0])
     descriptions = read_descriptions(args.descriptions, skill.text.description)
-    cases = wanted_cases(args, out)
+    cases = find_approved_cases(args, out)
     if not cases:
         return 2
+
     queries = queries_among(cases, skill.name)
-    if (aside := len(cases) - len(queries)) and not args.json:
+    unused = len(cases) - len(queries)
+    if unused and not args.json:
         complain(
-            f"skillshelf: {plural(aside, 'case')} left aside. Descriptions are told apart by cases of {skill.name} "
-            "with `should_trigger`, and without a script."
+            f"skillshelf: {plural(unused, 'case')} not used. Only cases of {skill.name} with `should_trigger` and "
+            "without a script can tell descriptions apart."
         )
-    choosing = _Choosing(skill, descriptions, queries)
-    return carry_through(
-        lambda stage: choosing.plan(stage, args.repeat),
-        lambda run, plan, begun: _show(choosing, run, begun, args, out),
+    choice = _Choice(skill, descriptions, queries)
+    return run_plan(
+        lambda stage: choice.make_plan(stage, args.repeat),
+        lambda run, plan, folder: _report(choice, run, folder, args, out),
         args,
         out,
     )
 
 
-class _Choosing:
-    """What is tried, and what came of it."""
+class _Choice:
+    """A choice between descriptions of one skill: its candidates, and the run that compares them."""
 
     def __init__(self, skill: Present, descriptions: Sequence[str], queries: Sequence[Case]) -> None:
-        self.skill, self.queries = skill, tuple(queries)
+        self.skill = skill
+        self.queries = tuple(queries)
         self._descriptions = descriptions
         self._candidates: tuple[Candidate, ...] = ()
 
-    def plan(self, stage: str, repeats: int) -> Plan:
+    def make_plan(self, stage: str, repeats: int) -> Plan:
         self._candidates = make_candidates(self.skill, self._descriptions, self.queries, stage)
         return plan_of(self._candidates, repeats)
 
-    def decision(self, run: Run) -> Decision:
+    def decide(self, run: Run) -> Decision:
         return decide(self.queries, self._candidates, run.outcomes)
 
-    def runs(self, run: Run) -> list[Run]:
-        """One for each description, as if it had been the skill's own: reports and `compare` take them as any."""
-        infos, skills = Plan(self.queries, ()).infos, {self.skill.name: self.skill.file}
-        found = []
-        for one in self._candidates:
-            names = {case.id: query.id for case, query in zip(one.cases, self.queries, strict=True)}
-            own = tuple(replace(each, case=names[each.case]) for each in run.outcomes if each.case in names)
-            found.append(replace(run, id=f"{run.id}-{one.number}", cases=infos, outcomes=own, skills=skills))
-        return found
+    def split_by_description(self, run: Run) -> list[Run]:
+        """Return a run for each description, as if it were the skill's own, for reports and `compare`."""
+        infos = Plan(self.queries, ()).infos
+        skills = {self.skill.name: self.skill.file}
+        runs = []
+        for candidate in self._candidates:
+            query_ids = {case.id: query.id for case, query in zip(candidate.cases, self.queries, strict=True)}
+            outcomes = [
+                replace(outcome, case=query_ids[outcome.case]) for outcome in run.outcomes if outcome.case in query_ids
+            ]
+            run_id = f"{run.id}-{candidate.number}"
+            runs.append(replace(run, id=run_id, cases=infos, outcomes=tuple(outcomes), skills=skills))
+        return runs
 
 
-def _show(choosing: _Choosing, run: Run, begun: RunFolder, args: argparse.Namespace, out: Output) -> int:
-    """Files first: what is printed can be printed again. The exit code."""
-    for number, one in enumerate(choosing.runs(run), 1):
-        write_run(one, os.path.join(begun.path, f"description-{number}"))
-    decision = choosing.decision(run)
+def _report(choice: _Choice, run: Run, folder: RunFolder, args: argparse.Namespace, out: Output) -> int:
+    """Write the files, then print the decision, which can be printed again. Return the exit code."""
+    for number, description_run in enumerate(choice.split_by_description(run), 1):
+        write_run(description_run, os.path.join(folder.path, f"description-{number}"))
+    decision = choice.decide(run)
     code = 0 if decision.choice else 3
-    told = {"run": run.id, "folder": begun.path, "exit_code": code, **choice_as_json(decision)}
-    with open(os.path.join(begun.path, _CHOICE_FILE), "w", encoding="utf-8") as file:
-        file.write(to_json(told, indent=1) + "\n")
+    report = {"run": run.id, "folder": folder.path, "exit_code": code, **choice_as_json(decision)}
+    with open(os.path.join(folder.path, _CHOICE_FILE), "w", encoding="utf-8") as file:
+        file.write(to_json(report, indent=1) + "\n")
+
     if args.json:
-        out.json(told)
+        out.print_json(report)
         return code
-    _print(decision, out)
-    _print_faults(run, begun, out)
-    _print_best(decision, choosing.skill, out)
-    out.styled(f"{shown_path(begun.path)}/description-*/report.html  (run {run.id})", "dim")
+    _print_decision(decision, out)
+    _print_faults(run, folder, out)
+    _print_best_description(decision, choice.skill, out)
+    out.print_styled(f"{shown_path(folder.path)}/description-*/report.html  (run {run.id})", "dim")
     return code
 
 
-def _print(decision: Decision, out: Output) -> None:
-    if out.terminal:
-        out.show(rich([choice_table(decision)]))
+def _print_decision(decision: Decision, out: Output) -> None:
+    table = choice_table(decision)
+    if out.is_terminal:
+        out.print_rich(rich([table]))
     else:
-        out.write(plain([choice_table(decision)]))
+        out.write(plain([table]))
     for line in choice_verdict(decision):
-        out.styled(line)
-    out.text()
+        out.print_styled(line)
+    out.print()
 
 
-def _print_faults(run: Run, begun: RunFolder, out: Output) -> None:
+def _print_faults(run: Run, folder: RunFolder, out: Output) -> None:
     faults = summarize(run).faults
-    for one in faults[:_FAULTS_SHOWN]:
-        said = one.message.replace(f" {AGAIN}", "")  # below, once
-        out.styled(f"{plural(one.times, 'trial')} could not be made: {said}", "yellow")
-    if more := faults[_FAULTS_SHOWN:]:
-        trials = plural(sum(one.times for one in more), "trial")
-        out.styled(f"and {trials} more, for {plural(len(more), 'other reason')}", "yellow")
-    missing = [AGAIN in one.message for one in faults]
-    if any(missing):  # what is not recorded is not there the next time either
-        out.styled("`skillshelf eval choose` with --record for --replay asks the model what is missing.", "yellow")
-    if not all(missing):
-        out.styled(f"`skillshelf eval --resume {shown_path(begun.path)}` tries again what could not be made.", "yellow")
-    if faults:
-        out.text()
+    if not faults:
+        return
+    for fault in faults[:_MAX_LISTED_FAULTS]:
+        message = fault.message.replace(f" {AGAIN}", "")  # this advice is printed once, below
+        out.print_styled(f"{plural(fault.times, 'trial')} could not be completed: {message}", "yellow")
+    others = faults[_MAX_LISTED_FAULTS:]
+    if others:
+        trials = plural(sum(fault.times for fault in others), "trial")
+        out.print_styled(f"and {trials} more, for {plural(len(others), 'other reason')}", "yellow")
+
+    is_unrecorded = [AGAIN in fault.message for fault in faults]
+    if any(is_unrecorded):  # resuming would not help: the answers are not there the next time either
+        out.print_styled(
+            "`skillshelf eval choose` with --record instead of --replay asks the model for the missing answers.",
+            "yellow",
+        )
+    if not all(is_unrecorded):
+        out.print_styled(
+            f"`skillshelf eval --resume {shown_path(folder.path)}` tries the failed trials again.", "yellow"
+        )
+    out.print()
 
 
-def _print_best(decision: Decision, skill: Present, out: Output) -> None:
-    """As it stands in a frontmatter."""
+def _print_best_description(decision: Decision, skill: Present, out: Output) -> None:
+    """Print the best description as YAML for the frontmatter, unless the skill has it already."""
     if decision.best is None or decision.best.number == 1:
         return
-    out.styled(f"For {shown_path(skill.file)}:", "dim")
-    out.text(render({"description": decision.best.description}, "").removeprefix("---\n").removesuffix("---\n\n"))
+    out.print_styled(f"For {shown_path(skill.file)}:", "dim")
+    frontmatter = render({"description": decision.best.description}, "")
+    out.print(frontmatter.removeprefix("---\n").removesuffix("---\n\n"))

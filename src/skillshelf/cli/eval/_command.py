@@ -1,117 +1,245 @@
-"""`skillshelf eval`: whether skills are found, loaded and followed, and what they cost."""
+"""`skillshelf eval`: its actions, their options, and the two actions that need little more than a call."""
 
 import argparse
+import asyncio
 import os
+from typing import TYPE_CHECKING
 
-from skillshelf.cli._output import Output, complain, positive
+from skillshelf.cli._output import Output, complain
+from skillshelf.cli._parsers import Parser, add_shared_options, count_or_zero, positive_number
 from skillshelf.errors import EvalError, MissingExtraError, ModelUnavailableError, SettingsError, SourceError
 
+if TYPE_CHECKING:
+    from skillshelf.evals import Run
+
 EXAMPLES = """
-  skillshelf eval                                     every case below this folder
-  skillshelf eval skills/pdf --repeat 5 --baseline none   is it better than no skill at all?
-  skillshelf eval skills/pdf --baseline main          and than it was on that branch?
-  skillshelf eval --record evals/recorded             keep what the model says
-  skillshelf eval --replay evals/recorded --github    and play it back in CI, without a key
-  skillshelf eval --resume RUN                        go on with a run that was interrupted
-  skillshelf eval list                                the cases that are found
-  skillshelf eval compare A B                         two runs, case by case
-  skillshelf eval choose skills/pdf --descriptions new.yaml       which description is best, and how sure is that?
-  skillshelf eval --engine postgresql://host/db --parallel 0      leave the work to workers,
-  skillshelf eval worker --engine postgresql://host/db            on as many machines as you like
+  skillshelf eval                                          run every case below this folder
+  skillshelf eval skills/pdf --repeat 5 --baseline none    is the skill better than none at all?
+  skillshelf eval skills/pdf --baseline main               is it better than on that branch?
+  skillshelf eval --record evals/recorded                  store the model's answers
+  skillshelf eval --replay evals/recorded --github         replay them in CI, without an API key
+  skillshelf eval --resume RUN                             continue a run that was interrupted
+  skillshelf eval list                                     list the cases
+  skillshelf eval compare A B                              compare two runs case by case
+  skillshelf eval choose skills/pdf --descriptions new.yaml    find the best description, and how sure that is
+  skillshelf eval --engine postgresql://host/db --parallel 0   leave the work to workers
+  skillshelf eval worker --engine postgresql://host/db         on as many machines as you like
 
-Cases run their own Python and commands, so that they need your approval: `skillshelf trust`, or --trust-workspace for
-one run. `list` runs nothing. A worker does what the database says: give it a database that only you write to.
-Exit codes: 0 passed, 1 missed, 2 wrong use, 3 nothing missed, but some trials could not be made.
+`skillshelf eval PATH…` is short for `skillshelf eval run PATH…`, and `skillshelf eval run --help` lists the options.
+
+Cases run their own Python and commands, so they need your approval: review them with `skillshelf trust`, or pass
+--trust-workspace for one run. `list` runs nothing. A worker executes whatever its database contains: give it a database
+that only you can write to.
+
+Exit codes: 0 passed, 1 some cases failed, 2 wrong use, 3 no case failed but some trials could not be completed.
 """
-_ACTIONS = ("list", "compare", "choose", "worker")
+ACTIONS = {
+    "run": "run cases (the default)",
+    "list": "list the cases without running anything",
+    "compare": "compare two runs case by case",
+    "choose": "find the best of several descriptions of a skill",
+    "worker": "run trials for other machines until interrupted",
+}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    parsers: dict[str, Parser] = {}
+    for name, summary in ACTIONS.items():
+        parsers[name] = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+
+    _add_run_arguments(parsers["run"])
+    _add_list_arguments(parsers["list"])
+    _add_compare_arguments(parsers["compare"])
+    _add_choose_arguments(parsers["choose"])
+    _add_worker_arguments(parsers["worker"])
+    for action in parsers.values():
+        add_shared_options(action)
+    parser.set_default_action("run", parsers)
+
+
+def _add_run_arguments(parser: Parser) -> None:
+    _add_case_arguments(parser)
+    _add_trial_options(parser)
     parser.add_argument(
-        "paths",
-        metavar="PATH",
-        nargs="*",
-        help="files of cases, skills or folders of skills; list, compare, choose or worker",
+        "--baseline",
+        metavar="WHAT",
+        default="",
+        help="compare with `none` (no skill), with the skill in a folder, or with a git revision",
     )
-    parser.add_argument("-k", dest="filter", metavar="TEXT", default="", help="only cases with this in name or tags")
-    parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model for cases without a script")
-    parser.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible server")
-    parser.add_argument("--repeat", metavar="N", type=positive, default=1, help="try each case so often (1)")
-    parser.add_argument("--baseline", metavar="WHAT", default="", help="compare with none, a folder or a git revision")
-    parser.add_argument("--descriptions", metavar="FILE", default="", help="for choose: a YAML list of descriptions")
-    answers = parser.add_mutually_exclusive_group()
-    answers.add_argument("--record", metavar="DIR", default="", help="keep what the model says")
-    answers.add_argument("--replay", metavar="DIR", default="", help="play that back in place of the model")
-    parser.add_argument("--parallel", metavar="N", type=_number, help="trials at once (4); 0 leaves all to workers")
-    parser.add_argument("--rate", metavar="N", type=_rate, default=0, help="begin at most so many trials a minute")
-    parser.add_argument("--timeout", metavar="SECONDS", type=positive, default=900, help="for one trial (900)")
-    parser.add_argument("--engine", metavar="URL", default="", help="a PostgreSQL server that workers share")
-    parser.add_argument("--resume", metavar="RUN", default="", help="go on with a run: its name, or its folder")
-    parser.add_argument("--report", metavar="DIR", default="", help="where the run and its report are kept")
-    parser.add_argument("--trust-workspace", action="store_true", help="run this folder's cases without review")
-    parser.add_argument("--allow-unconfined", action="store_true", help="run commands even if nothing confines them")
-    parser.add_argument("--junit", metavar="FILE", default="", help="write JUnit XML there too")
+    parser.add_argument("--junit", metavar="FILE", default="", help="also write JUnit XML to this file")
     parser.add_argument("--github", action="store_true", help="print annotations for a GitHub workflow")
-    parser.add_argument("--update-golden", action="store_true", help="store what this run gave as what is right")
+    parser.add_argument(
+        "--update-golden", action="store_true", help="accept the results of this run as the new golden files"
+    )
+    parser.set_defaults(descriptions="")
+
+
+def _add_list_arguments(parser: Parser) -> None:
+    _add_case_arguments(parser)
+
+
+def _add_compare_arguments(parser: Parser) -> None:
+    runs = "a run: its name, its folder or its run.json"
+    parser.add_argument("before", metavar="A", help=runs)
+    parser.add_argument("after", metavar="B", help=runs)
+
+
+def _add_choose_arguments(parser: Parser) -> None:
+    parser.add_argument("paths", metavar="SKILL", nargs="*", help="the folder of the skill")
+    parser.add_argument("--descriptions", metavar="FILE", default="", help="a YAML list of descriptions to compare")
+    _add_filter(parser)
+    _add_trial_options(parser)
+    parser.set_defaults(baseline="", junit="", github=False, update_golden=False)
+
+
+def _add_worker_arguments(parser: Parser) -> None:
+    _add_engine(parser)
+    _add_allow_unconfined(parser)
+
+
+def _add_case_arguments(parser: Parser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="files of cases, skills, or folders of skills")
+    _add_filter(parser)
+
+
+def _add_filter(parser: Parser) -> None:
+    parser.add_argument(
+        "-k", dest="filter", metavar="TEXT", default="", help="only cases with this text in their name or tags"
+    )
+
+
+def _add_trial_options(parser: Parser) -> None:
+    """Add the options of every action that makes trials."""
+    parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model for cases without a script")
+    parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
+    parser.add_argument(
+        "--repeat", metavar="N", type=positive_number, default=1, help="run each case this many times (1)"
+    )
+    answers = parser.add_mutually_exclusive_group()
+    answers.add_argument("--record", metavar="DIR", default="", help="store the model's answers in this folder")
+    answers.add_argument("--replay", metavar="DIR", default="", help="use stored answers instead of the model")
+    parser.add_argument(
+        "--parallel", metavar="N", type=count_or_zero, help="trials to run at once (4); 0 leaves all of them to workers"
+    )
+    parser.add_argument(
+        "--rate", metavar="N", type=_trials_a_minute, default=0, help="start at most this many trials a minute"
+    )
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=positive_number, default=900, help="time limit of one trial (900)"
+    )
+    _add_engine(parser)
+    parser.add_argument("--resume", metavar="RUN", default="", help="continue a run, given by its name or folder")
+    parser.add_argument("--report", metavar="DIR", default="", help="the folder for the run and its report")
+    parser.add_argument("--trust-workspace", action="store_true", help="run this folder's cases without review")
+    _add_allow_unconfined(parser)
+
+
+def _add_engine(parser: Parser) -> None:
+    parser.add_argument(
+        "--engine", metavar="URL", type=_postgresql_url, default="", help="a PostgreSQL server shared with workers"
+    )
+
+
+def _add_allow_unconfined(parser: Parser) -> None:
+    parser.add_argument("--allow-unconfined", action="store_true", help="run commands even if no sandbox is available")
+
+
+def _trials_a_minute(text: str) -> int:
+    return positive_number(text.removesuffix("/min"))
+
+
+def _postgresql_url(text: str) -> str:
+    # argparse also converts the default, which is empty.
+    if text and not text.startswith(("postgresql://", "postgres://")):
+        raise argparse.ArgumentTypeError("give the address of a PostgreSQL server, such as postgresql://host/db")
+    return text
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    action = args.paths[0] if args.paths and args.paths[0] in _ACTIONS else ""
-    if action:
-        del args.paths[0]
     try:
-        return _do(action, args, out)
+        import pydantic_ai_harness  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("skillshelf eval", "evals") from None
+    try:
+        return _run_action(args, out)
     except (EvalError, ModelUnavailableError, SettingsError, SourceError) as error:
         complain(f"skillshelf: {error}")
         return 2
 
 
-def _do(action: str, args: argparse.Namespace, out: Output) -> int:
-    if args.engine and not args.engine.startswith(("postgresql://", "postgres://")):
-        raise EvalError("--engine takes the address of a PostgreSQL server", "It looks like this: postgresql://host/db")
-    # pydantic-ai greets whoever runs it in a terminal; this terminal is ours.
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
-    try:
-        import pydantic_ai_harness  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("skillshelf eval", "evals") from None
-    if action == "list":
+def _run_action(args: argparse.Namespace, out: Output) -> int:
+    if args.action == "list":
         from skillshelf.cli.eval._cases import list_cases
 
         return list_cases(args, out)
-    if action == "compare":
-        from skillshelf.cli.eval._compare import compare_runs
+    if args.action == "compare":
+        return _compare_runs(args, out)
+    if args.action == "worker":
+        return _run_worker(args)
 
-        return compare_runs(args, out)
-    if action == "worker":
-        from skillshelf.cli.eval._worker import run_worker
+    from skillshelf.cli.eval._choose import choose_description
+    from skillshelf.cli.eval._resume import restore_request
+    from skillshelf.cli.eval._run import run_cases
 
-        return run_worker(args, out)
-    from skillshelf.cli.eval._going import run_evals
-    from skillshelf.cli.eval._request import resume
-
-    if args.descriptions and action != "choose":
-        raise EvalError("--descriptions is for choose", "skillshelf eval choose SKILL --descriptions FILE")
     if args.resume:
-        resume(args)
-    if action == "choose" or args.descriptions:
-        from skillshelf.cli.eval._choose import choose
-
-        return choose(args, out)
-    return run_evals(args, out)
-
-
-def _number(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
+        restore_request(args)
+    # A resumed run may be one that `choose` began.
+    if args.action == "choose" or args.descriptions:
+        return choose_description(args, out)
+    return run_cases(args, out)
 
 
-def _rate(text: str) -> int:
-    return positive(text.removesuffix("/min"))
+def _compare_runs(args: argparse.Namespace, out: Output) -> int:
+    from skillshelf.evals.report import (
+        compare,
+        comparison_as_json,
+        comparison_exit_code,
+        comparison_tables,
+        plain,
+        rich,
+    )
+
+    comparison = compare(_read_run(args.before), _read_run(args.after))
+    if args.json:
+        out.print_json(comparison_as_json(comparison))
+    elif out.is_terminal:
+        out.print_rich(rich(comparison_tables(comparison)))
+    else:
+        out.write(plain(comparison_tables(comparison)))
+    return comparison_exit_code(comparison)
 
 
-# What argparse calls them where a value is wrong.
-_number.__name__ = "number of trials"
-_rate.__name__ = "number of trials a minute"
+def _read_run(name_or_path: str) -> "Run":
+    from skillshelf.evals.engine import find_folder
+    from skillshelf.evals.report import RunUnreadableError, read_run
+
+    path = name_or_path if os.path.exists(name_or_path) else find_folder(name_or_path)
+    try:
+        return read_run(path)
+    except RunUnreadableError as error:
+        raise EvalError(str(error).rstrip(".")) from error
+
+
+def _run_worker(args: argparse.Namespace) -> int:
+    from skillshelf.cli.eval._consent import refuse_unconfined_worker
+
+    if not args.engine:
+        raise EvalError("a worker needs --engine", "skillshelf eval worker --engine postgresql://host/db")
+    refuse_unconfined_worker(args)
+    asyncio.run(_work(args.engine))
+    return 0
+
+
+async def _work(url: str) -> None:
+    """Run trials until interrupted. DBOS runs them in the event loop that starts it, which is this one."""
+    from skillshelf.evals.engine import LOOK_SECONDS, server_node
+
+    node = server_node(url)
+    complain("skillshelf: waiting for trials. Ctrl-C stops the worker; another one takes over its unfinished trials.")
+    try:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.to_thread(node.look_after)
+    finally:
+        node.close()

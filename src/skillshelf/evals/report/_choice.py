@@ -9,9 +9,9 @@ from typing import Any
 from skillshelf.evals._candidates import LEAST
 from skillshelf.evals._decide import Decision, Standing
 from skillshelf.evals.check import clip
-from skillshelf.evals.report._sections import Column, Table
 from skillshelf.evals.report._words import chance, ends, gain, percent, rate
 from skillshelf.evals.stats import Choice, Rate
+from skillshelf.tables import Column, Table
 
 _FIRST_WORDS = 40
 _BEYOND = {"better": "better beyond chance", "worse": "worse beyond chance", "open": "which may be chance"}

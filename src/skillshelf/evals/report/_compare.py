@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from skillshelf.evals._results import Outcome, Run
-from skillshelf.evals.report._sections import Column, Table, cut_rows
+from skillshelf.evals.report._sections import cut_rows
 from skillshelf.evals.report._summary import case_arm
 from skillshelf.evals.report._tree import CaseArm
 from skillshelf.evals.report._versus import Versus, versus
 from skillshelf.evals.report._words import chance, change, gain, points, rate
+from skillshelf.tables import Column, Table
 
 Kind = Literal["newly failing", "worse", "better", "newly passing", "same", "untested"]
 _ORDER: tuple[Kind, ...] = ("newly failing", "worse", "untested", "newly passing", "better", "same")

@@ -1,28 +1,14 @@
-"""Tables as values, for a terminal and for a pipe."""
+"""Helpers for the tables of reports."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from skillshelf.tables import Table
 
 _SHOWN = 50
 _COMMAND = re.compile(r"^\s*:(?=:)")
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    title: str
-    right: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of plain text under a title; what cannot be said in a row is said below."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 def cut_rows(table: Table) -> Table:

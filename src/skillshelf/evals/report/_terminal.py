@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillshelf.evals.check import clip
-from skillshelf.evals.report._sections import Column, Table, cut_rows, inert
+from skillshelf.evals.report._sections import cut_rows, inert
 from skillshelf.evals.report._tree import CaseSummary, Group, Summary
 from skillshelf.evals.report._words import (
     NOTHING,
@@ -23,6 +24,7 @@ from skillshelf.evals.report._words import (
     rate,
     seconds,
 )
+from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
 from skillshelf.text import clean_line
 
 if TYPE_CHECKING:
@@ -63,43 +65,34 @@ def headline(summary: Summary) -> str:
 
 def plain(given: Sequence[Table], last: str = "") -> str:
     """Aligned columns under titles, whole and without colour: what a pipe gets, and the log of a CI."""
-    lines = [line for table in given for line in _plain(table)] + ([clean_line(last)] if last else [])
+    lines: list[str] = []
+    for table in given:
+        lines += [*to_plain_lines(table), ""]
+    if last:
+        lines.append(clean_line(last))
     return "".join(f"{inert(line)}\n" for line in lines)
 
 
 def rich(given: Sequence[Table], last: str = "", style: str = "") -> RenderableType:
-    """The same for a screen; rich is imported for a terminal only."""
+    """Return the tables for a terminal. Imports rich."""
     from rich.console import Group as Lines
-    from rich.table import Table as Grid
     from rich.text import Text
 
     lines: list[RenderableType] = []
     for table in given:
-        grid = Grid(box=None, padding=(0, 2, 0, 0), header_style="dim", title_justify="left")
-        for column in table.columns:
-            grid.add_column(
-                Text(clean_line(column.title)), justify="right" if column.right else "left", overflow="fold"
-            )
-        for row in table.rows:
-            colour = next((_WORST[cell] for cell in row if cell in _WORST), "")
-            grid.add_row(*(Text(clean_line(cell)) for cell in row), style=colour)
-        lines += [Text(clean_line(table.title), "bold"), grid]
-        lines += [Text(clean_line(note), "dim") for note in table.notes]
-        lines.append(Text(""))
-    return Lines(*lines, Text(clean_line(last), style)) if last else Lines(*lines)
+        lines += [to_rich(_color_rows(table)), Text("")]
+    if last:
+        lines.append(Text(clean_line(last), style))
+    return Lines(*lines)
 
 
-def _plain(table: Table) -> list[str]:
-    rows = [tuple(map(clean_line, row)) for row in (tuple(one.title for one in table.columns), *table.rows)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(table.columns))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if column.right else cell.ljust(width)
-            for cell, column, width in zip(row, table.columns, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-    return [clean_line(table.title), *lines, *map(clean_line, table.notes), ""]
+def _color_rows(table: Table) -> Table:
+    """Color whole rows by the worst status in them."""
+    rows: list[Sequence[str | Cell]] = []
+    for row in table.rows:
+        color = next((_WORST[cell] for cell in row if isinstance(cell, str) and cell in _WORST), "")
+        rows.append([Cell(cell, color) if isinstance(cell, str) else cell for cell in row])
+    return replace(table, rows=rows)
 
 
 def _skills(summary: Summary) -> Table:

@@ -1,0 +1,153 @@
+"""The entry point: from the words on the command line to a command and its exit code.
+
+Each command is a module with its name, EXAMPLES, `add_arguments(parser)` and `run(args, out)`. A module is imported
+only if its command is named, so that `skillshelf list` does not wait for the libraries of `skillshelf chat`.
+"""
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Collection, Sequence
+from importlib import import_module
+from types import ModuleType
+
+from skillshelf import __version__
+from skillshelf.cli._output import Output, complain
+from skillshelf.cli._parsers import Parser, add_shared_options
+from skillshelf.errors import SkillError, SkillNotFoundError, SourceError
+
+COMMANDS = {
+    "list": "list the skills on the shelf",
+    "show": "show a skill or one of its references",
+    "search": "find the skills that fit a task",
+    "check": "check skills against the format, and their references",
+    "listing": "print the section that goes into the system prompt",
+    "cost": "show how many tokens each skill costs",
+    "why": "explain why a skill is on the shelf, or is not",
+    "new": "create a skill",
+    "trust": "review the skills of a workspace and decide which the agent may use",
+    "chat": "talk to an agent that uses your skills",
+    "eval": "run skills on test cases and measure their effect and their cost",
+    "serve": "serve the skills to other programs over MCP",
+    "conformance": "run the same scenario through every adapter and interface",
+}
+WITHOUT_JSON = ("new", "serve")
+_EXAMPLES = """
+examples:
+  skillshelf new pdf-forms              create a skill in .skillshelf/skills/
+  skillshelf list                       see what is on the shelf
+  skillshelf check                      find mistakes in your skills
+  skillshelf why pdf-forms              find out why a skill is there, or is not
+  skillshelf chat                       talk to an agent that uses them
+
+`skillshelf COMMAND --help` describes a command. Exit codes: 0 success, 1 problems found, 2 wrong use.
+"""
+# A shell reports these exit codes for a process that SIGINT or SIGPIPE ended.
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+_MAX_NAME_SHOWN = 200
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code. Wrong use and --help raise SystemExit, as usual with argparse."""
+    _reopen_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        code = _run(_parse(words))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _discard_output()
+        return _BROKEN_PIPE
+    except OSError as error:  # the current folder is gone, the disk is full
+        complain(f"skillshelf: {error}")
+        return 1
+    except KeyboardInterrupt:
+        _discard_output()
+        return _INTERRUPTED
+
+
+def _reopen_closed_streams() -> None:
+    """Open /dev/null for standard streams that a supervisor closed.
+
+    Otherwise the next files to be opened would get their numbers, and be written to.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor != number:
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        mode = "r" if name == "stdin" else "w"
+        setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
+def _discard_output() -> None:
+    """Send further output to /dev/null: Python flushes at exit, which must neither fail nor wait for a reader."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(args: argparse.Namespace) -> int:
+    # pydantic-ai prints a banner in terminals, which does not belong in the output of a command.
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
+    command = _import_command(args.command)
+    try:
+        code: int = command.run(args, Output(color=not args.no_color))
+        return code
+    except SkillNotFoundError as error:
+        hint = ""
+        if error.closest:
+            hint = f" Did you mean {', '.join(map(repr, error.closest))}?"
+        name = error.name[:_MAX_NAME_SHOWN]
+        complain(f"There is no skill named {name!r}.{hint} `skillshelf why NAME` explains more.")
+        return 1
+    except SourceError as error:
+        complain(f"skillshelf: {error}")
+        return 2
+    except SkillError as error:
+        complain(str(error))
+        return 1
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    defaults = argparse.Namespace(workspace=".", no_color=False, json=False)
+    args = defaults
+    _, unknown = make_parser(words).parse_known_args(words, args)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
+def make_parser(loaded: Collection[str] = tuple(COMMANDS)) -> Parser:
+    """Make the parser of the whole command line.
+
+    It knows every command by name, but the arguments only of those in `loaded`, whose modules it imports.
+    """
+    parser = Parser(
+        prog="skillshelf",
+        description="A shelf of skills for agents: find, check and measure SKILL.md files and Python skills.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"skillshelf {__version__}")
+    add_shared_options(parser, json=False)
+
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if name in loaded:
+            module = _import_command(name)
+            command.epilog = f"examples:{module.EXAMPLES}"
+            module.add_arguments(command)
+            add_shared_options(command, json=name not in WITHOUT_JSON)
+    return parser
+
+
+def _import_command(name: str) -> ModuleType:
+    module = "eval" if name == "eval" else f"_{name}"
+    return import_module(f"skillshelf.cli.{module}")

@@ -1,0 +1,97 @@
+"""The argument parser that every command shares, and the argument types that several of them use."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from skillshelf.text import clean
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that keeps the line breaks of examples, takes no abbreviations and prints safe error messages."""
+
+    def __init__(self, **options: Any) -> None:
+        self.flags: set[str] = set()
+        """The options that take no value."""
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        # The innermost parser wins, so an unknown option is reported with the usage of its own command.
+        self.set_defaults(parser=self)
+        self._actions_by_name: Mapping[str, Parser] = {}
+        self._default_action = ""
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        argument = super().add_argument(*names, **options)
+        if argument.nargs == 0:
+            self.flags.update(argument.option_strings)
+        return argument
+
+    def set_default_action(self, default: str, actions: "Mapping[str, Parser]") -> None:
+        """Run the sub-command `default` if the words name none, such as `run` for `skillshelf eval`."""
+        self._actions_by_name = actions
+        self._default_action = default
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._default_action and args is not None:
+            args = self._put_action_first(args)
+        return super().parse_known_args(args, namespace)
+
+    def _put_action_first(self, words: Sequence[str]) -> list[str]:
+        """Return the words with the action in front, so that options may come before it as well as after it."""
+        flags = self.flags.union(*(action.flags for action in self._actions_by_name.values()))
+        position = 0
+        while position < len(words):
+            word = words[position]
+            if word in ("-h", "--help"):
+                return list(words)
+            if not word.startswith("-"):
+                break
+            has_own_value = "=" in word or (len(word) > 2 and word[1] != "-")  # `--repeat=5`, `-Cfolder`
+            position += 1 if word in flags or has_own_value else 2
+
+        if position < len(words) and words[position] in self._actions_by_name:
+            return [words[position], *words[:position], *words[position + 1 :]]
+        return [self._default_action, *words]
+
+    def error(self, message: str) -> NoReturn:
+        super().error(clean(message))
+
+
+def add_shared_options(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
+    """Add the options that nearly every command takes.
+
+    They may come before the command or after it. An option that is absent here leaves the value that was given there.
+    """
+    if json:
+        parser.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON for another program"
+        )
+    parser.add_argument(
+        "-C",
+        "--workspace",
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="the folder to look for skills in (default: the current folder)",
+    )
+    parser.add_argument(
+        "--no-color", action="store_true", default=argparse.SUPPRESS, help="print without colors, as with NO_COLOR"
+    )
+
+
+def positive_number(text: str) -> int:
+    """Parse a whole number of at least 1."""
+    return _parse_number(text, at_least=1)
+
+
+def count_or_zero(text: str) -> int:
+    """Parse a whole number of at least 0."""
+    return _parse_number(text, at_least=0)
+
+
+def _parse_number(text: str, at_least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = at_least - 1
+    if number < at_least:
+        raise argparse.ArgumentTypeError(f"give a whole number of at least {at_least}, not {text!r}")
+    return number

@@ -1,0 +1,100 @@
+"""The request of a run, which is stored beside it so that --resume needs no other options."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from skillshelf.cli._output import shown_path
+from skillshelf.errors import EvalError
+from skillshelf.evals import SECONDS
+from skillshelf.evals.engine import find_folder, read_run
+
+_FIXED_OPTIONS = (
+    "paths",
+    "filter",
+    "model",
+    "base_url",
+    "repeat",
+    "baseline",
+    "record",
+    "replay",
+    "rate",
+    "update_golden",
+    "descriptions",
+    "timeout",
+)
+"""Options that a resumed run must share with its beginning."""
+_REPORT_OPTIONS = ("junit", "github")
+"""Options about the report, which may differ when a run is resumed."""
+_PATH_OPTIONS = ("baseline", "record", "replay", "descriptions", "junit")
+_DEFAULTS: tuple[Any, ...] = (None, "", 0, 1, SECONDS, [])
+
+
+def restore_request(args: argparse.Namespace) -> None:
+    """Fill `args` with the request of the run to resume. Raises EvalError if they contradict each other."""
+    if args.report:
+        raise EvalError("--resume continues in the folder of the run", "Leave out --report")
+    stored = read_run(find_folder(args.resume))
+    if stored is None:
+        raise EvalError(f"The request of the run {args.resume!r} cannot be read", "Start a new run")
+    if stored.finished and not stored.failed:
+        raise EvalError(f"The run {stored.id} is finished", f"Its report is in {shown_path(stored.path)}")
+    if stored.request["server"] and not args.engine:
+        raise EvalError(f"The run {stored.id} is on a PostgreSQL server", "Give its address with --engine")
+
+    request = make_request(args)
+    for name in _FIXED_OPTIONS:
+        value = getattr(args, name)
+        original = stored.request.get(name)
+        if value not in _DEFAULTS and request[name] != original:
+            option = name.replace("_", "-")
+            raise EvalError(
+                f"The run {stored.id} did not begin with this {option}: {request[name]!r:.80}", "Leave it out"
+            )
+        setattr(args, name, original or value)
+    for name in _REPORT_OPTIONS:
+        setattr(args, name, getattr(args, name) or stored.request.get(name))
+
+
+def make_request(args: argparse.Namespace) -> Mapping[str, Any]:
+    """Return the options of a run with absolute paths, so that it can be resumed from any folder.
+
+    Addresses that contain a password are left out, because people share their reports.
+    """
+    request = {name: getattr(args, name) for name in (*_FIXED_OPTIONS, *_REPORT_OPTIONS)}
+    if "@" in (args.base_url or ""):
+        request["base_url"] = None
+    request["paths"] = [os.path.abspath(path) for path in args.paths or [args.workspace]]
+    for name in _PATH_OPTIONS:
+        value = request[name]
+        # A baseline may also be a git revision, or `none`.
+        if value and (name != "baseline" or os.path.isdir(value)):
+            request[name] = os.path.abspath(value)
+    return {**request, "server": bool(args.engine)}
+
+
+def check_output_paths(args: argparse.Namespace) -> None:
+    """Raise EvalError if the run could not read or write its files, before anything is paid for."""
+    if args.replay and not os.path.isdir(args.replay):
+        raise EvalError(f"--replay: there is no folder {args.replay}", "`skillshelf eval --record DIR` creates one")
+    for option in ("report", "record"):
+        folder = getattr(args, option)
+        if folder:
+            _check_folder(option, folder)
+    if args.junit:
+        try:
+            with open(args.junit, "a", encoding="utf-8"):
+                pass
+        except OSError as error:
+            raise EvalError(f"--junit: {args.junit} cannot be written: {error.strerror}") from None
+
+
+def _check_folder(option: str, folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise EvalError(f"--{option}: cannot write to the folder {folder}: {error.strerror}") from None

@@ -1,0 +1,265 @@
+"""A run from its cases to its report."""
+
+import argparse
+import asyncio
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from skillshelf._version import __version__
+from skillshelf.agent import load_settings, resolve
+from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
+from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
+from skillshelf.cli._output import Output, complain, plural, shown_path
+from skillshelf.cli.eval._cases import report_no_cases, select_cases
+from skillshelf.cli.eval._consent import case_folders, is_approved, refuse_unconfined, skill_folders
+from skillshelf.cli.eval._resume import check_output_paths, make_request
+from skillshelf.descriptor import Diagnostic
+from skillshelf.errors import EvalError
+from skillshelf.evals import Case, Outcome, Plan, Run, make_plan
+from skillshelf.evals.check import bless, is_judge
+from skillshelf.evals.engine import (
+    PARALLEL,
+    Options,
+    RunFolder,
+    Work,
+    begin,
+    carry_out,
+    find_folder,
+    finish,
+    new_folder,
+    only_here,
+    read_run,
+    replayed,
+    state_of,
+)
+from skillshelf.evals.report import (
+    HTML_FILE,
+    as_json,
+    blame,
+    exit_code,
+    headline,
+    junit,
+    plain,
+    rich,
+    summarize,
+    tables,
+    write_run,
+)
+from skillshelf.evals.stats import SkillText
+
+_EXIT_STYLES = {0: "green", 1: "red"}
+_STATUS_STYLES = {"passed": "green", "missed": "red", "error": "yellow"}
+
+
+def run_cases(args: argparse.Namespace, out: Output) -> int:
+    cases = find_approved_cases(args, out)
+    if not cases:
+        return 2
+    return run_plan(
+        lambda stage: make_plan(cases, args.repeat, args.baseline, stage),
+        lambda run, plan, folder: _report(run, plan.texts, folder, args, out),
+        args,
+        out,
+    )
+
+
+def find_approved_cases(args: argparse.Namespace, out: Output) -> list[Case]:
+    """Return the cases to run. If they cannot be run, say why and return none."""
+    if not is_approved(case_folders(args), args, out):
+        return []
+    cases, notes = select_cases(args)
+    if any(note.severity == "error" for note in notes):
+        _refuse_faulty_files(notes, args, out)
+        return []
+    if not args.json:
+        for note in notes:
+            print_diagnostic(note, out)
+    if not cases:
+        report_no_cases(args)
+    if not is_approved(skill_folders(cases), args, out):
+        return []
+    return cases
+
+
+def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, out: Output) -> None:
+    """Report faults. A case that cannot be read would otherwise be missing from the numbers without notice."""
+    if args.json:
+        out.print_json({"exit_code": 2, "diagnostics": [diagnostic_as_json(note) for note in notes]})
+    else:
+        for note in notes:
+            print_diagnostic(note, out)
+    complain(f"skillshelf: nothing was run, because of {count_by_severity(notes)} in the files of cases.")
+
+
+def run_plan(
+    make: Callable[[str], Plan],
+    report: Callable[[Run, Plan, RunFolder], int],
+    args: argparse.Namespace,
+    out: Output,
+) -> int:
+    """Make a plan, run it and report it. Return the exit code.
+
+    `make` gets the path of a temporary folder for other versions of skills.
+    """
+    if args.parallel == 0 and not args.engine:
+        raise EvalError("--parallel 0 leaves all trials to workers, and there are none without --engine")
+    options = _make_options(args)
+    check_output_paths(args)
+    with tempfile.TemporaryDirectory(prefix="skillshelf-old-") as stage:
+        work = Work(make(stage), options)
+        for skill in work.plan.new:
+            complain(f"skillshelf: {skill} is new since {args.baseline}, so there is nothing to compare it with.")
+        if options.parallel:
+            refuse_unconfined((trial.case for trial in work.plan.trials), args)
+        model = _resolve_models(work.plan.cases, options)
+
+        path = find_folder(args.resume) if args.resume else new_folder(args.report)
+        with only_here(state_of(path)):
+            folder = _open_run_folder(path, work, args)
+            run = _run_trials(work, folder, model, args, out)
+            code = report(run, work.plan, folder)
+            finish(work, folder, run.outcomes)
+    return code
+
+
+def _make_options(args: argparse.Namespace) -> Options:
+    return Options(
+        load_settings(vars(args)),
+        args.record,
+        args.replay,
+        args.engine,
+        PARALLEL if args.parallel is None else args.parallel,
+        args.rate,
+        args.timeout,
+        named=args.model or "",
+    )
+
+
+def _resolve_models(cases: Sequence[Case], options: Options) -> str:
+    """Return the name of the run's model after checking that every model works. Raises ModelUnavailableError."""
+    live = [case for case in cases if case.script is None]
+    if options.replay:
+        recorded = {replayed(options, case.model).id for case in live}
+        return ", ".join(sorted(recorded)) or "scripted"
+    # Judges run here, even if workers run the trials.
+    if any(is_judge(check) for case in cases for check in case.checks):
+        resolve(options.settings)
+    if not live:
+        return "scripted"
+    if options.engine and not options.parallel:  # the workers have the API keys
+        return options.settings.model
+
+    names = []
+    for model in sorted({case.model for case in live}):
+        resolved = resolve(options.settings_of(model))
+        names.append(resolved.name)
+        if resolved.note:
+            complain(resolved.note)
+    return ", ".join(names)
+
+
+def _open_run_folder(path: str, work: Work, args: argparse.Namespace) -> RunFolder:
+    """Continue the run in the folder if it was interrupted, or begin a new one."""
+    previous = read_run(path)
+    if args.resume and previous:
+        if previous.fingerprint != work.fingerprint:
+            raise EvalError(
+                f"The cases, the skills, the settings or skillshelf itself have changed since {previous.id} began",
+                "Outcomes from before and after the change cannot be mixed: start a new run",
+            )
+        previous.finished = False
+        previous.save()
+        return previous
+
+    folder = begin(path, work.fingerprint, make_request(args))
+    if previous and not previous.finished:
+        if previous.id == folder.id:
+            complain(f"skillshelf: continuing run {folder.id}, which was interrupted.")
+        else:
+            complain(
+                f"skillshelf: run {previous.id} was interrupted, and something has changed since then; "
+                "this is a new run."
+            )
+    return folder
+
+
+def _run_trials(work: Work, folder: RunFolder, model: str, args: argparse.Namespace, out: Output) -> Run:
+    plan = work.plan
+    if work.options.server and not work.options.parallel:
+        complain(f"skillshelf: {plural(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
+    try:
+        with show_progress(out, len(plan.trials), visible=out.is_terminal and not args.json) as report_outcome:
+            outcomes = asyncio.run(carry_out(work, folder, report_outcome))
+    except KeyboardInterrupt:
+        place = shown_path(folder.path) if args.report else os.path.basename(folder.path)
+        command = f"skillshelf eval --resume {place}"
+        if args.trust_workspace:
+            command += " --trust-workspace"
+        complain(f"Interrupted after some of {plural(len(plan.trials), 'trial')}. Continue with `{command}`.")
+        raise
+    if args.update_golden:
+        outcomes = _update_golden_files(plan.cases, outcomes)
+    return Run(folder.id, folder.started, model, plan.infos, outcomes, plan.skills, plan.repeats, plan.baseline)
+
+
+@contextmanager
+def show_progress(out: Output, total: int, *, visible: bool) -> Iterator[Callable[[Outcome], None]]:
+    """Show a progress bar, if it is to be visible, and yield the function to call with each outcome."""
+    if not visible:
+        yield lambda outcome: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[counts]}"), console=out.console, transient=True) as bar:
+        task = bar.add_task("", total=total, counts="")
+        counts: Counter[str] = Counter()
+
+        def report_outcome(outcome: Outcome) -> None:
+            counts[outcome.status] += 1
+            parts = []
+            for status, style in _STATUS_STYLES.items():
+                if counts[status]:
+                    parts.append(f"[{style}]{counts[status]} {status}[/]")
+            bar.update(task, advance=1, counts="  ".join(parts))
+
+        yield report_outcome
+
+
+def _update_golden_files(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Store the results of this run as golden files and return the outcomes checked against them. Raises EvalError."""
+    try:
+        blessed = bless(cases, outcomes)
+    except OSError as error:
+        raise EvalError(f"--update-golden: {error.filename} cannot be written: {error.strerror}") from None
+    for path in blessed.written:
+        complain(f"skillshelf: {shown_path(path)} now holds the result of this run")
+    for sentence in blessed.left:
+        complain(f"skillshelf: {sentence}")
+    return blessed.outcomes
+
+
+def _report(run: Run, texts: Mapping[str, SkillText], folder: RunFolder, args: argparse.Namespace, out: Output) -> int:
+    """Write the files of a run, then print its summary, which can be printed again. Return the exit code."""
+    write_run(run, folder.path, texts)
+    summary = summarize(run, texts)
+    if args.junit:
+        with open(args.junit, "w", encoding="utf-8") as file:
+            file.write(junit(summary))
+
+    code = exit_code(run)
+    if args.json:
+        out.print_json({**as_json(summary), "folder": folder.path, "exit_code": code})
+        return code
+    if out.is_terminal:
+        out.print_rich(rich(tables(summary), headline(summary), _EXIT_STYLES.get(code, "yellow")))
+    else:
+        out.write(plain(tables(summary), headline(summary)))
+    out.print_styled(f"{shown_path(os.path.join(folder.path, HTML_FILE))}  (run {run.id})", "dim")
+    if args.github:
+        for note in blame(summary):
+            out.print(github_annotation(note))
+    return code

@@ -1,0 +1,129 @@
+"""Printed tables: aligned and complete in a pipe, colored and fitted to the screen in a terminal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skillshelf.text import clean_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    title: str
+    right: bool = False
+    """Align the cells to the right, as for numbers."""
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell that needs more than plain text in the style of its column."""
+
+    text: str
+    style: str = ""
+    """Used instead of the column's style."""
+    mark: str = ""
+    """Highlighted words in front of the text."""
+
+    @property
+    def full_text(self) -> str:
+        if self.mark:
+            return f"{self.mark} {self.text}"
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below a header, with an optional title above them and notes below."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str | Cell]]
+    notes: Sequence[str] = ()
+
+
+def to_plain_lines(table: Table) -> list[str]:
+    """Return the table as lines of text, with every cell in full."""
+    header = [clean_line(column.title) for column in table.columns]
+    rows = [header]
+    for row in table.rows:
+        rows.append([cell.full_text for cell in _clean_cells(table, row)])
+
+    widths = [max(len(row[index]) for row in rows) for index in range(len(table.columns))]
+    lines = []
+    if table.title:
+        lines.append(clean_line(table.title))
+    for texts in rows:
+        aligned = []
+        for column, text, width in zip(table.columns, texts, widths, strict=True):
+            aligned.append(text.rjust(width) if column.right else text.ljust(width))
+        lines.append(_GAP.join(aligned).rstrip())
+    lines.extend(clean_line(note) for note in table.notes)
+    return lines
+
+
+def to_rich(table: Table, *, cut_to: int | None = None) -> "RenderableType":
+    """Return the table for a terminal. Imports rich.
+
+    Long texts continue on further lines. If `cut_to` gives the width of the screen, a row takes one line instead: the
+    last column gets the space that the others leave, and longer texts end in `…`.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    if table.title:
+        parts.append(Text(clean_line(table.title), "bold"))
+    parts.append(_make_grid(table, cut_to))
+    parts.extend(Text(clean_line(note), "dim") for note in table.notes)
+    return Group(*parts)
+
+
+def _make_grid(table: Table, cut_to: int | None) -> "RichTable":
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable(box=None, padding=(0, len(_GAP), 0, 0), pad_edge=False, header_style="dim")
+    last = table.columns[-1]
+    for column in table.columns:
+        max_width = None
+        if cut_to is not None and column is not last:
+            max_width = cut_to // 3
+        grid.add_column(
+            Text(clean_line(column.title)),
+            justify="right" if column.right else "left",
+            overflow="fold",
+            max_width=max_width,
+        )
+    for row in table.rows:
+        cells = _clean_cells(table, row)
+        grid.add_row(*(_make_text(cell, wrap=cut_to is None) for cell in cells))
+    return grid
+
+
+def _make_text(cell: Cell, *, wrap: bool) -> "Text":
+    from rich.text import Text
+
+    text = Text(no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
+    if cell.mark:
+        text.append(f"{cell.mark} ", "yellow")
+    text.append(cell.text, cell.style)
+    return text
+
+
+def _clean_cells(table: Table, row: Sequence[str | Cell]) -> list[Cell]:
+    """Return the cells of a row on one line each, without control characters, in their final style."""
+    cells = []
+    for column, value in zip(table.columns, row, strict=True):
+        if isinstance(value, Cell):
+            cells.append(Cell(clean_line(value.text), value.style or column.style, clean_line(value.mark)))
+        else:
+            cells.append(Cell(clean_line(value), column.style))
+    return cells
