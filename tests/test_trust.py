@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skillshelf import DirectorySource, Shelf, SkillNotFoundError, SkillUnreadableError
 from skillshelf.errors import TrustError
 from skillshelf.trust import Pending, Trust, TrustedSource, review_text, summary, trusted_text
-from skillshelf.trust._snapshot import MAX_FILES, look
+from skillshelf.trust._snapshot import MAX_FILES, take_snapshot
 
 Write = Callable[..., Path]
 
@@ -334,7 +334,7 @@ def _plant(folder: Path, tree: dict[str, tuple[bytes, bool]]) -> str:
         with open(path, "wb") as file:
             file.write(data)
         os.chmod(path, 0o755 if executable else 0o644)
-    return look(str(folder.parent), folder.name).tree
+    return take_snapshot(str(folder.parent), folder.name).tree
 
 
 @settings(max_examples=60, deadline=None)
@@ -563,7 +563,7 @@ def test_a_review_is_of_the_bytes_that_were_hashed(agent: Agent, write: Write) -
     [pdf, _] = agent.source.pending
     write("pdf", "Fills forms.", "Other.\n")
     shown = review_text(pdf)
-    assert "changed since it was looked at" in shown
+    assert "changed since you looked at it" in shown
     assert "Other." not in shown
 
 

@@ -13,22 +13,21 @@ CPU_SECONDS = 2
 """For each text; the aim is well below."""
 
 READERS = {
-    "an error of a provider": "from skillshelf.agent.explain import safe as read",
+    "an error of a provider": "from skillshelf.agent import safe as read",
     "text for the model": "from skillshelf.text import text_for_model as read",
     "the check of a SKILL.md": (
-        "from skillshelf.lint.format import check_text\n"
+        "from skillshelf.lint import check_text\n"
         "def read(text): check_text('---\\nname: y\\ndescription: d\\n---\\n' + text, 'y')"
     ),
     "what stands out in a review": (
-        "from skillshelf.trust.findings import findings\n"
-        "from skillshelf.trust.snapshot import Entry, Snapshot\n"
-        "def read(text): list(findings(Snapshot('y', (Entry('SKILL.md'),)), 'SKILL.md', {'SKILL.md': text.encode()}))"
+        "from skillshelf.trust._review import Snapshot, list_findings\n"
+        "def read(text): list(list_findings(Snapshot('y'), 'SKILL.md', {'SKILL.md': text.encode()}))"
     ),
     "a message of the person": (
         "from skillshelf.slash import read_message\n"
         "def read(text): read_message('Apply Skill \"x\"\\n\\n<skill_instructions>\\n' + text)"
     ),
-    "arguments": "from skillshelf.slash.words import split_words as read",
+    "arguments": "from skillshelf.slash._words import split_words as read",
 }
 TOKENS = ["a-", "a-a1", "key-", "bearer ", "token ", '"a', "a://", "!`"]
 TOKENS += ["\n</skill_instructions>\n\nx\n<skill_references>\n\n</skill_references>\n\n<skill_arguments>\n"]

@@ -182,7 +182,7 @@ def test_a_yes_while_files_flip_approves_what_was_shown_or_nothing(workspace: Wo
                 copy = source.trust.copy(pending.tree)
                 assert copy is not None
                 text = copy.read("SKILL.md", 0, 1000).data.decode()
-                if "changed since it was looked at" not in shown:
+                if "changed since you looked at it" not in shown:
                     assert text.splitlines()[-1] in shown
                 agreed += 1
                 source.trust.revoke([pending.tree])

@@ -108,7 +108,7 @@ class WorkspaceSkills:
 
     def is_agreed(self, path: str) -> bool:
         """Whether a file, as it is now, holds nothing that the person has not agreed to; true for one not there."""
-        return self.trusted is None or self.trusted.is_agreed(path)
+        return self.trusted is None or self.trusted.is_reviewed(path)
 
     def wrote(self, turn: Turn, change: "Change", confirmed: bool) -> tuple[Delta, str]:
         """The agent wrote a file: what that changed on the shelf, and what to tell the model.

@@ -4,7 +4,7 @@ from skillshelf.files import Page
 from skillshelf.found import Found
 from skillshelf.sources._base import Source
 from skillshelf.sources._directory import MAX_FOLDERS, DirectorySource
-from skillshelf.sources._folder import MAX_DEPTH, SKILL_FILES, Entries, FolderReader
+from skillshelf.sources._folder import MAX_DEPTH, SKILL_FILES, Entries, read_skill_folder
 from skillshelf.sources._ignore import IgnoreRules
 from skillshelf.sources._ignorefile import IGNORE_FILE, IgnoreFile
 from skillshelf.sources._memory import MemorySource
@@ -25,7 +25,6 @@ __all__ = [
     "DirectorySource",
     "Entries",
     "EntryPointSource",
-    "FolderReader",
     "Found",
     "IgnoreFile",
     "IgnoreRules",
@@ -41,5 +40,6 @@ __all__ = [
     "key_of",
     "package_of",
     "parts_below",
+    "read_skill_folder",
     "references_package",
 ]

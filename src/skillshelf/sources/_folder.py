@@ -2,13 +2,14 @@
 
 import os
 import re
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
 from skillshelf.descriptor import Diagnostic, Severity, SkillDescriptor
-from skillshelf.files import FRESH_NS, NotPlainFile, file_stamp, open_folder, open_plain, read_at, system
+from skillshelf.files import FRESH_NS, NotPlainFile, file_stamp, open_below, open_folder, open_plain, read_at, system
 from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, path_refusal, verdict
@@ -271,6 +272,19 @@ class FolderReader:
 def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
     """Skills of one collection mostly have the same few file names: held once."""
     return names
+
+
+def read_skill_folder(folder: str, path: str, source: str) -> Found:
+    """Read a folder as a skill that its users find at `path`. Raises OSError or NotPlainFile if it cannot be opened."""
+    with open_below(folder, ()) as fd:
+        entries = Entries(system.scandir(fd))
+        file = entries.skill_file()
+        if not file:
+            return Found(None)
+        info = system.fstat(fd)
+        reader = FolderReader(source, info.st_dev, frozenset(), time.time_ns())
+        skill, _ = reader.read(fd, path, entries, info, file)
+        return skill.found
 
 
 def stamp_of(root: int, key: str, skill: Skill) -> int:

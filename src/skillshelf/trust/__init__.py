@@ -1,19 +1,17 @@
-"""Trust by content: a workspace's text reaches the prompt only in a version that the user approved."""
+"""Trust by content: text from a workspace reaches the prompt only in a version that the user approved."""
 
-from skillshelf.trust._files import INSTRUCTION_FILES, trusted_text
-from skillshelf.trust._folders import pending_folder
-from skillshelf.trust._pending import Pending
+from skillshelf.trust._other_content import INSTRUCTION_FILES, pending_folder, trusted_text
+from skillshelf.trust._pending import Pending, UnreviewedFile
 from skillshelf.trust._review import review_text, summary
-from skillshelf.trust._snapshot import Entry, Snapshot
+from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 from skillshelf.trust._source import TrustedSource
 from skillshelf.trust._store import Trust
-from skillshelf.trust._unreviewed import UnreviewedFile
 
 __all__ = [
     "INSTRUCTION_FILES",
-    "Entry",
     "Pending",
     "Snapshot",
+    "SnapshotEntry",
     "Trust",
     "TrustedSource",
     "UnreviewedFile",

@@ -1,21 +1,21 @@
-"""The record of what a person agreed to, as a value, and as the text of a file."""
+"""The user's approvals as a value, and as the text of a file."""
 
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 VERSION = 1
 
 
 class NewerVersion(Exception):
-    """A later skillshelf wrote it."""
+    """A newer version of skillshelf wrote the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """The person agreed to a tree."""
+class Approval:
+    """When the user approved a tree, and under which name."""
 
     name: str
     when: str
@@ -23,59 +23,71 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Approvals:
-    """Trees that were agreed to, wherever they lie, and which of them each place had, the latest last."""
+    """The approved trees, and the places where they were seen. A tree is named by the hash of its content."""
 
-    trees: Mapping[str, Agreement] = field(default_factory=dict)
+    trees: Mapping[str, Approval] = field(default_factory=dict)
+    """Approved wherever they lie."""
     places: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-
-    def last(self, root: str, key: str) -> str:
-        """The tree that a place had last; empty where it had none."""
-        return self.history(root, key)[-1] if self.history(root, key) else ""
+    """By workspace and place in it: the approved trees that were there, the most recent last."""
 
     def history(self, root: str, key: str) -> tuple[str, ...]:
+        """Return the approved trees that a place has had, the most recent last."""
         return self.places.get(root, {}).get(key, ())
 
-    def agreed(self, tree: str, agreement: Agreement) -> "Approvals":
-        return Approvals({**self.trees, tree: agreement}, self.places)
+    def last(self, root: str, key: str) -> str:
+        """Return the approved tree that a place had last, or an empty string."""
+        history = self.history(root, key)
+        return history[-1] if history else ""
 
-    def seen(self, root: str, key: str, tree: str) -> "Approvals":
-        """This tree is what the place has now."""
-        before = self.history(root, key)
-        history = (*(one for one in before if one != tree), tree)
-        return Approvals(self.trees, {**self.places, root: {**self.places.get(root, {}), key: history}})
+    def add(self, tree: str, approval: Approval) -> "Approvals":
+        """Return the approvals with one more tree."""
+        return replace(self, trees={**self.trees, tree: approval})
 
-    def without(self, gone: Collection[str]) -> "Approvals":
-        places = {
-            root: {key: left for key, trees in keys.items() if (left := tuple(one for one in trees if one not in gone))}
-            for root, keys in self.places.items()
-        }
-        trees = {tree: agreement for tree, agreement in self.trees.items() if tree not in gone}
-        return Approvals(trees, {root: keys for root, keys in places.items() if keys})
+    def place(self, root: str, key: str, tree: str) -> "Approvals":
+        """Return the approvals with a note that this tree lies at this place now."""
+        earlier = [known for known in self.history(root, key) if known != tree]
+        keys = {**self.places.get(root, {}), key: (*earlier, tree)}
+        return replace(self, places={**self.places, root: keys})
+
+    def remove(self, revoked: Collection[str]) -> "Approvals":
+        """Return the approvals without these trees."""
+        trees = {tree: approval for tree, approval in self.trees.items() if tree not in revoked}
+        places: dict[str, dict[str, tuple[str, ...]]] = {}
+        for root, keys in self.places.items():
+            for key, history in keys.items():
+                left = tuple(tree for tree in history if tree not in revoked)
+                if left:
+                    places.setdefault(root, {})[key] = left
+        return Approvals(trees, places)
 
 
-def dump(approvals: Approvals) -> bytes:
+def dump_approvals(approvals: Approvals) -> bytes:
+    """Return the text of the file, with a checksum."""
     plain = {
-        "trees": {tree: [one.name, one.when] for tree, one in approvals.trees.items()},
+        "trees": {tree: [approval.name, approval.when] for tree, approval in approvals.trees.items()},
         "places": approvals.places,
     }
-    whole = {"version": VERSION, "sha256": _checksum(plain), "approvals": plain}
-    return json.dumps(whole, indent=1).encode() + b"\n"
+    document = {"version": VERSION, "sha256": _checksum(plain), "approvals": plain}
+    return json.dumps(document, indent=1).encode() + b"\n"
 
 
-def parse(data: bytes) -> Approvals:
-    """Raises NewerVersion, and ValueError for whatever `dump` did not write."""
+def parse_approvals(data: bytes) -> Approvals:
+    """Read the text of the file. Raises NewerVersion, or ValueError if `dump_approvals` did not write it."""
     try:
-        whole = json.loads(data)
-        if type(whole["version"]) is int and whole["version"] > VERSION:
+        document = json.loads(data)
+        version = document["version"]
+        if type(version) is int and version > VERSION:
             raise NewerVersion
-        plain = whole["approvals"]
-        if whole["version"] != VERSION or whole["sha256"] != _checksum(plain):
-            raise ValueError("the checksum does not fit")
-        trees = {tree: Agreement(*map(_text, row)) for tree, row in plain["trees"].items()}
-        places = {
-            root: {key: tuple(one for one in map(_text, history) if one in trees) for key, history in keys.items()}
-            for root, keys in plain["places"].items()
-        }
+        plain = document["approvals"]
+        if version != VERSION or document["sha256"] != _checksum(plain):
+            raise ValueError("the checksum does not match")
+
+        trees = {}
+        for tree, (name, when) in plain["trees"].items():
+            trees[tree] = Approval(_text(name), _text(when))
+        places: dict[str, dict[str, tuple[str, ...]]] = {}
+        for root, keys in plain["places"].items():
+            places[root] = {key: tuple(tree for tree in history if tree in trees) for key, history in keys.items()}
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError("it is not a record of approvals") from error
     return Approvals(trees, places)

@@ -1,68 +1,83 @@
-"""Copies of trees: what is served in place of the files in a workspace, which can change under the reader's feet."""
+"""Copies of approved content. They are served instead of the workspace's files, which can change at any time."""
 
 import hashlib
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Sequence
 
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, Page, read_file, system, write_new
-from skillshelf.trust._snapshot import Entry, Snapshot, look, signature
+from skillshelf.trust._snapshot import Snapshot, SnapshotEntry, take_signature, take_snapshot
 
 _MAX_MANIFEST = 4 * 1024 * 1024
 
 
-class Copy:
-    """A tree's files in a folder that is this user's alone."""
+class TreeCopy:
+    """The files of a snapshot, in a folder that only this user can write to."""
 
     def __init__(self, folder: str, snapshot: Snapshot) -> None:
         self.files = f"{folder}/files"
+        """The folder with the copied files."""
         self.snapshot = snapshot
         self.tree = snapshot.tree
         self._folder = folder
-        self._signature: int | None = None
+        self._intact_signature: int | None = None
 
     def is_intact(self) -> bool:
-        """Return True if the files are those of the hash: from their bytes the first time, then from their times."""
-        known = self._signature
-        if known is not None and signature(self._folder, "files") == known:
+        """Return True if the files are those of the snapshot. Their bytes are compared once, then only their times."""
+        known = self._intact_signature
+        if known is not None and take_signature(self._folder, "files") == known:
             return True
-        now = look(self._folder, "files")
-        # Links are named in the manifest and not made: nothing here leads anywhere.
-        self._signature = now.signature if list(now.snapshot.entries) == _files(self.snapshot) else None
-        return self._signature is not None and not now.snapshot.fault
+
+        now = take_snapshot(self._folder, "files")
+        # Links are listed in the snapshot but never created, so nothing in a copy leads anywhere.
+        is_same = not now.snapshot.fault and list(now.snapshot.entries) == self.snapshot.files
+        self._intact_signature = now.signature if is_same else None
+        return is_same
 
     def read(self, path: str, offset: int, limit: int) -> Page:
         """Read a page of a file. Raises FileNotFoundError, NotPlainFile, or another OSError."""
         return read_file(self.files, path.split("/"), offset, limit)
 
 
-def load_copy(trees: str, tree: str) -> Copy | None:
-    """Return the copy of a tree from a folder of copies; None if there is none, or it may not be whole."""
+def load_copy(trees: str, tree: str) -> TreeCopy | None:
+    """Return the copy of a tree from a folder of copies; None if it is missing or its manifest is damaged."""
     try:
         manifest = read_file(trees, (tree, "manifest.json"), 0, _MAX_MANIFEST).data
         snapshot = Snapshot.parse(manifest)
     except (OSError, NotPlainFile, ValueError, TypeError):
         return None
-    return Copy(f"{trees}/{tree}", snapshot) if snapshot.tree == tree else None
+    if snapshot.tree != tree:
+        return None
+    return TreeCopy(f"{trees}/{tree}", snapshot)
 
 
-def make_copy(root: str, folder: str, snapshot: Snapshot, target: str) -> Copy:
-    """Copy the files of `root/folder` that `snapshot` lists. Raises TrustError if one has changed, or OSError."""
+def make_copy(root: str, folder: str, snapshot: Snapshot, target: str) -> TreeCopy:
+    """Copy the files of `root/folder` that the snapshot lists. Raises TrustError if one has changed, or OSError."""
+    files = f"{target}/files"
     system.mkdir(target, 0o700)
-    system.mkdir(f"{target}/files", 0o700)
+    system.mkdir(files, 0o700)
     write_new(f"{target}/manifest.json", snapshot.manifest)
+
     made = {""}
-    for entry in _files(snapshot):
+    for entry in snapshot.files:
         data = read_verified(root, folder, entry)
-        _make_folders(f"{target}/files", entry.path.rpartition("/")[0], made)
-        write_new(f"{target}/files/{entry.path}", data, 0o700 if entry.executable else 0o600)
-    return Copy(target, snapshot)
+        _make_folders(files, os.path.dirname(entry.path), made)
+        write_new(f"{files}/{entry.path}", data, 0o700 if entry.executable else 0o600)
+    return TreeCopy(target, snapshot)
 
 
-def read_verified(root: str, folder: str, entry: Entry) -> bytes:
+def _make_folders(base: str, folder: str, made: set[str]) -> None:
+    """Create a folder below `base` and those above it, except for the ones in `made`."""
+    if folder in made:
+        return
+    _make_folders(base, os.path.dirname(folder), made)
+    system.mkdir(f"{base}/{folder}", 0o700)
+    made.add(folder)
+
+
+def read_verified(root: str, folder: str, entry: SnapshotEntry) -> bytes:
     """Read a file and check that its bytes are those that were hashed. Raises TrustError if they are not."""
     path = f"{folder}/{entry.path}".lstrip("/")
     try:
@@ -70,42 +85,28 @@ def read_verified(root: str, folder: str, entry: Entry) -> bytes:
     except (OSError, NotPlainFile):
         data = None
     if data is None or hashlib.sha256(data).hexdigest() != entry.sha256:
-        raise TrustError(f"{path!r} changed since it was looked at. Nothing was approved; look at it again.")
+        raise TrustError(f"{path!r} changed since you looked at it. Nothing was approved; review it again.")
     return data
 
 
-class SessionCopies:
-    """Copies that last as long as this process: of what the agent wrote itself."""
-
-    def __init__(self) -> None:
-        self._home: tempfile.TemporaryDirectory[str] | None = None
-
-    def make(self, root: str, folder: str, snapshot: Snapshot) -> Copy | None:
-        """Copy a skill; None if its files are no longer those of the snapshot, or there is no room."""
-        try:
-            if self._home is None:
-                self._home = tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
-            target = f"{self._home.name}/{secrets.token_hex(8)}"
-            return make_copy(root, folder, snapshot, target)
-        except (TrustError, OSError):
-            return None
-
-
-def remove(path: str) -> None:
-    """Remove a copy, under another name first: half a copy must not look like one."""
+def remove_copy(path: str) -> None:
+    """Remove a copy. It is renamed first, so that a half removed copy is never taken for a whole one."""
     scratch = f"{os.path.dirname(path)}/.old-{secrets.token_hex(8)}"
     system.rename(path, scratch)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _files(snapshot: Snapshot) -> list[Entry]:
-    return [entry for entry in snapshot.entries if entry.target is None]
+class SessionCopies:
+    """Copies that last as long as this process, for content that the agent wrote itself."""
 
+    def __init__(self) -> None:
+        self._home: tempfile.TemporaryDirectory[str] | None = None
 
-def _make_folders(base: str, folder: str, made: set[str]) -> None:
-    parts: Sequence[str] = folder.split("/") if folder else ()
-    for depth in range(1, len(parts) + 1):
-        path = "/".join(parts[:depth])
-        if path not in made:
-            system.mkdir(f"{base}/{path}", 0o700)
-            made.add(path)
+    def make(self, root: str, folder: str, snapshot: Snapshot) -> TreeCopy | None:
+        """Copy a skill. Return None if its files are no longer those of the snapshot, or if the disk is full."""
+        try:
+            if self._home is None:
+                self._home = tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
+            return make_copy(root, folder, snapshot, f"{self._home.name}/{secrets.token_hex(8)}")
+        except (TrustError, OSError):
+            return None

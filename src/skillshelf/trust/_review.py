@@ -1,30 +1,51 @@
 """The page that the user reads before approving. Every line is cleaned for a terminal when it is added."""
 
 import difflib
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
 
 from skillshelf.errors import TrustError
-from skillshelf.text import clean, decode_text, show_hidden
-from skillshelf.trust._findings import MOST_INSTANCES, findings, is_script
+from skillshelf.hidden import CONTROL
+from skillshelf.skillmd import Unreadable, decode, read
+from skillshelf.sources import SKILL_FILES
+from skillshelf.text import clean, decode_text, find_hidden, show_hidden
 from skillshelf.trust._pending import Pending
-from skillshelf.trust._snapshot import Entry
+from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 
-_SHOWN = 100
-# Steps of a comparison, of which a second has forty million; past this the new text is shown whole.
-_MOST_STEPS = 40_000_000
-# Bytes: as long as a SKILL.md may be.
-_MOST_SHOWN = 1024 * 1024
+_MAX_LISTED_INSTANCES = 100
+# A file of fifty megabytes can have millions of one kind, so no more than this are collected.
+_MAX_INSTANCES = 10_000
+_MAX_LISTED_LINES = 10
+# Comparing takes about a second for this many steps. Beyond it, the new text is shown whole.
+_MAX_COMPARE_STEPS = 40_000_000
+# The largest SKILL.md that can be loaded.
+_MAX_QUOTED_BYTES = 1024 * 1024
+
+_SCRIPT_ENDINGS = (
+    *(".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"),
+    *(".bat", ".cmd", ".exe", ".com", ".jar", ".so", ".dylib", ".pyc", ".pth"),
+)
+_CASE_ENDINGS = (".yaml", ".yml", ".json")
+_COMMAND = re.compile(r"!`([^`\n]+)`")
+# The argument of a scripted call of the shell, in an eval case.
+_CASE_COMMAND = re.compile(r"""["']?\bcommand["']?[ \t]*:[ \t]*([^\n]+)""")
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
 
 def summary(pending: Pending) -> str:
     """Return a line about a pending skill, file or folder."""
-    files = [one for one in pending.snapshot.entries if one.target is None]
-    scripts = sum(is_script(one, None) for one in files)
-    facts = [_count(len(files), "file"), f"{sum(one.size for one in files):,} bytes"]
-    facts += [_count(scripts, "script")] if scripts else []
-    facts += ["written by the agent in this session"] if pending.granted else []
-    facts += [f"cannot be approved: {pending.blocked}"] if pending.blocked else []
+    files = pending.snapshot.files
+    scripts = sum(_is_script(file, None) for file in files)
+    facts = [_count(len(files), "file"), f"{sum(file.size for file in files):,} bytes"]
+    if scripts:
+        facts.append(_count(scripts, "script"))
+    if pending.granted:
+        facts.append("written by the agent in this session")
+    if pending.blocked:
+        facts.append(f"cannot be approved: {pending.blocked}")
     return _line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
 
 
@@ -34,6 +55,25 @@ def review_text(pending: Pending) -> str:
 
 
 def _page(pending: Pending) -> Iterator[str]:
+    yield from _heading(pending)
+    try:
+        contents = {file.path: pending.read(file) for file in pending.snapshot.files}
+    except TrustError as error:
+        yield _line(str(error))
+        return
+
+    yield from _texts(pending, contents)
+    if pending.snapshot.entries:
+        yield from ("", "Files:")
+    for entry in pending.snapshot.entries:
+        yield _line(f"  {_facts(entry, contents.get(entry.path))}")
+    for finding in list_findings(pending.snapshot, pending.file, contents):
+        yield from _show_finding(finding)
+    if pending.approved:
+        yield from _changes(pending, pending.approved, contents)
+
+
+def _heading(pending: Pending) -> Iterator[str]:
     yield _line(f"{pending.name} ({pending.status})")
     yield _line(f"  where: {pending.location.removeprefix(pending.root).lstrip('/')}")
     yield _line(f"  hash:  {pending.tree or 'none'}")
@@ -41,52 +81,156 @@ def _page(pending: Pending) -> Iterator[str]:
         yield _line(f"  It cannot be approved: {pending.blocked}")
     if pending.granted:
         yield "  The agent wrote this in this session; until you approve it, it lasts no longer than that."
-    try:
-        contents = {one.path: pending.read(one) for one in pending.snapshot.entries if one.target is None}
-    except TrustError as error:
-        yield _line(str(error))
-        return
-    yield from _texts(pending, contents)
-    if pending.snapshot.entries:
-        yield from ("", "Files:")
-    for entry in pending.snapshot.entries:
-        yield _line(f"  {_facts(entry, contents.get(entry.path))}")
-    for kind, found in findings(pending.snapshot, pending.file, contents):
-        if found:
-            yield from ("", f"{kind[0].upper()}{kind[1:]}:")
-            yield from (_line(f"  {one}") for one in found[:_SHOWN])
-            if len(found) > _SHOWN:
-                least = "at least " if len(found) >= MOST_INSTANCES else ""
-                yield f"  … and {least}{len(found) - _SHOWN:,} more"
-    if pending.approved:
-        yield from _changes(pending, contents)
 
 
-def _texts(pending: Pending, contents: dict[str, bytes]) -> Iterator[str]:
-    """Yield the first file whole; of a new skill the other texts too, since all of them are approved with it."""
-    others = [] if pending.approved else [path for path in contents if path != pending.file]
-    for path in [pending.file, *others]:
+def _texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[str]:
+    """Quote the first file; if the skill is new, the other texts too, because all of them are approved with it."""
+    paths = [pending.file]
+    if not pending.approved:
+        paths += [path for path in contents if path != pending.file]
+    for path in paths:
         text = decode_text(contents.get(path, b"\0"))
         if text is not None:
             yield from ("", _line(f"{path}:"))
             yield from _quote(text)
 
 
-def _changes(pending: Pending, contents: dict[str, bytes]) -> Iterator[str]:
-    approved = pending.approved
-    before = {one.path: one for one in approved.entries} if approved else {}
-    now = {one.path: one for one in pending.snapshot.entries}
+def _quote(text: str) -> Iterator[str]:
+    """Yield the lines of a text, each behind a bar, so that none of them can pass for a line of this page."""
+    data = text.encode()
+    beginning = data[:_MAX_QUOTED_BYTES].decode(errors="ignore")
+    for line in _split_lines(beginning.replace("\r\n", "\n")):
+        yield f"  │ {_line(line)}"
+    left = len(data) - _MAX_QUOTED_BYTES
+    if left > 0:
+        yield f"  … {left:,} more bytes are not shown here: read the file itself before you approve it"
+
+
+def _facts(entry: SnapshotEntry, data: bytes | None) -> str:
+    if entry.target is not None:
+        return f"{entry.path} -> {entry.target} (a link, not followed)"
+    marks = []
+    if entry.executable:
+        marks.append("executable")
+    if _is_script(entry, data):
+        marks.append("script")
+    if data is not None and decode_text(data) is None:
+        marks.append("binary")
+    facts = f"{entry.path}  {entry.size:,} bytes"
+    return f"{facts}  [{', '.join(marks)}]" if marks else facts
+
+
+# -- findings ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of thing that the user should look at twice. It is advice: only the user's approval decides."""
+
+    kind: str
+    instances: list[str]
+
+
+def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> Iterator[Finding]:
+    """Yield each kind of finding, also if it has no instances. `first` is the file whose frontmatter counts."""
+    texts: dict[str, str] = {}
+    for path, data in contents.items():
+        text = decode_text(data)
+        if text is not None:
+            texts[path] = text
+    urls = (match[0].rstrip(".,;:") for _, match in _find_all(_URL, texts))
+    links = [entry for entry in snapshot.entries if entry.target is not None]
+
+    yield Finding("allowed-tools", _allowed_tools(contents.get(first, b"")))
+    yield Finding("commands in the text", [f"{path}: {match[1]}" for path, match in _find_all(_COMMAND, texts)])
+    yield Finding(
+        "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
+    )
+    yield Finding("commands in eval cases", list(_case_commands(texts, first)))
+    yield Finding("addresses", list(dict.fromkeys(urls)))
+    yield Finding("scripts", [file.path for file in snapshot.files if _is_script(file, contents.get(file.path))])
+    yield Finding("links", [f"{link.path} -> {link.target}" for link in links])
+    yield Finding("hidden characters", list(_hidden_characters(texts)))
+
+
+def _show_finding(finding: Finding) -> Iterator[str]:
+    count = len(finding.instances)
+    if not count:
+        return
+    yield from ("", f"{finding.kind[0].upper()}{finding.kind[1:]}:")
+    for instance in finding.instances[:_MAX_LISTED_INSTANCES]:
+        yield _line(f"  {instance}")
+    if count > _MAX_LISTED_INSTANCES:
+        at_least = "at least " if count >= _MAX_INSTANCES else ""
+        yield f"  … and {at_least}{count - _MAX_LISTED_INSTANCES:,} more"
+
+
+def _is_script(file: SnapshotEntry, data: bytes | None) -> bool:
+    """Return True for a script, by its mode, its first line or its name."""
+    return file.executable or file.path.lower().endswith(_SCRIPT_ENDINGS) or (data or b"").startswith(b"#!")
+
+
+def _allowed_tools(data: bytes) -> list[str]:
+    try:
+        return list(read(decode(data)).optional.allowed_tools)
+    except Unreadable:
+        return []
+
+
+def _is_eval_file(path: str, first: str, endings: tuple[str, ...]) -> bool:
+    """Return True for a file in a skill's `evals/` folder, and for any file of a folder that is not a skill."""
+    is_skill = first in SKILL_FILES
+    return path.lower().endswith(endings) and (path.startswith("evals/") or not is_skill)
+
+
+def _case_commands(texts: Mapping[str, str], first: str) -> Iterator[str]:
+    cases = {path: text for path, text in texts.items() if _is_eval_file(path, first, _CASE_ENDINGS)}
+    for path, match in _find_all(_CASE_COMMAND, cases):
+        yield f"{path}: {match[1].strip()}"
+
+
+def _find_all(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the first matches in all texts, with their paths."""
+    matches = ((path, match) for path, text in texts.items() for match in pattern.finditer(text))
+    return islice(matches, _MAX_INSTANCES)
+
+
+def _hidden_characters(texts: Mapping[str, str]) -> Iterator[str]:
+    for path, text in texts.items():
+        count = 0
+        lines: list[int] = []
+        for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+            matches = chain(find_hidden(line), CONTROL.finditer(line))
+            on_line = sum(1 for _ in islice(matches, _MAX_INSTANCES))
+            count += on_line
+            if on_line and len(lines) <= _MAX_LISTED_LINES:
+                lines.append(number)
+            if count >= _MAX_INSTANCES:
+                break
+        if count:
+            listed = ", ".join(map(str, lines[:_MAX_LISTED_LINES]))
+            if len(lines) > _MAX_LISTED_LINES:
+                listed += " …"
+            or_more = " or more" if count >= _MAX_INSTANCES else ""
+            yield f"{path}: {count}{or_more} in line {listed}"
+
+
+# -- changes ----------------------------------------------------------------------------------------------------------
+
+
+def _changes(pending: Pending, approved: Snapshot, contents: Mapping[str, bytes]) -> Iterator[str]:
+    before = {entry.path: entry for entry in approved.entries}
+    now = {entry.path: entry for entry in pending.snapshot.entries}
     yield from ("", "Changes since the approved version:")
     for path in sorted(before.keys() | now.keys()):
-        old, new = before.get(path), now.get(path)
-        if old != new:
-            yield from _change(pending, path, old, new, contents)
-    if approved and approved.name != pending.snapshot.name:
+        if before.get(path) != now.get(path):
+            yield from _change(pending, path, before.get(path), now.get(path), contents)
+    if approved.name != pending.snapshot.name:
         yield _line(f"  the folder was called {approved.name}")
 
 
 def _change(
-    pending: Pending, path: str, old: Entry | None, new: Entry | None, contents: dict[str, bytes]
+    pending: Pending, path: str, old: SnapshotEntry | None, new: SnapshotEntry | None, contents: Mapping[str, bytes]
 ) -> Iterator[str]:
     if old and new and old.executable != new.executable:
         yield _line(f"  {path}: {'now' if new.executable else 'no longer'} executable")
@@ -95,74 +239,72 @@ def _change(
     except TrustError as error:
         yield _line(f"  {path}: {error}")
         return
-    old_text = decode_text(old_data)
-    new_text = decode_text(contents.get(path, b""))
-    is_text = old_text is not None and new_text is not None and not any(one and one.target for one in (old, new))
     if old and new and old.sha256 == new.sha256 and old.target == new.target:
         return
-    if not is_text:
-        yield _line(f"  {path}: {_version(old)} -> {_version(new)}")
+
+    old_text = decode_text(old_data)
+    new_text = decode_text(contents.get(path, b""))
+    is_link = any(entry and entry.target for entry in (old, new))
+    versions = f"{_describe_version(old)} -> {_describe_version(new)}"
+    if old_text is None or new_text is None or is_link:
+        yield _line(f"  {path}: {versions}")
         return
-    before, after = _lines(old_text or "", keep=True), _lines(new_text or "", keep=True)
+
+    # With the CR at the end of each line: it may be the only change.
+    before = _split_lines(old_text)
+    after = _split_lines(new_text)
     if not _is_quick_to_compare(before, after):
-        yield _line(f"  {path}: too long to compare; {_version(old)} -> {_version(new)}; the new text:")
-        yield from _quote(new_text or "")
+        yield _line(f"  {path}: too long to compare; {versions}; the new text:")
+        yield from _quote(new_text)
         return
-    names = (path if old else "/dev/null", path if new else "/dev/null")
-    yield from (f"  │ {_line(one)}" for one in difflib.unified_diff(before, after, *names, lineterm=""))
-
-
-def _quote(text: str) -> Iterator[str]:
-    """Yield the lines of a text, each with a bar, which keeps it from passing for a line of this page."""
-    data = text.encode()
-    beginning = data[:_MOST_SHOWN].decode(errors="ignore")
-    yield from (f"  │ {_line(one)}" for one in _lines(beginning))
-    if len(data) > _MOST_SHOWN:
-        left = len(data) - _MOST_SHOWN
-        yield f"  … {left:,} more bytes are not shown here: read the file itself before you approve it"
+    old_name = path if old else "/dev/null"
+    new_name = path if new else "/dev/null"
+    for line in difflib.unified_diff(before, after, old_name, new_name, lineterm=""):
+        yield f"  │ {_line(line)}"
 
 
 def _is_quick_to_compare(before: list[str], after: list[str]) -> bool:
     """Return True if difflib finds the changes soon, however the lines were chosen.
 
-    It looks at each pair of equal lines once for every block that it finds. Lines that make up more than a hundredth
-    of the text are left out of its search, and what both texts begin and end with costs nothing to speak of.
+    It looks at each pair of equal lines once for every block that it finds. It leaves lines out of its search that make
+    up more than a hundredth of the text, and a common beginning or end costs next to nothing.
     """
-    same = 0
+    common = 0
     for old, new in zip(before, after, strict=False):
         if old != new:
             break
-        same += 1
-    before, after = before[same:], after[same:]
-    popular = len(after) // 100 + 1 if len(after) >= 200 else len(after)
+        common += 1
+    before = before[common:]
+    after = after[common:]
+
+    most_repeats = len(after) // 100 + 1 if len(after) >= 200 else len(after)
     old_counts = Counter(before)
-    pairs = sum(old_counts[line] * count for line, count in Counter(after).items() if count <= popular)
-    return (pairs + len(before) + len(after)) * min(len(before), len(after)) <= _MOST_STEPS
+    pairs = sum(old_counts[line] * count for line, count in Counter(after).items() if count <= most_repeats)
+    steps = (pairs + len(before) + len(after)) * min(len(before), len(after))
+    return steps <= _MAX_COMPARE_STEPS
 
 
-def _lines(text: str, keep: bool = False) -> list[str]:
-    """`keep`: with the CR at their ends, which in a comparison can be all that changed."""
-    lines = (text if keep else text.replace("\r\n", "\n")).split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
-
-
-def _facts(entry: Entry, data: bytes | None) -> str:
-    if entry.target is not None:
-        return f"{entry.path} -> {entry.target} (a link, not followed)"
-    marks = ["executable"] if entry.executable else []
-    marks += ["script"] if is_script(entry, data) else []
-    marks += ["binary"] if data is not None and decode_text(data) is None else []
-    return f"{entry.path}  {entry.size:,} bytes" + (f"  [{', '.join(marks)}]" if marks else "")
-
-
-def _version(entry: Entry | None) -> str:
+def _describe_version(entry: SnapshotEntry | None) -> str:
     if entry is None:
         return "nothing"
-    return f"a link to {entry.target}" if entry.target is not None else f"{entry.size:,} bytes, {entry.sha256[:16]}…"
+    if entry.target is not None:
+        return f"a link to {entry.target}"
+    return f"{entry.size:,} bytes, {entry.sha256[:16]}…"
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def _split_lines(text: str) -> list[str]:
+    """Split at LF alone, without an empty line after the last one."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
 
 
 def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" + "s" * (number != 1)
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def _line(text: str) -> str:

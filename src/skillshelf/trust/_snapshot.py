@@ -1,7 +1,7 @@
-"""A skill's folder as content: every file by path, kind and hash, and one hash over all of it.
+"""A folder as content: every file in it by path, mode and hash, and one hash over all of them.
 
-Folders are opened relative to the one above and never through a link, and every verdict is taken on the descriptor
-that is then read, so nothing outside the folder is hashed, whatever is swapped meanwhile.
+Every verdict on a file is taken on the descriptor that is then read, so nothing outside the folder is hashed, whatever
+another process swaps in meanwhile.
 """
 
 import hashlib
@@ -9,204 +9,225 @@ import json
 import os
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.files import FRESH_NS, NotPlainFile, open_below, open_folder, open_plain, system
+from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, is_fresh, open_below, open_plain, system, walk
 from skillshelf.sources import MAX_DEPTH, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 
 MAX_FILES = 2_000
 MAX_BYTES = 50 * 1024 * 1024
 _CHUNK = 1024 * 1024
-# Git changes this folder with each commit and never clones one. The folders of other systems can be in a clone.
+# Git changes its folder with each commit and never clones one. The folders of other systems can come with a clone.
 _GIT = ".git"
 _OTHER_VERSION_CONTROL = VERSION_CONTROL_FOLDERS - {_GIT}
 _HEADER = b"skillshelf tree 1\n"
-_Stamp = tuple[str, int, int, int, int, int]
-_Found = tuple[int, str, "os.DirEntry[str]"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A file of a skill, or a link in its folder."""
+class SnapshotEntry:
+    """A file or a link in a snapshot."""
 
     path: str
     size: int = 0
     sha256: str = ""
     executable: bool = False
     target: str | None = None
-    """Where a link says that it leads; None for a file."""
+    """The target written in a link; None for a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a person agrees to: everything in a skill's folder at one moment."""
+    """Everything in a folder at one moment: what a user approves."""
 
     name: str
-    """Of the folder, which names a skill whose file does not; of the file, where it is one alone."""
-    entries: tuple[Entry, ...] = ()
+    """The folder's name, which is the skill's if its file has none; or the name of a single file."""
+    entries: tuple[SnapshotEntry, ...] = ()
     fault: str = ""
-    """Why it is not whole; then nobody can agree to it."""
+    """Why the snapshot is incomplete, so that it cannot be approved; empty if it is complete."""
 
     @property
     def tree(self) -> str:
-        """The hash over all of it; empty where it is not whole."""
-        return "" if self.fault else hashlib.sha256(_HEADER + self.manifest).hexdigest()
+        """The hash over all of it; empty if it is incomplete."""
+        if self.fault:
+            return ""
+        return hashlib.sha256(_HEADER + self.manifest).hexdigest()
 
     @property
     def manifest(self) -> bytes:
-        rows = [[one.path, one.size, one.sha256, one.executable, one.target] for one in self.entries]
+        """The snapshot as JSON. Equal snapshots have equal manifests."""
+        rows = [[entry.path, entry.size, entry.sha256, entry.executable, entry.target] for entry in self.entries]
         return json.dumps([self.name, rows], separators=(",", ":")).encode()
 
     @classmethod
     def parse(cls, manifest: bytes) -> "Snapshot":
-        """What `manifest` wrote. Raises ValueError or TypeError for anything else."""
+        """Read a manifest. Raises ValueError or TypeError if it is not one."""
         name, rows = json.loads(manifest)
-        return cls(name, tuple(Entry(*row) for row in rows))
+        return cls(name, tuple(SnapshotEntry(*row) for row in rows))
 
-    def entry(self, path: str) -> Entry | None:
-        return next((one for one in self.entries if one.path == path), None)
+    @property
+    def files(self) -> list[SnapshotEntry]:
+        """The entries that are not links."""
+        return [entry for entry in self.entries if entry.target is None]
+
+    def entry(self, path: str) -> SnapshotEntry | None:
+        """Return the entry with this path, or None."""
+        for entry in self.entries:
+            if entry.path == path:
+                return entry
+        return None
 
 
-class Look(NamedTuple):
-    """A snapshot, and what tells without reading that it still holds."""
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """A folder's snapshot, and a cheap way to see whether the folder is still like that."""
 
     snapshot: Snapshot
     tree: str
     signature: int | None
-    """None where it must be taken again to know."""
-    fresh: bool
-    """Something in it changed so lately that times cannot tell a further change."""
+    """Compare it with `take_signature`. None if only a new snapshot can tell."""
+    is_fresh: bool
+    """True if a file changed so recently that its times may not show a further change."""
 
 
 class _Unfit(Exception):
-    """Why the folder cannot be taken as a whole."""
+    """The folder cannot be taken as a whole."""
 
 
-def look(root: str, key: str, mounts: frozenset[str] = frozenset()) -> Look:
-    """The folder at `root/key` as it is now."""
-    entries: list[Entry] = []
-    stamps: list[_Stamp] = []
-    horizon, fresh, size = time.time_ns() - FRESH_NS, False, 0
+def take_snapshot(root: str, key: str, mounts: frozenset[str] = frozenset()) -> DiskState:
+    """Read the folder `root/key` as it is now. `mounts` are the mount points below the root."""
+    name = key.rpartition("/")[2]
     try:
-        with (
-            open_below(root, _parts(key)) as top,
-            closing(_walk(top, key == "", f"{root}/{key}".rstrip("/"), mounts)) as found,
-        ):
-            device = system.fstat(top).st_dev
-            for folder, path, one in found:
-                info = one.stat(follow_symlinks=False)
-                if one.is_symlink():
-                    target = system.readlink(one.name, dir_fd=folder)
-                    entries.append(Entry(path, target=target))
-                else:
-                    size += info.st_size
-                    if size > MAX_BYTES:
-                        raise _Unfit(f"its files have more than {MAX_BYTES >> 20} MiB")
-                    entry, info = _read(folder, one.name, path, device)
-                    entries.append(entry)
-                stamps.append(_stamp(path, info))
-                fresh = fresh or info.st_ctime_ns > horizon
+        return _take(root, key, name, mounts)
     except (_Unfit, NotPlainFile) as error:
-        return Look(Snapshot(_name(key), (), str(error)), "", None, True)
+        fault = str(error)
     except OSError as error:
-        return Look(Snapshot(_name(key), (), error.strerror or "it cannot be read"), "", None, True)
+        fault = error.strerror or "it cannot be read"
+    return DiskState(Snapshot(name, fault=fault), tree="", signature=None, is_fresh=True)
+
+
+def _take(root: str, key: str, name: str, mounts: frozenset[str]) -> DiskState:
+    entries: list[SnapshotEntry] = []
+    stamps: list[tuple[object, ...]] = []
+    now = time.time_ns()
+    any_fresh = False
+    size = 0
+    with _walk_content(root, key, mounts) as (top, found):
+        device = system.fstat(top).st_dev
+        for file in found:
+            info = _status(file)
+            if file.kind == "link":
+                target = system.readlink(file.name, dir_fd=file.folder)
+                entries.append(SnapshotEntry(file.path, target=target))
+            else:
+                size += info.st_size
+                if size > MAX_BYTES:
+                    raise _Unfit(f"its files have more than {MAX_BYTES >> 20} MiB")
+                entry, info = _hash_file(file.folder, file.name, file.path, device)
+                entries.append(entry)
+            stamps.append(_stamp(file, info))
+            any_fresh = any_fresh or is_fresh(info, now)
+
     entries.sort(key=lambda entry: entry.path)
-    snapshot = Snapshot(_name(key), tuple(entries))
-    return Look(snapshot, snapshot.tree, hash(tuple(sorted(stamps))), fresh)
+    snapshot = Snapshot(name, tuple(entries))
+    return DiskState(snapshot, snapshot.tree, _sign(stamps), any_fresh)
 
 
-def signature(root: str, key: str) -> int | None:
-    """What `look` gave as its signature, from the times of the files alone; None where that cannot be had."""
+def take_signature(root: str, key: str) -> int | None:
+    """Return the signature of a folder from the status of its files alone; None if that is not possible."""
     try:
-        with open_below(root, _parts(key)) as top, closing(_walk(top, key == "", "", frozenset())) as found:
-            stamps = [_stamp(path, one.stat(follow_symlinks=False)) for _, path, one in found]
+        with _walk_content(root, key, frozenset()) as (_, found):
+            return _sign([_stamp(file, _status(file)) for file in found])
     except (_Unfit, NotPlainFile, OSError):
         return None
-    return hash(tuple(sorted(stamps)))
 
 
-def look_at_file(root: str, path: str) -> Entry:
-    """One file below a root, under its own name. Raises TrustError where it is no plain file of a fit size."""
+def hash_file(root: str, path: str) -> SnapshotEntry:
+    """Return the entry of one file below a root, under its own name. Raises TrustError if it cannot be taken."""
     folder, _, name = path.rpartition("/")
     try:
-        with open_below(root, _parts(folder)) as fd:
+        with open_below(root, _split(folder)) as fd:
             info = system.stat(name, dir_fd=fd, follow_symlinks=False)
             if info.st_size > MAX_BYTES:
                 raise _Unfit(f"it has more than {MAX_BYTES >> 20} MiB")
-            return _read(fd, name, name, system.fstat(fd).st_dev)[0]
+            entry, _ = _hash_file(fd, name, name, system.fstat(fd).st_dev)
+            return entry
     except (_Unfit, NotPlainFile) as error:
-        raise TrustError(f"{path!r} cannot be taken: {error}.") from None
+        reason = str(error)
     except OSError as error:
-        raise TrustError(f"{path!r} cannot be taken: {error.strerror or 'it cannot be read'}.") from None
+        reason = error.strerror or "it cannot be read"
+    raise TrustError(f"{path!r} cannot be used: {reason}.")
 
 
-def _parts(key: str) -> list[str]:
-    return key.split("/") if key else []
+@contextmanager
+def _walk_content(root: str, key: str, mounts: frozenset[str]) -> Iterator[tuple[int, Iterator[TreeEntry]]]:
+    """Open the folder `root/key`. Yield its descriptor, and an iterator over the files and links below it."""
+    prefix = f"{root}/{key}".rstrip("/") + "/"
+    inner_mounts = frozenset(point.removeprefix(prefix) for point in mounts if point.startswith(prefix))
+    with open_below(root, _split(key)) as top, closing(_content(top, key == "", inner_mounts)) as found:
+        yield top, found
 
 
-def _name(key: str) -> str:
-    return key.rpartition("/")[2]
+def _content(top: int, is_workspace: bool, mounts: frozenset[str]) -> Generator[TreeEntry, None, None]:
+    """Yield the files and links below an open folder. Raises _Unfit if something in it cannot be entered or counted."""
+
+    def enter(folder: TreeEntry) -> bool:
+        if folder.name == _GIT:
+            return False
+        if not is_workspace:
+            return True
+        # A workspace that is itself a skill: its dot-folders hold skills of their own.
+        is_other_skills = "/" not in folder.path and folder.name.startswith(".")
+        return not is_other_skills and folder.name not in SKIPPED_FOLDERS - _OTHER_VERSION_CONTROL
+
+    def refuse(path: str, reason: str) -> None:
+        raise _Unfit(f"{path}: {reason}")
+
+    for count, entry in enumerate(walk(top, enter, refuse, max_depth=MAX_DEPTH, mounts=mounts), 1):
+        if count > MAX_FILES:
+            raise _Unfit(f"it has more than {MAX_FILES:,} files")
+        if entry.kind != "folder":
+            yield entry
 
 
-def _stamp(path: str, info: os.stat_result) -> _Stamp:
-    return path, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_mode
-
-
-def _walk(top: int, whole: bool, place: str, mounts: frozenset[str]) -> Generator[_Found, None, None]:
-    """Every file and link below an open folder, with the descriptor of the folder it lies in.
-
-    `whole`: the folder is the workspace itself, whose dot-folders hold skills of their own.
-    """
-    device, seen = system.fstat(top).st_dev, 0
-
-    def enter(folder: int, below: str, depth: int) -> Iterator[_Found]:
-        nonlocal seen
-        for one in system.scandir(folder):
-            path = below + one.name
-            seen += 1
-            if seen > MAX_FILES:
-                raise _Unfit(f"it has more than {MAX_FILES:,} files")
-            if not one.is_dir(follow_symlinks=False):
-                yield folder, path, one
-            elif not _is_left_out(one.name, whole, depth):
-                if depth >= MAX_DEPTH:
-                    raise _Unfit(f"its folders are nested deeper than {MAX_DEPTH}")
-                inner = open_folder(one.name, folder)
-                try:
-                    if system.fstat(inner).st_dev != device or (mounts and f"{place}/{path}" in mounts):
-                        raise _Unfit(f"{path} lies on another mount")
-                    yield from enter(inner, path + "/", depth + 1)
-                finally:
-                    system.close(inner)
-
-    yield from enter(top, "", 1)
-
-
-def _is_left_out(name: str, whole: bool, depth: int) -> bool:
-    if name == _GIT:
-        return True
-    if not whole:
-        return False
-    return name in SKIPPED_FOLDERS - _OTHER_VERSION_CONTROL or (depth == 1 and name[0] == ".")
-
-
-def _read(folder: int, name: str, path: str, device: int) -> tuple[Entry, os.stat_result]:
+def _hash_file(folder: int, name: str, path: str, device: int) -> tuple[SnapshotEntry, os.stat_result]:
     try:
         fd, info = open_plain(name, folder, device)
     except NotPlainFile as error:
         raise _Unfit(f"{path}: {error.reason}") from None
     except OSError as error:
         raise _Unfit(f"{path}: {error.strerror or 'it cannot be opened'}") from None
-    digest, left = hashlib.sha256(), info.st_size + 1
+
+    digest = hashlib.sha256()
+    size = 0
     try:
-        while left > 0 and (data := system.read(fd, min(left, _CHUNK))):
+        while size <= info.st_size:
+            data = system.read(fd, min(_CHUNK, info.st_size + 1 - size))
+            if not data:
+                break
             digest.update(data)
-            left -= len(data)
+            size += len(data)
     finally:
         system.close(fd)
-    if left != 1:
+
+    if size != info.st_size:
         raise _Unfit(f"{path} is being written right now")
-    return Entry(path, info.st_size, digest.hexdigest(), bool(info.st_mode & 0o111)), info
+    is_executable = bool(info.st_mode & 0o111)
+    return SnapshotEntry(path, info.st_size, digest.hexdigest(), is_executable), info
+
+
+def _status(file: TreeEntry) -> os.stat_result:
+    return system.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
+
+
+def _stamp(file: TreeEntry, info: os.stat_result) -> tuple[object, ...]:
+    return file.path, info.st_mode, *file_stamp(info)
+
+
+def _sign(stamps: list[tuple[object, ...]]) -> int:
+    return hash(tuple(stamps))
+
+
+def _split(path: str) -> list[str]:
+    return path.split("/") if path else []

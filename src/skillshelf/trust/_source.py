@@ -1,87 +1,127 @@
-"""A folder's skills, of which only what the person agreed to reaches the shelf, and only as it was agreed to."""
+"""A source that serves the skills of a workspace only in versions that the user approved."""
 
 import os
-import threading
-import time
-import weakref
-from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
-from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError
-from skillshelf.files import NotPlainFile, Page, mounts_below, open_below, system
+from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError, TrustError
+from skillshelf.files import NotPlainFile, Page, mounts_below
 from skillshelf.found import Found
+from skillshelf.locks import ForkSafeLock
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources import SKILL_FILES, DirectorySource, Entries, FolderReader
-from skillshelf.trust._copies import Copy, SessionCopies
-from skillshelf.trust._grants import Grants, skill_holding
-from skillshelf.trust._pending import Pending
-from skillshelf.trust._snapshot import Look, look, signature
+from skillshelf.sources import SKILL_FILES, DirectorySource, read_skill_folder
+from skillshelf.trust._copies import SessionCopies, TreeCopy
+from skillshelf.trust._decision import Versions, choose_version
+from skillshelf.trust._pending import Pending, UnreviewedFile, compare_with_approved
+from skillshelf.trust._snapshot import DiskState, SnapshotEntry, hash_file, take_signature, take_snapshot
 from skillshelf.trust._store import Trust
-from skillshelf.trust._unreviewed import UnreviewedFile, compare_with_approved
 
-_SOURCES: "weakref.WeakSet[TrustedSource]" = weakref.WeakSet()
-_DAMAGED = "its approved copy is gone or damaged; the person can look at it with `skillshelf trust`"
+_DAMAGED = "its approved copy is missing or damaged; the user can review it with `skillshelf trust`"
 _BROKEN = "its SKILL.md cannot be read as a skill right now; `skillshelf check` says why"
 
 
-class _Served(NamedTuple):
-    copy: Copy
+@dataclass(frozen=True, slots=True)
+class ServedVersion:
+    """The copy that a skill is served from, and the skill as it reads there."""
+
+    copy: TreeCopy
     found: Found
 
 
+@dataclass(frozen=True, slots=True)
+class SessionVersion:
+    """A copy of what the agent wrote in this session, with the user's permission for each write."""
+
+    copy: TreeCopy
+    base: str
+    """The tree that was approved at this place at that time; empty if there was none."""
+
+
+@dataclass(slots=True)
+class WorkspaceSkill:
+    """A skill of the workspace: its files on disk, and the versions that may be served instead of them."""
+
+    reading: Found | None = None
+    """The files on disk, read as a skill; None if the skill is not there."""
+    on_disk: DiskState | None = None
+    serving: ServedVersion | None = None
+    session: SessionVersion | None = None
+    reported: Found | None = None
+    """The last version that the shelf was given."""
+    needs_check: bool = False
+    """True if the next refresh must take a new snapshot and decide again."""
+
+    def versions(self, last_approved: str) -> Versions:
+        """Return the versions to choose from. A session copy that was damaged does not count."""
+        in_session = ""
+        if self.session and self.session.copy.is_intact():
+            in_session = self.session.copy.tree
+        return Versions(
+            on_disk=self.on_disk.tree if self.on_disk else "",
+            in_session=in_session,
+            session_base=self.session.base if self.session else "",
+            serving=self.serving.copy.tree if self.serving else "",
+            last_approved=last_approved,
+        )
+
+    @property
+    def serves_session_version(self) -> bool:
+        return bool(self.session and self.serving and self.serving.copy is self.session.copy)
+
+    @property
+    def served_entries(self) -> tuple[SnapshotEntry, ...]:
+        return self.serving.copy.snapshot.entries if self.serving else ()
+
+
 class TrustedSource:
-    """Wraps the project's source. A skill is served from the copy of its approved version, never from live files."""
+    """Wraps the source of a workspace. Skills are served from copies of approved versions, never from live files."""
 
     def __init__(self, inner: DirectorySource, trust: Trust) -> None:
-        self.name, self.root, self.trust = inner.name, inner.root, trust
+        self.name = inner.name
+        self.root = inner.root
+        self.trust = trust
         self.refusal = trust.refusal(inner.root)
-        """Why nothing here can be approved; empty where it can."""
+        """Why nothing here can be approved; empty if it can."""
         self._inner = inner
-        self._live: dict[str, Found] = {}
-        self._looks: dict[str, Look] = {}
-        self._served: dict[str, _Served] = {}
-        self._told: dict[str, Found] = {}
-        self._doubtful: set[str] = set()
-        """To be looked at again at the next refresh."""
-        self._session = SessionCopies()
-        self._grants = Grants(self.root, self._session)
+        self._skills: dict[str, WorkspaceSkill] = {}
+        self._confirmed_writes: dict[str, SnapshotEntry] = {}
+        """By path below the root: the files that the agent wrote with the user's permission, as it left them."""
+        self._session_copies = SessionCopies()
         self._generation = -1
-        self._lock = threading.RLock()
-        _SOURCES.add(self)
+        self._lock = ForkSafeLock()
 
     # -- as a source --------------------------------------------------------------------------------------------------
 
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
         with self._lock:
             self.trust.refresh()
-            told: dict[str, Found | None] = {}
-            again, self._doubtful = self._doubtful | self._holding(changed or ()), set()
-            if changed is None:
-                again |= {key for key, known in self._looks.items() if known.fresh}
+            notes: dict[str, Found | None] = {}
+            keys = self._keys_to_check(changed)
             for key, found in self._inner.refresh(changed).items():
-                if key.startswith("/"):  # said of a folder, not of a skill
-                    told[key] = found
-                elif found is None:
-                    self._drop(key)
-                    again.add(key)
-                else:
-                    self._live[key] = found
-                    again.add(key)
-            return {**told, **self._settle_all(again)}
+                if key.startswith("/"):  # a note about a folder, not a skill
+                    notes[key] = found
+                    continue
+                skill = self._skills.setdefault(key, WorkspaceSkill())
+                skill.reading = found
+                if found is None:
+                    skill.on_disk = None
+                    skill.serving = None
+                keys.add(key)
+            return {**notes, **self._update(keys)}
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
-        copy = self._open(key)
+        copy = self._copy_to_read(key)
         if copy is None:
             raise SkillUnreadableError(descriptor.name, _DAMAGED)
+        file = os.path.basename(descriptor.location)
         try:
-            file = descriptor.location.rpartition("/")[2]
             return read(decode(copy.read(file, 0, MAX_FILE + 1).data)).instructions
         except (OSError, NotPlainFile, Unreadable):
             raise SkillUnreadableError(descriptor.name, _DAMAGED) from None
 
     def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
-        copy = self._open(key)
+        copy = self._copy_to_read(key)
         if copy is None:
             raise ReferenceUnreadableError(descriptor.name, path, _DAMAGED)
         try:
@@ -91,255 +131,327 @@ class TrustedSource:
         except (OSError, NotPlainFile):
             raise ReferenceUnreadableError(descriptor.name, path, _DAMAGED) from None
 
-    # -- for the person -----------------------------------------------------------------------------------------------
+    # -- for the user -------------------------------------------------------------------------------------------------
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The skills that nobody has agreed to as they are now."""
+        """The skills that the user has not approved as they are now."""
         with self._lock:
-            return tuple(one for key in sorted(self._live) if (one := self._pending(key)))
+            waiting = [self._pending(key, skill) for key, skill in self._present_skills()]
+            return tuple(pending for pending in waiting if pending)
+
+    def find_pending(self) -> tuple[Pending, ...]:
+        """Return `pending`, with the approvals that another process has written meanwhile."""
+        with self._lock:
+            self.trust.refresh()
+            return self.pending
 
     def unreviewed_files(self) -> tuple[UnreviewedFile, ...]:
         """Return the skills' files, as they are on disk now, that the user has not approved or confirmed."""
         with self._lock:
             files: list[UnreviewedFile] = []
-            for key in sorted(self._live):
-                self._look_again(key)
-                known = self._looks[key]
-                if self._is_approved(known.tree):
+            for key, skill in self._present_skills():
+                on_disk = self._check_disk(key, skill)
+                if on_disk.tree in self._approved_trees:
                     continue
-                served = self._served.get(key)
-                found = served.found if served else self._live[key]
-                approved = served.copy.snapshot if served else None
-                files += compare_with_approved(found.name or key, key, known.snapshot, approved)
+                found = skill.serving.found if skill.serving else skill.reading
+                name = found.name if found and found.name else key
+                approved = skill.serving.copy.snapshot if skill.serving else None
+                files += compare_with_approved(name, key, on_disk.snapshot, approved)
             return tuple(files)
-
-    def find_pending(self) -> tuple[Pending, ...]:
-        """Return `pending` with the approvals that another process has written meanwhile."""
-        with self._lock:
-            self.trust.refresh()
-            return self.pending
 
     @property
     def gone(self) -> tuple[str, ...]:
         """The names of skills that were approved here and are no longer there."""
         with self._lock:
-            known = self.trust.approvals
-            keys = [key for key in known.places.get(self.root, {}) if not key.startswith("/") and key not in self._live]
-            trees = [known.trees.get(known.last(self.root, key)) for key in keys]
-            return tuple(sorted(one.name for one in trees if one))
+            approvals = self.trust.approvals
+            names = []
+            for key in approvals.places.get(self.root, {}):
+                is_file = key.startswith("/")
+                approval = approvals.trees.get(approvals.last(self.root, key))
+                if approval and not is_file and not self._is_present(key):
+                    names.append(approval.name)
+            return tuple(sorted(names))
 
     @property
     def served(self) -> Mapping[str, tuple[str, str]]:
-        """By key: name and tree of what the shelf has from here."""
+        """By key: the name and the tree of each skill that the shelf has from here."""
         with self._lock:
-            return {key: (one.found.name, one.copy.tree) for key, one in sorted(self._served.items())}
+            served = {}
+            for key, skill in sorted(self._skills.items()):
+                if skill.serving:
+                    served[key] = (skill.serving.found.name, skill.serving.copy.tree)
+            return served
 
     @property
     def granted(self) -> frozenset[str]:
-        """Names of the skills that serve because the agent wrote them in this session."""
+        """The names of the skills that are served because the agent wrote them in this session."""
         with self._lock:
-            return frozenset(one.found.name for key, one in self._served.items() if self._is_granted(key))
+            skills = [skill for skill in self._skills.values() if skill.serves_session_version]
+            return frozenset(skill.serving.found.name for skill in skills if skill.serving)
 
     def approve(self, pending: Iterable[Pending]) -> None:
-        """The person agrees to these, exactly as they were shown; the next refresh serves them. Raises TrustError."""
+        """Approve skills exactly as they were shown; the next refresh serves them. Raises TrustError."""
         self.trust.approve(*pending)
 
-    def is_agreed(self, path: str | os.PathLike[str]) -> bool:
-        """Whether a file is not there, or holds what the person agreed to: approved, or written with their word."""
-        with self._lock:
-            parts = self._parts(path)
-            if not parts or not os.path.lexists(f"{self.root}/{'/'.join(parts)}"):
-                return True
-            key = skill_holding(self.root, parts)
-            if key is None:
-                return False
-            served = self._served.get(key)
-            return self._grants.is_agreed(key, "/".join(parts), served.copy if served else None)
-
-    def grant(self, paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-        """The agent wrote these files, and the person confirmed each write: their skills serve in this session.
-
-        Call it before the reload. Returns the keys of the skills that will serve. Not among them is a skill that holds
-        anything else nobody has agreed to.
-        """
-        with self._lock:
-            keys: set[str] = set()
-            for path in paths:
-                parts = self._parts(path)
-                if parts:
-                    self._grants.wrote("/".join(parts))
-                    key = skill_holding(self.root, parts)
-                    keys |= {key} if key is not None else set()
-            granted = tuple(key for key in sorted(keys) if self._grant(key))
-            self._doubtful.update(granted)
-            return granted
-
     def revoke(self, key: str) -> tuple[str, ...]:
-        """Every version of the skill at this place is no longer agreed to, here or elsewhere. Returns their trees."""
+        """Withdraw the approval of every version of the skill at a place, here and elsewhere. Return their trees."""
         with self._lock:
-            known = {*self.trust.approvals.history(self.root, key)}
-            known |= {self._served[key].copy.tree} if key in self._served else set()
-            known |= {self._looks[key].tree} if key in self._looks else set()
-            trees = tuple(sorted(filter(self.trust.is_approved, known)))
-            self._grants.forget(key)
-            self._doubtful.add(key)
+            skill = self._skills.setdefault(key, WorkspaceSkill())
+            versions = skill.versions(last_approved="")
+            candidates = {*self.trust.approvals.history(self.root, key), versions.serving, versions.on_disk}
+            trees = tuple(sorted(tree for tree in candidates if self.trust.is_approved(tree)))
+            skill.session = None
+            skill.needs_check = True
             if trees:
                 self.trust.revoke(trees)
             return trees
 
-    # -- deciding what serves -----------------------------------------------------------------------------------------
+    # -- what the agent writes itself ---------------------------------------------------------------------------------
 
-    def _settle_all(self, again: set[str]) -> dict[str, Found | None]:
-        mounts = mounts_below(self.root) if again else frozenset()
-        for key in again & self._live.keys():
-            self._looks[key] = look(self.root, key, mounts)
-        keys = again
+    def is_reviewed(self, path: str | os.PathLike[str]) -> bool:
+        """Return True if a file does not exist, or holds only what the user approved or confirmed."""
+        with self._lock:
+            parts = self._parts_below(path)
+            if not parts or not os.path.lexists(f"{self.root}/{'/'.join(parts)}"):
+                return True
+            key = self._skill_holding(parts)
+            if key is None:
+                return False
+            try:
+                entry = hash_file(self.root, "/".join(parts))
+            except TrustError:
+                return False
+            prefix = f"{key}/" if key else ""
+            in_skill = replace(entry, path="/".join(parts).removeprefix(prefix))
+            skill = self._skills.get(key)
+            return in_skill in self._written_entries(key) or (skill is not None and in_skill in skill.served_entries)
+
+    def grant(self, paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+        """Serve the skills of files that the agent wrote, in this session, after the user confirmed each write.
+
+        Call it before the reload. Returns the keys of the skills that will be served. A skill that also holds content
+        the user has neither approved nor confirmed is not among them.
+        """
+        with self._lock:
+            keys: set[str] = set()
+            for path in paths:
+                parts = self._parts_below(path)
+                if not parts:
+                    continue
+                self._confirm_write("/".join(parts))
+                key = self._skill_holding(parts)
+                if key is not None:
+                    keys.add(key)
+            return tuple(key for key in sorted(keys) if self._start_session_version(key))
+
+    def _confirm_write(self, path: str) -> None:
+        try:
+            self._confirmed_writes[path] = hash_file(self.root, path)
+        except TrustError:
+            self._confirmed_writes.pop(path, None)
+
+    def _start_session_version(self, key: str) -> bool:
+        """Copy a skill as it is now, to be served in this session. Return False if the user has not seen all of it."""
+        skill = self._skills.setdefault(key, WorkspaceSkill())
+        reviewed = self._written_entries(key)
+        if skill.session and skill.session.copy.is_intact():
+            reviewed.update(skill.session.copy.snapshot.entries)
+        else:
+            reviewed.update(skill.served_entries)
+
+        snapshot = take_snapshot(self.root, key).snapshot
+        if not snapshot.entries or not reviewed.issuperset(snapshot.entries):
+            return False
+        copy = self._session_copies.make(self.root, key, snapshot)
+        if copy is None:
+            return False
+        skill.session = SessionVersion(copy, base=self.trust.approvals.last(self.root, key))
+        skill.needs_check = True
+        return True
+
+    def _written_entries(self, key: str) -> set[SnapshotEntry]:
+        """Return the entries of a skill that the agent wrote, with their paths in the skill."""
+        prefix = f"{key}/" if key else ""
+        entries = set()
+        for path, entry in self._confirmed_writes.items():
+            if path.startswith(prefix):
+                entries.add(replace(entry, path=path.removeprefix(prefix)))
+        return entries
+
+    def _skill_holding(self, parts: list[str]) -> str | None:
+        """Return the key of the skill that a path belongs to, known or not: of the outermost folder that is one."""
+        depths = [*range(1, len(parts)), 0]
+        # A workspace that is itself a skill has other skills in its dot-folders only.
+        if len(parts) > 1 and not parts[0].startswith("."):
+            depths = list(range(len(parts)))
+        for depth in depths:
+            key = "/".join(parts[:depth])
+            if any(os.path.isfile(f"{self.root}/{key}/{name}") for name in SKILL_FILES):
+                return key
+        return None
+
+    # -- deciding and carrying it out ---------------------------------------------------------------------------------
+
+    def _keys_to_check(self, changed: Collection[str] | None) -> set[str]:
+        """Return the known skills whose snapshot may be out of date."""
+        keys = {key for key, skill in self._skills.items() if skill.needs_check}
+        if changed is None:
+            keys |= {key for key, skill in self._skills.items() if skill.on_disk and skill.on_disk.is_fresh}
+        for path in changed or ():
+            parts = self._parts_below(path) or []
+            for depth in range(len(parts) + 1):
+                key = "/".join(parts[:depth])
+                if self._is_present(key):
+                    keys.add(key)
+        return keys
+
+    def _update(self, keys: set[str]) -> dict[str, Found | None]:
+        """Decide again about these skills, or about all if the approvals changed. Return the changes for the shelf."""
+        mounts = mounts_below(self.root) if keys else frozenset()
+        for key in keys:
+            skill = self._skills[key]
+            skill.needs_check = False
+            if skill.reading is not None:
+                skill.on_disk = take_snapshot(self.root, key, mounts)
+
         if self.trust.generation != self._generation:
             self._generation = self.trust.generation
-            self._grants.recheck(self.trust)
-            keys = again | self._live.keys()
-        told: dict[str, Found | None] = {}
-        for key in sorted(keys):
-            now = self._settle(key) if key in self._live else None
-            if now is not self._told.get(key):
-                told[key] = now
-        for key, found in told.items():
-            self._told.pop(key, None)
-            if found:
-                self._told[key] = found
-        self.trust.seen(
-            self.root,
-            {
-                key: served.copy.tree
-                for key in keys
-                if (served := self._served.get(key)) and self._is_approved(served.copy.tree)
-            },
-        )
-        return told
+            keys = set(self._skills)
 
-    def _settle(self, key: str) -> Found | None:
-        """What the shelf is to have of a skill."""
-        before, copy = self._served.get(key), self._choose(key)
-        faults = self._own_faults(key)
+        changes: dict[str, Found | None] = {}
+        approved_here: dict[str, str] = {}
+        for key in sorted(keys):
+            skill = self._skills[key]
+            found = self._serve(key, skill)
+            if found is not skill.reported:
+                skill.reported = found
+                changes[key] = found
+            if skill.serving and skill.serving.copy.tree in self._approved_trees:
+                approved_here[key] = skill.serving.copy.tree
+            if skill.reading is None and skill.session is None:
+                del self._skills[key]
+        self.trust.note_places(self.root, approved_here)
+        return changes
+
+    def _serve(self, key: str, skill: WorkspaceSkill) -> Found | None:
+        """Bring the served copy of a skill in line with the decision. Return the skill for the shelf."""
+        decision = choose_version(skill.versions(self.trust.approvals.last(self.root, key)), self._approved_trees)
+        if decision.ends_session:
+            skill.session = None
+        if skill.reading is None:
+            return None
+
+        copy: TreeCopy | None = None
+        if decision.serve == "on_disk" and skill.on_disk:
+            copy = self.trust.copy(decision.tree) or self._session_copies.make(self.root, key, skill.on_disk.snapshot)
+            skill.needs_check = copy is None
+        elif decision.serve == "in_session" and skill.session:
+            copy = skill.session.copy
+        elif decision.serve == "approved_copy":
+            copy = self.trust.copy(decision.tree)
+
+        faults = self._own_faults(key, skill)
         if copy is None:
-            self._served.pop(key, None)
+            skill.serving = None
             return Found(None, faults) if faults else None
-        found = before.found if before and before.copy.tree == copy.tree else self._read(key, copy)
-        self._served[key] = _Served(copy, found)
+        if skill.serving and skill.serving.copy.tree == copy.tree:
+            found = skill.serving.found
+        else:
+            found = read_skill_folder(copy.files, self._path(key), self.name)
+        skill.serving = ServedVersion(copy, found)
         return found.as_last_good(faults) if faults else found
 
-    def _own_faults(self, key: str) -> tuple[Diagnostic, ...]:
-        """What is wrong with a SKILL.md that the agent broke. Others' is not told: a diagnostic quotes the file."""
-        live, snapshot = self._live[key], self._looks[key].snapshot
-        if live.name and not live.is_last_good:
+    def _own_faults(self, key: str, skill: WorkspaceSkill) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics about a SKILL.md that the agent itself broke.
+
+        Others are not reported: a diagnostic quotes the file, and the user has not approved its content.
+        """
+        if skill.reading is None or skill.on_disk is None or _is_usable(skill.reading):
             return ()
-        own = any(self._grants.is_own(key, snapshot.entry(file)) for file in SKILL_FILES)
-        return live.diagnostics if own else ()
+        written = self._written_entries(key)
+        if any(skill.on_disk.snapshot.entry(name) in written for name in SKILL_FILES):
+            return skill.reading.diagnostics
+        return ()
 
-    def _choose(self, key: str) -> Copy | None:
-        known, told = self._looks[key], self._served.get(key)
-        if self._is_approved(known.tree):
-            self._grants.forget(key)
-            copy = self.trust.copy(known.tree) or self._session.make(self.root, key, known.snapshot)
-            if copy is None:
-                self._doubtful.add(key)
-            return copy
-        granted = self._grants.get(key)
-        if granted:
-            return granted
-        last = told.copy.tree if told else ""
-        if not self._is_approved(last):
-            last = self.trust.approvals.last(self.root, key)
-        return self.trust.copy(last) if self._is_approved(last) else None
-
-    def _read(self, key: str, copy: Copy) -> Found:
-        """What the copy says, at the place where people find the skill."""
-        with open_below(copy.files, ()) as fd:
-            info, entries = system.fstat(fd), Entries(system.scandir(fd))
-            if not entries.skill_file():
-                return Found(None)
-            path = f"{self.root}/{key}" if key else self.root
-            reader = FolderReader(self.name, info.st_dev, frozenset(), time.time_ns())
-            return reader.read(fd, path, entries, info, entries.skill_file())[0].found
-
-    def _open(self, key: str) -> Copy | None:
-        """The copy to read from. What the workspace has meanwhile is compared by the times of its files."""
+    def _copy_to_read(self, key: str) -> TreeCopy | None:
+        """Return the copy that a skill is served from, if it is intact. Notice changes of the files on disk."""
         with self._lock:
-            served, known = self._served.get(key), self._looks.get(key)
-            if served is None or known is None:
+            skill = self._skills.get(key)
+            if skill is None or skill.serving is None:
                 return None
-            self._look_again(key)
-            if served.copy.is_intact():
-                return served.copy
-            self._doubtful.add(key)
+            self._check_disk(key, skill)
+            if not skill.serving.copy.is_intact():
+                skill.needs_check = True
+                return None
+            return skill.serving.copy
+
+    def _check_disk(self, key: str, skill: WorkspaceSkill) -> DiskState:
+        """Return the state of a skill's files. A new snapshot is taken if they may have changed since the last one."""
+        known = skill.on_disk
+        is_comparable = known is not None and known.signature is not None and not known.is_fresh
+        if known and is_comparable and take_signature(self.root, key) == known.signature:
+            return known
+        skill.on_disk = take_snapshot(self.root, key, mounts_below(self.root))
+        skill.needs_check = True
+        return skill.on_disk
+
+    def _pending(self, key: str, skill: WorkspaceSkill) -> Pending | None:
+        """Return a skill as pending; None if it is approved as it is now, or if it is neither usable nor served."""
+        if skill.reading is None or skill.on_disk is None or skill.on_disk.tree in self._approved_trees:
+            return None
+        if not skill.serving and not skill.reading.name:
             return None
 
-    def _look_again(self, key: str) -> None:
-        """Take the snapshot of a skill anew if its files may have changed since the last one."""
-        known = self._looks[key]
-        if known.fresh or known.signature is None or signature(self.root, key) != known.signature:
-            self._looks[key] = look(self.root, key, mounts_below(self.root))
-            self._doubtful.add(key)
-
-    def _pending(self, key: str) -> Pending | None:
-        known, live, served = self._looks[key], self._live[key], self._served.get(key)
-        if self._is_approved(known.tree) or not (served or live.name):
-            return None
-        granted = self._is_granted(key)
-        copy = served.copy if served else None
-        if granted:
-            copy = self.trust.copy(self.trust.approvals.last(self.root, key)) if not self.refusal else None
-        shown = live.descriptor or (served.found.descriptor if served else None)
-        broken = "" if live.name and not live.is_last_good else _BROKEN
+        copy = skill.serving.copy if skill.serving else None
+        if skill.serves_session_version:
+            last = self.trust.approvals.last(self.root, key)
+            copy = self.trust.copy(last) if last in self._approved_trees else None
+        descriptor = skill.reading.descriptor
+        if descriptor is None and skill.serving:
+            descriptor = skill.serving.found.descriptor
+        fault = "" if _is_usable(skill.reading) else _BROKEN
         return Pending(
-            self.root,
-            key,
-            shown.name if shown else key,
-            "changed" if copy else "new",
-            known.snapshot,
-            shown.location if shown else f"{self.root}/{key}/SKILL.md",
-            copy,
-            self.refusal or known.snapshot.fault or broken,
-            granted,
+            root=self.root,
+            key=key,
+            name=descriptor.name if descriptor else key,
+            status="changed" if copy else "new",
+            snapshot=skill.on_disk.snapshot,
+            location=descriptor.location if descriptor else f"{self._path(key)}/SKILL.md",
+            copy=copy,
+            blocked=self.refusal or skill.on_disk.snapshot.fault or fault,
+            granted=skill.serves_session_version,
         )
 
-    def _grant(self, key: str) -> bool:
-        served = self._served.get(key)
-        copy = self._grants.get(key) or (served.copy if served else None)
-        return self._grants.grant(key, copy, self.trust.approvals.last(self.root, key))
+    # -- lookups ------------------------------------------------------------------------------------------------------
 
-    def _drop(self, key: str) -> None:
-        for table in (self._live, self._looks, self._served):
-            table.pop(key, None)
+    @property
+    def _approved_trees(self) -> Collection[str]:
+        """The trees that count as approved in this workspace."""
+        return () if self.refusal else self.trust.approvals.trees.keys()
 
-    def _is_approved(self, tree: str) -> bool:
-        return bool(tree) and not self.refusal and self.trust.is_approved(tree)
+    def _present_skills(self) -> Iterator[tuple[str, WorkspaceSkill]]:
+        for key, skill in sorted(self._skills.items()):
+            if skill.reading is not None:
+                yield key, skill
 
-    def _is_granted(self, key: str) -> bool:
-        served = self._served.get(key)
-        return served is not None and served.copy is self._grants.get(key)
+    def _is_present(self, key: str) -> bool:
+        skill = self._skills.get(key)
+        return skill is not None and skill.reading is not None
 
-    def _holding(self, paths: Iterable[str]) -> set[str]:
-        """The known skills that these paths belong to."""
-        found = set()
-        for path in paths:
-            parts = self._parts(path) or []
-            keys = ("/".join(parts[:depth]) for depth in range(len(parts), -1, -1))
-            found |= {key for key in keys if key in self._live}
-        return found
+    def _path(self, key: str) -> str:
+        return f"{self.root}/{key}" if key else self.root
 
-    def _parts(self, path: str | os.PathLike[str]) -> list[str] | None:
-        """A path's components below the root; None for a path elsewhere."""
+    def _parts_below(self, path: str | os.PathLike[str]) -> list[str] | None:
+        """Return the components of a path below the root; None for a path elsewhere."""
         folder, name = os.path.split(os.path.abspath(path))
         real = os.path.join(os.path.realpath(folder), name)
-        return real[len(self.root) + 1 :].split("/") if real.startswith(self.root.rstrip("/") + "/") else None
+        prefix = self.root.rstrip("/") + "/"
+        if not real.startswith(prefix):
+            return None
+        return real.removeprefix(prefix).split("/")
 
 
-def _renew_locks() -> None:
-    """A fork while another thread reloads would leave the child a lock that nobody releases."""
-    for source in _SOURCES:
-        source._lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
+def _is_usable(reading: Found) -> bool:
+    """Return True if the files on disk are a skill now, and not a broken one whose last version stays in use."""
+    return bool(reading.name) and not reading.is_last_good

@@ -1,41 +1,56 @@
-"""What the person agreed to: a record of trees by their hash, and a copy of each to serve from."""
+"""The user's approvals on disk: a record of approved trees by hash, and a copy of each to serve from."""
 
 import os
 import secrets
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from skillshelf.errors import TrustError
-from skillshelf.files import make_private_folders, state_home, system
-from skillshelf.trust._approvals import Agreement, Approvals, NewerVersion, dump, parse
-from skillshelf.trust._copies import Copy, load_copy, make_copy, remove
+from skillshelf.files import (
+    LockTimeout,
+    NotPlainFile,
+    NotPrivate,
+    file_stamp,
+    hold_lock,
+    is_fresh,
+    make_private_folders,
+    read_private,
+    replace_file,
+    state_home,
+    system,
+)
+from skillshelf.trust._approvals import Approval, Approvals, NewerVersion, dump_approvals, parse_approvals
+from skillshelf.trust._copies import TreeCopy, load_copy, make_copy, remove_copy
 from skillshelf.trust._pending import Pending
-from skillshelf.trust._record import RecordFile
 
 _MOVE = "Set XDG_STATE_HOME to a folder of yours outside the workspace"
-_UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to look at what is pending."
+_UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to review what is pending."
+# A process that dies releases the lock, and one that lives needs it for a moment.
+_LOCK_SECONDS = 20.0
 
 
 class Trust:
-    """The person's agreements. Whatever cannot be read or told to be whole counts as not agreed to."""
+    """The user's approvals. If they cannot be read, or may be damaged, nothing counts as approved."""
 
     def __init__(self, home: str | None) -> None:
-        """`home`: the folder of what skillshelf keeps; None where there is none. `Trust.open` finds it."""
+        """`home`: the folder of skillshelf's lasting data, or None if there is none. `Trust.open` finds it."""
         self.path = os.path.join(os.path.abspath(home), "trust") if home else ""
         self.generation = 0
-        """Counts the changes."""
+        """The number of changes so far."""
         self.problem = ""
-        """Why nothing is trusted though something was; empty where all is well."""
+        """Why the record cannot be used, so that nothing is trusted; empty if all is well."""
         self.approvals = Approvals()
-        self._file = RecordFile(self.path)
-        self._read: tuple[bytes | None, str] = (None, "")
+        self._record = _RecordFile(self.path)
+        self._last_read = _RecordText(None)
         self._is_newer = False
-        self._copies: dict[str, Copy] = {}
+        self._copies: dict[str, TreeCopy] = {}
 
     @classmethod
     def open(cls, home: str | os.PathLike[str] | None = None) -> "Trust":
-        """The user's own. Raises TrustError for a record that a newer skillshelf wrote."""
+        """Return the user's own approvals. Raises TrustError if a newer skillshelf wrote the record."""
         trust = cls(state_home() if home is None else os.fspath(home))
         trust.refresh()
         if trust._is_newer:
@@ -44,26 +59,28 @@ class Trust:
 
     @property
     def problems(self) -> tuple[str, ...]:
+        """`problem` as a tuple, which is empty if all is well."""
         return (self.problem,) if self.problem else ()
 
     def refusal(self, root: str) -> str:
-        """Why nothing in this workspace can be trusted at all; empty where it can."""
+        """Return the reason why nothing in this workspace can be trusted; empty if there is none."""
         if not self.path:
             return f"There is no folder to keep approvals in: this user has no home. {_MOVE}."
-        inside = root.rstrip("/") + "/"
-        # The path as well as where it leads: either way the workspace could ship what counts as the person's word.
-        if any(f"{path}/".startswith(inside) for path in (self.path, os.path.realpath(self.path))):
+        workspace = root.rstrip("/") + "/"
+        # Both the path and its target count: either way the workspace could ship a record of approvals.
+        if any(f"{path}/".startswith(workspace) for path in (self.path, os.path.realpath(self.path))):
             return f"The approvals would lie inside the workspace, which could bring its own. {_MOVE}."
         return ""
 
     def is_approved(self, tree: str) -> bool:
+        """Return True if the user approved this content."""
         return tree in self.approvals.trees
 
-    def copy(self, tree: str) -> Copy | None:
-        """The copy of an approved tree; None where there is none that is whole."""
+    def copy(self, tree: str) -> TreeCopy | None:
+        """Return the copy of an approved tree; None if it is missing or damaged."""
         if not self.is_approved(tree):
             return None
-        copy = self._copies.get(tree) or load_copy(f"{self.path}/trees", tree)
+        copy = self._copies.get(tree) or load_copy(self._trees, tree)
         if copy is None or not copy.is_intact():
             self._copies.pop(tree, None)
             return None
@@ -71,116 +88,202 @@ class Trust:
         return copy
 
     def refresh(self) -> None:
-        """Look whether another process changed the record."""
-        if self.path and self._file.may_differ():
-            self._load(held=False)
+        """Read the record again if another process may have changed it."""
+        if self.path and self._record.may_have_changed():
+            self._load(is_locked=False)
 
     def approve(self, *pending: Pending) -> None:
-        """The person agreed to these, exactly as they were looked at. All of them or, with a TrustError, none."""
-        for one in pending:
-            reason = self.refusal(one.root) or one.blocked or one.snapshot.fault
+        """Approve pending content exactly as it was shown: all of it or, with a TrustError, none."""
+        for item in pending:
+            reason = self.refusal(item.root) or item.blocked or item.snapshot.fault
             if reason:
-                raise TrustError(f"{one.name!r} cannot be approved: {reason}")
-        with self._changing(f"approve {', '.join(repr(one.name) for one in pending)}"):
-            approvals, now = self.approvals, datetime.now(UTC).isoformat(timespec="seconds")
-            for one in pending:
-                self._keep_copy(one)
-                approvals = approvals.agreed(one.tree, Agreement(one.name, now)).seen(one.root, one.key, one.tree)
-            self._replace(approvals)
+                raise TrustError(f"{item.name!r} cannot be approved: {reason}")
+
+        names = ", ".join(repr(item.name) for item in pending)
+        with self._change(f"approve {names}"):
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            approvals = self.approvals
+            for item in pending:
+                self._store_copy(item)
+                approvals = approvals.add(item.tree, Approval(item.name, now)).place(item.root, item.key, item.tree)
+            self._write(approvals)
 
     def revoke(self, trees: Collection[str]) -> None:
-        """These trees are no longer agreed to, wherever they lie."""
-        with self._changing("revoke an approval"):
-            self._replace(self.approvals.without(trees))
+        """Withdraw the approval of these trees, wherever they lie."""
+        with self._change("revoke an approval"):
+            self._write(self.approvals.remove(trees))
 
-    def seen(self, root: str, found: Mapping[str, str]) -> None:
-        """Places have these approved trees now, which keep serving there when something changes.
+    def note_places(self, root: str, trees: Mapping[str, str]) -> None:
+        """Record which approved tree each place has now, so that it keeps being served when the files change.
 
-        No more than a note: where it cannot be written, all goes on without.
+        This is only a note: if it cannot be written, nothing else fails.
         """
-        if all(self.approvals.last(root, key) == tree for key, tree in found.items()):
+        if all(self.approvals.last(root, key) == tree for key, tree in trees.items()):
             return
-        with suppress(TrustError), self._changing("note a place"):
+        with suppress(TrustError), self._change("note a place"):
             approvals = self.approvals
-            for key, tree in found.items():
+            for key, tree in trees.items():
                 if tree in approvals.trees:
-                    approvals = approvals.seen(root, key, tree)
-            self._replace(approvals)
+                    approvals = approvals.place(root, key, tree)
+            self._write(approvals)
+
+    @property
+    def _trees(self) -> str:
+        """The folder of the copies."""
+        return f"{self.path}/trees"
 
     @contextmanager
-    def _changing(self, what: str) -> Iterator[None]:
-        """With the lock held and the record as it is now. What is left over of copies goes at the end."""
+    def _change(self, action: str) -> Iterator[None]:
+        """Hold the lock with the current record loaded. At the end, remove copies that are no longer needed."""
         if not self.path:
-            raise TrustError(f"Cannot {what}: {self.refusal('')}")
+            raise TrustError(f"Cannot {action}: {self.refusal('')}")
         try:
-            with self._file.locked():
-                make_private_folders(f"{self.path}/trees")
-                self._load(held=True)
-                if self._is_newer or self._read[1]:
-                    raise TrustError(f"Cannot {what}. {self.problem}")
+            with self._record.lock():
+                make_private_folders(self._trees)
+                self._load(is_locked=True)
+                if self._is_newer or self._last_read.fault:
+                    raise TrustError(f"Cannot {action}. {self.problem}")
                 yield
                 with suppress(OSError):
-                    self._collect()
+                    self._remove_leftovers()
         except OSError as error:
             reason = error.strerror or str(error)
-            raise TrustError(f"Cannot {what}: {self.path} cannot be written ({reason}). {_MOVE}.") from None
+            raise TrustError(f"Cannot {action}: {self.path} cannot be written ({reason}). {_MOVE}.") from None
 
-    def _load(self, held: bool) -> None:
-        """`held`: the lock is ours."""
-        first, before = self.generation == 0, self._read
-        self._read = data, fault = self._file.read()
-        if self._read == before and not first:
+    def _load(self, *, is_locked: bool) -> None:
+        is_first = self.generation == 0
+        text = self._record.read()
+        if text == self._last_read and not is_first:
             return
-        approvals, self._is_newer = Approvals(), False
-        if not fault and data is not None:
+        self._last_read = text
+
+        approvals = Approvals()
+        fault = text.fault
+        is_damaged = False
+        self._is_newer = False
+        if text.data is not None:
             try:
-                approvals = parse(data)
+                approvals = parse_approvals(text.data)
             except NewerVersion:
                 self._is_newer = True
-                fault = "A newer skillshelf wrote the record of approvals, and only that can read it"
+                fault = "A newer skillshelf wrote the record of approvals, and only that version can read it"
             except ValueError:
+                is_damaged = True
                 fault = "The record of approvals is damaged"
-                self._set_aside(data, held)
-        if not fault and data is None and os.path.lexists(self._file.bad):
+                self._set_aside(text.data, is_locked)
+        elif not fault and os.path.lexists(self._record.bad):
+            is_damaged = True
             fault = "The record of approvals was damaged"
-        if os.path.lexists(self._file.bad) and "damaged" in fault:
-            fault += f" and is set aside as {self._file.bad}"
-        self.approvals, self.problem = approvals, f"{fault}. {_UNTRUSTED}" if fault else ""
+
+        if is_damaged and os.path.lexists(self._record.bad):
+            fault += f" and is set aside as {self._record.bad}"
+        self.approvals = approvals
+        self.problem = f"{fault}. {_UNTRUSTED}" if fault else ""
         self.generation += 1
 
-    def _set_aside(self, data: bytes, held: bool) -> None:
-        if held:
-            self._file.set_aside(data)
+    def _set_aside(self, data: bytes, is_locked: bool) -> None:
+        if is_locked:
+            self._record.set_aside(data)
             return
-        with suppress(TrustError, OSError), self._file.locked():
-            self._file.set_aside(data)
+        with suppress(TrustError, OSError), self._record.lock():
+            self._record.set_aside(data)
 
-    def _keep_copy(self, pending: Pending) -> None:
-        trees, tree = f"{self.path}/trees", pending.tree
-        known = load_copy(trees, tree)
-        if known and known.is_intact():
+    def _store_copy(self, pending: Pending) -> None:
+        tree = pending.tree
+        stored = load_copy(self._trees, tree)
+        if stored and stored.is_intact():
             return
-        scratch = f"{trees}/.new-{secrets.token_hex(8)}"
+
+        scratch = f"{self._trees}/.new-{secrets.token_hex(8)}"
         make_copy(pending.root, pending.folder, pending.snapshot, scratch)
-        if os.path.lexists(f"{trees}/{tree}"):
-            remove(f"{trees}/{tree}")
-        system.rename(scratch, f"{trees}/{tree}")
+        if os.path.lexists(f"{self._trees}/{tree}"):
+            remove_copy(f"{self._trees}/{tree}")
+        system.rename(scratch, f"{self._trees}/{tree}")
         self._copies.pop(tree, None)
 
-    def _replace(self, approvals: Approvals) -> None:
-        # The record alone is forced to disk: a copy that a power cut tears is told by its hash and not served.
-        data = dump(approvals)
-        self._file.replace(data)
+    def _write(self, approvals: Approvals) -> None:
+        data = dump_approvals(approvals)
+        # Only the record is forced to disk: a copy torn by a power cut fails its hash and is not served.
+        replace_file(self._record.path, data, durable=True)
         # Not read back: a failing disk would then look like a record without approvals, and their copies would go.
-        self._read = (data, "")
+        self._last_read = _RecordText(data)
         self._is_newer = False
         self.approvals = approvals
         self.problem = ""
         self.generation += 1
 
-    def _collect(self) -> None:
-        """Copies that nobody agrees to any more, and what a killed process left."""
-        for name in system.listdir(f"{self.path}/trees"):
+    def _remove_leftovers(self) -> None:
+        """Remove the copies of revoked trees, and files that a killed process left behind."""
+        for name in system.listdir(self._trees):
             if name not in self.approvals.trees:
-                remove(f"{self.path}/trees/{name}")
-        self._file.collect()
+                remove_copy(f"{self._trees}/{name}")
+        self._record.remove_leftovers()
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordText:
+    """The record's bytes, or the reason why they cannot be used."""
+
+    data: bytes | None
+    """None if there is no record."""
+    fault: str = ""
+
+
+class _RecordFile:
+    """The file `approvals.json`, and the lock beside it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.path = f"{folder}/approvals.json"
+        self.bad = f"{self.path}.bad"
+        """The name that a damaged record gets."""
+        self._last_status: os.stat_result | None = None
+
+    def may_have_changed(self) -> bool:
+        """Return True unless the file's times prove that it is the one read last."""
+        status = self._status()
+        if status is None or self._last_status is None:
+            return True
+        return file_stamp(status) != file_stamp(self._last_status) or is_fresh(status, time.time_ns())
+
+    def read(self) -> _RecordText:
+        """Read the file, which only this user may have written."""
+        self._last_status = self._status()
+        try:
+            return _RecordText(read_private(self.path))
+        except FileNotFoundError:
+            return _RecordText(None)
+        except NotPlainFile:
+            return _RecordText(None, "The record of approvals is not a plain file")
+        except NotPrivate as error:
+            return _RecordText(None, str(error))
+        except OSError as error:
+            return _RecordText(None, f"The record of approvals cannot be read: {error.strerror}")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock. Raises OSError if it cannot be written, TrustError if another process does not release it."""
+        make_private_folders(self.folder)
+        path = f"{self.folder}/lock"
+        try:
+            with hold_lock(path, timeout=_LOCK_SECONDS):
+                yield
+        except LockTimeout:
+            raise TrustError(f"Another process has held {path} for {_LOCK_SECONDS:.0f} seconds. Try again.") from None
+
+    def set_aside(self, data: bytes) -> None:
+        """Rename a damaged record, unless another process has repaired it. Call it with the lock held."""
+        if self.read().data == data:
+            system.replace(self.path, self.bad)
+
+    def remove_leftovers(self) -> None:
+        """Remove the scratch files of killed processes. Call it with the lock held."""
+        for name in system.listdir(self.folder):
+            if name.startswith("approvals.json.") and not name.endswith(".bad"):
+                system.unlink(f"{self.folder}/{name}")
+
+    def _status(self) -> os.stat_result | None:
+        try:
+            return system.stat(self.path, follow_symlinks=False)
+        except OSError:
+            return None
