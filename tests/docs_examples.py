@@ -341,7 +341,7 @@ _LIMITS = (
     ("listing._choose", "MAX_DESCRIPTION", "characters of a description that the listing shows"),
     ("listing._choose", "MAX_REFERENCES", "references of a skill that the listing names"),
     ("tokens", "DEFAULT_BUDGET", "tokens of a listing (default)"),
-    ("turn", "PAGE_BYTES", "a page of a reference, in bytes"),
+    ("pages", "PAGE_BYTES", "a page of a reference, in bytes"),
     ("discovery", "_PAGE", "skills in one answer of `list_skills`"),
     ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
     ("sources._folder", "MAX_DEPTH", "nested folders"),

@@ -20,7 +20,8 @@ from skillshelf import (
     ToolArgumentError,
     Turn,
 )
-from skillshelf.turn import HELD_BYTES, PAGE_BYTES
+from skillshelf.pages import PAGE_BYTES
+from skillshelf.turn import MAX_CACHED_BYTES
 
 Write = Callable[..., Path]
 
@@ -256,7 +257,7 @@ def test_a_skill_that_was_loaded_can_still_be_invoked() -> None:
 
 def test_a_turn_holds_so_much_and_no_more() -> None:
     """Of a file with more pages than that the first are read again, and the last are at hand."""
-    size = HELD_BYTES + 4 * PAGE_BYTES
+    size = MAX_CACHED_BYTES + 4 * PAGE_BYTES
     turn = Shelf([MemorySource({"a": {"SKILL.md": text("a", "About a."), "long.md": "x" * size}})]).turn()
     for offset in range(0, size, PAGE_BYTES):
         turn.load("a", "long.md", offset=offset)

@@ -20,12 +20,12 @@ from skillshelf.mcp import make_server
 from skillshelf.mcp._files import MAX_WHOLE_FILE
 from skillshelf.mcp._pages import files_page
 from skillshelf.mcp._prompts import joined
+from skillshelf.pages import PAGE_BYTES
 from skillshelf.slash import read_message
 from skillshelf.slash._words import split_words
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import run as conform
 from skillshelf.testing.conformance.faces.mcp import make
-from skillshelf.turn import PAGE_BYTES
 
 
 class Desk(BaseSkill):

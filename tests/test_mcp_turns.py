@@ -19,8 +19,9 @@ from skillshelf import MemorySource, Shelf
 from skillshelf.mcp import _reads as reads
 from skillshelf.mcp import _turns as turns
 from skillshelf.mcp._looks import in_thread
+from skillshelf.pages import PAGE_BYTES
 from skillshelf.sources import DirectorySource
-from skillshelf.turn import PAGE_BYTES, Loaded
+from skillshelf.turn import Loaded
 
 
 def test_the_same_load_in_a_turn_reads_nothing() -> None:

@@ -125,7 +125,7 @@ def test_a_skill_may_be_called_like_a_subcommand(commands: Commands[Calls]) -> N
 @pytest.mark.parametrize(
     ("text", "typed", "nearest"),
     [
-        ("/skils", "skils", ("/skills",)),
+        ("/skils", "skils", ("/skills", "/skills:My Skill")),
         ("/pdf x", "pdf", ("/skills:pdf",)),
         ("/HELP", "HELP", ("/help",)),
         ("/skills:pfd x", "skills:pfd", ("/skills:pdf",)),
@@ -147,7 +147,7 @@ def test_what_is_said_of_an_unknown_command(commands: Commands[Calls]) -> None:
     """What was typed, what to type instead, and how to send it anyway."""
     way_out = "(To send this as a message, begin with a space.)"
     assert [str(commands.find(text)) for text in ("/skils", "/skills:../x", "/skills:")] == [
-        f"Unknown command /skils. Did you mean /skills? {way_out}",
+        f"Unknown command /skils. Did you mean /skills, /skills:My Skill? {way_out}",
         f"Unknown command /skills:../x. Type / and press Tab to see them all. {way_out}",
         f"A name is missing after /skills:. Did you mean /skills:My Skill, /skills:deploy-site, /skills:pdf? {way_out}",
     ]

@@ -14,7 +14,7 @@ from skillshelf.discovery import all_tools
 from skillshelf.errors import PolicyError, SkillError
 from skillshelf.results import text_of
 from skillshelf.tools import Tool, describe_unknown_tool, parse_arguments, typed_errors
-from skillshelf.turn import current_turn_of, inside
+from skillshelf.turn import current_turn_of, use_turn
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -54,7 +54,7 @@ def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve |
     try:
         parsed = parse_arguments(name, arguments)
         approved = _check_answer(tool, _ask(tool, parsed, approve))
-        with typed_errors(tool), inside(current_turn_of(shelf) or shelf.turn()):
+        with typed_errors(tool), use_turn(current_turn_of(shelf) or shelf.turn()):
             result = tool.call(parsed, approved=approved)
             if tool.is_async:
                 result = _run_to_end(result)
@@ -74,7 +74,7 @@ async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approv
         answer = _ask(tool, parsed, approve)
         approved = _check_answer(tool, await answer if isawaitable(answer) else answer)
         # Opening a turn and running a plain method may read files or wait: in a thread, so that the loop goes on.
-        with typed_errors(tool), inside(current_turn_of(shelf) or await asyncio.to_thread(shelf.turn)):
+        with typed_errors(tool), use_turn(current_turn_of(shelf) or await asyncio.to_thread(shelf.turn)):
             if tool.is_async:
                 result = await tool.call(parsed, approved=approved)
             else:

@@ -1,4 +1,4 @@
-"""A turn: one user message to its final answer. It owns the cache of what was loaded, and records what came in."""
+"""A turn: one user message to its final answer. It caches loaded text and records what entered the conversation."""
 
 import os
 import sys
@@ -8,29 +8,26 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from skillshelf.catalog import Place
+from skillshelf.catalog import Candidate, Place
 from skillshelf.descriptor import Activation, Delta, SkillDescriptor
-from skillshelf.errors import (
-    AmbiguousReferenceError,
-    ReferenceNotAllowedError,
-    ReferenceUnreadableError,
-    SkillUnreadableError,
-)
+from skillshelf.errors import AmbiguousReferenceError, ReferenceNotAllowedError, SkillUnreadableError
 from skillshelf.files import Page
-from skillshelf.text import decode_text, text_for_model, unify_lines
+from skillshelf.pages import PAGE_BYTES, decode_page, wrong_offset
+from skillshelf.text import text_for_model, unify_lines
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
-PAGE_BYTES = 512 * 1024
-HELD_BYTES = 16 * 1024 * 1024
-"""Of text that a turn keeps at hand."""
-# A folder of ten thousand files must not fill the conversation with their names.
-_NAMED = 200
-# Characters without a place to end a page at, before it ends anywhere.
-_LONGEST_SEQUENCE = 1_000
+MAX_CACHED_BYTES = 16 * 1024 * 1024
+"""Text that a turn keeps at hand."""
+
+MAX_LISTED_REFERENCES = 200
+"""Names of references below the instructions: a folder of ten thousand files must not fill the conversation."""
+
+Requester: TypeAlias = Literal["model", "user", "shelf"]
+
 current_turn: "ContextVar[Turn | None]" = ContextVar("skillshelf_turn", default=None)
 
 
@@ -49,63 +46,60 @@ class Loaded:
     next_offset: int | None = None
     """Where the next page begins; None at the end."""
     references: tuple[str, ...] = ()
-    """With the instructions: what else can be loaded."""
+    """With the instructions: the references that can be loaded."""
     media_type: str = "text/markdown"
     binary: bool = False
     hidden: bool = False
     """Whether hidden characters were written out."""
 
     def __str__(self) -> str:
-        """What the model is given."""
+        """Return the text for the model."""
         if self.binary:
             return f"{self.reference} is binary ({self.media_type}, {self.size} bytes) and cannot be shown as text."
+
         if self.next_offset is not None:
             left = self.size - self.next_offset
             return f"{self.text}\n\n[{left} of {self.size} bytes are left: load again with offset={self.next_offset}]"
+
         if self.references:
-            names = "\n".join(f"- {path}" for path in self.references[:_NAMED])
-            more = len(self.references) - _NAMED
-            rest = f"\n… and {more} more, whose names the instructions give" if more > 0 else ""
+            lines = [f"- {path}" for path in self.references[:MAX_LISTED_REFERENCES]]
+            omitted = len(self.references) - len(lines)
+            if omitted:
+                lines.append(f"… and {omitted} more, whose names the instructions give")
             heading = "References of this skill (load_skill_instructions with `reference`):"
-            return f"{self.text.rstrip()}\n\n{heading}\n{names}{rest}"
+            return "\n".join([f"{self.text.rstrip()}\n", heading, *lines])
+
         return self.text
 
 
-def current_turn_of(shelf: "Shelf") -> "Turn | None":
-    """Return the turn of this shelf that the caller has opened, if any."""
-    turn = current_turn.get()
-    if turn is None or turn.shelf is not shelf:
-        return None
-    return turn
-
-
-@contextmanager
-def inside(turn: "Turn | None") -> "Iterator[None]":
-    """What is called here is in this turn. Unlike a turn's own `with`, several calls may be in one at once."""
-    token = current_turn.set(turn)
-    try:
-        yield
-    finally:
-        current_turn.reset(token)
+class _Cached(NamedTuple):
+    descriptor: SkillDescriptor
+    loaded: Loaded
+    size: int
+    """Bytes of the text."""
 
 
 class Turn:
-    """Use as a context manager, so that the find-skills tools called inside share its cache."""
+    """One user message to its final answer.
+
+    Loads are cached until the turn ends, so a skill does not change while a model works with it. Inside `with turn:`
+    the find-skills tools belong to this turn.
+    """
 
     def __init__(self, shelf: "Shelf", invoked: Collection[str] = ()) -> None:
-        """`invoked`: the skills that the person asked for earlier in the conversation."""
+        """Open a turn. `invoked` names the skills that the user asked for earlier in the conversation."""
         self.shelf = shelf
         self.invoked = set(invoked)
-        """Skills that the person asked for by name: the model may load what belongs to them."""
+        """Skills that the user asked for by name. The model may load these even if they are for the user alone."""
         self.hits = 0
         """Loads that were answered without reading a file."""
         self.activations: list[Activation] = []
-        self._asked: dict[tuple[str, str, int], Loaded] = {}
-        """By the words of the request: the short way to what is in `_read`."""
-        self._read: dict[tuple[Place, str, str, int], tuple[SkillDescriptor, Loaded]] = {}
-        self._held = 0
-        self._token: Token[Turn | None] | None = None
+        self._cache: dict[tuple[Place, str, str, int], _Cached] = {}
+        self._cached_bytes = 0
+        self._by_request: dict[tuple[str, str, int], Loaded] = {}
+        """A short cut to the cache, by the arguments of `load`: a repeated load takes under 2 µs."""
         self._lock = threading.Lock()
+        self._token: Token[Turn | None] | None = None
 
     def __enter__(self) -> "Turn":
         self._token = current_turn.set(self)
@@ -117,159 +111,161 @@ class Turn:
         if self._token:
             current_turn.reset(self._token)
 
-    def load(
-        self, name: str, reference: str = "", *, offset: int = 0, by: Literal["model", "user", "shelf"] = "model"
-    ) -> Loaded:
-        """A skill's instructions, or a page of one of its references. The same load again reads no file."""
-        asked = (name, reference, offset)
-        loaded = self._asked.get(asked)
+    def load(self, name: str, reference: str = "", *, offset: int = 0, by: Requester = "model") -> Loaded:
+        """Load a skill's instructions, or a page of one of its references. The same load again reads no file."""
         activation = None
+        loaded = self._by_request.get((name, reference, offset))
         if loaded is not None:
             self.hits += 1
         else:
             with self._lock:  # two calls at once read once
-                loaded, activation = self._load(asked, by)
+                loaded, activation = self._load(name, reference, offset, by)
+
         if by == "user":
             self.invoked.add(loaded.skill)
-        if activation:  # not under the lock: an observer may load, too
+        if activation:  # after the lock is released: an observer may load, too
             self.shelf.report_activation(activation)
         return loaded
 
-    def _load(
-        self, asked: tuple[str, str, int], by: Literal["model", "user", "shelf"]
-    ) -> tuple[Loaded, Activation | None]:
-        name, reference, offset = asked
+    def wrote(self, path: str | os.PathLike[str]) -> Delta:
+        """Record that the agent wrote a file: its skill is read again when it is next loaded, and the shelf reloads."""
+        written = os.path.realpath(path)
+        for key, cached in list(self._cache.items()):
+            if written.startswith(_folder_prefix(cached.descriptor)):
+                self._forget(key)
+        self._by_request.clear()  # the file may be a new skill, to which a name now leads
+        return self.shelf.reload(changed=[path])
+
+    def _load(self, name: str, reference: str, offset: int, by: Requester) -> tuple[Loaded, Activation | None]:
         candidate = self.shelf.catalog.find(name)
-        place, descriptor = candidate.place, candidate.descriptor
-        path = resolve(descriptor, reference) if reference else ""
-        # With the name: a reload may have put another skill at the place.
-        canonical = (place, descriptor.name, path, offset)
+        descriptor = candidate.descriptor
+        path = resolve_reference(descriptor, reference) if reference else ""
+
         activation = None
-        if canonical in self._read:
+        # The name belongs to the key: a reload may have put another skill at the place.
+        key = (candidate.place, descriptor.name, path, offset)
+        cached = self._cache.get(key)
+        if cached is not None:
             self.hits += 1
         else:
-            loaded = self._bring(place, descriptor, path, offset)
-            activation = Activation(descriptor.name, path, by, _bytes(loaded.text))
+            loaded = self._read(candidate, path, offset)
+            cached = _Cached(descriptor, loaded, _count_bytes(loaded.text))
+            activation = Activation(descriptor.name, path, by, cached.size)
             self.activations.append(activation)
-            self._make_room(activation.size)
-            self._read[canonical] = descriptor, loaded
-        self._asked[asked] = self._read[canonical][1]
-        return self._asked[asked], activation
+            self._remember(key, cached)
 
-    def _make_room(self, size: int) -> None:
-        """Drops what was read first. Whoever pages through a large file does not ask for its first pages again."""
-        self._held += size
-        while self._held > HELD_BYTES and self._read:
-            _, dropped = self._read.pop(next(iter(self._read)))
-            self._held -= _bytes(dropped.text)
-            self._asked.clear()
+        self._by_request[name, reference, offset] = cached.loaded
+        return cached.loaded, activation
 
-    def _bring(self, place: Place, descriptor: SkillDescriptor, path: str, offset: int) -> Loaded:
+    def _read(self, candidate: Candidate, path: str, offset: int) -> Loaded:
+        place = candidate.place
+        descriptor = candidate.descriptor
         source = self.shelf.sources[place.source]
         if not path:
             if offset:
                 raise SkillUnreadableError(descriptor.name, "they come whole; an offset goes with a reference only")
-            return _instructions(descriptor, source.instructions(place.key, descriptor))
+            return _load_instructions(descriptor, source.instructions(place.key, descriptor))
+
         if offset < 0:
-            raise wrong_offset(descriptor, path, offset)
-        return _page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
+            raise wrong_offset(descriptor.name, path, offset)
+        return _load_page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
 
-    def wrote(self, path: str | os.PathLike[str]) -> Delta:
-        """The agent itself wrote this file: what was loaded of its skill is read again, and the shelf reloads."""
-        written = os.path.realpath(path)
-        for key, (descriptor, _) in list(self._read.items()):
-            if written.startswith(_folder(descriptor)):
-                self._held -= _bytes(self._read.pop(key)[1].text)
-        self._asked.clear()
-        return self.shelf.reload(changed=[path])
+    def _remember(self, key: tuple[Place, str, str, int], cached: _Cached) -> None:
+        """Cache a load. The oldest make room: a model that pages through a large file does not go back to its start."""
+        self._cached_bytes += cached.size
+        while self._cached_bytes > MAX_CACHED_BYTES and self._cache:
+            self._forget(next(iter(self._cache)))
+        self._cache[key] = cached
+
+    def _forget(self, key: tuple[Place, str, str, int]) -> None:
+        self._cached_bytes -= self._cache.pop(key).size
+        self._by_request.clear()
 
 
-def resolve(descriptor: SkillDescriptor, reference: str) -> str:
-    """The listed path a request means: the path itself, the part below the skill's folder, or an unambiguous name."""
+def current_turn_of(shelf: "Shelf") -> Turn | None:
+    """Return the turn of this shelf that the caller has opened, if any."""
+    turn = current_turn.get()
+    if turn is None or turn.shelf is not shelf:
+        return None
+    return turn
+
+
+@contextmanager
+def use_turn(turn: Turn | None) -> Iterator[None]:
+    """Make calls inside the block part of this turn. Unlike `with turn:`, several calls may do so at once."""
+    token = current_turn.set(turn)
+    try:
+        yield
+    finally:
+        current_turn.reset(token)
+
+
+def resolve_reference(descriptor: SkillDescriptor, reference: str) -> str:
+    """Return the listed path that a request means: the path itself, its last parts, or an unambiguous file name."""
     listed = descriptor.references
     if reference in listed:
         return reference
-    if "/" not in reference:
-        candidates = [path for path in listed if path.rpartition("/")[2] == reference]
-    else:
-        # A code skill may list long paths from its top package; the part below the skill's folder is enough.
-        candidates = [path for path in listed if path.endswith("/" + reference)] if reference[0] not in "/." else []
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise AmbiguousReferenceError(descriptor.name, reference, candidates)
-    raise ReferenceNotAllowedError(descriptor.name, reference, listed)
+
+    matches: list[str] = []
+    # A code skill may list long paths from its top package; the part below the skill's folder is enough.
+    if not reference.startswith(("/", ".")) or "/" not in reference:
+        matches = [path for path in listed if path.endswith("/" + reference)]
+    if len(matches) > 1:
+        raise AmbiguousReferenceError(descriptor.name, reference, matches)
+    if not matches:
+        raise ReferenceNotAllowedError(descriptor.name, reference, listed)
+    return matches[0]
 
 
-def _folder(descriptor: SkillDescriptor) -> str:
-    """The folder of a skill, with a slash at its end; no path begins with that of a skill which has none."""
+def _folder_prefix(descriptor: SkillDescriptor) -> str:
+    """Return the path of a skill's folder with a slash at its end, or a text that no path begins with."""
     module = sys.modules.get(descriptor.location.partition(":")[0])
-    file = getattr(module, "__file__", None) or descriptor.location  # a module typed in has no file
-    return os.path.dirname(os.path.realpath(file)) + "/" if os.path.isabs(file) else "\0"
+    file = getattr(module, "__file__", None) or descriptor.location  # a module that was typed in has no file
+    if not os.path.isabs(file):
+        return "\0"
+    return os.path.dirname(os.path.realpath(file)) + "/"
 
 
-def _bytes(text: str) -> int:
+def _count_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _instructions(descriptor: SkillDescriptor, text: str) -> Loaded:
-    shown = text_for_model(text)
-    has_hidden = shown != unify_lines(text)
-    return Loaded(descriptor.name, "", shown, _bytes(text), references=descriptor.references, hidden=has_hidden)
-
-
-def _page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
-    import mimetypes  # reads the system's tables, 5 ms
-
-    media_type = mimetypes.guess_type(path)[0] or "text/plain"
-    data = page.data
-    end = page.offset + len(data)
-    inside_a_character = page.offset > 0 and data and data[0] & 0xC0 == 0x80
-    if page.offset > page.size or inside_a_character:
-        raise wrong_offset(descriptor, path, page.offset)
-    text = decode_text(data, is_whole=end >= page.size)
-    if text is None:
-        if media_type.startswith("text/"):
-            media_type = "application/octet-stream"
-        return Loaded(descriptor.name, path, "", page.size, page.offset, media_type=media_type, binary=True)
-    if end < page.size:
-        text = text[: _end_of_page(text)]
-    end = page.offset + len(text.encode())
-    if page.offset == 0:
-        text = text.removeprefix("\ufeff")
+def _load_instructions(descriptor: SkillDescriptor, text: str) -> Loaded:
     shown = text_for_model(text)
     return Loaded(
-        descriptor.name,
-        path,
-        shown,
-        page.size,
-        page.offset,
-        end if end < page.size else None,
-        media_type=media_type,
+        skill=descriptor.name,
+        reference="",
+        text=shown,
+        size=_count_bytes(text),
+        references=descriptor.references,
         hidden=shown != unify_lines(text),
     )
 
 
-def _end_of_page(text: str) -> int:
-    """Return where a page ends that another follows, so that the pages together read as the whole file would.
+def _load_page(descriptor: SkillDescriptor, path: str, page: Page) -> Loaded:
+    decoded = decode_page(descriptor.name, path, page)
+    if decoded.text is None:
+        return Loaded(
+            skill=descriptor.name,
+            reference=path,
+            text="",
+            size=page.size,
+            offset=page.offset,
+            media_type=decoded.media_type,
+            binary=True,
+        )
 
-    That is after a line feed: nothing that is written out or unified reaches over one. In a text without lines it is
-    between two characters that hide nothing, where neither a CR LF nor a sequence of emoji is cut in two.
-    """
-    line_feed = text.rfind("\n", len(text) // 2)
-    if line_feed >= 0:
-        return line_feed + 1
-
-    from skillshelf.hidden import HIDDEN
-
-    for end in range(len(text) - 1, max(0, len(text) - _LONGEST_SEQUENCE), -1):
-        around = text[end - 1 : end + 1]
-        if around != "\r\n" and not HIDDEN.search(around):
-            return end
-    return len(text)
-
-
-def wrong_offset(descriptor: SkillDescriptor, path: str, offset: int) -> ReferenceUnreadableError:
-    """Return the error for an offset at which no page begins."""
-    reason = f"no page begins at offset {offset}; begin at 0 and go on where each answer says"
-    return ReferenceUnreadableError(descriptor.name, path, reason)
+    text = decoded.text
+    if page.offset == 0:
+        text = text.removeprefix("\ufeff")
+    shown = text_for_model(text)
+    return Loaded(
+        skill=descriptor.name,
+        reference=path,
+        text=shown,
+        size=page.size,
+        offset=page.offset,
+        next_offset=decoded.next_offset,
+        media_type=decoded.media_type,
+        hidden=shown != unify_lines(text),
+    )

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import MemorySource, ReferenceUnreadableError, Shelf, Turn
+from skillshelf.pages import PAGE_BYTES
 from skillshelf.text import text_for_model
 from skillshelf.tokens import estimate
-from skillshelf.turn import PAGE_BYTES
 from threats.workspace import GOOD, PLAIN, Workspace, assert_neighbour, assert_standard, load, look_in_process, said
 
 TEXT = "---\nname: bad\ndescription: Große Übersicht.\n---\n\nDo it.\n"

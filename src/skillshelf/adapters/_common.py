@@ -12,7 +12,7 @@ from skillshelf.errors import ToolFailedError
 from skillshelf.listing import Feed
 from skillshelf.results import text_of
 from skillshelf.tools import Errors, Tool, typed_errors
-from skillshelf.turn import Turn, current_turn_of, inside
+from skillshelf.turn import Turn, current_turn_of, use_turn
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -83,7 +83,7 @@ async def call_tool(
             raise ToolFailedError(tool.name, error) from error
 
     own = isinstance(getattr(tool.method, "__self__", None), SkillDiscoverySkill)
-    with inside(turn), typed_errors(tool, reraise, wrap_error):
+    with use_turn(turn), typed_errors(tool, reraise, wrap_error):
         # A tool that reads files or waits must not hold up everything else on the loop, nor the loads of others.
         result = run() if tool.is_async else await in_thread(run, "files" if own else "tools")
         return encode(await result if isawaitable(result) else result)

@@ -12,7 +12,7 @@ from skillshelf.listing import Feed
 from skillshelf.results import Part, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
-from skillshelf.turn import Turn, current_turn, inside
+from skillshelf.turn import Turn, current_turn, use_turn
 
 try:
     from agent_framework import (
@@ -87,7 +87,7 @@ class _Inside(FunctionMiddleware):
         self._turn = turn
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        with inside(self._turn):
+        with use_turn(self._turn):
             await call_next()
 
 

@@ -14,7 +14,7 @@ from skillshelf.listing import Feed
 from skillshelf.results import Image, Part, base64_of, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import typed_errors
-from skillshelf.turn import Turn, current_turn, current_turn_of, inside
+from skillshelf.turn import Turn, current_turn, current_turn_of, use_turn
 
 try:
     from langchain.agents.middleware import (
@@ -87,11 +87,11 @@ class Skills(AgentMiddleware[_State, Any, Any]):
         return await handler(self._told(request))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
-        with inside(self._turn(request)):
+        with use_turn(self._turn(request)):
             return self._review.wrap_tool_call(_reviewed(request), handler)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Awaitable[Any]]) -> Any:
-        with inside(self._turn(request)):
+        with use_turn(self._turn(request)):
             return await self._review.awrap_tool_call(_reviewed(request), handler)
 
     def _turn(self, request: ToolCallRequest) -> Turn:

@@ -13,7 +13,7 @@ from skillshelf.errors import MissingExtraError
 from skillshelf.results import Audio, Image, has_media, has_nested_media, parts_of, text_of
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
-from skillshelf.turn import Turn, inside
+from skillshelf.turn import Turn, use_turn
 
 try:
     from pydantic_ai import RunContext
@@ -76,7 +76,7 @@ class Skills(AbstractCapability[Any]):
         return request_context
 
     async def wrap_tool_execute(self, ctx: RunContext[Any], *, args: Any, handler: Any, **_: Any) -> Any:
-        with inside(self._turn):  # also where a tool of the host runs another agent
+        with use_turn(self._turn):  # also where a tool of the host runs another agent
             return await handler(args)
 
     def get_toolset(self) -> FunctionToolset[Any]:

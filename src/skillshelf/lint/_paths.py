@@ -14,10 +14,10 @@ from skillshelf.lint._format import check_format, first_line
 from skillshelf.lint._markdown import check_markdown
 from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted, checking_effort
 from skillshelf.listing import DEFAULT_BUDGET, make_listing
+from skillshelf.pages import PAGE_BYTES
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, DirectorySource
 from skillshelf.tokens import estimate
-from skillshelf.turn import PAGE_BYTES
 
 # A skill with ten thousand faults of one kind says so once.
 _SHOWN = 20

@@ -10,10 +10,10 @@ from skillshelf.files import Page
 from skillshelf.mcp._pages import files_of
 from skillshelf.mcp._parts import Part, part_of
 from skillshelf.mcp._uris import SKILL_FILE, Address
+from skillshelf.pages import PAGE_BYTES, wrong_offset
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read, render
 from skillshelf.text import clean, text_for_model
-from skillshelf.turn import PAGE_BYTES, wrong_offset
 
 MAX_WHOLE_FILE = 4 * 1024 * 1024
 """Bytes of the longest file that `resources/read` gives whole; a longer one comes in pages.
@@ -45,7 +45,7 @@ def read_part(shelf: Shelf, address: Address) -> Part:
     skill = found.descriptor
     if address.path == SKILL_FILE:
         if address.offset:
-            raise wrong_offset(skill, address.path, address.offset)
+            raise wrong_offset(skill.name, address.path, address.offset)
         data = skill_file(shelf, found).data
         return Part(data, data.decode(), "text/markdown", size=len(data))
     # By equality with the list, before any path is made of it.

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from skillshelf.catalog import Place
+from skillshelf.catalog import Candidate
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.shelf import Shelf
 from skillshelf.turn import Loaded, Turn
@@ -74,11 +74,12 @@ class SharingTurn(Turn):
         found = self._reads.find(asked, self.shelf.catalog.get(asked[0]), self._since)
         return found is not None and not self._lock.locked()
 
-    def _bring(self, place: Place, descriptor: SkillDescriptor, path: str, offset: int) -> Loaded:
+    def _read(self, candidate: Candidate, path: str, offset: int) -> Loaded:
+        descriptor = candidate.descriptor
         asked = descriptor.name, path, offset
         found = self._reads.find(asked, descriptor, self._since)
         if found is None:
             began = time.monotonic()
-            found = super()._bring(place, descriptor, path, offset)
+            found = super()._read(candidate, path, offset)
             self._reads.keep(asked, Read(began, descriptor, found))
         return found

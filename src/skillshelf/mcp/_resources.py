@@ -14,9 +14,9 @@ from skillshelf.errors import ReferenceNotAllowedError, ReferenceNotFoundError, 
 from skillshelf.mcp import _files as files
 from skillshelf.mcp._looks import LOOK_SECONDS, Looks, in_thread
 from skillshelf.mcp._pages import files_of, files_page
-from skillshelf.mcp._parts import media_type_of
 from skillshelf.mcp._turns import Context
 from skillshelf.mcp._uris import LISTING, SKILL_FILE, Address, parse, uri_of
+from skillshelf.pages import guess_media_type
 from skillshelf.shelf import Shelf
 
 PAGE = 500
@@ -123,8 +123,8 @@ def _listing() -> types.Resource:
 def _resource(skill: SkillDescriptor, path: str) -> types.Resource:
     uri = uri_of(skill.name, path)
     if path == SKILL_FILE:
-        return types.Resource(uri=uri, name=skill.name, description=skill.description, mime_type=media_type_of(path))
-    return types.Resource(uri=uri, name=path.rpartition("/")[2], mime_type=media_type_of(path))
+        return types.Resource(uri=uri, name=skill.name, description=skill.description, mime_type=guess_media_type(path))
+    return types.Resource(uri=uri, name=path.rpartition("/")[2], mime_type=guess_media_type(path))
 
 
 def _folder(skill: SkillDescriptor, path: str) -> types.Resource:

@@ -22,7 +22,7 @@ from skillshelf.results import Image, Part, Structure, base64_of, parts_of, stru
 from skillshelf.schema import Mismatch
 from skillshelf.shelf import Shelf
 from skillshelf.tools import Tool, describe_unknown_tool, typed_errors
-from skillshelf.turn import Turn, inside
+from skillshelf.turn import Turn, use_turn
 
 _LIST = "list_skills"
 _SEARCH = "search_skills"
@@ -145,7 +145,7 @@ async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.
 
 
 def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> str:
-    with inside(turn), typed_errors(tool):  # a source of somebody's own may raise anything
+    with use_turn(turn), typed_errors(tool):  # a source of somebody's own may raise anything
         return text_of(tool.call(arguments))
 
 

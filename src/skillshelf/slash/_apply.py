@@ -10,12 +10,11 @@ from typing import NamedTuple
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.slash._words import fill
 from skillshelf.text import clean_line
+from skillshelf.turn import MAX_LISTED_REFERENCES
 
 _OWN_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?skill_(?:instructions|references|arguments)\b)|&(?=(?:lt|amp);)", re.I)
 _ESCAPED = re.compile(r"&(lt|amp);")
 _PATH = str.maketrans({"&": "&amp;", "<": "&lt;", "\r": "&#13;", "\n": "&#10;"})
-# A folder of ten thousand files must not fill the conversation with their names.
-_NAMED = 200
 # Each block ends at its first closing tag, because no text inside can have one: so nothing is tried twice.
 _MESSAGE = re.compile(
     r'Apply Skill "(?P<name>[^\n]*)"\n\n<skill_instructions>\n(?>(?P<instructions>.*?)\n</skill_instructions>\n)'
@@ -46,8 +45,8 @@ def apply_message(descriptor: SkillDescriptor, instructions: str, arguments: str
     name = clean_line(reach or descriptor.name)
     message = f'Apply Skill "{name}"\n\n{_block("instructions", instructions)}'
     if descriptor.references:
-        names = "\n".join(f"- {path.translate(_PATH)}" for path in descriptor.references[:_NAMED])
-        more = len(descriptor.references) - _NAMED
+        names = "\n".join(f"- {path.translate(_PATH)}" for path in descriptor.references[:MAX_LISTED_REFERENCES])
+        more = len(descriptor.references) - MAX_LISTED_REFERENCES
         rest = f"\n… and {more} more, whose names the instructions give" if more > 0 else ""
         how = f'References of this skill: load one with load_skill_instructions(skill_name="{name}", reference=…).'
         message += f"\n{how}\n<skill_references>\n{names}{rest}\n</skill_references>\n"
