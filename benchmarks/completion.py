@@ -17,7 +17,7 @@ from benchmarks.collection import skill_name, skill_text
 from benchmarks.report import Row
 from skillshelf import Catalog, MemorySource, Shelf
 from skillshelf.agent import rank
-from skillshelf.repl._complete import SlashCompleter
+from skillshelf.repl._prompt import SlashCompleter
 from skillshelf.slash import Command, Commands, skill_commands
 
 _MOST = 0.005

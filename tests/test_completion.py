@@ -26,9 +26,15 @@ from prompt_toolkit.utils import get_cwidth
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.agent import rank
-from skillshelf.repl._complete import SlashCompleter, meta, shorten, tokens, workspace_files
-from skillshelf.repl._models import model_names
-from skillshelf.repl._prompt import bindings
+from skillshelf.repl._commands import list_models
+from skillshelf.repl._prompt import (
+    SlashCompleter,
+    describe_candidate,
+    format_tokens,
+    list_workspace_files,
+    make_bindings,
+    shorten,
+)
 from skillshelf.slash import Candidate, Command, Commands, Files, Names, complete, skill_commands
 from skillshelf.slash import rank as rank_as_spelled
 
@@ -262,12 +268,12 @@ def workspace(tmp_path: Path) -> Path:
 )
 def test_files_of_the_workspace(workspace: Path, prefix: str, paths: list[str]) -> None:
     """One level at a time, nothing hidden unless asked for, and nothing from outside."""
-    assert workspace_files(workspace, prefix) == paths
+    assert list_workspace_files(workspace, prefix) == paths
 
 
 def test_no_more_files_than_asked_for(workspace: Path) -> None:
     """The limit holds."""
-    assert workspace_files(workspace, "", 1) == ["dangling"]
+    assert list_workspace_files(workspace, "", 1) == ["dangling"]
 
 
 @settings(max_examples=50)
@@ -275,7 +281,7 @@ def test_no_more_files_than_asked_for(workspace: Path) -> None:
 def test_listing_files_never_fails_and_never_leaves(prefix: str) -> None:
     """Every path that comes back lies below the root."""
     root = os.path.dirname(__file__)
-    for path in workspace_files(root, prefix):
+    for path in list_workspace_files(root, prefix):
         assert os.path.realpath(os.path.join(root, path)).startswith(f"{os.path.realpath(root)}/")
 
 
@@ -293,14 +299,21 @@ def test_listing_files_never_fails_and_never_leaves(prefix: str) -> None:
 )
 def test_files_after_an_at(commands: Commands[None], workspace: Path, typed: str, candidates: list[Candidate]) -> None:
     """Anywhere in a message, with quotes where the path has spaces; not in an address."""
-    assert complete(commands, typed, files=partial(workspace_files, workspace)) == candidates
+    assert complete(commands, typed, files=partial(list_workspace_files, workspace)) == candidates
 
 
 def test_the_menu_shows_description_and_cost() -> None:
     """`Fill in forms.  ~1.2k tokens`; what costs nothing known says nothing of it."""
-    assert meta(Candidate("x", meta="Fill in forms.", cost=1234)) == "Fill in forms.  ~1.2k tokens"
-    assert meta(Candidate("x", meta="Fill in forms.")) == "Fill in forms."
-    assert [tokens(count) for count in (0, 999, 1000, 9949, 9950, 38_400)] == ["0", "999", "1.0k", "9.9k", "10k", "38k"]
+    assert describe_candidate(Candidate("x", meta="Fill in forms.", cost=1234)) == "Fill in forms.  ~1.2k tokens"
+    assert describe_candidate(Candidate("x", meta="Fill in forms.")) == "Fill in forms."
+    assert [format_tokens(count) for count in (0, 999, 1000, 9949, 9950, 38_400)] == [
+        "0",
+        "999",
+        "1.0k",
+        "9.9k",
+        "10k",
+        "38k",
+    ]
 
 
 def test_the_menu_is_clean_and_within_its_width(commands: Commands[None]) -> None:
@@ -349,7 +362,7 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
     async def typed() -> str:
         with create_pipe_input() as keys:
             session: PromptSession[str] = PromptSession(
-                completer=SlashCompleter(commands), key_bindings=bindings(), input=keys, output=DummyOutput()
+                completer=SlashCompleter(commands), key_bindings=make_bindings(), input=keys, output=DummyOutput()
             )
             prompt = asyncio.create_task(session.prompt_async())
             for key in ("/skills:kub", "\t", "\t", "\t"):
@@ -363,11 +376,11 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
 
 def test_models_after_slash_model() -> None:
     """The one in use first, then the embedded one; all of a provider once it is typed."""
-    names = [candidate.text for candidate in model_names("openai:gpt-6.1-sol", "")]
+    names = [candidate.text for candidate in list_models("openai:gpt-6.1-sol", "")]
     assert names[:3] == ["openai:gpt-6.1-sol", "local", "anthropic:claude-sonnet-5-5"]
     assert len(names) == len(set(names))
     assert "mistral:" in names
-    of_one = [candidate.text for candidate in model_names("local", "anthropic:cl")]
+    of_one = [candidate.text for candidate in list_models("local", "anthropic:cl")]
     assert of_one
     assert all(name.startswith("anthropic:") for name in of_one)
 
@@ -389,7 +402,7 @@ def press(commands: Commands[None], workspace: Path) -> Callable[[str], str]:
     """Presses keys at a prompt, as slowly as a person who waits for what Tab does, and returns the line."""
 
     async def type_keys(keys: str) -> str:
-        completer = Answering(commands, partial(workspace_files, workspace))
+        completer = Answering(commands, partial(list_workspace_files, workspace))
         with create_pipe_input() as keyboard:
             session: PromptSession[str] = PromptSession(
                 completer=completer, complete_while_typing=False, input=keyboard, output=DummyOutput()

@@ -13,7 +13,7 @@ pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 from chats import OnTerminal, script, tool
 
-from skillshelf.repl._tty import as_text
+from skillshelf.repl._keyboard import keys_to_text
 
 Write = Callable[..., Path]
 SLEEP = tool("run_command", command="echo $$ > pid; exec sleep 60")
@@ -84,7 +84,7 @@ def test_ctrl_c_at_a_question_stops_the_turn_and_other_keys_say_no(tmp_path: Pat
     chat.expect("Allow run_command?")
     chat.send(keys)
     if keys == "\x03":
-        assert "I went on." not in chat.expect("what was said is kept")
+        assert "I went on." not in chat.expect("the conversation so far is kept")
         chat.expect("›")
         chat.send("go on\r")
     chat.expect("I went on.")
@@ -124,7 +124,7 @@ def test_a_turn_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bool
         assert chat.hang_up() == 129
     else:
         os.kill(chat.pid, signal.SIGTERM)
-        chat.expect("what was said is kept")
+        chat.expect("the conversation so far is kept")
         assert chat.end() == 143
     assert ended(command)
     [saved] = Path.home().rglob("*.jsonl")
@@ -172,7 +172,7 @@ def test_a_prompt_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bo
 )
 def test_keys_as_text(keys: str, text: str) -> None:
     """As if they had been typed at a prompt, but for the Enter at the end."""
-    assert as_text(keys) == text
+    assert keys_to_text(keys) == text
 
 
 def test_a_change_on_disk_is_told_and_takes_no_keys(tmp_path: Path, write: Write) -> None:
@@ -231,7 +231,7 @@ def test_many_skills_are_counted_and_can_be_trusted_at_once(tmp_path: Path, writ
         write(f"work/skill-{at:02}")
     chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path / "work")
     shown = chat.expect("[r]eview them now")
-    assert "12 skills of this workspace that you have not agreed to" in shown
+    assert "12 skills in this workspace that you have not approved" in shown
     assert ("skill-09 (new)" in shown, "skill-10" in shown, "… and 2 more" in shown) == (True, False, True)
     chat.send("r")
     chat.expect("(1/12) Trust skill-00")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from skillshelf.repl._blocks import Block, Blocks
-from skillshelf.repl._markdown import MarkdownStream, Printed
+from skillshelf.repl._blocks import Block, BlockSplitter
+from skillshelf.repl._markdown import MarkdownStream, PrintedBlock
 
 PIECES = [
     "Words. ",
@@ -49,7 +49,7 @@ def cut(text: str, at: list[int]) -> list[str]:
 
 
 def blocks(*pieces: str) -> list[Block]:
-    splitter = Blocks()
+    splitter = BlockSplitter()
     return [*(block for piece in pieces for block in splitter.feed(piece)), *splitter.end()]
 
 
@@ -79,7 +79,7 @@ def test_what_is_printed_is_the_blocks(text: str, at: list[int]) -> None:
     """The stream prints each block once, in order, and nothing else."""
     console = Console(file=io.StringIO(), width=60, markup=False, highlight=False)
     for block in blocks(text):
-        console.print(Printed(block))
+        console.print(PrintedBlock(block))
     assert plain(*cut(text, at)) == console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -87,7 +87,7 @@ def test_what_is_printed_is_the_blocks(text: str, at: list[int]) -> None:
 @given(texts, st.integers(20, 100), st.integers(3, 50))
 def test_what_is_drawn_fits_the_screen(text: str, width: int, height: int) -> None:
     """However long the block is that has no end yet, no more of it is rendered than a screen holds twice."""
-    splitter = Blocks()
+    splitter = BlockSplitter()
     splitter.feed(text.rstrip("\n") + " word" * 400)
     assert len(splitter.tail(width, height)) <= 2 * width * (height + 1) + 100
 
@@ -175,7 +175,7 @@ def test_code_in_a_list_is_not_cut_at_its_blank_lines() -> None:
 
 def test_while_it_comes_code_is_drawn_as_code_and_a_table_has_its_head() -> None:
     """Also where their beginning is no longer on the screen."""
-    code, table = Blocks(), Blocks()
+    code, table = BlockSplitter(), BlockSplitter()
     code.feed("```python\n" + "x = 1\n" * 30)
     assert code.tail(40, 5).startswith("```python\nx = 1\n")
     table.feed("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 30)

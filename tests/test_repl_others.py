@@ -18,7 +18,7 @@ from rich.console import Console
 from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent.sessions import Sessions
 from skillshelf.repl import Pipe
-from skillshelf.repl._quoted import Argument, Diff
+from skillshelf.repl._quotes import Argument, Diff
 from skillshelf.testing import ScriptedModel
 
 PLUGIN = """

@@ -17,9 +17,9 @@ from rich.console import Console
 from skillshelf.agent import events as on
 from skillshelf.rendering import cut_words
 from skillshelf.repl._markdown import MarkdownStream
-from skillshelf.repl._quoted import Argument, Excerpt
-from skillshelf.repl._show import Screen
-from skillshelf.repl._status import status_line
+from skillshelf.repl._quotes import Argument, Excerpt
+from skillshelf.repl._screen import Screen
+from skillshelf.repl._views import format_status
 
 Write = Callable[..., Path]
 
@@ -82,7 +82,7 @@ def test_a_stopped_call_is_named() -> None:
     """What was running when the person stopped it."""
     assert lines(on.ToolCalled("1", "run_command", {"command": "sleep 60"}), on.Finished("", stopped=True)) == [
         "■ run_command sleep 60  stopped",
-        "■ stopped  what was said is kept",
+        "■ stopped  the conversation so far is kept",
     ]
 
 
@@ -190,7 +190,7 @@ def test_rows_are_counted_in_cells() -> None:
     where, out = console(width=44)
     excerpt = Excerpt(where, Argument("command", "\n".join(["漢" * 40] * 20)), 20)
     where.print(excerpt)
-    assert excerpt.hidden == 41 - 20
+    assert excerpt.hidden_rows == 41 - 20
     assert len(out.getvalue().rstrip("\n").splitlines()) == 21
     assert max(map(cell_len, out.getvalue().splitlines())) <= 44
 
@@ -201,7 +201,7 @@ def test_the_status_line_fits(tmp_path: Path, columns: int, waiting: int) -> Non
     """What matters least is left out: first the number of skills, last what waits for a review."""
     core = agent(tmp_path, "Hello.", mode="auto-edit")
     say(core, "hi")
-    line = status_line(core, waiting, columns)
+    line = format_status(core, waiting, columns)
     assert cell_len(line) <= columns
     assert ("to review: /skills trust" in line) == bool(waiting)
     assert "auto-edit" in line

@@ -1,4 +1,4 @@
-"""An answer cut into blocks as it comes: each line is looked at once, and each block is Markdown by itself."""
+"""An answer cut into blocks while it streams in: each line is looked at once, and each block is Markdown by itself."""
 
 import re
 from collections.abc import Iterator
@@ -6,166 +6,196 @@ from textwrap import dedent
 from typing import NamedTuple
 
 _FENCE = re.compile(r"[ \t]*(`{3,}(?=[^`]*$)|~{3,})")
-_ITEM = re.compile(r"( {0,3})(?:([-*+])|(\d{1,9})[.)])(?:[ \t]+(\S)|[ \t]*$)")
-_RULER = re.compile(r"[ \t]*\|?[ \t:|-]*-[ \t:|-]*$")
+_ITEM = re.compile(r"(?P<indent> {0,3})(?:(?P<bullet>[-*+])|(?P<number>\d{1,9})[.)])(?:[ \t]+(?P<text>\S)|[ \t]*$)")
+_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-[ \t:|-]*$")
 _LONG = 40
-"""Lines of code, or of a list, after which what is there is printed, so that it can be scrolled to."""
+"""Code and lists are printed in pieces of about this many lines, so that the user can scroll to them."""
 
 
 class Block(NamedTuple):
-    """A part of an answer that changes no more."""
+    """A part of an answer that will not change any more."""
 
     text: str
     blank: int = 0
     """Blank lines of code that come before it."""
     goes_on: bool = False
-    """The next one is the rest of this code or list."""
+    """True if the next block is the rest of this code or list."""
 
 
-class Blocks:
-    """What is fed is given back in blocks, which are the same however it was cut when it came."""
+class BlockSplitter:
+    """Cuts a stream of text into blocks. The blocks do not depend on how the stream was cut into pieces."""
 
     def __init__(self) -> None:
-        self._begun: list[str] = []
-        """The pieces of a line that has no end yet."""
+        self._unfinished_line: list[str] = []
+        """The pieces of a line whose end has not arrived."""
         self._lines: list[str] = []
-        """Of the block that has no end yet; in code, the first is what opened it."""
+        """The lines of the block whose end has not arrived. In a block of code, the first line opens the code."""
         self.blank = 0
-        """Blank lines of code that come before those."""
+        """Blank lines of code that come before those lines."""
         self._fence = ""
-        """What closes the code that is open."""
-        self._opener, self._opened = "", 0
-        """The line that opened it, and its place among the lines."""
-        self._list = _List()
+        """The characters that close the open code; empty outside code."""
+        self._opener = ""
+        """The line that opened the code."""
+        self._opener_index = 0
+        """Its index in the lines; after a cut within the code, 0."""
+        self._list: _OpenList | None = None
 
     def feed(self, text: str) -> list[Block]:
-        """The blocks that are finished by this."""
+        """Take the next piece of the stream and return the blocks that it finishes."""
         *whole, rest = text.split("\n")
-        done: list[Block] = []
+        blocks: list[Block] = []
         for piece in whole:
-            line = "".join([*self._begun, piece])
-            self._begun.clear()
-            done += self._take(line.removesuffix("\r"))
+            line = "".join([*self._unfinished_line, piece])
+            self._unfinished_line.clear()
+            blocks += self._add_line(line.removesuffix("\r"))
         if rest:
-            self._begun.append(rest)
-        return done
+            self._unfinished_line.append(rest)
+        return blocks
 
     def end(self) -> list[Block]:
-        """The last of them: nothing more comes."""
-        done = list(self._take("".join(self._begun))) if self._begun else []
-        return [*done, *self._finish()]
+        """Return the last blocks: nothing more will come."""
+        blocks: list[Block] = []
+        if self._unfinished_line:
+            blocks += self._add_line("".join(self._unfinished_line))
+        return [*blocks, *self._finish()]
 
     def tail(self, width: int, height: int) -> str:
-        """Of what has no end yet, the last lines that a screen of this size can hold."""
+        """Return the last lines of the unfinished block that fit on a screen of this size."""
         room = width * height
-        shown = ["".join(self._begun)[-room:]]
-        rows, first = len(shown[0]) // width, len(self._lines)
+        shown = ["".join(self._unfinished_line)[-room:]]
+        rows = len(shown[0]) // width
+        first = len(self._lines)
         while first and rows < height:
             first -= 1
             rows += 1 + len(self._lines[first]) // width
             shown.append(self._lines[first][-room:])
-        text = "\n".join(reversed(shown))
-        return "\n".join([*self._heading(first), dedent(text) if self._list and first else text])
 
-    def _heading(self, hidden: int) -> list[str]:
-        """What makes sense of the lines after the first, hidden ones: that it is code, or a table's columns."""
+        text = "\n".join(reversed(shown))
+        if self._list and first:
+            text = dedent(text)
+        return "\n".join([*self._heading_for(first), text])
+
+    def _heading_for(self, hidden: int) -> list[str]:
+        """Return the lines that make sense of a block whose first lines are hidden: a code fence, a table's head."""
         if self._fence:
-            return [self._opener] if hidden > self._opened else []
-        is_table = hidden and len(self._lines) > 1 and "|" in self._lines[0] and _RULER.match(self._lines[1])
+            return [self._opener] if hidden > self._opener_index else []
+        is_table = len(self._lines) > 1 and "|" in self._lines[0] and _TABLE_RULE.match(self._lines[1])
         return self._lines[: min(2, hidden)] if is_table else []
 
-    def _take(self, line: str) -> Iterator[Block]:
+    def _add_line(self, line: str) -> Iterator[Block]:
         if self._fence:
-            yield from self._code(line)
-        elif not line.strip():
-            if self._list:
-                self._lines.append("")
-            else:
-                yield from self._finish()
+            yield from self._add_code(line)
+        elif line.strip():
+            yield from self._add_text(line)
+        elif self._list:
+            self._lines.append("")
         else:
-            yield from self._text(line)
+            yield from self._finish()
 
-    def _text(self, line: str) -> Iterator[Block]:
+    def _add_text(self, line: str) -> Iterator[Block]:
         if self._list and self._list.ends_before(line, after_blank=not self._lines[-1]):
             yield from self._finish()
-        fence, item = _FENCE.match(line), _ITEM.match(line)
+
+        fence = _FENCE.match(line)
+        item = _ITEM.match(line)
+        opens_code = fence is not None and _indent(line) <= 3
         if self._list:
-            if item and self._list.takes(item) and len(self._lines) >= _LONG:
+            can_cut = item is not None and self._list.count_item(item)
+            if can_cut and len(self._lines) >= _LONG:
                 yield from self._finish(goes_on=True)
-        elif (fence and _indent(line) <= 3) or (item and (not self._lines or _interrupts(item))):
+        elif opens_code or (item and (not self._lines or _interrupts_paragraph(item))):
             yield from self._finish()
             if item:
-                self._list = _List(item)
-        if fence and (self._list or _indent(line) <= 3):
-            self._fence, self._opener, self._opened = fence[1], line.strip(), len(self._lines)
+                self._list = _OpenList(item)
+
+        if fence and (self._list or opens_code):
+            self._fence = fence[1]
+            self._opener = line.strip()
+            self._opener_index = len(self._lines)
         self._lines.append(line)
 
-    def _code(self, line: str) -> Iterator[Block]:
+    def _add_code(self, line: str) -> Iterator[Block]:
         stripped = line.strip()
         closes = stripped.startswith(self._fence) and not stripped.strip(self._fence[0])
         if self._list:
-            if stripped and _indent(line) <= self._list.indent:  # the end of the item is the end of its code
-                self._fence = ""
-                yield from self._text(line)
-                return
-        elif closes and _indent(line) <= 3:
+            yield from self._add_code_in_list(line, stripped, closes)
+            return
+
+        if closes and _indent(line) <= 3:
             self._lines.append(line)
             yield from self._finish()
             self._fence = ""
             return
-        elif stripped and len(self._lines) > _LONG and (not self._lines[-1].strip() or len(self._lines) > 2 * _LONG):
+
+        after_blank = not self._lines[-1].strip()
+        is_long = len(self._lines) > _LONG and after_blank
+        is_very_long = len(self._lines) > 2 * _LONG
+        if stripped and (is_long or is_very_long):
             yield from self._cut_code()
         self._lines.append(line)
-        if closes and self._list:
+
+    def _add_code_in_list(self, line: str, stripped: str, closes: bool) -> Iterator[Block]:
+        assert self._list is not None
+        if stripped and _indent(line) <= self._list.indent:  # the end of the item is the end of its code
+            self._fence = ""
+            yield from self._add_text(line)
+            return
+
+        self._lines.append(line)
+        if closes:
             self._fence = ""
 
     def _cut_code(self) -> Iterator[Block]:
+        """Finish the code so far, and open it again for the rest."""
         blank = 0
         while not self._lines[-1].strip():
             self._lines.pop()
             blank += 1
+
         opener = self._lines[0]
         self._lines.append(self._fence)
         yield from self._finish(goes_on=True)
-        self._lines, self.blank, self._opened = [opener], blank, 0
+        self._lines = [opener]
+        self.blank = blank
+        self._opener_index = 0
 
     def _finish(self, *, goes_on: bool = False) -> Iterator[Block]:
-        text, blank = "\n".join(self._lines), self.blank
-        self._lines, self.blank = [], 0
+        block = Block("\n".join(self._lines), self.blank, goes_on)
+        self._lines = []
+        self.blank = 0
         if not goes_on:
-            self._list = _List()
-        if text.strip():
-            yield Block(text, blank, goes_on)
+            self._list = None
+        if block.text.strip():
+            yield block
 
 
-class _List:
-    """The list that the lines are in; false where they are in none."""
+class _OpenList:
+    """The list that the current lines belong to."""
 
-    def __init__(self, item: re.Match[str] | None = None) -> None:
-        self.indent = len(item[1]) if item else 0
-        self._bullet = item[2] if item else None
-        self._number = int(item[3] or 0) if item else 0
-        self._is_one = item is not None
-
-    def __bool__(self) -> bool:
-        return self._is_one
+    def __init__(self, item: re.Match[str]) -> None:
+        self.indent = len(item["indent"])
+        self._bullet = item["bullet"]
+        self._number = int(item["number"] or 0)
 
     def ends_before(self, line: str, *, after_blank: bool) -> bool:
         if _indent(line) > self.indent:
             return False
         return bool(_FENCE.match(line)) or (after_blank and not _ITEM.match(line))
 
-    def takes(self, item: re.Match[str]) -> bool:
-        """Count an item; whether a list that begins with it would show the same."""
-        if len(item[1]) > self.indent + 1:
+    def count_item(self, item: re.Match[str]) -> bool:
+        """Count an item. Return True if a list that begins with it would look the same, so that a cut is safe."""
+        is_nested = len(item["indent"]) > self.indent + 1
+        if is_nested:
             return False
         self._number += 1
-        return item[2] == self._bullet if item[2] else int(item[3]) == self._number
+        if item["bullet"]:
+            return bool(item["bullet"] == self._bullet)
+        return int(item["number"]) == self._number
 
 
-def _interrupts(item: re.Match[str]) -> bool:
-    """Whether an item ends the paragraph before it."""
-    return bool(item[4]) and item[3] in (None, "1")
+def _interrupts_paragraph(item: re.Match[str]) -> bool:
+    """Return True if this item ends the paragraph before it, by the rules of CommonMark."""
+    return bool(item["text"]) and item["number"] in (None, "1")
 
 
 def _indent(line: str) -> int:

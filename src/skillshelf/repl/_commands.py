@@ -1,58 +1,58 @@
-"""The commands a person types: what there is, and what each does."""
+"""The commands that a user can type, and what each of them does."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from rich.text import Text
 
-from skillshelf.agent import MODES, explain, rank, resolve, say
+from skillshelf.agent import DEFAULTS, MODES, explain, rank, resolve, say
 from skillshelf.agent.sessions import export_json, export_markdown
 from skillshelf.errors import SessionError, SkillError
 from skillshelf.repl._host import Host
-from skillshelf.repl._models import model_names
 from skillshelf.repl._views import (
-    context_view,
-    help_view,
-    policy_view,
-    resumed_view,
-    sessions_view,
-    skill_view,
-    skills_view,
+    view_context,
+    view_help,
+    view_policy,
+    view_resumed,
+    view_sessions,
+    view_skill,
+    view_skills,
 )
 from skillshelf.slash import SKILL_PREFIX, Call, Candidate, Command, Commands, UnknownCommand, skill_commands
 from skillshelf.text import clean, clean_line
 
 
 def make_commands(host: Host) -> Commands[Host]:
-    """The built-in ones, one for each skill of the moment, and those of installed packages."""
+    """Return the built-in commands, one for each skill on the shelf, and those of installed packages."""
     commands: Commands[Host] = Commands(rank)
 
-    def names(_: str) -> Sequence[Candidate]:
+    def complete_skill(_: str) -> Sequence[Candidate]:
         return [Candidate(name, meta=skill.description) for name, skill in host.core.shelf.catalog.items()]
 
-    def sessions(_: str) -> Sequence[Candidate]:
-        found = host.core.sessions.list() if host.core.sessions else []
-        return [Candidate(one.id, meta=one.title) for one in found]
+    def complete_session(_: str) -> Sequence[Candidate]:
+        sessions = host.core.sessions.list() if host.core.sessions else []
+        return [Candidate(session.id, meta=session.title) for session in sessions]
 
-    def modes(_: str) -> Sequence[Candidate]:
+    def complete_mode(_: str) -> Sequence[Candidate]:
         return [Candidate(mode) for mode in MODES]
 
-    def models(typed: str) -> Sequence[Candidate]:
-        return model_names(host.core.model.name, typed)
+    def complete_model(typed: str) -> Sequence[Candidate]:
+        return list_models(host.core.model.name, typed)
 
     commands.register(
         "",
         [
-            Command("help", "what can be typed here", lambda host, _: host.print(help_view(commands))),
-            Command("new", "begin a new session, with the skills reloaded", _new),
-            Command("skills", "what is on the shelf", lambda host, _: host.print(skills_view(host.core))),
-            Command("context", "what fills the model's window", lambda host, _: host.print(context_view(host.core))),
-            Command("model", "the model in use, or another one", _model, "[PROVIDER:MODEL]", models),
-            Command("sessions", "earlier sessions in this workspace", _sessions),
-            Command("resume", "go on with an earlier session", _resume, "[ID]", sessions),
+            Command("help", "what you can type here", lambda host, _: host.print(view_help(commands))),
+            Command("new", "begin a new session, with the skills reloaded", _start_session),
+            Command("skills", "the skills on the shelf", lambda host, _: host.print(view_skills(host.core))),
+            Command("context", "what fills the model's window", lambda host, _: host.print(view_context(host.core))),
+            Command("model", "the model in use, or another one", _choose_model, "[PROVIDER:MODEL]", complete_model),
+            Command("sessions", "earlier sessions in this workspace", _list_sessions),
+            Command("resume", "go on with an earlier session", _resume, "[ID]", complete_session),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
-            Command("compact", "put a summary in place of what was said", _compact, "[WHAT MATTERS]"),
-            Command("approve", "what may be done without asking", _approve, f"[{'|'.join(MODES)}]", modes),
+            Command("compact", "replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
+            Command("approve", "what may be done without asking", _set_policy, f"[{'|'.join(MODES)}]", complete_mode),
             Command("exit", "leave", lambda host, _: host.leave()),
         ],
     )
@@ -60,24 +60,24 @@ def make_commands(host: Host) -> Commands[Host]:
         "skills ",
         [
             Command("reload", "read the skills again from disk", _reload),
-            Command("show", "a skill as the model would get it", _show, "NAME", names),
+            Command("show", "a skill as the model would get it", _show_skill, "NAME", complete_skill),
             Command("trust", "decide about skills that are new or changed here", lambda host, _: host.review()),
         ],
     )
-    commands.register(SKILL_PREFIX, skill_commands(lambda: host.core.shelf.catalog, _invoke))
+    commands.register(SKILL_PREFIX, skill_commands(lambda: host.core.shelf.catalog, _invoke_skill))
     for problem in commands.register_entry_points():
         host.print(Text(clean(problem), "yellow"))
     return commands
 
 
 async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
-    """Do what a line says, if it is a command; False for a message. Raises SkillError for what went wrong."""
-    found = commands.find(text)
-    match found:
+    """Run the command that a line holds, and return False if the line is a message. Raises SkillError on failure."""
+    resolved = commands.find(text)
+    match resolved:
         case None:
             return False
         case UnknownCommand():
-            raise SkillError(str(found))
+            raise SkillError(str(resolved))
         case Call(command, arguments):
             try:
                 waiting = command.run(host, arguments)
@@ -85,58 +85,87 @@ async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
                     await waiting
             except SkillError:
                 raise
-            except Exception as error:  # whatever code of others does, the chat goes on
+            except Exception as error:  # the chat survives the code of others
                 typed = clean_line(text.strip().removesuffix(arguments).rstrip())
                 raise SkillError(f"{typed} failed: {explain(error)[1]}") from error
     return True
 
 
-def fresh_problems(commands: Commands[Host], told: set[tuple[str, str]]) -> list[str]:
-    """What went wrong in code that lists or completes commands, and was not told yet; `told` grows by it."""
-    fresh = [problem for problem in commands.problems.items() if problem not in told]
-    told.update(fresh)
-    return [f"The commands of {owner!r}: {said}" for owner, said in fresh]
+def find_new_problems(commands: Commands[Host], reported: set[tuple[str, str]]) -> list[str]:
+    """Return new problems in code that lists or completes commands, and add them to `reported`."""
+    problems = [problem for problem in commands.problems.items() if problem not in reported]
+    reported.update(problems)
+    return [f"The commands of {owner!r}: {message}" for owner, message in problems]
 
 
-async def _invoke(host: Host, name: str, arguments: str) -> None:
+def list_models(current: str, typed: str) -> Sequence[Candidate]:
+    """Return what can be typed after `/model`.
+
+    Without a provider: the model in use, the embedded one, a default for each provider. With one: all its models.
+    """
+    provider, colon, _ = typed.partition(":")
+    if colon:
+        return [Candidate(name) for name in _list_known_models() if name.startswith(f"{provider}:")]
+
+    names: dict[str, str] = {current: "", "local": ""}
+    names |= dict.fromkeys(DEFAULTS.values(), "its provider's all-round model")
+    names |= {f"{name.partition(':')[0]}:": "" for name in _list_known_models()}
+    names["local"] = "a very small one on this machine"
+    names[current] = "in use"
+    return [Candidate(name, meta=meta) for name, meta in names.items() if name != "scripted"]
+
+
+@cache
+def _list_known_models() -> tuple[str, ...]:
+    from pydantic_ai.models import known_model_names
+
+    return tuple(sorted(name for name in known_model_names() if ":" in name))
+
+
+async def _invoke_skill(host: Host, name: str, arguments: str) -> None:
     await host.send(host.core.invoke_skill(name, arguments))
 
 
-def _new(host: Host, _: str) -> None:
+def _start_session(host: Host, _: str) -> None:
     delta = host.core.new_session()
-    host.print(Text(f"A new session. {say(delta) if delta else ''}".strip(), "dim"))
+    changes = say(delta) if delta else ""
+    host.print(Text(f"A new session. {changes}".strip(), "dim"))
 
 
 def _reload(host: Host, _: str) -> None:
     host.print(say(host.core.reload_skills()))
 
 
-def _show(host: Host, name: str) -> None:
-    host.print(*skill_view(host.core, name.strip()))
+def _show_skill(host: Host, name: str) -> None:
+    host.print(*view_skill(host.core, name.strip()))
 
 
-def _model(host: Host, name: str) -> None:
+def _choose_model(host: Host, name: str) -> None:
     if name.strip():
         host.core.model = resolve(replace(host.settings, model=name.strip()))
-    chosen, session = host.core.model, host.core.conversation.session
+
+    model = host.core.model
+    session = host.core.conversation.session
     if session:
-        session.use(chosen.name)
-    host.print(f"{chosen.name}, {chosen.window:,} tokens, {'with' if chosen.tools else 'without'} tools", chosen.note)
+        session.use(model.name)
+    tools = "with tools" if model.tools else "without tools"
+    host.print(f"{model.name}, {model.window:,} tokens, {tools}", model.note)
 
 
-def _sessions(host: Host, _: str) -> None:
-    host.print(sessions_view(host.core.sessions.list() if host.core.sessions else []))
+def _list_sessions(host: Host, _: str) -> None:
+    host.print(view_sessions(host.core.sessions.list() if host.core.sessions else []))
 
 
 def _resume(host: Host, session: str) -> None:
     notes = host.core.resume(session.strip())
-    host.print(*notes, *resumed_view(host.core))
+    host.print(*notes, *view_resumed(host.core))
 
 
 def _export(host: Host, file: str) -> None:
     session = host.core.conversation.session
     if session is None:
         raise SessionError("Nothing to export: this conversation is not kept in a session.")
+
     file = file.strip() or f"{session.id}.md"
     text = export_json(session) if file.endswith(".json") else export_markdown(session)
     try:
@@ -150,17 +179,20 @@ def _export(host: Host, file: str) -> None:
 async def _compact(host: Host, focus: str) -> None:
     try:
         with host.waiting("the model is asked for a summary"):
-            done = await host.core.compact(focus)
+            compacted = await host.core.compact(focus)
     except SkillError:
         raise
     except Exception as error:  # the provider's; the history is as it was
         raise SkillError(f"The conversation was not shortened: {explain(error)[1]}") from None
-    names = dict.fromkeys(one.name for one in done.kept_skills)
-    kept = f" Still loaded: {', '.join(names)}." if names else ""
-    host.print(f"Shortened from {done.before:,} to {done.after:,} tokens.{kept}", done.problem)
+
+    message = f"Shortened from {compacted.before:,} to {compacted.after:,} tokens."
+    names = dict.fromkeys(skill.name for skill in compacted.kept_skills)
+    if names:
+        message += f" Still loaded: {', '.join(names)}."
+    host.print(message, compacted.problem)
 
 
-def _approve(host: Host, mode: str) -> None:
+def _set_policy(host: Host, mode: str) -> None:
     if mode.strip():
         host.core.policy.set(mode.strip())
-    host.print(*policy_view(host.core))
+    host.print(*view_policy(host.core))

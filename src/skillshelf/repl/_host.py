@@ -1,7 +1,11 @@
-"""What a command can do with the face it was typed in."""
+"""The two faces of a chat, a terminal and a pipe: what commands may do with them, and how both come to an end."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
 from rich.console import RenderableType
@@ -11,31 +15,52 @@ from skillshelf.agent.events import Event
 from skillshelf.rendering import Cleaned
 from skillshelf.text import clean
 
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
 
 class Host(Protocol):
-    """A terminal, a pipe, or a test."""
+    """The face that a command was typed in: a terminal, a pipe, or a test."""
 
     core: AgentCore
     settings: Settings
 
-    def print(self, *what: RenderableType) -> None:
-        """Show something to the person."""
+    def print(self, *parts: RenderableType) -> None:
+        """Show something to the user."""
 
     async def send(self, events: AsyncIterator[Event]) -> None:
-        """Run a turn, and show it."""
+        """Run a turn and show it."""
 
-    def waiting(self, what: str) -> AbstractContextManager[None]:
-        """Show that this is going on."""
+    def waiting(self, activity: str) -> AbstractContextManager[None]:
+        """Show this activity while the block runs."""
 
     async def review(self) -> None:
-        """Let the person decide about skills that are not trusted yet."""
+        """Let the user decide about skills that are not trusted yet."""
 
     def leave(self) -> None:
-        """This was the last command."""
+        """End the chat after this command."""
 
 
-def shown(what: tuple[RenderableType, ...]) -> Iterator[RenderableType]:
-    """What a face prints of what a command gave it: whoever made it, it is cleaned."""
-    for one in what:
-        if one != "":
-            yield clean(one) if isinstance(one, str) else Cleaned(one)
+def clean_output(parts: tuple[RenderableType, ...]) -> Iterator[RenderableType]:
+    """Clean everything a command prints, no matter who wrote the command; empty texts are dropped."""
+    for part in parts:
+        if part != "":
+            yield clean(part) if isinstance(part, str) else Cleaned(part)
+
+
+def call_on_end_signal(close: Callable[[int], None]) -> None:
+    """Call `close` in the running loop, with the exit code for the signal, when a signal ends the program."""
+    loop = asyncio.get_running_loop()
+    for number in _ENDING_SIGNALS:
+        is_ignored = signal.getsignal(number) is signal.SIG_IGN  # under nohup
+        if is_ignored:
+            continue
+        with suppress(ValueError, RuntimeError):  # outside the main thread, signals belong to the caller
+            loop.add_signal_handler(number, close, 128 + number)
+
+
+def discard_output() -> None:
+    """Let output go nowhere after the terminal was closed: an error on the way out would hide the exit code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

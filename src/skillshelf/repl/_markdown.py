@@ -1,4 +1,4 @@
-"""Markdown as it comes: what is finished is printed for good, what is still being said is shown below it."""
+"""Markdown while it streams in: finished blocks are printed for good, the unfinished one is redrawn below them."""
 
 import threading
 import time
@@ -10,82 +10,93 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from skillshelf.rendering import Cleaned, markdown
-from skillshelf.repl._blocks import Block, Blocks
+from skillshelf.repl._blocks import Block, BlockSplitter
 
-_DRAWN = 12
-"""Times a second."""
-_SILENCE = 1.0
-"""Seconds without a word after which it is shown that more is to come."""
+_REDRAWS_PER_SECOND = 12
+_SILENCE_SECONDS = 1.0
+"""After this long without text a spinner shows that more is to come."""
 
 
 class MarkdownStream:
-    """On a terminal, the end of what is being said is redrawn as it grows; elsewhere only whole blocks are printed."""
+    """Prints an answer as it arrives. Without a terminal, only whole blocks are printed."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._blocks = Blocks()
-        self._lock = threading.Lock()  # a thread draws
+        self._splitter = BlockSplitter()
+        self._lock = threading.Lock()  # rich redraws in a thread of its own
         self._live: Live | None = None
         self._spinner = Spinner("dots", Text("thinking", "dim"))
-        self._fed = 0.0
+        self._last_fed = 0.0
 
     def feed(self, text: str) -> None:
-        self._fed = time.monotonic()
+        """Show the next piece of the answer."""
+        self._last_fed = time.monotonic()
         with self._lock:
-            done = self._blocks.feed(text)
-        self._print(done)
+            finished = self._splitter.feed(text)
+        self._print(finished)
+
         if self._live is None and self._console.is_terminal:
-            self._live = Live(self, console=self._console, transient=True, refresh_per_second=_DRAWN)
+            self._live = Live(self, console=self._console, transient=True, refresh_per_second=_REDRAWS_PER_SECOND)
             self._live.start()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Print the rest: nothing more comes."""
         with self._lock:
-            rest, self._blocks = self._blocks.end(), Blocks()
+            rest = self._splitter.end()
+            self._splitter = BlockSplitter()
         self._print(rest)
-        self._stop()
+        self._stop_redrawing()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """What has no end yet, as far as it is in sight."""
+        """Draw the part of the unfinished block that fits on the screen."""
         height = max(1, console.height - 2)
         with self._lock:
-            text, blank = self._blocks.tail(options.max_width, height), self._blocks.blank
-        for line in [*[[]] * blank, *_lines(text, console, options)][-height:]:
+            text = self._splitter.tail(options.max_width, height)
+            blank = self._splitter.blank
+
+        no_text: list[Segment] = []
+        lines = [no_text] * blank + _render_lines(text, console, options)
+        for line in lines[-height:]:
             yield from line
             yield Segment.line()
-        if time.monotonic() - self._fed > _SILENCE:  # such as while the model writes out a long call
+
+        is_silent = time.monotonic() - self._last_fed > _SILENCE_SECONDS
+        if is_silent:  # such as while the model writes out a long call
             yield self._spinner
 
     def _print(self, blocks: list[Block]) -> None:
         if blocks:
-            self._stop()
+            self._stop_redrawing()
         for block in blocks:
-            self._console.print(Printed(block))
+            self._console.print(PrintedBlock(block))
 
-    def _stop(self) -> None:
+    def _stop_redrawing(self) -> None:
         if self._live:
             self._live.stop()
             self._live = None
 
 
-class Printed:
-    """A block with one blank line after it and none before, so that what is printed piece by piece looks like one."""
+class PrintedBlock:
+    """A block with one blank line after it and none before, so that pieces of an answer look like one text."""
 
     def __init__(self, block: Block) -> None:
         self._block = block
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from [Segment.line()] * self._block.blank
-        for line in _lines(self._block.text, console, options):
+        for _ in range(self._block.blank):
+            yield Segment.line()
+        for line in _render_lines(self._block.text, console, options):
             yield from line
             yield Segment.line()
         if not self._block.goes_on:
             yield Segment.line()
 
 
-def _lines(text: str, console: Console, options: ConsoleOptions) -> list[list[Segment]]:
-    """The text as lines of the screen, without blank ones around them and blanks behind them."""
-    lines = [_trimmed(line) for line in console.render_lines(Cleaned(markdown(text)), options, pad=False)]
+def _render_lines(text: str, console: Console, options: ConsoleOptions) -> list[list[Segment]]:
+    """Return the text as lines of the screen, without blank lines around it or blanks at the ends of lines."""
+    lines = console.render_lines(Cleaned(markdown(text)), options, pad=False)
+    for line in lines:
+        _strip_trailing_blanks(line)
     while lines and not lines[0]:
         del lines[0]
     while lines and not lines[-1]:
@@ -93,8 +104,7 @@ def _lines(text: str, console: Console, options: ConsoleOptions) -> list[list[Se
     return lines
 
 
-def _trimmed(line: list[Segment]) -> list[Segment]:
-    """What is copied from the terminal, or wrapped when it gets narrower, has no tail of blanks."""
+def _strip_trailing_blanks(line: list[Segment]) -> None:
+    """Remove blanks that would show up in a copy from the terminal, or wrap when it gets narrower."""
     while line and not line[-1].text.strip() and not (line[-1].style and line[-1].style.bgcolor):
         line.pop()
-    return line

@@ -1,23 +1,41 @@
-"""The line a person types in."""
+"""The line that the user types in: its history, its keys, and completion as a menu."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.application.current import get_app_or_none
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.utils import get_cwidth
 
 from skillshelf.files import make_private_folders, state_home
+from skillshelf.slash import Candidate, Commands, Files, complete
+from skillshelf.text import clean_line
+
+_MAX_LABEL_CELLS = 40
+_MIN_LABEL_CELLS = 12
+_MAX_META_CELLS = 80
+# Blanks around both columns of the menu, and its scroll bar. Without room for them, the menu would cut off the cost.
+_FRAME_CELLS = 6
+_MAX_FILES = 50
+# A folder of a million files must not stop the typing.
+_MAX_ENTRIES = 5_000
 
 
-def prompt_session(completer: Completer, status: Callable[[], FormattedText]) -> PromptSession[str]:
-    """With the lines of earlier sessions behind the arrow keys."""
-    return PromptSession(history=_history(), completer=completer, key_bindings=bindings(), bottom_toolbar=status)
+def make_prompt(completer: Completer, status: Callable[[], FormattedText]) -> PromptSession[str]:
+    """Return a prompt that has the lines of earlier sessions behind the arrow keys."""
+    return PromptSession(
+        history=_open_history(), completer=completer, key_bindings=make_bindings(), bottom_toolbar=status
+    )
 
 
-def _history() -> History:
+def _open_history() -> History:
     home = state_home()
     if home is None:
         return InMemoryHistory()
@@ -30,23 +48,120 @@ def _history() -> History:
     return FileHistory(path)
 
 
-def bindings() -> KeyBindings:
-    """The keys that differ from what prompt_toolkit makes of them."""
-    keys = KeyBindings()
+def make_bindings() -> KeyBindings:
+    """Return the keys that work differently from prompt_toolkit's defaults."""
+    bindings = KeyBindings()
 
-    @keys.add("escape", "enter")
-    def _break(event: KeyPressEvent) -> None:
+    @bindings.add("escape", "enter")
+    def break_line(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
-    @keys.add("tab")
-    def _complete(event: KeyPressEvent) -> None:
+    @bindings.add("tab")
+    def complete_word(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is None:
             buffer.start_completion(insert_common_part=True)
         elif len(state.completions) == 1 and state.complete_index == 0:
-            buffer.complete_state = None  # taken already: the next in the circle would be what was typed before
+            # The only candidate is taken already; the next in the circle would be the text typed before it.
+            buffer.complete_state = None
         else:
             buffer.complete_next()
 
-    return keys
+    return bindings
+
+
+class SlashCompleter(Completer):
+    """Completes commands, their arguments, and files after `@`."""
+
+    def __init__(self, commands: Commands[Any], files: Files | None = None) -> None:
+        self.commands = commands
+        self.files = files
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        candidates = complete(self.commands, document.text_before_cursor, files=self.files)
+        app = get_app_or_none()
+        columns = app.output.get_size().columns if app else 80
+
+        label_cells = max(_MIN_LABEL_CELLS, min(_MAX_LABEL_CELLS, columns // 2))
+        labels = [shorten(clean_line(candidate.label or candidate.text), label_cells) for candidate in candidates]
+        widest = max(map(get_cwidth, labels), default=0)
+        meta_cells = min(columns - widest - _FRAME_CELLS, _MAX_META_CELLS)
+
+        for candidate, label in zip(candidates, labels, strict=True):
+            meta = describe_candidate(candidate, meta_cells)
+            yield Completion(candidate.text, candidate.start, display=label, display_meta=meta)
+
+
+def describe_candidate(candidate: Candidate, cells: int = _MAX_META_CELLS) -> str:
+    """Return the menu's text beside a candidate: as much of its description as fits, and its cost."""
+    cost = "" if candidate.cost is None else f"~{format_tokens(candidate.cost)} tokens"
+    room = cells - len(cost) - 2
+    description = shorten(clean_line(candidate.meta), room) if room > 1 else ""
+    return "  ".join(filter(None, (description, cost)))
+
+
+def format_tokens(count: int) -> str:
+    """Return the count in at most four characters: `950`, `1.2k`, `38k`."""
+    if count < 1000:
+        return str(count)
+    if count < 9950:
+        return f"{count / 1000:.1f}k"
+    return f"{count / 1000:.0f}k"
+
+
+def shorten(text: str, cells: int) -> str:
+    """Cut the text to this many columns of a terminal."""
+    width = 0
+    fits = 0
+    for index, char in enumerate(text):
+        width += get_cwidth(char)
+        if width > cells:
+            return f"{text[:fits].rstrip()}…"
+        if width < cells:
+            fits = index + 1
+    return text
+
+
+def list_workspace_files(root: str | os.PathLike[str], prefix: str, limit: int = _MAX_FILES) -> list[str]:
+    """Return the files and folders of one folder that match the typed path; folders end in a slash.
+
+    Nothing outside the root is listed, neither by `..` nor by a link. Hidden files are listed once a dot is typed, and
+    `.git` never.
+    """
+    folder, _, typed = prefix.rpartition("/")
+    parts = folder.split("/") if folder else []
+    if not prefix.isprintable() or any(part in ("", ".", "..", ".git") for part in parts):
+        return []
+
+    top = os.path.realpath(root)
+    # Only names are shown, and to the user who owns them: a link that changes right now gives nothing away.
+    place = os.path.realpath(os.path.join(top, *parts))
+    if not _is_inside(place, top):
+        return []
+
+    wanted = typed.casefold()
+    names = [
+        name
+        for name in _list_typable_names(place, top)
+        if wanted in name.casefold() and name.startswith(".") == typed.startswith(".")
+    ]
+    names.sort(key=lambda name: (not name.casefold().startswith(wanted), name.casefold()))
+    return [f"{folder}/{name}" if folder else name for name in names[:limit]]
+
+
+def _list_typable_names(place: str, top: str) -> Iterator[str]:
+    try:
+        with os.scandir(place) as entries:
+            for entry in islice(entries, _MAX_ENTRIES):
+                if not entry.name.isprintable() or '"' in entry.name or entry.name == ".git":
+                    continue
+                if entry.is_symlink() and not _is_inside(os.path.realpath(entry.path), top):
+                    continue
+                yield f"{entry.name}/" if entry.is_dir() else entry.name
+    except OSError:  # no such folder, or not ours to read: nothing to offer
+        return
+
+
+def _is_inside(path: str, top: str) -> bool:
+    return path == top or path.startswith(top.rstrip("/") + "/")

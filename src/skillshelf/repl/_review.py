@@ -1,4 +1,4 @@
-"""The person decides about skills that are new or changed."""
+"""The review: the user decides about skills that are new or changed."""
 
 import time
 from collections.abc import Sequence
@@ -8,69 +8,105 @@ from rich.text import Text
 
 from skillshelf.agent import AgentCore
 from skillshelf.errors import TrustError
-from skillshelf.repl._keys import Keyboard
-from skillshelf.repl._quoted import Page
+from skillshelf.repl._keyboard import Keyboard
+from skillshelf.repl._quotes import QuotedText
 from skillshelf.text import clean, clean_line
 from skillshelf.trust import Pending, review_text, summary
 
-_NAMED = 10
-_SECONDS = 1.0
-_KEYS = {"y": "yes", "n": "no", "q": "quit"}
+_MAX_NAMES = 10
+_COUNT_SECONDS = 1.0
 
 
-class Reviews:
-    """Remembers what was told, so that nobody is told twice."""
+class Reviewer:
+    """Asks about pending skills, and announces each version of a skill only once."""
 
     def __init__(self, core: AgentCore, console: Console, keyboard: Keyboard) -> None:
-        self._core, self._console, self._keyboard = core, console, keyboard
-        self._told: set[tuple[str, str]] = set()
-        self._pending, self._looked = 0, 0.0
+        self._core = core
+        self._console = console
+        self._keyboard = keyboard
+        self._announced: set[tuple[str, str]] = set()
+        self._pending_count = 0
+        self._counted_at = 0.0
 
     @property
-    def pending(self) -> int:
-        """How many skills wait. The line below the prompt asks with every key, so this is counted now and then."""
-        if time.monotonic() - self._looked > _SECONDS:
+    def pending_count(self) -> int:
+        """How many skills wait for review. The status line asks at every key, so this counts once a second."""
+        if time.monotonic() - self._counted_at > _COUNT_SECONDS:
             self._count(self._core.skills.pending)
-        return self._pending
+        return self._pending_count
 
-    def _count(self, pending: Sequence[Pending]) -> None:
-        self._pending, self._looked = len(pending), time.monotonic()
+    async def ask_at_start(self) -> None:
+        """List the skills that the user has not approved, and offer a review."""
+        while unannounced := self._take_unannounced():
+            title = "A skill" if len(unannounced) == 1 else f"{len(unannounced):,} skills"
+            self._warn(f"{title} in this workspace that you have not approved:")
+            for skill in unannounced[:_MAX_NAMES]:
+                self._warn(f"  {clean_line(summary(skill))}")
+            if len(unannounced) > _MAX_NAMES:
+                self._warn(f"  … and {len(unannounced) - _MAX_NAMES:,} more")
+
+            question = "[r]eview them now, or [l]ater with /skills trust"
+            if await self._keyboard.ask(question, {"r": "review", "l": "later"}, "later") == "later":
+                return
+            await self.review()
+
+    def announce_changes(self) -> None:
+        """Print a line about skills that changed since the last one.
+
+        It does not ask: a question would take keys that were meant for a message.
+        """
+        unannounced = self._take_unannounced()
+        written_here = [skill.name for skill in unannounced if skill.granted]
+        changed = [skill.name for skill in unannounced if not skill.granted and skill.status == "changed"]
+        new = [skill.name for skill in unannounced if not skill.granted and skill.status == "new"]
+
+        self._announce(changed, "changed on disk")
+        self._announce(new, "new on disk")
+        self._announce(written_here, "in use until this session ends; to keep it")
 
     async def review(self) -> None:
-        """One skill after the other, with everything in it; the default is no."""
+        """Show each pending skill with everything in it, and ask. The default answer is no."""
         pending = self._core.skills.pending
         if not pending:
-            self._console.print("Every skill of this workspace is as you agreed to it.")
-        for at, one in enumerate(pending):
-            self._console.print(Page(clean(review_text(one))))
-            answer = await self._decide(at, pending)
+            self._console.print("You have approved every skill in this workspace.")
+
+        for position, skill in enumerate(pending):
+            self._console.print(QuotedText(clean(review_text(skill))))
+            answer = await self._ask_about(position, pending)
             if answer == "quit":
                 break
             if answer == "all":
-                self._trust([rest for rest in pending[at:] if not rest.blocked])
+                self._approve([left for left in pending[position:] if not left.blocked])
                 break
             if answer == "yes":
-                self._trust([one])
-        self._told |= set(map(_version, pending))  # what changed meanwhile was not shown
+                self._approve([skill])
+
+        # A version that appeared meanwhile was not shown, and will be announced.
+        self._announced.update(_version_of(skill) for skill in pending)
         self._core.reload_skills()
         self._count(self._core.skills.pending)
 
-    async def _decide(self, at: int, pending: Sequence[Pending]) -> str:
-        one, left = pending[at], sum(not one.blocked for one in pending[at:])
-        count = f"({at + 1}/{len(pending)})"
-        if one.blocked:  # the page says why
-            self._console.print(Text(f"{count} {clean_line(one.name)} cannot be trusted.", "yellow"))
+    async def _ask_about(self, position: int, pending: Sequence[Pending]) -> str:
+        skill = pending[position]
+        progress = f"({position + 1}/{len(pending)})"
+        if skill.blocked:  # the page says why
+            self._warn(f"{progress} {clean_line(skill.name)} cannot be trusted.")
             return "no"
-        several = left > 1
-        question = (
-            f"{count} Trust {clean_line(one.name)} as it is now? [y]es [n]o{' [a]ll that are left' * several} [q]uit"
-        )
+
+        left = sum(not other.blocked for other in pending[position:])
+        answers = {"y": "yes", "n": "no", "q": "quit"}
+        all_left = ""
+        if left > 1:
+            answers["a"] = "all"
+            all_left = " [a]ll that are left"
+
+        question = f"{progress} Trust {clean_line(skill.name)} as it is now? [y]es [n]o{all_left} [q]uit"
         while True:
-            answer = await self._ask(question, {**_KEYS, **({"a": "all"} if several else {})})
+            answer = await self._ask(question, answers)
             if answer != "all":
                 return answer
-            sure = f"Trust all {left:,} that are left, {left - 1:,} of them unseen? [y]es [n]o"
-            if await self._ask(sure, {"y": "yes", "n": "no"}) == "yes":
+            confirmation = f"Trust all {left:,} that are left, {left - 1:,} of them unseen? [y]es [n]o"
+            if await self._ask(confirmation, {"y": "yes", "n": "no"}) == "yes":
                 return "all"
 
     async def _ask(self, question: str, answers: dict[str, str]) -> str:
@@ -78,50 +114,37 @@ class Reviews:
         self._console.print(Text(answer, "dim"))
         return answer
 
-    def _trust(self, chosen: Sequence[Pending]) -> None:
-        for one in chosen:
+    def _approve(self, skills: Sequence[Pending]) -> None:
+        for skill in skills:
             try:
-                self._core.skills.approve([one])
-            except TrustError as error:  # it changed meanwhile, or the record cannot be written: the others can be had
+                self._core.skills.approve([skill])
+            except TrustError as error:
+                # It changed meanwhile, or the record cannot be written. The other skills can still be approved.
                 self._console.print(Text(clean(str(error)), "red"))
 
-    async def ask_at_start(self) -> None:
-        """Once about each skill, as it is now."""
-        while fresh := self._fresh():
-            self._console.print(Text(f"{_skills(len(fresh))} of this workspace that you have not agreed to:", "yellow"))
-            for one in fresh[:_NAMED]:
-                self._console.print(Text(f"  {clean_line(summary(one))}", "yellow"))
-            if len(fresh) > _NAMED:
-                self._console.print(Text(f"  … and {len(fresh) - _NAMED:,} more", "yellow"))
-            question = "[r]eview them now, or [l]ater with /skills trust"
-            if await self._keyboard.ask(question, {"r": "review", "l": "later"}, "later") == "later":
-                return
-            await self.review()
-
-    def tell_changes(self) -> None:
-        """A line about what is new since the last one; no question, which would take the keys meant for a message."""
-        fresh = self._fresh()
-        for words, names in (
-            ("changed on disk", [one.name for one in fresh if not one.granted and one.status == "changed"]),
-            ("new on disk", [one.name for one in fresh if not one.granted and one.status == "new"]),
-            ("in use until this session ends; to keep it", [one.name for one in fresh if one.granted]),
-        ):
-            if names:
-                more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-                line = f"{', '.join(map(clean_line, names[:_NAMED]))}{more} {words}: /skills trust"
-                self._console.print(Text(line, "yellow"))
-
-    def _fresh(self) -> list[Pending]:
+    def _take_unannounced(self) -> list[Pending]:
+        """Return the pending skills whose version was not announced yet, and count them as announced."""
         pending = self._core.skills.pending
         self._count(pending)
-        fresh = [one for one in pending if _version(one) not in self._told]
-        self._told |= set(map(_version, fresh))
-        return fresh
+        unannounced = [skill for skill in pending if _version_of(skill) not in self._announced]
+        self._announced.update(_version_of(skill) for skill in unannounced)
+        return unannounced
+
+    def _announce(self, names: Sequence[str], state: str) -> None:
+        if not names:
+            return
+        listed = ", ".join(clean_line(name) for name in names[:_MAX_NAMES])
+        if len(names) > _MAX_NAMES:
+            listed += f" and {len(names) - _MAX_NAMES:,} more"
+        self._warn(f"{listed} {state}: /skills trust")
+
+    def _warn(self, line: str) -> None:
+        self._console.print(Text(line, "yellow"))
+
+    def _count(self, pending: Sequence[Pending]) -> None:
+        self._pending_count = len(pending)
+        self._counted_at = time.monotonic()
 
 
-def _skills(count: int) -> str:
-    return "A skill" if count == 1 else f"{count:,} skills"
-
-
-def _version(one: Pending) -> tuple[str, str]:
-    return one.key, one.tree
+def _version_of(skill: Pending) -> tuple[str, str]:
+    return skill.key, skill.tree

@@ -1,8 +1,9 @@
-"""What commands show: tables and bars, made of values that are cleaned on the way in."""
+"""What commands show: tables, bars and the status line, made of values that are cleaned on the way in."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic_ai.messages import ModelMessage, TextPart, UserPromptPart
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -16,164 +17,239 @@ from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line
 from skillshelf.tokens import estimate_unread
 
-_BAR, _NAMED = 50, 10
-_COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
+_MAX_ROWS = 10
+_MAX_SHARES = 8
+_BAR_CELLS = 50
+_SHARE_COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
 
 
-def help_view(commands: Commands[Host]) -> RenderableType:
-    """Every command but the skills', which /skills shows."""
-    table = _table("", "")
+def view_help(commands: Commands[Host]) -> RenderableType:
+    """Return a table of every command. The skills' own commands are one row: /skills lists them."""
+    table = _make_table("", "")
     for entry in commands.table().entries.values():
         if entry.prefix != SKILL_PREFIX:
             usage = f"/{entry.spelling} {entry.command.usage}".rstrip()
             table.add_row(Text(clean_line(usage), "bold"), clean_line(entry.command.summary))
     table.add_row(Text("/skills:NAME [ARGUMENTS]", "bold"), "apply a skill")
+
     keys = "Tab completes · @ names a file · Alt+Enter breaks the line · Ctrl+C stops the turn · Ctrl+D leaves"
     return Group(table, Text(keys, "dim"))
 
 
-def skills_view(core: AgentCore) -> RenderableType:
-    """The shelf, and what waits for the person's word."""
-    table = _table("skill", "source", "tokens", "description")
+def view_skills(core: AgentCore) -> RenderableType:
+    """Return the shelf, the skills that wait for review, and the skills with errors."""
+    table = _make_table("skill", "source", "tokens", "description")
     table.columns[2].justify = "right"
-    granted = core.skills.granted
     for name, skill in core.shelf.catalog.items():
-        marks = "".join(f" [{mark}]" for mark in _marks(skill.disclosure, name in granted))
-        name_cell = Text.assemble((clean_line(name), "bold"), (marks, "yellow"))
+        title = Text(clean_line(name), "bold")
+        if skill.disclosure == "manual":
+            title.append(" [manual]", "not bold yellow")
+        if name in core.skills.granted:
+            title.append(" [written in this session]", "not bold yellow")
         tokens = f"~{estimate_unread(skill.size):,}"
-        table.add_row(name_cell, clean_line(skill.source), tokens, cut(clean_line(skill.description), 120))
-    waiting = core.skills.pending
-    lines = [Text(f"{one.status}: {clean_line(one.name)}", "yellow") for one in waiting[:_NAMED]]
-    lines += [Text(f"… and {len(waiting) - _NAMED:,} more", "yellow")] if len(waiting) > _NAMED else []
-    lines += [Text("/skills trust shows and asks", "dim")] if waiting else []
-    return Group(table, *lines, *_broken(core))
+        table.add_row(title, clean_line(skill.source), tokens, cut(clean_line(skill.description), 120))
+    return Group(table, *_list_pending(core), *_list_errors(core))
 
 
-def _broken(core: AgentCore) -> Iterator[Text]:
-    """What was left out or is not as its author meant it, and why."""
+def _list_pending(core: AgentCore) -> Iterator[Text]:
+    pending = core.skills.pending
+    for skill in pending[:_MAX_ROWS]:
+        yield Text(f"{skill.status}: {clean_line(skill.name)}", "yellow")
+    if len(pending) > _MAX_ROWS:
+        yield Text(f"… and {len(pending) - _MAX_ROWS:,} more", "yellow")
+    if pending:
+        yield Text("/skills trust shows them and asks", "dim")
+
+
+def _list_errors(core: AgentCore) -> Iterator[Text]:
+    """Name the skills that were left out, or that do not work as their author meant, and why."""
     errors = [note for note in core.shelf.catalog.diagnostics if note.severity == "error"]
     if not errors:
         return
-    yield Text(f"{len(errors):,} error{'s' * (len(errors) > 1)} in skills:", "red")
-    for note in errors[:_NAMED]:
+
+    yield Text(f"{_count(len(errors), 'error')} in skills:", "red")
+    for note in errors[:_MAX_ROWS]:
         place = clean_line(note.path).removeprefix(f"{core.skills.root}/")
-        yield Text(f"  {cut(f'{place}: {cut_words(clean_line(note.message), 160)}', 240)}", "red")
-    more = f"… and {len(errors) - _NAMED:,} more; " if len(errors) > _NAMED else ""
-    yield Text(f"{more}`skillshelf check` says what to do", "dim")
+        message = cut_words(clean_line(note.message), 160)
+        yield Text(f"  {cut(f'{place}: {message}', 240)}", "red")
+
+    advice = "`skillshelf check` says what to do"
+    if len(errors) > _MAX_ROWS:
+        advice = f"… and {len(errors) - _MAX_ROWS:,} more; {advice}"
+    yield Text(advice, "dim")
 
 
-def _marks(disclosure: str, granted: bool) -> Iterable[str]:
-    if disclosure == "manual":
-        yield "manual"
-    if granted:
-        yield "written in this session"
-
-
-def skill_view(core: AgentCore, name: str) -> Sequence[RenderableType]:
-    """The text itself, in which nothing is left out. Raises SkillError."""
+def view_skill(core: AgentCore, name: str) -> Sequence[RenderableType]:
+    """Return a skill's text with nothing left out. Raises SkillError if there is no such skill."""
     try:
         skill = core.shelf.catalog.find(name).descriptor
     except SkillNotFoundError as error:
-        raise _unknown(core, name, error) from None
+        raise _explain_unknown(core, name, error) from None
+
     facts = [f"{skill.qualified} · {clean_line(skill.location)}", clean_line(skill.description)]
     if skill.references:
         facts.append("references: " + ", ".join(map(clean_line, skill.references)))
-    return (*(Text(fact, "dim") for fact in facts), "", Text(clean(core.shelf.instructions(name))))
+    instructions = clean(core.shelf.instructions(name))
+    return (*(Text(fact, "dim") for fact in facts), "", Text(instructions))
 
 
-def _unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> SkillError:
-    """For a person: what to type."""
+def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> SkillError:
+    """Return an error that tells the user what to type."""
     if not name:
         return SkillError("Which skill? Type /skills show NAME; /skills lists them.")
-    if name in [one.name for one in core.skills.pending]:
+    if any(skill.name == name for skill in core.skills.pending):
         return TrustError(f"Skill {name!r} awaits your review: /skills trust shows it.")
-    near = f" Did you mean {' or '.join(map(repr, error.closest))}?" if error.closest else ""
-    return SkillError(f"There is no skill named {cut(name, 100)!r}.{near} /skills lists them.")
+
+    suggestion = ""
+    if error.closest:
+        suggestion = f" Did you mean {' or '.join(map(repr, error.closest))}?"
+    return SkillError(f"There is no skill named {cut(name, 100)!r}.{suggestion} /skills lists them.")
 
 
-def resumed_view(core: AgentCore) -> Sequence[RenderableType]:
-    """Which session goes on, and where it stopped."""
+def view_resumed(core: AgentCore) -> Sequence[RenderableType]:
+    """Return the session that goes on, and its last exchange."""
     conversation = core.conversation
-    count = len(conversation.messages)
-    said, answered = _last_exchange(conversation.messages)
-    lines = [Text(f"Session {conversation.id}, {count:,} message{'s' * (count != 1)}.")]
-    lines += [Text.assemble(("you    ", "bold"), (cut_words(clean_line(said), 300), "dim"))] if said else []
-    lines += [Text.assemble(("answer ", "bold"), (cut_words(clean_line(answered), 500), "dim"))] if answered else []
+    question, answer = _find_last_exchange(conversation.messages)
+    lines = [Text(f"Session {conversation.id}, {_count(len(conversation.messages), 'message')}.")]
+    if question:
+        lines.append(Text.assemble(("you    ", "bold"), (cut_words(clean_line(question), 300), "dim")))
+    if answer:
+        lines.append(Text.assemble(("answer ", "bold"), (cut_words(clean_line(answer), 500), "dim")))
     return lines
 
 
-def _last_exchange(messages: Sequence[ModelMessage]) -> tuple[str, str]:
-    answered: list[str] = []
+def _find_last_exchange(messages: Sequence[ModelMessage]) -> tuple[str, str]:
+    answer: list[str] = []
     for message in reversed(messages):
         for part in reversed(message.parts):
             if isinstance(part, TextPart):
-                answered.insert(0, part.content)
+                answer.insert(0, part.content)
             elif isinstance(part, UserPromptPart):
-                said = part.content if isinstance(part.content, str) else " ".join(map(str, part.content))
-                return said, " ".join(answered)
-    return "", " ".join(answered)
+                question = part.content if isinstance(part.content, str) else " ".join(map(str, part.content))
+                return question, " ".join(answer)
+    return "", " ".join(answer)
 
 
-def policy_view(core: AgentCore) -> Sequence[RenderableType]:
-    """What may be done without asking, and what the person allowed for this session."""
-    policy = core.policy
-    lines: list[RenderableType] = [f"Policy: {policy.mode}.", Text(f"A command: {core.confinement.summary}")]
-    if policy.always:
+def view_policy(core: AgentCore) -> Sequence[RenderableType]:
+    """Return what may be done without asking, and what the user allowed for this session."""
+    lines: list[RenderableType] = [f"Policy: {core.policy.mode}.", Text(f"A command: {core.confinement.summary}")]
+    if core.policy.always:
         lines.append("Always allowed in this session:")
-        lines += [Text(f"  {cut(clean_line(one), 200)}") for one in sorted(policy.always)]
+        lines += [Text(f"  {cut(clean_line(action), 200)}") for action in sorted(core.policy.always)]
     return lines
 
 
-def sessions_view(sessions: Sequence[SessionInfo]) -> RenderableType:
+def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:
+    """Return a table of earlier sessions."""
     if not sessions:
         return "No sessions yet."
-    table = _table("session", "changed", "messages", "about")
-    table.columns[0].no_wrap, table.columns[0].min_width = True, max(len(one.id) for one in sessions)
-    for one in sessions:
-        about = Text(clean_line(one.problem), "red") if one.problem else cut(clean_line(one.title), 80)
-        table.add_row(Text(one.id, "bold"), f"{one.changed:%Y-%m-%d %H:%M}", str(one.messages), about)
+
+    table = _make_table("session", "changed", "messages", "about")
+    table.columns[0].no_wrap = True
+    table.columns[0].min_width = max(len(session.id) for session in sessions)
+    for session in sessions:
+        if session.problem:
+            about = Text(clean_line(session.problem), "red")
+        else:
+            about = Text(cut(clean_line(session.title), 80))
+        table.add_row(Text(session.id, "bold"), f"{session.changed:%Y-%m-%d %H:%M}", str(session.messages), about)
     return table
 
 
-def context_view(core: AgentCore) -> RenderableType:
-    """A bar of the window, and the shares it is made of."""
+def view_context(core: AgentCore) -> RenderableType:
+    """Return a bar of the model's window, and the shares that fill it."""
     context = measure(core)
-    shares = _shares(context)
-    bar = Text()
-    for name, tokens in shares:
-        cells = round(_BAR * tokens / max(1, context.window))
-        bar.append("█" * (max(1, cells) if tokens else 0), _COLORS[name])
-    bar.append("░" * max(0, _BAR - len(bar)), "dim")
-    percent = context.total / max(1, context.window)
-    head = Text(f"{context.total:,} of {context.window:,} tokens ({percent:.0%}), by estimate", "bold")
-    table = _table("", "tokens", "")
+    shares = {
+        "system": context.system,
+        "tools": context.tools,
+        "listing": sum(tokens for _, tokens in context.listing),
+        "loaded": sum(tokens for _, tokens in context.loaded),
+        "history": context.history,
+    }
+    filled = context.total / max(1, context.window)
+    title = Text(f"{context.total:,} of {context.window:,} tokens ({filled:.0%}), by estimate", "bold")
+
+    table = _make_table("", "tokens", "")
     table.columns[1].justify = "right"
-    for name, tokens in shares:
-        table.add_row(Text(f"■ {name}", _COLORS[name]), f"{tokens:,}", _detail(context, name))
-    counted = f"The provider counted {context.used:,} tokens at the last call." if context.used else ""
-    return Group(head, bar, table, Text(counted, "dim"))
+    for name, tokens in shares.items():
+        table.add_row(Text(f"■ {name}", _SHARE_COLORS[name]), f"{tokens:,}", _list_largest(context, name))
+
+    counted = ""
+    if context.used:
+        counted = f"The provider counted {context.used:,} tokens at the last call."
+    return Group(title, _draw_bar(shares, context.window), table, Text(counted, "dim"))
 
 
-def _shares(context: Context) -> list[tuple[str, int]]:
-    sums = {"listing": context.listing, "loaded": context.loaded}
-    totals = {name: sum(tokens for _, tokens in parts) for name, parts in sums.items()}
-    return [
-        ("system", context.system),
-        ("tools", context.tools),
-        ("listing", totals["listing"]),
-        ("loaded", totals["loaded"]),
-        ("history", context.history),
-    ]
+def _draw_bar(shares: Mapping[str, int], window: int) -> Text:
+    bar = Text()
+    for name, tokens in shares.items():
+        if tokens:
+            cells = round(_BAR_CELLS * tokens / max(1, window))
+            bar.append("█" * max(1, cells), _SHARE_COLORS[name])
+    bar.append("░" * max(0, _BAR_CELLS - len(bar)), "dim")
+    return bar
 
 
-def _detail(context: Context, name: str) -> str:
-    parts = {"listing": context.listing, "loaded": context.loaded}.get(name, ())
+def _list_largest(context: Context, share: str) -> str:
+    """Return the skills that take most of a share."""
+    parts = {"listing": context.listing, "loaded": context.loaded}.get(share, ())
     largest = sorted((part for part in parts if part[0]), key=lambda part: -part[1])
-    shown = ", ".join(f"{clean_line(skill)} {tokens:,}" for skill, tokens in largest[:8])
-    return f"{shown} and {len(largest) - 8} more" if len(largest) > 8 else shown
+    listed = ", ".join(f"{clean_line(skill)} {tokens:,}" for skill, tokens in largest[:_MAX_SHARES])
+    if len(largest) > _MAX_SHARES:
+        listed += f" and {len(largest) - _MAX_SHARES} more"
+    return listed
 
 
-def _table(*headings: str) -> Table:
+def format_status(core: AgentCore, pending: int, columns: int) -> str:
+    """Return the line below the prompt: as much of it as fits in so many columns.
+
+    `pending` is the number of skills that wait for review.
+    """
+    parts = {
+        "review": f"{pending:,} to review: /skills trust" if pending else "",
+        "model": cut(clean_line(core.model.name), 40),
+        "context": f"context {_format_filled(core)}",
+        "spent": _format_spent(core),
+        "policy": core.policy.mode,
+        "skills": count_skills(core),
+    }
+    # If there is no room for all of them, these go first.
+    for least_important in ("skills", "spent", "context", "model", "policy"):
+        if cell_len(_join_status(parts)) <= columns or len([text for text in parts.values() if text]) == 1:
+            break
+        parts[least_important] = ""
+    return cut(_join_status(parts), columns)
+
+
+def _join_status(parts: Mapping[str, str]) -> str:
+    return " " + " · ".join(text for text in parts.values() if text)
+
+
+def count_skills(core: AgentCore) -> str:
+    """Return how many skills are on the shelf, in words."""
+    return _count(len(core.shelf.catalog), "skill")
+
+
+def _format_filled(core: AgentCore) -> str:
+    filled = core.used / max(1, core.model.window)
+    if 0 < filled < 0.01:
+        return "<1%"
+    return f"{filled:.0%}"
+
+
+def _format_spent(core: AgentCore) -> str:
+    spent = core.spent
+    if spent.cost:
+        return f"${spent.cost:.4f}"
+    # Nothing was spent yet, or the price of some call is unknown.
+    return f"{spent.input + spent.output:,} tokens"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _make_table(*headings: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", show_header=any(headings))
     for heading in headings:
         table.add_column(heading)

@@ -1,0 +1,92 @@
+"""Text from elsewhere among our own, laid out so that it cannot pass for ours and none of it is out of sight."""
+
+from collections.abc import Iterator
+
+from rich.cells import chop_cells
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+from skillshelf.text import clean, clean_line
+
+_BAR = "  │ "
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class QuotedText:
+    """A text in which quoted lines stand behind a bar.
+
+    A quoted line that is too long for the screen goes on behind its bar, so that no part of it stands where our own
+    words do.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._lines:
+            if not line.startswith(_BAR):
+                yield Text(line)
+                continue
+
+            width = max(20, options.max_width - len(_BAR))
+            for part in Text(line.removeprefix(_BAR)).wrap(console, width, overflow="fold"):
+                yield Text.assemble((_BAR, "dim"), part)
+
+
+class Argument:
+    """An argument of a tool call. If it has several lines, they are quoted, so that none can pass for our question."""
+
+    def __init__(self, name: str, value: object) -> None:
+        self._name = clean_line(name)
+        self._value = clean(str(value))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        label = Text(f"{self._name}: ", "dim")
+        if "\n" not in self._value:
+            yield label + Text(self._value)
+            return
+
+        yield label
+        yield QuotedText("\n".join(_BAR + line for line in self._value.split("\n")))
+
+
+class Diff:
+    """A diff with every character in it. The rest of a long line follows behind a mark that begins no diff line."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._lines:
+            first, *more = chop_cells(line.expandtabs(4), max(10, options.max_width - 2)) or [""]
+            style = _DIFF_STYLES.get(line[:1], "")
+            yield Text(first, style, no_wrap=True)
+            for part in more:
+                yield Text.assemble(("↪ ", "dim"), (part, style), no_wrap=True)
+
+
+class Excerpt:
+    """The first and last rows of something long, and the number of rows left out between them."""
+
+    def __init__(self, console: Console, content: RenderableType, max_rows: int) -> None:
+        rows = console.render_lines(content, pad=False)
+        self.hidden_rows = max(0, len(rows) - max_rows)
+        self._head = rows
+        self._tail: list[list[Segment]] = []
+        if self.hidden_rows:
+            self._head = rows[: (max_rows + 1) // 2]
+            self._tail = rows[len(rows) - max_rows // 2 :]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from _join_rows(self._head)
+        if self.hidden_rows:
+            unit = "line" if self.hidden_rows == 1 else "lines"
+            yield Text(f"… {self.hidden_rows:,} {unit} …", "bold yellow")
+            yield from _join_rows(self._tail)
+
+
+def _join_rows(rows: list[list[Segment]]) -> Iterator[Segment]:
+    for row in rows:
+        yield from row
+        yield Segment.line()
