@@ -318,6 +318,7 @@ class Broken:
 def test_no_face_holds_up_the_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that blocks and one that is broken are rows with faults, and the others have theirs."""
     monkeypatch.setattr("skillshelf.testing.conformance._scenario.STEP_SECONDS", 2.0)
+    monkeypatch.setattr("skillshelf.testing.conformance.STEP_SECONDS", 2.0)
     monkeypatch.setattr("skillshelf.cli._conformance._GRACE", 0.5)
     monkeypatch.setattr(
         "skillshelf.testing.conformance.FACES", {"blocks": Blocks, "broken": Broken, "loop": Loop}, raising=True

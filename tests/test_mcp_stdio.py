@@ -209,7 +209,7 @@ PRINTING = """
 import os, sys, anyio
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.mcp import make_server, serve_stdio
-from skillshelf.sources.package import ObjectSource
+from skillshelf.sources import ObjectSource
 
 class Noisy(BaseSkill):
     name, description, instructions, category = "noisy", "Prints.", "Call shout.", "raw"
@@ -256,7 +256,7 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
 def test_serving_imports_no_agent_library(tmp_path: Path) -> None:
     """A host starts it for every session: it must not take seconds."""
     code = (
-        "import sys, skillshelf.mcp, skillshelf.cli.serve, skillshelf.agent.skills;"
+        "import sys, skillshelf.mcp, skillshelf.cli._serve, skillshelf.agent._skills;"
         "print([name for name in ('pydantic_ai', 'prompt_toolkit') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -32,7 +32,7 @@ KILLED = """
 import json, os, random, signal, sys, time
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 from skillshelf.agent.sessions import Sessions
-from skillshelf.agent.sessions.lines import plain
+from skillshelf.agent.sessions._lines import plain
 
 def write(home, size, said):
     session = Sessions(sys.argv[1], home).create("m")
