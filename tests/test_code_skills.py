@@ -175,7 +175,7 @@ def test_what_the_policy_of_a_raw_skill_does_not_name_is_blocked() -> None:
 def test_an_ask_tool_runs_only_when_approved() -> None:
     """`ask` needs the person's word for each call."""
     run, _ = ShellSkill().with_policy({"run": "ask"}).tools()
-    with pytest.raises(PolicyError, match="once the person has approved"):
+    with pytest.raises(PolicyError, match="after the user has approved"):
         run.call({"command": "ls"})
     assert run.call({"command": "ls"}, approved=True) == "ran ls"
 
@@ -215,7 +215,7 @@ def test_a_frozen_dataclass_can_be_a_skill() -> None:
     ("policy", "message"),
     [
         ({"delete": "ask"}, "Skill 'shell' has no tool 'delete'. Its tools: run, read."),
-        ({"run": "allow"}, "'allow' is no permission for 'run'. Use 'safe', 'ask' or 'blocked'."),
+        ({"run": "allow"}, "Unknown permission 'allow' for 'run'. Use 'safe', 'ask' or 'blocked'."),
     ],
 )
 def test_a_policy_that_means_nothing_is_refused(policy: Any, message: str) -> None:

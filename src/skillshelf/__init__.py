@@ -3,13 +3,13 @@
     from skillshelf import Shelf
 
     shelf = Shelf.open(".")                          # the workspace's skills, the user's, the bundled ones
-    system_prompt += shelf.listing().text            # what the model always sees
+    system_prompt += shelf.listing().text            # the section that the model always sees
     with shelf.turn() as turn:                       # one user message to its final answer
-        turn.load("pdf")                             # a skill's instructions, when it asks for them
+        turn.load("pdf")                             # a skill's instructions, when the model asks for them
         turn.load("pdf", "forms.md")                 # one of its references
-    shelf.reload()                                   # what changed on disk, as a Delta
+    shelf.reload()                                   # picks up changes on disk and returns them as a Delta
 
-Code skills are subclasses of BaseSkill with methods marked @tool; SkillDiscoverySkill gives the model its tools.
+Code skills are subclasses of BaseSkill with methods marked @tool. SkillDiscoverySkill has the tools for the model.
 """
 
 from skillshelf._version import __version__ as __version__

@@ -23,8 +23,7 @@ def export_lazily(package: str, exports: Mapping[str, Sequence[str]], *, extra: 
     """Return a `__getattr__` for `package` that imports a module when one of its names is first asked for.
 
     `exports` maps each module, relative to the package, to the names it provides. A module's own name gives the module.
-    If a library is missing and `extra`
-    names the extra that brings it, the caller gets a MissingExtraError.
+    If a library is missing and `extra` names the extra that installs it, the caller gets a MissingExtraError.
     """
     module_of = {name: module for module, names in exports.items() for name in (module, *names)}
 
@@ -39,6 +38,8 @@ def export_lazily(package: str, exports: Mapping[str, Sequence[str]], *, extra: 
             if is_our_own or not extra:
                 raise
             raise MissingExtraError(f"{package}.{name}", extra) from error
-        return module if name in exports else getattr(module, name)
+        if name in exports:
+            return module
+        return getattr(module, name)
 
     return get_attribute

@@ -10,6 +10,9 @@ Category = Literal["standard", "raw"]
 Disclosure = Literal["auto", "always", "manual"]
 Severity = Literal["error", "warning", "info"]
 
+MAX_DESCRIPTION = 1024
+"""Characters of a description that the format allows. Of a longer one this much is shown and searched."""
+
 
 class FrozenMap(Mapping[str, Any]):
     """A small mapping that can be hashed: frontmatter values inside a descriptor."""

@@ -1,4 +1,4 @@
-"""find-skills: the tools through which a model looks for skills and loads them."""
+"""find-skills: the tools with which a model looks for skills and loads them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,14 @@ from skillshelf.turn import Turn, current_turn_of
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
-_PAGE = 100
+_SKILLS_PER_PAGE = 100
 
 
 class SkillDiscoverySkill(BaseSkill):
-    """Inside `with shelf.turn():` the tools share that turn's cache; outside, each call is a turn of its own."""
+    """The tools of a shelf for the model.
+
+    Inside `with shelf.turn():` they share that turn's cache; outside, each call is a turn of its own.
+    """
 
     name = "find-skills"
     description = "Find skills and load their instructions and references."
@@ -34,15 +37,17 @@ class SkillDiscoverySkill(BaseSkill):
         Args:
             offset: Where to go on when an earlier answer gave a next_offset.
         """
-        skills = [skill for skill in self.shelf.catalog.values() if skill.disclosure != "manual"]
         if offset < 0:
             raise ToolArgumentError("list_skills", f"offset is {offset}; begin at 0 and go on at next_offset")
+
+        skills = [skill for skill in self.shelf.catalog.values() if skill.disclosure != "manual"]
+        end = offset + _SKILLS_PER_PAGE
         page: dict[str, Any] = {
-            "skills": [_card(skill) for skill in skills[offset : offset + _PAGE]],
+            "skills": [_describe(skill) for skill in skills[offset:end]],
             "total": len(skills),
         }
-        if offset + _PAGE < len(skills):
-            page["next_offset"] = offset + _PAGE
+        if end < len(skills):
+            page["next_offset"] = end
         return page
 
     @tool
@@ -52,7 +57,7 @@ class SkillDiscoverySkill(BaseSkill):
         Args:
             query: What the task is about, in a few words.
         """
-        return {"skills": [_card(match.descriptor) for match in self.shelf.search(query)]}
+        return {"skills": [_describe(match.descriptor) for match in self.shelf.search(query)]}
 
     @tool
     def load_skill_instructions(self, skill_name: str, reference: str | None = "", offset: int = 0) -> str:
@@ -63,17 +68,14 @@ class SkillDiscoverySkill(BaseSkill):
             reference: A reference of that skill as listed; leave it out for the instructions and the references' names.
             offset: Where to go on in a long reference, as an earlier answer said.
         """
-        turn = self._turn()
-        if _is_kept_back(skill_name, turn):
+        turn = current_turn_of(self.shelf) or self.shelf.turn()
+        if _is_for_user_only(skill_name, turn):
             raise SkillNotFoundError(skill_name)
         try:
             return str(turn.load(skill_name, reference or "", offset=offset))
         except SkillNotFoundError as error:
-            near = [name for name in error.closest if not _is_kept_back(name, turn)]
-            raise SkillNotFoundError(skill_name, near) from None
-
-    def _turn(self) -> Turn:
-        return current_turn_of(self.shelf) or self.shelf.turn()
+            closest = [name for name in error.closest if not _is_for_user_only(name, turn)]
+            raise SkillNotFoundError(skill_name, closest) from None
 
 
 def all_tools(shelf: "Shelf") -> tuple[Tool, ...]:
@@ -89,11 +91,11 @@ def all_tools(shelf: "Shelf") -> tuple[Tool, ...]:
     return (*own, *others)
 
 
-def _is_kept_back(name: str, turn: Turn) -> bool:
-    """Whether a skill is for the person alone, who has not asked for it."""
+def _is_for_user_only(name: str, turn: Turn) -> bool:
+    """Return whether only the user may invoke a skill, and has not done so."""
     skill = turn.shelf.catalog.get(name)
     return skill is not None and skill.disclosure == "manual" and skill.name not in turn.invoked
 
 
-def _card(skill: SkillDescriptor) -> dict[str, Any]:
+def _describe(skill: SkillDescriptor) -> dict[str, Any]:
     return {"name": skill.name, "description": skill.description, "references": list(skill.references)}

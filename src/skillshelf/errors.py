@@ -1,28 +1,28 @@
-"""Everything skillshelf raises on purpose.
+"""Every error that skillshelf raises on purpose.
 
     SkillError
-    ├── InvalidSkillError            a skill that breaks the rules (also a ValueError)
-    ├── SkillNotFoundError           no skill of that name; carries the closest names (also a KeyError)
-    ├── SkillUnreadableError         the skill is known, but its file cannot be read as one right now
+    ├── InvalidSkillError            a skill breaks the rules (also a ValueError)
+    ├── SkillNotFoundError           no skill has that name; carries the closest names (also a KeyError)
+    ├── SkillUnreadableError         the skill is known, but its instructions cannot be read right now
     ├── ReferenceNotAllowedError     not on the skill's list, or not a plain file inside the skill's folder
-    │   └── AmbiguousReferenceError  a bare file name that several listed references share
+    │   └── AmbiguousReferenceError  several listed references have that file name
     ├── ReferenceNotFoundError       on the list, but gone (also a LookupError)
-    ├── ReferenceUnreadableError     on the list and there, but the read failed or the offset is wrong
-    ├── PolicyError                  a raw skill without a policy, or a tool the policy does not let through
-    ├── ToolArgumentError            a call whose arguments the tool does not take (also a TypeError)
-    ├── ToolFailedError              a tool that raised something of its own
-    ├── ToolResultError              a result that cannot be given to a model (also a ValueError)
-    ├── SourceError                  a place to look for skills that is none
-    ├── SettingsError                a configuration file or a setting that cannot be used
-    ├── ModelUnavailableError        a model that cannot be used: unknown, without a key, or not installed
-    ├── SessionError                 a session that cannot be found, read or written
-    ├── TrustError                   the record of what the person agreed to cannot be used
-    ├── FileAccessError              a file that the agent's tools cannot read or write, and why
-    ├── EvalError                    a case, a check or a recording that cannot be used
+    ├── ReferenceUnreadableError     on the list and there, but reading failed or the offset is wrong
+    ├── PolicyError                  a raw skill has no policy, or the policy does not allow a tool
+    ├── ToolArgumentError            a call has arguments that the tool does not take (also a TypeError)
+    ├── ToolFailedError              a tool raised an error of its own
+    ├── ToolResultError              a tool's result cannot be given to a model (also a ValueError)
+    ├── SourceError                  a place to look for skills cannot be used
+    ├── SettingsError                a configuration file or a setting cannot be used
+    ├── ModelUnavailableError        a model cannot be used: unknown, without a key, or not installed
+    ├── SessionError                 a session cannot be found, read or written
+    ├── TrustError                   the record of the user's approvals cannot be used
+    ├── FileAccessError              the agent's tools cannot read or write a file
+    ├── EvalError                    a case, a check or a recording cannot be used
     └── MissingExtraError            an optional library is not installed (also an ImportError)
 
-Messages are written for whoever must act on them, which is often a model: they say what was asked, why not, and what
-would be right. They never hold a path outside the skill.
+Messages are written for the reader who must act on them, which is often a model: they say what was asked for, why it
+failed, and what would be right. They never hold a path outside the skill.
 """
 
 from collections.abc import Sequence
@@ -30,29 +30,34 @@ from typing import Any
 
 from skillshelf.text import replace_surrogates
 
-_SHOWN = 20
+_MAX_LISTED = 20
+_MAX_ECHOED = 200
 
 
-def _some(items: Sequence[str]) -> str:
-    """A list for a message: never so long that it crowds out the sentence around it."""
-    shown = ", ".join(repr(item) for item in items[:_SHOWN])
-    return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown
+def _list_names(names: Sequence[str]) -> str:
+    """Return a list for a message, never so long that it crowds out the sentence around it."""
+    shown = ", ".join(repr(name) for name in names[:_MAX_LISTED])
+    if len(names) > _MAX_LISTED:
+        return f"{shown} and {len(names) - _MAX_LISTED} more"
+    return shown
 
 
-def _clip(asked: str) -> str:
-    """What was asked, quoted; an over-long request is not echoed back whole."""
-    return repr(asked) if len(asked) <= 200 else f"{asked[:200]!r}… ({len(asked)} characters)"
+def _quote(requested: str) -> str:
+    """Return what was asked for in quotes. A very long request is not echoed back whole."""
+    if len(requested) <= _MAX_ECHOED:
+        return repr(requested)
+    return f"{requested[:_MAX_ECHOED]!r}… ({len(requested)} characters)"
 
 
 class SkillError(Exception):
     """The root of the tree: catch this to catch all of them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Not by calling the constructor with the message, which takes other arguments.
-        return _unpickled, (type(self), self.args, self.__dict__)
+        # The constructors take other arguments than the message, so unpickling must not call them.
+        return _restore, (type(self), self.args, self.__dict__)
 
 
-def _unpickled(cls: type[SkillError], args: tuple[Any, ...], attributes: dict[str, Any]) -> SkillError:
+def _restore(cls: type[SkillError], args: tuple[Any, ...], attributes: dict[str, Any]) -> SkillError:
     error = cls.__new__(cls)
     error.args = args
     error.__dict__.update(attributes)
@@ -60,34 +65,51 @@ def _unpickled(cls: type[SkillError], args: tuple[Any, ...], attributes: dict[st
 
 
 class InvalidSkillError(SkillError, ValueError):
-    """A skill that breaks the rules."""
+    """A skill breaks the rules."""
 
 
 class SkillNotFoundError(SkillError, KeyError):
-    __str__ = Exception.__str__  # a KeyError's own puts the sentence in quotes
+    """No skill has that name."""
+
+    __str__ = Exception.__str__  # KeyError's own puts the sentence in quotes
 
     def __init__(self, name: str, closest: Sequence[str] = ()) -> None:
-        self.name, self.closest = name, tuple(closest)
-        hint = f" Did you mean {_some(self.closest)}?" if closest else " list_skills() names them all."
-        super().__init__(f"There is no skill named {_clip(name)}.{hint}")
+        self.name = name
+        self.closest = tuple(closest)
+        hint = "list_skills() names them all."
+        if closest:
+            hint = f"Did you mean {_list_names(self.closest)}?"
+        super().__init__(f"There is no skill named {_quote(name)}. {hint}")
 
 
 class SkillUnreadableError(SkillError):
+    """The skill is known, but its instructions cannot be read right now."""
+
     def __init__(self, name: str, reason: str) -> None:
-        self.name, self.reason = name, reason
+        self.name = name
+        self.reason = reason
         super().__init__(f"The instructions of skill {name!r} cannot be read: {reason}")
 
 
 class ReferenceNotAllowedError(SkillError):
+    """The reference is not on the skill's list, or not a plain file inside the skill's folder."""
+
     def __init__(
         self, skill: str, reference: str, allowed: Sequence[str], reason: str = "it is not on the skill's list"
     ) -> None:
-        self.skill, self.reference, self.allowed, self.reason = skill, reference, tuple(allowed), reason
-        legal = f"Listed references: {_some(self.allowed)}." if allowed else "This skill has no references."
-        super().__init__(f"Skill {skill!r} does not offer the reference {_clip(reference)}: {reason}. {legal}")
+        self.skill = skill
+        self.reference = reference
+        self.allowed = tuple(allowed)
+        self.reason = reason
+        listed = "This skill has no references."
+        if allowed:
+            listed = f"Listed references: {_list_names(self.allowed)}."
+        super().__init__(f"Skill {skill!r} does not offer the reference {_quote(reference)}: {reason}. {listed}")
 
 
 class AmbiguousReferenceError(ReferenceNotAllowedError):
+    """Several listed references have that file name."""
+
     def __init__(self, skill: str, reference: str, candidates: Sequence[str]) -> None:
         self.candidates = tuple(candidates)
         super().__init__(
@@ -96,74 +118,101 @@ class AmbiguousReferenceError(ReferenceNotAllowedError):
 
 
 class ReferenceNotFoundError(SkillError, LookupError):
+    """The reference is on the skill's list, but the file is gone."""
+
     def __init__(self, skill: str, reference: str, listed: Sequence[str]) -> None:
-        self.skill, self.reference, self.listed = skill, reference, tuple(listed)
+        self.skill = skill
+        self.reference = reference
+        self.listed = tuple(listed)
         super().__init__(
             f"Skill {skill!r} lists the reference {reference!r}, but the file is gone. "
-            f"Listed references: {_some(self.listed)}."
+            f"Listed references: {_list_names(self.listed)}."
         )
 
 
 class ReferenceUnreadableError(SkillError):
+    """The reference is there, but reading it failed or the offset is wrong."""
+
     def __init__(self, skill: str, reference: str, reason: str) -> None:
-        self.skill, self.reference, self.reason = skill, reference, reason
+        self.skill = skill
+        self.reference = reference
+        self.reason = reason
         super().__init__(f"The reference {reference!r} of skill {skill!r} cannot be read: {reason}.")
 
 
 class PolicyError(SkillError):
-    """A raw skill without a policy, or a tool the policy does not let through."""
+    """A raw skill has no policy, or the policy does not allow a tool."""
 
 
 class ToolArgumentError(SkillError, TypeError):
+    """A call has arguments that the tool does not take."""
+
     def __init__(self, tool: str, reason: str) -> None:
-        self.tool, self.reason = tool, reason
+        self.tool = tool
+        self.reason = reason
         super().__init__(f"Tool {tool!r} cannot take these arguments: {reason}.")
 
 
 class ToolFailedError(SkillError):
+    """A tool raised an error of its own."""
+
     def __init__(self, tool: str, error: BaseException) -> None:
-        self.tool, self.error = tool, error
-        super().__init__(replace_surrogates(f"Tool {tool!r} failed: {type(error).__name__}: {error}".rstrip(": ")))
+        self.tool = tool
+        self.error = error
+        message = f"Tool {tool!r} failed: {type(error).__name__}: {error}".rstrip(": ")
+        super().__init__(replace_surrogates(message))
 
 
 class ToolResultError(SkillError, ValueError):
-    """A tool's result that cannot be given to a model, such as an image that is too large."""
+    """A tool's result cannot be given to a model: an image that is too large, for example."""
 
 
 class SourceError(SkillError):
-    """A place to look for skills that is none."""
+    """A place to look for skills cannot be used."""
 
 
 class SettingsError(SkillError):
-    """A configuration file or a setting that cannot be used."""
+    """A configuration file or a setting cannot be used."""
 
 
 class ModelUnavailableError(SkillError):
-    """A model that cannot be used: unknown, without a key, or not installed."""
+    """A model cannot be used: it is unknown, has no key, or is not installed."""
 
 
 class SessionError(SkillError):
-    """A session that cannot be found, read or written."""
+    """A session cannot be found, read or written."""
 
 
 class TrustError(SkillError):
-    """The record of what the person agreed to cannot be used."""
+    """The record of the user's approvals cannot be used."""
 
 
 class FileAccessError(SkillError):
-    """A file that the agent's tools cannot read or write."""
+    """The agent's tools cannot read or write a file."""
 
 
 class EvalError(SkillError):
-    """A case, a check or a recording that cannot be used; where it is written, if that is known."""
+    """A case, a check or a recording cannot be used. The message says where it is written, if that is known."""
 
     def __init__(self, problem: str, fix: str = "", path: str = "", line: int = 0) -> None:
-        self.problem, self.fix, self.path, self.line = problem, fix, path, line
-        where = f"{path}:{line}: " if line else f"{path}: " if path else ""
-        super().__init__(f"{where}{problem}. {fix}".rstrip() if fix else f"{where}{problem}.")
+        self.problem = problem
+        self.fix = fix
+        self.path = path
+        self.line = line
+        message = f"{problem}."
+        if fix:
+            message = f"{problem}. {fix}".rstrip()
+        if line:
+            message = f"{path}:{line}: {message}"
+        elif path:
+            message = f"{path}: {message}"
+        super().__init__(message)
 
 
 class MissingExtraError(SkillError, ImportError):
+    """An optional library is not installed."""
+
     def __init__(self, what: str, extra: str) -> None:
-        self.what, self.extra = what, extra
+        self.what = what
+        self.extra = extra
         super().__init__(f"{what}: a library for this is not installed. Run: pip install 'skillshelf[{extra}]'")

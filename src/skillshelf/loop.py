@@ -1,10 +1,10 @@
-"""For loops that a program writes itself: the tools in OpenAI's forms, and a call by name that always gives text.
+"""Support for a program's own agent loop: the tools in OpenAI's forms, and calls by name that always return text.
 
 `Shelf.openai_tools`, `Shelf.dispatch` and `Shelf.dispatch_async` are the public way in.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from inspect import isawaitable
@@ -46,12 +46,9 @@ def openai_tools(shelf: "Shelf", form: Form) -> list[Any]:
 
 
 def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve | None) -> str:
-    tools = {tool.name: tool for tool in all_tools(shelf)}
-    tool = tools.get(name)
-    if tool is None:
-        return describe_unknown_tool(name, tools)
-
+    tools = all_tools(shelf)
     try:
+        tool = _find_tool(tools, name)
         parsed = parse_arguments(name, arguments)
         approved = _check_answer(tool, _ask(tool, parsed, approve))
         with typed_errors(tool), use_turn(current_turn_of(shelf) or shelf.turn()):
@@ -64,15 +61,14 @@ def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve |
 
 
 async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approve: ApproveAsync | None) -> str:
-    tools = {tool.name: tool for tool in all_tools(shelf)}
-    tool = tools.get(name)
-    if tool is None:
-        return describe_unknown_tool(name, tools)
-
+    tools = all_tools(shelf)
     try:
+        tool = _find_tool(tools, name)
         parsed = parse_arguments(name, arguments)
         answer = _ask(tool, parsed, approve)
-        approved = _check_answer(tool, await answer if isawaitable(answer) else answer)
+        if isawaitable(answer):
+            answer = await answer
+        approved = _check_answer(tool, answer)
         # Opening a turn and running a plain method may read files or wait: in a thread, so that the loop goes on.
         with typed_errors(tool), use_turn(current_turn_of(shelf) or await asyncio.to_thread(shelf.turn)):
             if tool.is_async:
@@ -82,6 +78,17 @@ async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approv
             return text_of(result)
     except SkillError as error:
         return str(error)
+
+
+class _UnknownToolError(SkillError):
+    """The model called a tool that does not exist."""
+
+
+def _find_tool(tools: Sequence[Tool], name: str) -> Tool:
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise _UnknownToolError(describe_unknown_tool(name, [tool.name for tool in tools]))
 
 
 def _ask(tool: Tool, arguments: Mapping[str, Any], approve: ApproveAsync | None) -> bool | Awaitable[bool] | None:

@@ -1,4 +1,4 @@
-"""Results of tools, in the forms that a model can be given: text, images, sound, JSON."""
+"""Results of tools, in the forms that a model can take: text, images, sound, JSON."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ def parts_of(result: Any) -> list[Part]:
 
 def text_of(result: Any) -> str:
     """Return a result as text. Raises TypeError or ValueError if it has no JSON form."""
-    import json
+    import json  # only if needed: `import skillshelf` is to be quick
 
     if isinstance(result, str):
         return replace_surrogates(result)
@@ -110,7 +110,7 @@ def text_of(result: Any) -> str:
         return "\n\n".join(text_of(item) for item in result)
     try:
         text = json.dumps(result, ensure_ascii=False, default=_plain, allow_nan=False)
-    except ValueError:  # not a number, say, for which JSON has null
+    except ValueError:  # NaN, for example, which becomes null
         plain = json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
         text = json.dumps(plain, ensure_ascii=False)
     return replace_surrogates(text)
@@ -136,15 +136,18 @@ def base64_of(media: Image | Audio) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """Return the JSON form of a value that `json` does not know."""
     if isinstance(value, set | frozenset):
         return list(value)
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Image | Audio):  # deep inside: only a result itself, or an item of its list, is shown
+    if isinstance(value, Image | Audio):  # deep inside: a model sees only a result itself or an item of its list
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)
+    if hasattr(value, "model_dump"):  # a pydantic model
+        return value.model_dump(mode="json")
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ class Structure:
 
 
 def structure_of(method: Callable[..., Any]) -> Structure | None:
-    """Return what the return annotation of a tool's method promises, or None if that is not a JSON object."""
+    """Return the structure that a method's return annotation promises, or None if that is not a JSON object."""
     from skillshelf.schema import return_hint, shape_of_result
 
     hint = return_hint(method)

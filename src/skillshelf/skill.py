@@ -1,4 +1,4 @@
-"""Code skills: a class whose typed methods are tools, and its descriptor.
+"""Code skills: classes whose typed methods are tools.
 
     class RagSkill(BaseSkill):
         name = "agentic-rag"
@@ -12,7 +12,7 @@
         async def ask(self, question: str, limit: int = 5) -> list[str]:
             "Passages that answer a question."
 
-It lives in a subpackage of its own: `skill.py` beside `references/`.
+A code skill lives in a subpackage of its own: `skill.py` beside `references/`.
 """
 
 import copy
@@ -20,18 +20,18 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, get_args
 
-from skillshelf.descriptor import Category, Disclosure, SkillDescriptor
+from skillshelf.descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
 from skillshelf.errors import InvalidSkillError, PolicyError
 from skillshelf.tools import Permission, Tool, ToolMethod, tool, tool_methods
 
 __all__ = ["BaseSkill", "Permission", "Tool", "tool"]
 
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
-_MAX_DESCRIPTION = 1024
+_MAX_SHOWN_VALUE = 80
 
 
 class BaseSkill:
-    """What a code skill extends. The constructor is the subclass's own."""
+    """The base class of code skills. A subclass may have any constructor."""
 
     name: ClassVar[str] = ""
     description: ClassVar[str] = ""
@@ -46,13 +46,13 @@ class BaseSkill:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        written = vars(cls).get("instructions")
-        if isinstance(written, str):
-            cls.instructions = _dedented(written)
+        instructions = vars(cls).get("instructions")
+        if isinstance(instructions, str):
+            cls.instructions = _dedent(instructions)
 
     @classmethod
     def descriptor(cls, source: str = "") -> SkillDescriptor:
-        """The card, from the class alone. Raises InvalidSkillError, which names the class and what to write."""
+        """Return the descriptor of the class. Raises InvalidSkillError, which says what to write where."""
         _check_attributes(cls)
         return SkillDescriptor(
             name=cls.name,
@@ -67,20 +67,24 @@ class BaseSkill:
         )
 
     def with_policy(self, policy: Mapping[str, Permission]) -> Self:
-        """This skill, bound to a permission for each tool. Of a raw skill, what the policy does not name is blocked."""
+        """Return a copy of this skill with a permission for each tool.
+
+        Tools that the policy does not name are blocked if the skill is raw, and safe if it is not.
+        """
         names = [each.name for each in tool_methods(type(self))]
         for name, permission in policy.items():
             if name not in names:
                 raise PolicyError(f"{_label(self)} has no tool {name!r}. Its tools: {', '.join(names) or 'none'}.")
             if permission not in get_args(Permission):
-                raise PolicyError(f"{permission!r} is no permission for {name!r}. Use 'safe', 'ask' or 'blocked'.")
+                raise PolicyError(f"Unknown permission {permission!r} for {name!r}. Use 'safe', 'ask' or 'blocked'.")
+
         bound = copy.copy(self)
         # Not by assignment: a skill may be a frozen dataclass.
         vars(bound)["_policy"] = dict(policy)
         return bound
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools, each with its permission. Raises PolicyError for a raw skill without a policy."""
+        """Return the tools, each with its permission. Raises PolicyError for a raw skill without a policy."""
         methods = tool_methods(type(self))
         if self.category == "raw" and self._policy is None:
             example = ", ".join(f"{each.name!r}: 'ask'" for each in methods)
@@ -88,20 +92,21 @@ class BaseSkill:
                 f"{_label(self)} is raw: it runs commands or changes state, so each of its tools needs a permission. "
                 f"Attach skill.with_policy({{{example}}}), with 'safe', 'ask' or 'blocked' for each."
             )
-        unnamed: Permission = "blocked" if self.category == "raw" else "safe"
-        policy = self._policy or {}
-        return tuple(self._bound(each, policy.get(each.name, unnamed)) for each in methods)
 
-    def _bound(self, declared: ToolMethod, permission: Permission) -> Tool:
+        default: Permission = "blocked" if self.category == "raw" else "safe"
+        policy = self._policy or {}
+        return tuple(self._bind(method, policy.get(method.name, default)) for method in methods)
+
+    def _bind(self, method: ToolMethod, permission: Permission) -> Tool:
         return Tool(
-            name=declared.name,
-            description=declared.docstring.summary,
+            name=method.name,
+            description=method.docstring.summary,
             # A framework may edit the schema it is given; parts of it are shared between tools.
-            parameters=copy.deepcopy(declared.shape.schema),
+            parameters=copy.deepcopy(method.shape.schema),
             permission=permission,
-            is_async=declared.is_async,
-            method=getattr(self, declared.attribute),
-            shape=declared.shape,
+            is_async=method.is_async,
+            method=getattr(self, method.attribute),
+            shape=method.shape,
         )
 
 
@@ -109,12 +114,13 @@ def _label(skill: BaseSkill) -> str:
     return f"Skill {skill.name!r}" if skill.name else type(skill).__qualname__
 
 
-def _dedented(text: str) -> str:
-    """Without the indentation of the source; text that begins right after the quotes has none on its first line."""
+def _dedent(text: str) -> str:
+    """Remove the indentation of the source. Text that begins right after the quotes has none on its first line."""
     first, newline, rest = text.partition("\n")
     if not newline:
         return text.strip()
-    from textwrap import dedent  # 1 ms that a shelf of files never pays
+
+    from textwrap import dedent  # takes 1 ms, which a shelf of files never pays
 
     if first[:1].isspace() or not first:
         return dedent(text).strip()
@@ -124,15 +130,16 @@ def _dedented(text: str) -> str:
 def _check_attributes(cls: type[BaseSkill]) -> None:
     def wrong(attribute: str, value: object, right: str) -> InvalidSkillError:
         shown = repr(value)
-        clipped = shown if len(shown) <= 80 else shown[:80] + "…"
-        return InvalidSkillError(f"{cls.__module__}.{cls.__qualname__}.{attribute} is {clipped}. {right}")
+        if len(shown) > _MAX_SHOWN_VALUE:
+            shown = shown[:_MAX_SHOWN_VALUE] + "…"
+        return InvalidSkillError(f"{cls.__module__}.{cls.__qualname__}.{attribute} is {shown}. {right}")
 
     if not isinstance(cls.name, str) or not _NAME.fullmatch(cls.name):
         raise wrong("name", cls.name, 'Write 1 to 64 lowercase letters, digits, single hyphens: name = "agentic-rag".')
     if not isinstance(cls.description, str) or not cls.description.strip():
         raise wrong("description", cls.description, "Write what the skill does and when to use it.")
-    if len(cls.description) > _MAX_DESCRIPTION:
-        raise wrong("description", cls.description, f"Write at most {_MAX_DESCRIPTION} characters.")
+    if len(cls.description) > MAX_DESCRIPTION:
+        raise wrong("description", cls.description, f"Write at most {MAX_DESCRIPTION} characters.")
     if not isinstance(cls.instructions, str):
         raise wrong("instructions", cls.instructions, "Write a string.")
     if type(cls.references) is not tuple or not all(isinstance(each, str) for each in cls.references):

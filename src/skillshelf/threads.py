@@ -1,4 +1,4 @@
-"""Threads for what would hold up an event loop, apart for each purpose: one that waits takes none from the others."""
+"""Run blocking work in threads, with a limit for each purpose so that one cannot starve another."""
 
 import asyncio
 import math
@@ -13,63 +13,69 @@ from anyio import to_thread
 from anyio.lowlevel import RunVar
 
 Purpose: TypeAlias = Literal["files", "tools"]
-"""Reads files and looks at every skill, or takes as long as it likes."""
+"""`files` reads skills and takes milliseconds. `tools` runs a user's tools, which take as long as they like."""
 
-_MOST: dict[Purpose, int] = {"files": 16, "tools": 40}
-
-
-class _Limits(NamedTuple):
-    at_work: dict[Purpose, anyio.CapacityLimiter]
-    none: anyio.CapacityLimiter
-    """For anyio, whose own threads are apart: of those a reader of standard input may take one."""
-
-
-_LIMITS: RunVar[_Limits] = RunVar("skillshelf_threads")  # for each event loop
+_MAX_THREADS: dict[Purpose, int] = {"files": 16, "tools": 40}
 
 T = TypeVar("T")
 
 
-async def in_thread(job: Callable[[], T], purpose: Purpose) -> T:
-    """The job's result. Whoever is cancelled does not wait for it.
+class _Limits(NamedTuple):
+    by_purpose: dict[Purpose, anyio.CapacityLimiter]
+    unlimited: anyio.CapacityLimiter
+    """Passed to anyio, so that our threads do not count against its own limit: standard input needs one of those."""
 
-    The job keeps its place among so many until it has ended, though nobody may wait for it any more: anyio would give
-    the place away with the cancellation, and clients that ask and leave would have any number of threads at work.
+
+_LIMITS: RunVar[_Limits] = RunVar("skillshelf_threads")  # one for each event loop
+
+
+async def in_thread(job: Callable[[], T], purpose: Purpose) -> T:
+    """Return the job's result. A caller who is cancelled does not wait for it.
+
+    The job keeps its slot until it has ended, even if no caller waits for it any more. anyio would free the slot upon
+    cancellation, and clients that ask and leave could start any number of threads.
     """
-    limits = _limits()
-    limiter, place, loop = limits.at_work[purpose], object(), asyncio.get_running_loop()
-    first = threading.Lock()
-    """Whoever takes it gives the place back: the thread, or a caller who is cancelled before the thread began."""
+    limits = _get_limits()
+    limiter = limits.by_purpose[purpose]
+    slot = object()
+    loop = asyncio.get_running_loop()
+    claim = threading.Lock()
+    """Whoever acquires it frees the slot: the thread, or a caller who is cancelled before the thread began."""
 
     def run() -> T | None:
-        if not first.acquire(blocking=False):
+        if not claim.acquire(blocking=False):
             return None
         try:
             return job()
         finally:
             with suppress(RuntimeError):  # the loop was closed meanwhile
-                loop.call_soon_threadsafe(limiter.release_on_behalf_of, place)
+                loop.call_soon_threadsafe(limiter.release_on_behalf_of, slot)
 
-    await limiter.acquire_on_behalf_of(place)
+    await limiter.acquire_on_behalf_of(slot)
     try:
         # None only for a caller who has been cancelled.
-        return cast(T, await to_thread.run_sync(run, limiter=limits.none, abandon_on_cancel=True))
+        return cast(T, await to_thread.run_sync(run, limiter=limits.unlimited, abandon_on_cancel=True))
     finally:
-        if first.acquire(blocking=False):
-            limiter.release_on_behalf_of(place)
+        if claim.acquire(blocking=False):
+            limiter.release_on_behalf_of(slot)
 
 
-def _limits() -> _Limits:
+def _get_limits() -> _Limits:
     try:
         return _LIMITS.get()
     except LookupError:
-        at_work = {purpose: anyio.CapacityLimiter(most) for purpose, most in _MOST.items()}
-        _LIMITS.set(_Limits(at_work, anyio.CapacityLimiter(math.inf)))
-        return _LIMITS.get()
+        by_purpose = {purpose: anyio.CapacityLimiter(most) for purpose, most in _MAX_THREADS.items()}
+        limits = _Limits(by_purpose, anyio.CapacityLimiter(math.inf))
+        _LIMITS.set(limits)
+        return limits
 
 
 class OwnThread:
-    """A thread for one end of a pipe. It may be blocked there for good, so neither a caller who is cancelled nor the
-    end of the process waits for it; anyio's threads hold up both."""
+    """A thread for one end of a pipe.
+
+    It may block there for good, so neither a cancelled caller nor the end of the process waits for it. anyio's threads
+    hold up both.
+    """
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]]] = SimpleQueue()
@@ -77,7 +83,7 @@ class OwnThread:
         threading.Thread(target=self._work, daemon=True).start()
 
     async def run(self, job: Callable[[], T]) -> T:
-        """The job's result, after the jobs before it."""
+        """Return the job's result. Jobs run one after the other."""
         done: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put((job, done))
         return await done
@@ -85,21 +91,22 @@ class OwnThread:
     def _work(self) -> None:
         while True:
             job, done = self._jobs.get()
-            result, fault = None, None
+            result = None
+            failure = None
             try:
                 result = job()
-            except Exception as error:  # theirs who wait for it
-                fault = error
+            except Exception as error:  # raised where the result is awaited
+                failure = error
             try:
-                self._loop.call_soon_threadsafe(_settle, done, result, fault)
-            except RuntimeError:  # the loop is closed: nobody will ask for anything more
+                self._loop.call_soon_threadsafe(_settle, done, result, failure)
+            except RuntimeError:  # the loop is closed, so no more jobs will come
                 return
 
 
-def _settle(done: "asyncio.Future[Any]", result: Any, fault: Exception | None) -> None:
+def _settle(done: "asyncio.Future[Any]", result: Any, failure: Exception | None) -> None:
     if done.cancelled():
         return
-    if fault is None:
+    if failure is None:
         done.set_result(result)
     else:
-        done.set_exception(fault)
+        done.set_exception(failure)

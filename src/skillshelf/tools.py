@@ -1,4 +1,4 @@
-"""Tools: methods of a class that a model may call, their schema, and the permission each call needs."""
+"""Tools: methods of a code skill that a model may call, each with its schema and its permission."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 Errors: TypeAlias = tuple[type[Exception], ...]
 
 _MARK = "__skillshelf_tool__"
-# What every provider's API accepts as the name of a function.
+# A name for a function that every provider's API accepts.
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -27,7 +27,7 @@ def tool(method: Method, /) -> Method: ...
 @overload
 def tool(*, name: str) -> Callable[[Method], Method]: ...
 def tool(method: Method | None = None, /, *, name: str = "") -> Method | Callable[[Method], Method]:
-    """Marks a method as a tool of its skill. `name` is what the model calls it by; without it, the method's own."""
+    """Mark a method as a tool of its skill. The model calls it by `name`, or by the method's own name."""
 
     def mark(method: Method) -> Method:
         if not isinstance(method, FunctionType):
@@ -40,7 +40,7 @@ def tool(method: Method | None = None, /, *, name: str = "") -> Method | Callabl
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One method of a skill, as a model sees it and may call it."""
+    """A method of a skill, as a model sees it and may call it."""
 
     name: str
     description: str
@@ -52,9 +52,9 @@ class Tool:
     shape: "Shape" = field(repr=False, compare=False)
 
     def call(self, arguments: Mapping[str, Any], *, approved: bool = False) -> Any:
-        """The method's result (a coroutine where `is_async`) for arguments as a model wrote them.
+        """Call the method with arguments as a model wrote them. Returns its result, a coroutine if `is_async`.
 
-        `approved` says that the person agreed to this very call. Raises PolicyError, ToolArgumentError.
+        `approved` says that the user agreed to this very call. Raises PolicyError, ToolArgumentError.
         """
         if self.permission == "blocked":
             raise PolicyError(
@@ -63,9 +63,10 @@ class Tool:
             )
         if self.permission == "ask" and not approved:
             raise PolicyError(
-                f"Tool {self.name!r} runs only once the person has approved the call. Ask them; after a yes the host "
+                f"Tool {self.name!r} runs only after the user has approved the call. Ask them; after a yes the host "
                 f"calls it with approved=True."
             )
+
         from skillshelf.schema import Mismatch
 
         try:
@@ -76,17 +77,18 @@ class Tool:
 
 
 def describe_unknown_tool(name: str, names: Iterable[str]) -> str:
-    """Return what to tell a model that called a tool which does not exist."""
+    """Return the answer for a model that called a tool which does not exist."""
     return f"There is no tool {name[:200]!r}. The tools: {', '.join(names)}."
 
 
 def parse_arguments(tool: str, arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of a call, which many APIs hand over as the JSON text that the model wrote.
+    """Return the arguments of a call, which many APIs pass on as the JSON text that the model wrote.
 
     Raises ToolArgumentError. Empty text means no arguments.
     """
     if not isinstance(arguments, str):
         return arguments
+
     import json
 
     try:
@@ -124,7 +126,7 @@ def typed_errors(
 
 
 class ToolMethod(NamedTuple):
-    """A tool as the class declares it: everything but the instance and its policy."""
+    """A tool as a class declares it, without the instance and its policy."""
 
     name: str
     attribute: str
@@ -134,34 +136,37 @@ class ToolMethod(NamedTuple):
 
 
 def tool_methods(cls: type) -> list[ToolMethod]:
-    """In the order of definition, base classes first. Raises InvalidSkillError."""
-    from skillshelf.schema import parameters_of, parse_docstring  # 5 ms that a shelf of files never pays
+    """Return the tools of a class in the order of definition, base classes first. Raises InvalidSkillError."""
+    from skillshelf.schema import parameters_of, parse_docstring  # takes 5 ms, which a shelf of files never pays
 
-    found: dict[str, ToolMethod] = {}
-    for attribute, method in _marked(cls):
+    methods: dict[str, ToolMethod] = {}
+    for attribute, method in _find_marked(cls):
         name = getattr(method, _MARK)
         if not _TOOL_NAME.fullmatch(name):
             raise InvalidSkillError(
                 f"{cls.__qualname__}.{attribute}() is named {name!r} as a tool. Use 1 to 64 letters, digits, _ and -."
             )
-        if name in found:
+        if name in methods:
+            other = methods[name].attribute
             raise InvalidSkillError(
-                f"{cls.__qualname__}: {found[name].attribute}() and {attribute}() are both named {name!r}. Rename one."
+                f"{cls.__qualname__}: {other}() and {attribute}() are both named {name!r}. Rename one."
             )
         docstring = parse_docstring(method.__doc__)
         shape = parameters_of(method, cls, docstring)
-        found[name] = ToolMethod(name, attribute, docstring, shape, inspect.iscoroutinefunction(method))
-    return list(found.values())
+        methods[name] = ToolMethod(name, attribute, docstring, shape, inspect.iscoroutinefunction(method))
+    return list(methods.values())
 
 
-def _marked(cls: type) -> Iterator[tuple[str, FunctionType]]:
-    for attribute in dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base)):
-        held = inspect.getattr_static(cls, attribute)
-        method = held.__func__ if isinstance(held, staticmethod | classmethod) else held
+def _find_marked(cls: type) -> Iterator[tuple[str, FunctionType]]:
+    attributes = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
+    for attribute in attributes:
+        value = inspect.getattr_static(cls, attribute)
+        is_plain = not isinstance(value, staticmethod | classmethod)
+        method = value if is_plain else value.__func__
         if not isinstance(method, FunctionType) or _MARK not in vars(method):
             continue
-        if method is not held:
+        if not is_plain:
             raise InvalidSkillError(
-                f"{cls.__qualname__}.{attribute}() is a {type(held).__name__}. A tool is a plain method with `self`."
+                f"{cls.__qualname__}.{attribute}() is a {type(value).__name__}. A tool is a plain method with `self`."
             )
         yield attribute, method

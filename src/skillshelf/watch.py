@@ -1,4 +1,7 @@
-"""File changes -> shelf.reload. A hint, never the truth: a watcher loses events, so each turn sweeps by stat too."""
+"""Reload a shelf when files change.
+
+A watcher is a hint, never the truth: it loses events, so each turn sweeps by stat too.
+"""
 
 import os
 import threading
@@ -12,13 +15,13 @@ from skillshelf.errors import MissingExtraError
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
-# Past this many paths at once (a checkout, an unpacking) looking at everything is cheaper.
-_MANY = 500
+# If more paths change at once (a checkout, an unpacked archive), a sweep of everything is cheaper.
+_MAX_PATHS = 500
 
 
 @runtime_checkable
 class InFolder(Protocol):
-    """A source whose skills lie in a folder, itself or through one that it wraps."""
+    """A source whose skills lie in a folder."""
 
     root: str
 
@@ -31,44 +34,46 @@ class Watch:
             import watchfiles
         except ImportError:
             raise MissingExtraError("shelf.watch()", "watch") from None
-        self._shelf, self._on_change = shelf, on_change
+
+        self._shelf = shelf
+        self._on_change = on_change
+        self._watch = watchfiles.watch
         self._stop = threading.Event()
         self.failure: Exception | None = None
-        """What went wrong last. After an exception in a reload or in `on_change`, watching goes on; where the system
-        cannot watch (no inotify watches left, say), it has stopped. The sweep of each turn goes on in any case."""
-        self._watch = watchfiles.watch
+        """The last error. Watching goes on after an exception in a reload or in `on_change`. It stops if the system
+        cannot watch (no inotify watches left, for example). Each turn sweeps in any case."""
         self._thread = threading.Thread(target=self._run, name="skillshelf-watch", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        roots = [
-            source.root for source in self._shelf.sources if isinstance(source, InFolder) and os.path.isdir(source.root)
-        ]
-        for paths in self._changes(roots) if roots else ():
+        roots = [source.root for source in self._shelf.sources if isinstance(source, InFolder)]
+        existing = [root for root in roots if os.path.isdir(root)]
+        if not existing:
+            return
+
+        for paths in self._wait_for_changes(existing):
             try:
                 self._reload(paths)
-            except Exception as error:  # nobody is above a thread to catch it
+            except Exception as error:  # nothing above a thread would catch it
                 self.failure = error
 
     def _reload(self, paths: list[str]) -> None:
-        delta = self._shelf.reload(None if len(paths) > _MANY else paths)
+        delta = self._shelf.reload(paths if len(paths) <= _MAX_PATHS else None)
         if delta and self._on_change:
             self._on_change(delta)
 
-    def _changes(self, roots: list[str]) -> Iterator[list[str]]:
+    def _wait_for_changes(self, roots: list[str]) -> Iterator[list[str]]:
+        batches = self._watch(
+            *roots, stop_event=self._stop, watch_filter=None, debounce=100, step=20, raise_interrupt=False
+        )
         try:
-            for batch in self._watch(
-                *roots, stop_event=self._stop, watch_filter=None, debounce=100, step=20, raise_interrupt=False
-            ):
+            for batch in batches:
                 yield sorted(path for _, path in batch)
-        except (
-            OSError,
-            RuntimeError,
-        ) as error:  # the latter where the system has no watches left
+        except (OSError, RuntimeError) as error:  # RuntimeError if the system has no watches left
             self.failure = error
 
     def close(self) -> None:
-        """Stop, and wait until it has; from inside `on_change`, where waiting would never end, only stop."""
+        """Stop watching and wait for the thread to end. Called from `on_change`, it does not wait for itself."""
         self._stop.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()

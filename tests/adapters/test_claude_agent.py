@@ -305,7 +305,7 @@ def test_a_permission_is_for_one_call() -> None:
     options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
     claude = asyncio.run(ask(options, ERASE, ERASE))
     assert files.erased == ["a.txt"]
-    assert "runs only once the person has approved" in claude.results[1].text
+    assert "runs only after the user has approved" in claude.results[1].text
 
 
 @by_a_rule

@@ -204,7 +204,7 @@ def test_a_tool_that_asks_is_refused_where_nobody_was_asked() -> None:
         return await tool.run_async(args={"path": "a.txt"}, tool_context=tool_context)
 
     own = Own(skills, Call("go", {}), "Done.", tools=[go])
-    assert "runs only once the person has approved" in responses(asyncio.run(own.say()))[0]["error"]
+    assert "runs only after the user has approved" in responses(asyncio.run(own.say()))[0]["error"]
 
 
 def test_a_missing_framework_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -304,7 +304,7 @@ def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked() -> None:
     state = create_agent(script(("erase", {"path": "a"}), "Done."), middleware=[Skills(stock)]).invoke(hello())
     [(status, text)] = results(state)
     assert (status, files.erased) == ("error", [])
-    assert "runs only once the person has approved" in text
+    assert "runs only after the user has approved" in text
 
 
 def test_a_thread_alone_is_no_checkpointer() -> None:

@@ -222,7 +222,7 @@ def test_a_tool_that_asks_is_refused_where_nobody_was_asked() -> None:
     for one in mine.tools:
         one.needs_approval = False  # type: ignore[union-attr]
     result = Runner.run_sync(mine, "hi", run_config=OFFLINE)
-    assert "runs only once the person has approved" in results(result)[0]
+    assert "runs only after the user has approved" in results(result)[0]
     assert files.erased == []
 
 

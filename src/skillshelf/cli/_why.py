@@ -8,7 +8,7 @@ from skillshelf.catalog import Candidate
 from skillshelf.cli._elsewhere import Finding, Search
 from skillshelf.cli._output import Output, relative, shown_path
 from skillshelf.cli._workspace import all_candidates, open_shelf
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.listing import DEFAULT_BUDGET
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
@@ -82,7 +82,7 @@ def _in_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
     if "description" in what:
         yield (
             f"its description is shortened there by {budget}"
-            if len(skill.description) <= 1024
+            if len(skill.description) <= MAX_DESCRIPTION
             else ("its description is shortened there: it is very long")
         )
     if "references" in what:

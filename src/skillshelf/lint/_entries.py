@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.skillmd import MAX_DESCRIPTION
+from skillshelf.descriptor import MAX_DESCRIPTION
 
 MAX_NAME = 64
 MAX_COMPATIBILITY = 500

@@ -5,10 +5,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, Severity
 from skillshelf.lint._entries import find_entry_faults
 from skillshelf.lint._names import check_name
-from skillshelf.skillmd import FORMAT_KEYS, MAX_DESCRIPTION, SkillText, Unreadable, read
+from skillshelf.skillmd import FORMAT_KEYS, SkillText, Unreadable, read
 from skillshelf.text import closest_names, find_hidden, show_controls
 from skillshelf.tokens import estimate
 

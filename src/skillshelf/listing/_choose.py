@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from skillshelf.catalog import Catalog
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.listing._markup import Entry, render
 from skillshelf.text import text_for_model
 from skillshelf.tokens import Counter
 
-MAX_DESCRIPTION = 1024
 MAX_REFERENCES = 50
 # Lengths a description is cut to, one after the other, until the section fits.
 _STEPS = (400, 200, 120, 60, 30)

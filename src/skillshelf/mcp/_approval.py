@@ -35,7 +35,7 @@ class Approvals:
         capabilities = ctx.session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:
             raise PolicyError(
-                f"Tool {tool.name!r} runs only once the person has approved the call, and this client cannot ask them "
+                f"Tool {tool.name!r} runs only after the user has approved the call, and this client cannot ask them "
                 "(it has no elicitation). Do without it."
             )
         shown = json.dumps(params.arguments or {})

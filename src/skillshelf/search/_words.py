@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 
 _WORD = re.compile(r"[^\W_]+")
 # Scripts that write without spaces: each character counts as a word.
@@ -16,8 +16,6 @@ _STOP = frozenset(
     "not of on or our please should so some that the their them then there they this to use want was we what when "
     "where which who will with would you your".split()
 )
-# As much of a description as a listing shows: one of a megabyte would keep the search busy for seconds.
-_SEARCHED = 1024
 _WEIGHTS = (("name", 4.0), ("description", 2.0), ("references", 1.0))
 
 
@@ -66,7 +64,7 @@ def _where(skill: SkillDescriptor, wanted: list[str]) -> dict[str, str]:
     """The best field that each wanted word is in."""
     texts = {
         "name": skill.name.lower(),
-        "description": skill.description[:_SEARCHED].lower(),
+        "description": skill.description[:MAX_DESCRIPTION].lower(),
         "references": " ".join(skill.references).lower(),
     }
     where: dict[str, str] = {}

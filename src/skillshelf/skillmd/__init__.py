@@ -3,13 +3,12 @@
 from skillshelf.skillmd._fields import FORMAT_KEYS
 from skillshelf.skillmd._layout import find_block
 from skillshelf.skillmd._read import MAX_FILE, SkillText, decode, read, render
-from skillshelf.skillmd._values import MAX_BLOCK, MAX_DESCRIPTION, Notes, Unreadable, YamlFault
+from skillshelf.skillmd._values import MAX_BLOCK, Notes, Unreadable, YamlFault
 from skillshelf.skillmd._yaml import Budget, Document, compose, typed_scalar
 
 __all__ = [
     "FORMAT_KEYS",
     "MAX_BLOCK",
-    "MAX_DESCRIPTION",
     "MAX_FILE",
     "Budget",
     "Document",

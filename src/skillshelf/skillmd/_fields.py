@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skillshelf.descriptor import EMPTY_MAP, Disclosure, FrozenMap, freeze
-from skillshelf.skillmd._values import MAX_DESCRIPTION, Notes, Unreadable
+from skillshelf.descriptor import EMPTY_MAP, MAX_DESCRIPTION, Disclosure, FrozenMap, freeze
+from skillshelf.skillmd._values import Notes, Unreadable
 from skillshelf.text import find_hidden, show_controls, unify_lines
 
 FORMAT_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})

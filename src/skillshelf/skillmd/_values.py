@@ -5,7 +5,6 @@ from typing import NamedTuple
 from skillshelf.descriptor import Diagnostic, Severity
 
 MAX_BLOCK = 256 * 1024
-MAX_DESCRIPTION = 1024
 _MOST_SHOWN = 400
 
 

@@ -8,11 +8,11 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
+from skillshelf.descriptor import MAX_DESCRIPTION
+
 LIMIT = 50
 """More than this nobody reads in a menu."""
 _MAX_QUERY = 64
-# As much of a description as a listing shows.
-_SEARCHED = 1024
 _EXACT, _PREFIX, _SPELLING, _WORD, _INSIDE, _NEAR, _ABOUT, _NEARLY_ABOUT = range(0, 80, 10)
 _ALNUM = re.compile(r"[^\W_]+")
 _TO_SPACES = str.maketrans(dict.fromkeys(string.punctuation + "\n\t“”‘’«»–—…·•", " "))
@@ -61,7 +61,7 @@ def _from_each_word(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _spaced(name: str, about: str) -> str:
-    return f" {name} {about[:_SEARCHED].lower()}".translate(_TO_SPACES)
+    return f" {name} {about[:MAX_DESCRIPTION].lower()}".translate(_TO_SPACES)
 
 
 def rank(query: str, names: Names, limit: int = LIMIT, near: Near | None = None) -> list[int]:
