@@ -1,19 +1,18 @@
 """`skillshelf chat` as a person runs it: a process, on a pipe or on a terminal. Its model follows a script."""
 
-import fcntl
 import json
 import os
-import pty
 import re
 import select
-import struct
 import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from terminals import start_on_terminal
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
@@ -50,19 +49,16 @@ class OnTerminal:
         self, *words: str, cwd: Path, columns: int = 100, rows: int = 40, env: Mapping[str, str] | None = None
     ) -> None:
         environment = {**_environment(), "TERM": "xterm-256color", **(env or {})}
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            time.sleep(0.05)  # so that the size is set before the child asks for it
-            os.execve(sys.executable, [*SKILLSHELF, "chat", *words], environment)
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.pid, self._terminal = start_on_terminal(
+            [*SKILLSHELF, "chat", *words], environment, cwd=cwd, columns=columns, rows=rows
+        )
         self.raw = ""
         self._read_to = 0
 
     def send(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
 
-    def expect(self, text: str, seconds: float = 30) -> str:
+    def expect(self, text: str, seconds: float = 60) -> str:
         """What appeared since the last look, up to and with this text. Escapes are left out."""
         deadline = time.monotonic() + seconds
         while text not in (shown := self._shown()):
@@ -81,6 +77,13 @@ class OnTerminal:
         self._read_to += len(shown)
         return shown
 
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Read on until the condition holds."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"It did not come to that. The terminal shows:\n{self._shown()}"
+            self._read(time.monotonic() + 0.05)
+
     def local_flags(self) -> int:
         """How the terminal treats keys: whether it echoes them, and so on."""
         flags: int = termios.tcgetattr(self._terminal)[3]
@@ -91,7 +94,7 @@ class OnTerminal:
         os.close(self._terminal)
         return self._wait(time.monotonic() + 30)
 
-    def end(self, seconds: float = 30) -> int:
+    def end(self, seconds: float = 60) -> int:
         """The exit code."""
         deadline = time.monotonic() + seconds
         while self._read(deadline):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -478,29 +478,27 @@ def test_a_tool_that_waits_holds_nothing_up(tmp_path: Path) -> None:
 
         @tool
         def wait(self) -> str:
-            """Wait."""
-            time.sleep(0.5)
-            return "waited"
+            """Wait until the event loop has done something else."""
+            waiting.set()
+            return "waited" if loop_went_on.wait(30) else "the event loop stood still"
 
+    waiting = threading.Event()
+    loop_went_on = threading.Event()
     core = AgentCore(ScriptedModel(call("wait"), "ok"), skills=[Slow()])
     core.load_skills(tmp_path)
 
-    async def ticks_meanwhile() -> int:
-        ticks = 0
-
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
+    async def go_on_meanwhile() -> list[Event]:
+        async def go_on() -> None:
+            while not waiting.is_set():
                 await asyncio.sleep(0.01)
-                ticks += 1
+            loop_went_on.set()
 
-        ticking = asyncio.create_task(tick())
-        async for _ in core.process_message("go"):
-            pass
-        ticking.cancel()
-        return ticks
+        going = asyncio.create_task(go_on())
+        events = [event async for event in core.process_message("go")]
+        await going
+        return events
 
-    assert asyncio.run(ticks_meanwhile()) > 10
+    assert [event.text for event in of(asyncio.run(go_on_meanwhile()), ToolReturned)] == ["waited"]
 
 
 def test_reload_skills_returns_what_changed(tmp_path: Path, write: Write) -> None:

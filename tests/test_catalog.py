@@ -81,14 +81,14 @@ def test_a_source_that_fails_costs_the_others_nothing() -> None:
 def test_thousands_of_one_name_take_no_longer_than_thousands_of_names() -> None:
     """Putting them on the shelf, telling each how to reach it, and taking them off again."""
     source = MemorySource({f"k{number}": skill("same") for number in range(4000)})
-    start = time.monotonic()
+    start = time.process_time()
     shelf = Shelf([source])
     assert len(shelf.catalog.diagnostics) == 3999
     assert len({shelf.catalog.reach(one) for one in shelf.catalog.candidates("same")}) == 4000
     for number in range(4000):
         source.remove(f"k{number}")
     assert shelf.reload().removed == ("same",)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_what_is_put_while_a_reload_reads_is_seen_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,14 +132,14 @@ def test_a_catalog_is_a_mapping_like_others() -> None:
 def test_frontmatter_of_ten_thousand_fields_is_compared_at_once() -> None:
     """Equal to any mapping with the same items, in whatever order, and hashed alike."""
     fields = {f"key-{number}": str(number) for number in range(10_000)}
-    start = time.monotonic()
+    start = time.process_time()
     one, other = FrozenMap(fields), FrozenMap(dict(reversed(fields.items())))
     assert one == other == fields
     assert hash(one) == hash(other)
     assert (dict(one.items()), list(one.values())) == (fields, list(fields.values()))
     assert one != FrozenMap()
     assert one != "key-1"
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_errors_survive_pickling() -> None:

@@ -1,19 +1,15 @@
 """The command as a process: on a terminal, in a pipe, with hostile text."""
 
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from terminals import read_terminal, start_on_terminal
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
 # Colours, bold and dim: all that rich writes for these commands.
@@ -23,22 +19,11 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b]8;;http://evil\x1b\\x\x9b31m\rover\x08\x7
 
 def on_terminal(*words: str, cwd: Path, columns: int = 100, **environment: str) -> str:
     """What a terminal of that width receives, with its line ends undone."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
-        # After a moment, so that the width is set before the child asks for it.
-        time.sleep(0.05)
-        os.execve(sys.executable, [*SKILLSHELF, *words], {**inherited, "TERM": "xterm-256color", **environment})
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
+    variables = {**inherited, "TERM": "xterm-256color", **environment}
+    pid, terminal = start_on_terminal([*SKILLSHELF, *words], variables, cwd=cwd, columns=columns, rows=50)
     received = b""
-    while True:
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:  # how Linux says that the other end was closed
-            break
-        if not data:
-            break
+    while data := read_terminal(terminal):
         received += data
     os.close(terminal)
     os.waitpid(pid, 0)

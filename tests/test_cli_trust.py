@@ -2,13 +2,12 @@
 
 import json
 import os
-import pty
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from terminals import read_terminal, start_on_terminal, wait_for_reader
 
 from skillshelf.trust import Trust
 
@@ -150,22 +149,14 @@ def test_a_damaged_record_is_said(run: Run) -> None:
 
 def at_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
     """Runs `skillshelf trust` on a terminal and types each answer when it is asked for: exit code and screen."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        words = [sys.executable, "-m", "skillshelf", "trust", "--no-color"]
-        os.execve(sys.executable, words, {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"})
+    words = [sys.executable, "-m", "skillshelf", "trust", "--no-color"]
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    pid, terminal = start_on_terminal(words, environment, cwd=cwd)
     received, left = b"", list(answers)
-    while True:
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not data:
-            break
+    while data := read_terminal(terminal):
         received += data
         if received.count(b"[q]uit (no): ") > len(answers) - len(left) and left:
-            time.sleep(0.2)  # after the question has thrown away what was typed before it
+            wait_for_reader(pid)
             os.write(terminal, left.pop(0).encode())
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), received.decode().replace("\r\n", "\n")
@@ -197,22 +188,16 @@ def test_the_person_decides_skill_by_skill(
 
 def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None:
     """A yes that was typed or pasted ahead approves nothing."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(tmp_path)
-        os.execve(sys.executable, [sys.executable, "-m", "skillshelf", "trust"], {**os.environ, "TERM": "dumb"})
+    words = [sys.executable, "-m", "skillshelf", "trust"]
+    pid, terminal = start_on_terminal(words, {**os.environ, "TERM": "dumb"}, cwd=tmp_path)
     os.write(terminal, b"y\na\n")
     screen = b""
     while b"[q]uit (no): " not in screen:
         screen += os.read(terminal, 65536)
-    time.sleep(0.3)
+    wait_for_reader(pid)
     os.write(terminal, b"q\n")
-    while True:
-        try:
-            if not os.read(terminal, 65536):
-                break
-        except OSError:
-            break
+    while read_terminal(terminal):
+        pass
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     assert approved() == []

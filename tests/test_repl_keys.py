@@ -17,11 +17,13 @@ from skillshelf.repl._keyboard import keys_to_text
 
 Write = Callable[..., Path]
 SLEEP = tool("run_command", command="echo $$ > pid; exec sleep 60")
+UNTIL_TYPED = tool("run_command", command="until [ -e typed ]; do sleep 0.05; done")
+"""A command that runs until the test has created the file `typed`."""
 
 
 def test_what_was_typed_before_a_question_is_no_answer(tmp_path: Path) -> None:
     """It waits for the next prompt, and is not sent by the Enter that was typed with it."""
-    calls = [tool("run_command", command="sleep 1"), tool("run_command", command="touch made")]
+    calls = [UNTIL_TYPED, tool("run_command", command="touch made")]
     chat = OnTerminal("--model", script(tmp_path, *calls, "Done."), cwd=tmp_path)
     chat.expect("›")
     chat.send("go\r")
@@ -29,6 +31,7 @@ def test_what_was_typed_before_a_question_is_no_answer(tmp_path: Path) -> None:
     chat.send("y")
     chat.expect("yes")
     chat.send("yay\r")
+    (tmp_path / "typed").touch()
     chat.expect("touch made")
     chat.expect("Allow run_command?")
     assert "Done." not in chat.settle()
@@ -57,7 +60,7 @@ def test_what_was_typed_before_the_first_question_is_no_answer(tmp_path: Path, w
 
 def test_keys_typed_amid_an_answer_are_not_echoed(tmp_path: Path) -> None:
     """They are the text of the next prompt; Ctrl+C would still have been one; at the end the terminal is as it was."""
-    model = script(tmp_path, tool("run_command", command="sleep 1"), "Done.")
+    model = script(tmp_path, UNTIL_TYPED, "Done.")
     chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
     chat.expect("›")
     chat.send("go\r")
@@ -66,11 +69,11 @@ def test_keys_typed_amid_an_answer_are_not_echoed(tmp_path: Path) -> None:
     assert not flags & (termios.ECHO | termios.ICANON)
     assert flags & termios.ISIG
     chat.send("hello\x1b[A there")
+    (tmp_path / "typed").touch()
     assert "hello" not in chat.expect("Done.")
     chat.expect("› hello there")
     chat.send("\x15/exit\r")
-    chat.settle(2)
-    assert chat.local_flags() & termios.ECHO
+    chat.wait_until(lambda: bool(chat.local_flags() & termios.ECHO))
     assert chat.end() == 0
 
 
@@ -95,7 +98,7 @@ def test_ctrl_c_at_a_question_stops_the_turn_and_other_keys_say_no(tmp_path: Pat
 
 
 def ended(pid: int) -> bool:
-    for _ in range(100):
+    for _ in range(1200):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
@@ -105,7 +108,7 @@ def ended(pid: int) -> bool:
 
 
 def running(folder: Path) -> int:
-    for _ in range(400):
+    for _ in range(1200):
         if (folder / "pid").exists() and (text := (folder / "pid").read_text()).strip():
             return int(text)
         time.sleep(0.05)

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,8 +168,8 @@ def picture(name: str, title: str, label: str, lines: list[Text]) -> str:
     return LEADING_SPACE.sub(_begin_at_the_first_letter, BUTTON.sub("", svg))
 
 
-def played(session: Session) -> list[Text]:
-    """The screen at the end of a session."""
+def played(session: Session, is_ready: Callable[[list[Text]], bool] | None = None) -> list[Text]:
+    """Return the screen at the end of a session: as soon as it is ready, or when it stands still."""
     with workspace():
         fresh_clone(WORKSPACE)
         script = Path.home() / "script.json"
@@ -179,10 +180,16 @@ def played(session: Session) -> list[Text]:
                 terminal.expect(expected)
                 terminal.send(keys)
             terminal.expect(session.last)
-            lines = terminal.lines()
+            if is_ready is None:
+                return crop(session, terminal.settle())
+            return crop(session, terminal.wait_until(lambda lines: is_ready(crop(session, lines))))
 
+
+def crop(session: Session, lines: list[Text]) -> list[Text]:
+    """Return the lines of the screen that belong into the picture."""
+    lines = list(lines)
     if session.cropped:
-        while session.last not in lines[-1].plain:
+        while lines and session.last not in lines[-1].plain:
             lines.pop()
     return lines
 

@@ -1,15 +1,11 @@
 """`skillshelf chat` on a terminal: keys go in, and what the screen shows comes out, with its colours."""
 
-import fcntl
 import os
-import pty
 import select
 import shutil
-import struct
 import sys
-import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +13,7 @@ from pathlib import Path
 import pyte
 from rich.style import Style
 from rich.text import Text
+from terminals import start_on_terminal
 
 COMMAND = (sys.executable, "-m", "skillshelf", "chat")
 DIM = 2
@@ -34,14 +31,13 @@ def chat(*words: str, columns: int, rows: int) -> "Iterator[Session]":
 
 
 class Session:
-    """Press keys with `send`; `expect` waits until the screen shows a text and stands still."""
+    """Press keys with `send`; `expect` waits until the screen shows a text."""
 
     def __init__(self, *words: str, columns: int, rows: int) -> None:
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
-            time.sleep(0.05)  # so that the size is set before the child asks for it
-            os.execve(COMMAND[0], [*COMMAND, *words], {**os.environ, "TERM": "xterm-256color"})
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        environment = {**os.environ, "TERM": "xterm-256color"}
+        self.pid, self._terminal = start_on_terminal(
+            [*COMMAND, *words], environment, cwd=Path.cwd(), columns=columns, rows=rows
+        )
         self._screen = _Screen(columns, rows, self._terminal)
         self._stream = pyte.ByteStream(self._screen)
 
@@ -53,8 +49,19 @@ class Session:
         while text not in "\n".join(self._screen.display):
             if time.monotonic() > deadline or not self._read(1):
                 raise AssertionError(f"{text!r} did not appear:\n" + "\n".join(self._screen.display))
-        while self._read(0.4, wait=False):
+
+    def wait_until(self, is_ready: Callable[[list[Text]], bool], seconds: float = 60) -> list[Text]:
+        """Return the screen as soon as it is ready, or as it is when the time is up."""
+        deadline = time.monotonic() + seconds
+        while not is_ready(self.lines()) and time.monotonic() < deadline:
+            self._read(1)
+        return self.lines()
+
+    def settle(self) -> list[Text]:
+        """Return the screen after it has stood still for a second."""
+        while self._read(1, wait=False):
             pass
+        return self.lines()
 
     def lines(self) -> list[Text]:
         """The screen, without the blank lines at its end."""

@@ -99,10 +99,10 @@ def test_a_model_that_never_answers_is_an_error_after_a_while() -> None:
     """What was said until then is kept."""
 
     def hangs(request: object) -> str:
-        time.sleep(3)
+        time.sleep(5)
         return "Too late."
 
     case = Case("a", (Message("hi"), Message("and now?")))
-    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel("Hello.", hangs)), 1.0))
-    assert trace.error == "The trial took longer than 1 seconds; --timeout gives it more"
+    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel("Hello.", hangs)), 4.0))
+    assert trace.error == "The trial took longer than 4 seconds; --timeout gives it more"
     assert trace.answers == ("Hello.",)

@@ -1,0 +1,48 @@
+"""Programs on a pseudo-terminal."""
+
+import fcntl
+import os
+import pty
+import struct
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def start_on_terminal(
+    command: Sequence[str], environment: Mapping[str, str], *, cwd: Path, columns: int = 100, rows: int = 40
+) -> tuple[int, int]:
+    """Start a program on a terminal of this size. Return its process id and our end of the terminal."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.execve(command[0], list(command), dict(environment))
+    return pid, terminal
+
+
+def read_terminal(terminal: int) -> bytes:
+    """Return what appeared, or nothing if the program has closed its end."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how Linux reports that the other end was closed
+        return b""
+
+
+def wait_for_reader(pid: int, seconds: float = 60) -> None:
+    """Wait until the process waits for its standard input: keys that it throws away before are gone by then."""
+    if not sys.platform.startswith("linux"):
+        time.sleep(0.5)
+        return
+    deadline = time.monotonic() + seconds
+    while not _reads_standard_input(pid):
+        assert time.monotonic() < deadline, "the program does not read its standard input"
+        time.sleep(0.01)
+
+
+def _reads_standard_input(pid: int) -> bool:
+    """True if the system call that the process is in has the descriptor 0 as its first argument."""
+    call = Path(f"/proc/{pid}/syscall").read_text().split()
+    return call[:1] != ["running"] and call[1:2] == ["0x0"]
