@@ -35,8 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long tests, or with `--long` everything that has run in full without it."""
     markers = ("long", "sampled") if config.getoption("--long") else ()
-    chosen = []
-    left_out = []
+    chosen: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         is_long = item.get_closest_marker("long") is not None
         is_chosen = any(item.get_closest_marker(marker) for marker in markers) if markers else not is_long

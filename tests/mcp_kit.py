@@ -12,7 +12,11 @@ from skillshelf.mcp import make_server
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nmetadata:\n  version: '1.5'\n---\n\n# PDF\n\nSee forms.md.\n"
 MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy $ARGUMENTS.\n"
 ROUNDS = "---\nname: notes\ndescription: Write notes.\narguments: [version, style]\n---\n\nFor $version in $style.\n"
-FILES = {"SKILL.md": PDF, "references/forms.md": "Fields.\n", "assets/logo.png": b"\x89PNG\0\xff"}
+FILES: dict[str, str | bytes] = {
+    "SKILL.md": PDF,
+    "references/forms.md": "Fields.\n",
+    "assets/logo.png": b"\x89PNG\0\xff",
+}
 
 
 def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:

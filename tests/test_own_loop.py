@@ -66,7 +66,7 @@ def yes(tool: Tool, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-SCRIPT = [
+SCRIPT: list[str | tuple[str, str]] = [
     ("load_skill_instructions", '{"skill_name": "greeting"}'),
     ("find_order", '{"number": "A-17"}'),
     ("find_order", '{"number": '),
@@ -89,6 +89,7 @@ def test_a_chat_completions_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf)
             if not reply.tool_calls:
                 break
             for call in reply.tool_calls:
+                assert call.type == "function"
                 text = shelf.dispatch(call.function.name, call.function.arguments)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
@@ -229,7 +230,7 @@ def test_async_code_can_ask_the_user_asynchronously(shelf: Shelf, orders: Orders
 
     async def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
         await asyncio.sleep(0)
-        return arguments["number"] == "A-17"
+        return bool(arguments["number"] == "A-17")
 
     async def main() -> list[str]:
         with shelf.turn():

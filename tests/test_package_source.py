@@ -236,7 +236,7 @@ def test_a_damaged_archive_is_a_typed_error(tmp_path: Path) -> None:
 def test_one_bad_module_never_hides_the_others() -> None:
     """An exception, an exit and a missing library at import, and a bad class, are diagnostics of that key alone."""
     with importable(PACKAGES / "import-failures"):
-        found = PackageSource("failing_skills").refresh()
+        found = dict(PackageSource("failing_skills").refresh())
     healthy = found.pop("failing_skills.healthy.skill:HealthySkill")
     assert healthy is not None
     assert healthy.descriptor is not None

@@ -542,7 +542,7 @@ def test_the_review_of_a_change_shows_what_changed(agent: Agent, tmp_path: Path)
 
 
 @settings(max_examples=40, deadline=None)
-@given(body=st.text(st.characters(exclude_categories=("Cs",)), max_size=200), name=NAMES)
+@given(body=st.text(st.characters(exclude_categories=["Cs"]), max_size=200), name=NAMES)
 def test_nothing_in_a_review_steers_a_terminal(body: str, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """T01-T05: whatever is in texts and file names, what is shown has no control character but the line's end."""
     root = tmp_path_factory.mktemp("steer")

@@ -100,7 +100,11 @@ def test_a_record_of_a_newer_version_is_left_alone(newer: bytes, approved: Path,
         Trust.open()
     running.refresh()
     assert running.served == {}
-    for act in (lambda: running.approve(pending or running.pending), lambda: running.trust.revoke(["x"])):
+    acts: tuple[Callable[[], object], ...] = (
+        lambda: running.approve(pending or running.pending),
+        lambda: running.trust.revoke(["x"]),
+    )
+    for act in acts:
         with pytest.raises(TrustError, match="newer skillshelf"):
             act()
     assert approved.read_bytes() == newer

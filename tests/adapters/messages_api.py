@@ -60,9 +60,15 @@ class MessagesApi:
         head = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
         yield {"type": "message_start", "message": {**head, "content": [], "stop_reason": None, "stop_sequence": None}}
         if isinstance(step, str):
-            block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": step}
+            block: dict[str, Any] = {"type": "text", "text": ""}
+            delta = {"type": "text_delta", "text": step}
         else:
-            block = {"type": "tool_use", "id": f"toolu_{len(self.requests)}", "name": step[0], "input": {}}
+            block = {
+                "type": "tool_use",
+                "id": f"toolu_{len(self.requests)}",
+                "name": step[0],
+                "input": {},
+            }
             delta = {"type": "input_json_delta", "partial_json": json.dumps(step[1])}
         yield {"type": "content_block_start", "index": 0, "content_block": block}
         yield {"type": "content_block_delta", "index": 0, "delta": delta}

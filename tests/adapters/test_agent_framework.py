@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("agent_framework", reason="needs the extra: pip install 'skillshelf[agent-framework]'")
 
 from agent_framework import Agent, AgentResponse, AgentSession, Message
-from place import Place
 
+from adapters.place import Place
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.adapters.agent_framework import Skills
 from skillshelf.sources import ObjectSource

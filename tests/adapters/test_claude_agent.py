@@ -156,7 +156,7 @@ def test_what_else_the_user_set_stays() -> None:
     )
     made = Skills(stock).options(own)
     assert [len(matchers) for matchers in (made.hooks or {}).values()] == [2, 1, 1]
-    assert (made.model, list(made.mcp_servers)) == ("claude-opus-5", ["mine", "skillshelf"])
+    assert (made.model, list(dict(made.mcp_servers))) == ("claude-opus-5", ["mine", "skillshelf"])
     assert made.allowed_tools[:2] == ["Read", "mcp__skillshelf__list_skills"]
     assert (own.allowed_tools, own.mcp_servers, own.system_prompt) == (["Read"], {"mine": server}, None)
     assert asyncio.run(ask(made)).context == ["It is Monday."]

@@ -13,8 +13,8 @@ pytest.importorskip("claude_agent_sdk", reason="needs the extra: pip install 'sk
 
 import claude_agent_sdk as sdk
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, ResultMessage
-from messages_api import MessagesApi
 
+from adapters.messages_api import MessagesApi
 from skillshelf import MemorySource, Shelf
 from skillshelf.adapters.claude_agent import Skills
 

@@ -16,8 +16,8 @@ from google.adk.events.event import Event
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
-from place import Place
 
+from adapters.place import Place
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.adapters.google_adk import Skills
 from skillshelf.sources import ObjectSource

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from provider import Provider
+from evals.provider import Provider
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval"]
 _SUITE = '''

@@ -383,7 +383,7 @@ def test_users_add_their_own() -> None:
     assert check.mentions is mentions
     for name, function in (("judge", mentions), ("not", mentions), ("mentions", lambda word: None), ("a b", mentions)):
         with pytest.raises(EvalError):
-            check.register(name, function)
+            check.register(name, function)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="Did you mean mentions"):
         check.mention  # noqa: B018
 

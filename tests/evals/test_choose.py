@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from processes import Child, asked_at, kept_in
-from provider import Provider
-from run_kit import outcome
 
+from evals.processes import Child, asked_at, kept_in
+from evals.provider import Provider
+from evals.run_kit import outcome
 from skillshelf.errors import EvalError
 from skillshelf.evals import make_candidates, present_skill, queries_among
 from skillshelf.evals._decide import majority

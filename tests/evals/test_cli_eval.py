@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 from chats import script, tool
-from processes import Child, asked_at, counted, each_once, kept_in, suite, until
-from provider import Provider
 
+from evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from evals.provider import Provider
 from skillshelf.cli._output import Output
 from skillshelf.cli.eval._run import show_progress
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from run_kit import case, run_of
 
+from evals.run_kit import case, run_of
 from skillshelf.evals import Run
 from skillshelf.evals.report import compare, comparison_as_json, comparison_exit_code, comparison_tables, plain
 

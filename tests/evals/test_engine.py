@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from carried import run
-from processes import Child, asked_at, counted, each_once, kept_in, suite, until
-from provider import Provider
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
+from evals.carried import run
+from evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from evals.provider import Provider
 from skillshelf import BaseSkill
 from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
@@ -330,7 +330,7 @@ def test_a_judge_is_paid_once(tmp_path: Path) -> None:
 def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
     """A trial that is run again has another folder, and the model has named the old one."""
     store = open_file(str(tmp_path / "kept.sqlite"), "run")
-    said = []
+    said: list[str | None] = []
     for folder in ("/here/skillshelf-eval-aaaaaaaa", "/there/skillshelf-eval-bbbbbbbb"):
         model = Kept(ScriptedModel(f"see {folder}/out.txt"), store, "trial")
         asked = ModelRequest.user_text_prompt("hi", instructions=f"You work in {folder}.")
@@ -346,7 +346,7 @@ def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
 def test_a_kept_answer_is_for_the_same_question(tmp_path: Path, tool: str, told: str, asks: int) -> None:
     """Another question is asked and its answer kept; what a command printed is none."""
     store = open_file(str(tmp_path / "kept.sqlite"), "run")
-    said = []
+    said: list[str | None] = []
     for prompt, text in (("hi", "first"), ("hi" if tool else "ho", told), ("hi" if tool else "ho", told)):
         parts = [ToolReturnPart(tool, text, "c1")] if tool else []
         messages = [ModelRequest.user_text_prompt(prompt), ModelRequest(parts)]

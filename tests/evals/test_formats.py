@@ -83,6 +83,7 @@ def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
         Message("And now?"),
     )
     assert (case.policy, case.tags) == ("yolo", ("smoke", "reload"))
+    assert case.script is not None
     assert isinstance(case.script[2], Fail)
     assert (str(case.script[2].error), case.script[2].after) == ("The line is dead", "Well")
 
@@ -93,7 +94,7 @@ def test_what_was_read_can_be_run() -> None:
     from skillshelf.testing import ScriptedModel
 
     case = one("greeter")[0]["greets by name"]
-    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel(*case.script))))
+    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel(*(case.script or ())))))
     verdicts = [asyncio.run(check.look(one, trace)) for one in case.checks]
     assert [verdict for verdict in verdicts if not verdict.passed] == []
 
@@ -245,7 +246,7 @@ def test_cases_in_python_are_read() -> None:
     assert (ada.skill, ada.skills, ada.location) == ("greeter", (GREETER,), f"{path}:15")
     assert [one.name for one in ada.checks] == ["response_contains 'Ada'", "short"]
     assert (stored.turns, stored.location) == ((Message("Greet Eve."),), f"{path}:18")
-    assert stored.checks[0].path == f"{GREETER}/evals/golden/hello.txt"
+    assert stored.checks[0].path == f"{GREETER}/evals/golden/hello.txt"  # type: ignore[attr-defined]
 
 
 def test_a_check_that_a_module_registers_is_there_for_the_files_beside_it() -> None:

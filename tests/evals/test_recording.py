@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,7 +142,10 @@ def test_a_recording_is_at_home_on_another_machine(
     )
     folder, records = skill(tmp_path), str(tmp_path / "records")
     case = Case("look", (Message("Look."),))
-    models = (lambda: Recording(ScriptedModel(*steps), records), lambda: Replay(records))
+    models: tuple[Callable[[], Model], ...] = (
+        lambda: Recording(ScriptedModel(*steps), records),
+        lambda: Replay(records),
+    )
     for name, model in zip(names, models, strict=True):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
@@ -346,7 +350,13 @@ def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
 
 def test_a_recording_of_another_version_is_made_again(tmp_path: Path) -> None:
     """It is said in a sentence; and once it is recorded again, the old files are in nobody's way."""
-    old = {"id": "function:scripted", "name": "scripted", "system": "function", "profile": {}, "settings": None}
+    old: dict[str, Any] = {
+        "id": "function:scripted",
+        "name": "scripted",
+        "system": "function",
+        "profile": {},
+        "settings": None,
+    }
     (tmp_path / "model-0123abcd.json").write_text(json.dumps(old))
     with pytest.raises(EvalError, match=r"no recordings but those of another version of skillshelf\. .*--record"):
         Replay(str(tmp_path))

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from carried import run
 from chats import script
-from provider import Provider
 
+from evals.carried import run
+from evals.provider import Provider
 from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Outcome, Trace, check

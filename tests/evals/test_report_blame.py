@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from run_kit import TEXTS, case, run_of, sample
 
+from evals.run_kit import TEXTS, case, run_of, sample
 from skillshelf.cli._diagnostics import github_annotation
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Run

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample
 
+from evals.run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample
 from skillshelf.agent.events import ReferenceDenied, SkillInvoked, ToolCalled
 from skillshelf.evals.report import page, summarize, write_run
 from skillshelf.evals.report._seen import Step, timeline

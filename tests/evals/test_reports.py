@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
-from run_kit import TEXTS, case, hostile, outcome, run_of, sample
 
+from evals.run_kit import TEXTS, case, hostile, outcome, run_of, sample
 from skillshelf.agent.events import Failed, Usage
 from skillshelf.evals import Run
 from skillshelf.evals._results import CaseInfo, CheckResult
@@ -36,10 +36,10 @@ from skillshelf.evals.report import _terminal as terminal
 from skillshelf.evals.report import _words as words
 from skillshelf.evals.report import compare as compare_runs
 from skillshelf.evals.report import comparison_tables as compared
-from skillshelf.evals.report._sections import Table
 from skillshelf.evals.report._tree import Fault, Stop
 from skillshelf.evals.stats import Counts, Interval, SkillText, wilson
 from skillshelf.rendering import Cleaned
+from skillshelf.tables import Table
 
 
 def test_the_summary_counts_errors_apart() -> None:
@@ -94,7 +94,7 @@ def test_the_terminal_says_why_with_every_check_that_failed() -> None:
     why = "check 1: reason 1; check 2: reason 2; check 3: reason 3; and 2 more"
     assert _table(summarize(run), "Cases to look at").rows[0][-1] == why
     long = _tried(Verdict(False, "x" * 1000))
-    assert len(_table(summarize(long), "Cases to look at").rows[0][-1]) == 200
+    assert len(str(_table(summarize(long), "Cases to look at").rows[0][-1])) == 200
 
 
 def test_a_miss_says_what_stopped_the_trial() -> None:

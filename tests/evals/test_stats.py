@@ -156,8 +156,10 @@ def test_mcnemar_is_the_tail_of_a_fair_coin(number: int) -> None:
 def test_the_permutation_test_is_exact(given: list[Pair]) -> None:
     """By enumeration of every choice of signs."""
     found = [one.difference for one in given]
-    seen = abs(sum(found))
-    flips = [abs(sum(sign * one for sign, one in zip(signs, found, strict=True))) for signs in _signs(len(found))]
+    seen = float(abs(sum(found)))
+    flips = [
+        float(abs(sum(sign * one for sign, one in zip(signs, found, strict=True)))) for signs in _signs(len(found))
+    ]
     assert sign_flip(found)[0] == pytest.approx(sum(one >= seen for one in flips) / len(flips))
 
 

@@ -79,8 +79,8 @@ class _Statements:
 
             return connect(*args, factory=Connection, **kwargs)
 
-        sqlite3.connect = connect_counted  # type: ignore[assignment]
-        sqlite3.dbapi2.connect = connect_counted  # type: ignore[assignment]
+        sqlite3.connect = connect_counted
+        sqlite3.dbapi2.connect = connect_counted
 
 
 def strike_everywhere(url: str, kind: Kind, which: str) -> dict[str, Any]:

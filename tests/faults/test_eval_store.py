@@ -10,9 +10,8 @@ import pytest
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
 TESTS = Path(__file__).parents[1]
-sys.path.insert(0, str(TESTS / "evals"))
 
-from provider import Provider  # noqa: E402
+from evals.provider import Provider  # noqa: E402
 
 CALLS = 2
 # A run makes some 350 statements, and each start takes seconds: all of them take an hour, with --every-fault.

@@ -26,8 +26,8 @@ async def main(root: str, outside: str, command: str, victim: int) -> None:
         if kind == socket.SOCK_STREAM:
             listener.listen(10)
         listeners.append(listener)
-    script = [call("run_command", command=command.replace("{victim}", str(victim)), timeout_seconds=240), "ok"]
-    core = AgentCore(ScriptedModel(*script), policy=Policy("yolo"))
+    step = call("run_command", command=command.replace("{victim}", str(victim)), timeout_seconds=240)
+    core = AgentCore(ScriptedModel(step, "ok"), policy=Policy("yolo"))
     core.load_skills(root)
     texts = [event.text async for event in core.process_message("go") if isinstance(event, ToolReturned)]
     for address in addresses:
@@ -41,7 +41,7 @@ other = subprocess.Popen(
     ["sleep", "600"], env={"SECRET": "hidden", "PATH": os.environ["PATH"]}, stdout=subprocess.DEVNULL
 )
 try:
-    asyncio.run(main(*sys.argv[1:4], other.pid))
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], other.pid))
 finally:
     other.kill()
     other.wait()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf import DirectorySource, MissingExtraError, Shelf, SkillError, Turn
+from skillshelf import Delta, DirectorySource, MissingExtraError, Shelf, SkillError, Turn
 from threats.workspace import GOOD, PLAIN, Workspace, assert_neighbour, assert_standard, load, write_skill
 
 SETTLED = 2.2
@@ -30,7 +30,7 @@ def run(script: str, *arguments: object, **environment: str) -> str:
         [sys.executable, "-c", script, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr
@@ -189,7 +189,7 @@ def test_a_watcher_sees_an_edit_by_itself(workspace: Workspace) -> None:
     """K07: with a watcher, the catalog follows an edit, a new skill and a removal without anybody asking."""
     pytest.importorskip("watchfiles")
     shelf = workspace.shelf()
-    deltas = []
+    deltas: list[Delta] = []
     with shelf.watch(deltas.append) as watch:
         tries = 0
 
@@ -715,7 +715,7 @@ codes = set()
 for number in range(30):
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(120)  # a lost lock would be waited for without end
         open(f"{root}/good/SKILL.md.{number}", "w").write("---\\nname: good\\ndescription: d\\n---\\nForked.\\n")
         os.replace(f"{root}/good/SKILL.md.{number}", f"{root}/good/SKILL.md")
         same = held.load("good").text == "Do it.\\n"

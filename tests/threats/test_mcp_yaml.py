@@ -42,7 +42,10 @@ def limit_cpu() -> None:
 def converse(folder: Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
     """Send the requests to a server in a process of its own and return its answers in order."""
     greeting = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    messages = [{"id": 0, "method": "initialize", "params": greeting}, {"method": "notifications/initialized"}]
+    messages: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": greeting},
+        {"method": "notifications/initialized"},
+    ]
     messages += [{"id": number, **request} for number, request in enumerate(requests, 1)]
     command = [sys.executable, "-m", "skillshelf", "serve", "-C", str(folder), "--trust-workspace"]
     pipe = subprocess.PIPE
@@ -51,7 +54,7 @@ def converse(folder: Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
         assert server.stdout is not None
         server.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages))
         server.stdin.flush()
-        answers = []
+        answers: list[Any] = []
         while len(answers) <= len(requests) and (line := server.stdout.readline()):
             message = json.loads(line)
             if "id" in message:

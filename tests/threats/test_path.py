@@ -855,7 +855,8 @@ sys.addaudithook(_record)  # cannot be taken back, so it is switched on and off
 def watching_files() -> Iterator[list[str]]:
     """What was opened or listed inside."""
     global _touched
-    _touched = touched = []
+    touched: list[str] = []
+    _touched = touched
     try:
         yield touched
     finally:

@@ -1,6 +1,7 @@
 """PROMPT BLOCK: whatever a skill says, the section read back is the catalog, and nothing closes it from inside."""
 
 import re
+from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -56,7 +57,12 @@ def expected(shelf: Shelf, bodies: bool) -> list[Entry]:
 
 def assert_read_back(shelf: Shelf) -> None:
     """Every disclosure reads back to the catalog, with no tag of ours but those that were put there."""
-    for disclosure, bodies in (("full", True), ("catalog", False), ("auto", True)):
+    disclosures: tuple[tuple[Literal["auto", "catalog", "full"], bool], ...] = (
+        ("full", True),
+        ("catalog", False),
+        ("auto", True),
+    )
+    for disclosure, bodies in disclosures:
         text = shelf.listing(disclosure, LARGE).text
         entries = expected(shelf, bodies)
         assert parse(text) == entries

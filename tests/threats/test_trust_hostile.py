@@ -71,7 +71,7 @@ def test_trust_is_never_for_a_parent_folder(trusted: TrustedSource, workspace: W
     """W07: a skill added beside an approved one waits like any other; no path is trusted."""
     workspace.skill("late")
     trusted.refresh()
-    assert (trusted.served.keys(), [one.name for one in trusted.pending]) == ({GOOD}, ["late"])
+    assert (set(trusted.served), [one.name for one in trusted.pending]) == ({GOOD}, ["late"])
 
 
 def test_a_link_to_a_trusted_path_is_not_trusted(trusted: TrustedSource, workspace: Workspace) -> None:
