@@ -139,6 +139,13 @@ def test_the_words_are_in_the_glossary() -> None:
     assert [word for word in WORDS if not re.search(rf"[`* (]{re.escape(word)}[`* ,(.]", page)] == []
 
 
+def test_every_module_is_in_the_table_of_layers() -> None:
+    """Readers find each room of the package in how-it-fits.md."""
+    page = text("docs/concepts/how-it-fits.md").partition("## The layers")[2]
+    rooms = {path.stem for path in (REPO / "src" / "skillshelf").iterdir() if not path.name.startswith(("_", "."))}
+    assert sorted(room for room in rooms - {"py"} if f"`{room}`" not in page) == []
+
+
 def test_the_error_tree_is_the_one_of_the_code() -> None:
     """The tree in the reference is that of errors.py, line by line."""
     tree = (skillshelf.errors.__doc__ or "").split("\n\n")[1]
