@@ -15,7 +15,7 @@ from skillshelf.testing import ScriptedModel, call
 SKILL = """\
 ---
 name: greet
-description: Greet people the way this project does. Use when somebody says hello.
+description: Greet people the way this project does. Use when someone says hello.
 ---
 
 Say hello in Latin.
@@ -28,8 +28,8 @@ MODEL = ScriptedModel(
 
 
 async def approve(approval: Approval) -> Answer:
-    """A terminal shows the diff and waits for a key; a program may decide as it likes."""
-    print(f"may {approval.tool} run? yes")
+    """Decide about a tool call. A terminal would show the diff and wait for a key."""
+    print(f"approve {approval.tool}? yes")
     return "yes"
 
 
@@ -38,14 +38,21 @@ async def main() -> None:
         core = AgentCore(MODEL, approve=approve)
         core.load_skills(workspace)
         async for event in core.process_message("Make a skill for greetings, then greet me."):
-            if not isinstance(event, Text | Usage):  # text comes in pieces, and whole at the end
+            if not isinstance(event, Text | Usage):  # text arrives in pieces, and complete at the end
                 print(line(event))
 
 
 def line(event: Event) -> str:
-    """The kind of an event, and its values on one line."""
-    values = [" ".join(str(value).split()) for key, value in event.as_json().items() if key not in ("event", "id")]
-    return f"{event.kind:16} {' | '.join(value if len(value) < 40 else f'{value[:39]}…' for value in values)}"
+    """Return an event's kind and values on one line."""
+    values: list[str] = []
+    for key, value in event.as_json().items():
+        if key in ("event", "id"):
+            continue
+        text = " ".join(str(value).split())
+        if len(text) > 39:
+            text = f"{text[:39]}…"
+        values.append(text)
+    return f"{event.kind:16} {' | '.join(values)}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A server on this machine in the place of a provider, so that an example with a "live" model needs no key.
+"""A local server that stands in for a provider, so that an example with a "live" model needs no key.
 
-`StandIn({"release notes": "release-notes"})` has words, and the skill that they stand for; its `url` is for --base-url.
+`StandIn({"release notes": "release-notes"})` maps words to the skill they should load. Pass its `url` as --base-url.
 """
 
 import json
@@ -11,10 +11,12 @@ from typing import Any
 
 
 class StandIn:
-    """Loads a skill when its words are in the request and in the system prompt, and says what it was told to."""
+    """A model that loads a skill if its words are in the request and the system prompt, then gives a fixed answer."""
 
     def __init__(self, loads: Mapping[str, str], says: str = "## Added\n\n- Export as CSV. (#12)") -> None:
-        self.loads, self.says, self.asked = loads, says, 0
+        self.loads = loads
+        self.says = says
+        self.requests = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -27,14 +29,25 @@ class StandIn:
         self._server.server_close()
 
     def answer(self, messages: list[dict[str, Any]]) -> tuple[dict[str, Any], str]:
-        self.asked += 1
-        said = str(next(one["content"] for one in messages if one["role"] == "user"))
-        system = str([one["content"] for one in messages if one["role"] in ("system", "developer")])
-        skill = next((skill for words, skill in self.loads.items() if words in said and words in system), "")
-        if not skill or any(one["role"] == "assistant" for one in messages):
-            return {"content": self.says if skill else "4"}, "stop"
+        """Return the delta of the answer, and why it ends."""
+        self.requests += 1
+        skill = self._find_skill(messages)
+        has_answered = any(message["role"] == "assistant" for message in messages)
+        if not skill:
+            return {"content": "4"}, "stop"
+        if has_answered:
+            return {"content": self.says}, "stop"
+
         function = {"name": "load_skill_instructions", "arguments": json.dumps({"skill_name": skill})}
         return {"tool_calls": [{"index": 0, "id": "1", "type": "function", "function": function}]}, "tool_calls"
+
+    def _find_skill(self, messages: list[dict[str, Any]]) -> str:
+        prompt = str(next(message["content"] for message in messages if message["role"] == "user"))
+        system = str([message["content"] for message in messages if message["role"] in ("system", "developer")])
+        for words, skill in self.loads.items():
+            if words in prompt and words in system:
+                return skill
+        return ""
 
 
 def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
@@ -49,7 +62,7 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, *words: object) -> None:
-            """Not in the output of an example."""
+            """Keep requests out of the output of an example."""
 
     return Handler
 

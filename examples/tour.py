@@ -1,10 +1,10 @@
-"""A tour in seven stops: what skillshelf finds, what a model sees of it, what happens when a file changes, the agent.
+"""A tour in seven stops: from the skills in a folder to an agent that uses them.
 
     make run                  or: python examples/tour.py
     make run-agent            the same, with the libraries and the small model that stop 7 needs
 
-No key and no network are needed. In stop 4 the "model" is a list of calls written down below; what answers them is
-real. In stop 7 a real but very small model answers, if it is installed.
+It needs no key and no network. In stop 4 the "model" is the list of calls in SESSION below; the answers are real. In
+stop 7 a real but very small model answers, if it is installed.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from skillshelf.agent import AgentCore
 
 HERE = Path(__file__).parent
-# Colours for a terminal, plain text for a pipe.
+# Colours in a terminal, plain text in a pipe.
 CONSOLE = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 100)
 
 SESSION: list[tuple[str, dict[str, str]]] = [
@@ -43,9 +43,9 @@ SESSION: list[tuple[str, dict[str, str]]] = [
     ("load_skill_instructions", {"skill_name": "agentic-rag", "reference": "azure_search_config.md"}),
 ]
 
-QUESTION = "Production is down. Which severity is this incident?"
-# As much of the small model's answer as a tour needs.
-ENOUGH = 240
+QUESTION = "What is the first step of the incident runbook?"
+MAX_ANSWER = 240
+"""Characters of the small model's answer that the tour shows."""
 
 
 def main() -> None:
@@ -54,8 +54,9 @@ def main() -> None:
         # A copy, because one stop edits files.
         workspace = Path(folder, "workspace")
         shutil.copytree(HERE / "workspace", workspace)
-        # Shelf.open(workspace) would add the skills in your home folder too; a tour is the same for everybody.
-        project, bundled = DirectorySource(workspace, "project"), PackageSource("skillshelf.bundled", name="bundled")
+        # Shelf.open(workspace) would add the skills in your home folder; the tour should be the same for everyone.
+        project = DirectorySource(workspace, "project")
+        bundled = PackageSource("skillshelf.bundled", name="bundled")
         shelf = Shelf([project, PackageSource("code_skills", name="code"), bundled])
         show_the_shelf(shelf)
         show_the_listing(shelf)
@@ -68,43 +69,43 @@ def main() -> None:
 
 
 def show_the_shelf(shelf: Shelf) -> None:
-    heading("1. What is on the shelf")
+    heading("1. The skills on the shelf")
     for name, skill in shelf.catalog.items():
         count = len(skill.references)
         references = f"{count} reference{'s' * (count > 1)}" if count else ""
         say(f"[bold]{name:18}[/][cyan]{skill.source:9}[/]{references:14}{escape(cut(skill.description, 58))}")
     say()
     for skill in shelf.catalog.shadowed:
-        say(f"[yellow]shadowed[/]  {skill.qualified}: the project has a skill of that name, which comes first")
+        say(f"[yellow]shadowed[/]  {skill.qualified}: the project has a skill of the same name, which takes precedence")
     for note in shelf.catalog.diagnostics:
         if note.code == "yaml-repaired":
             say(f"[yellow]repaired[/]  {below(note.path)}: an unquoted colon in its description, line {note.line}")
 
 
 def show_the_listing(shelf: Shelf) -> None:
-    heading("2. What the model always sees: the Available Skills section of the system prompt")
+    heading("2. What the model sees in every call: the Available Skills section of the system prompt")
     before, entries, after = parts(shelf.listing("catalog").text)
     CONSOLE.print(
         Panel(escape(f"{before}{entries[1]}\n{entries[2]}\n… {len(entries) - 2} more …\n{after}"), style="dim")
     )
     for words, listing, what in (
         ("catalog", shelf.listing("catalog"), "instructions are loaded on demand"),
-        ("auto, 800 tokens", shelf.listing(budget=800), "those that fit"),
-        ("auto, the default", shelf.listing(), "all that fit into 4,000 tokens"),
+        ("auto, 800 tokens", shelf.listing(budget=800), "those that fit the budget"),
+        ("auto, the default", shelf.listing(), "those that fit into 4,000 tokens"),
     ):
         held = f"{len(listing.full)} of {len(entries)} in full"
         say(f"[cyan]{words:18}[/]{listing.tokens:6,} tokens   {held:15} {what}")
 
 
 def show_a_search(shelf: Shelf, query: str) -> None:
-    heading("3. Which skill?")
+    heading("3. Which skill fits?")
     say(f"[cyan]>>> shelf.search({query!r})[/]")
     for match in shelf.search(query, limit=3):
         say(f"[bold]{match.descriptor.name:18}[/]{match.score:.1f}   [dim]{', '.join(match.why)}[/]")
 
 
 def show_a_session(shelf: Shelf) -> None:
-    heading("4. A model at work with the find-skills tools, within one turn")
+    heading("4. A model uses the find-skills tools, within one turn")
     tools = {tool.name: tool for tool in SkillDiscoverySkill(shelf).tools()}
     with shelf.turn() as turn:
         for name, arguments in SESSION:
@@ -119,12 +120,12 @@ def show_a_session(shelf: Shelf) -> None:
             cached = "   [green]from the turn's cache[/]" if turn.hits > before else ""
             say(f"[dim]{escape(brief(answer))}[/]{cached}", indent=4)
     say()
-    loaded = ", ".join(one.reference or one.skill for one in turn.activations)
-    say(f"The turn recorded what entered the conversation: {loaded}.")
+    loaded = ", ".join(activation.reference or activation.skill for activation in turn.activations)
+    say(f"The turn recorded the texts that entered the conversation: {loaded}.")
 
 
 def show_the_checks(workspace: Path) -> None:
-    heading("5. What an author should mend")
+    heading("5. What an author should fix")
     for note in check_path(workspace):
         where = f"{below(note.path)}:{note.line}" if note.line else below(note.path)
         color = "red" if note.severity == "error" else "yellow"
@@ -134,9 +135,10 @@ def show_the_checks(workspace: Path) -> None:
 
 
 def show_a_reload(shelf: Shelf, workspace: Path) -> None:
-    heading("6. Somebody edits files while the agent runs")
+    heading("6. Files change while the agent runs")
     skills = workspace / ".agents" / "skills"
-    notes, triage = skills / "release-notes" / "SKILL.md", skills / "triage" / "SKILL.md"
+    notes = skills / "release-notes" / "SKILL.md"
+    triage = skills / "triage" / "SKILL.md"
     triage.parent.mkdir()
     triage.write_text("---\nname: triage\ndescription: Sort new issues by urgency.\n---\n\nRead each one twice.\n")
     notes.write_text(notes.read_text().replace("a changelog entry", "a changelog entry, a migration guide"))
@@ -145,7 +147,7 @@ def show_a_reload(shelf: Shelf, workspace: Path) -> None:
     say(repr(shelf.reload()), indent=4)
     say()
     notes.write_text("---\nname: release-notes\ndescr")
-    say("[cyan]>>> shelf.reload()[/]   [dim]# an editor has written half of a file[/]")
+    say("[cyan]>>> shelf.reload()[/]   [dim]# an editor has saved half of a file[/]")
     for note in shelf.reload().diagnostics:
         say(f"[yellow]{note.severity}[/]  {note.code}: {escape(note.message)}", indent=4)
 
@@ -159,13 +161,13 @@ def show_the_agent(workspace: Path) -> None:
         return
     from skillshelf.agent import AgentCore
 
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the library beneath would greet in the middle of the stop
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # pydantic-ai would print its banner in the middle of the stop
     core = AgentCore(model)
     core.load_skills(workspace)
     say(f"[cyan]› {QUESTION}[/]")
     asyncio.run(show_a_turn(core, QUESTION))
     say()
-    say(f"[dim]{model.note} A model of a provider or of a server of yours calls the tools itself.[/]")
+    say(f"[dim]{model.note} A provider's model, or one on your own server, calls the tools itself.[/]")
 
 
 async def show_a_turn(core: "AgentCore", message: str) -> None:
@@ -178,11 +180,11 @@ async def show_a_turn(core: "AgentCore", message: str) -> None:
                 say(f"[magenta]◇[/] {skill}/{reference}, loaded by the {by}", indent=4)
             case {"event": "text", "text": text}:
                 answer += text
-                if len(answer) > ENOUGH:
+                if len(answer) > MAX_ANSWER:
                     core.cancel()
             case {"event": "error", "message": text}:
                 answer = text
-    say(f"[bold]{escape(cut(' '.join(answer.split()), ENOUGH))}[/]", indent=4)
+    say(f"[bold]{escape(cut(' '.join(answer.split()), MAX_ANSWER))}[/]", indent=4)
 
 
 def show_what_is_next() -> None:
@@ -215,7 +217,7 @@ def say(text: str = "", indent: int = 0) -> None:
 
 
 def brief(answer: str | Mapping[str, list[dict[str, str]]]) -> str:
-    """An answer as one line: how long it is, and how it begins."""
+    """Return an answer as one line: its length and its beginning."""
     if isinstance(answer, str):
         return f"{len(answer):,} characters: {cut(' '.join(answer.split()), 50)}"
     return ", ".join(card["name"] for card in answer["skills"])
@@ -226,13 +228,14 @@ def cut(text: str, cells: int) -> str:
 
 
 def parts(section: str) -> tuple[str, list[str], str]:
-    """A listing in catalog form: what stands before the skills, a line for each, and what stands after."""
-    start, end = section.index("<skill "), section.index("</available_skills>")
+    """Split a listing in catalog form into the text before the skills, a line for each, and the text after."""
+    start = section.index("<skill ")
+    end = section.index("</available_skills>")
     return section[:start], section[start:end].splitlines(), section[end:].rstrip("\n")
 
 
 def below(path: str) -> str:
-    """A path without the temporary folder it lies in."""
+    """Return a path relative to the temporary workspace."""
     return path.partition("/workspace/")[2]
 
 

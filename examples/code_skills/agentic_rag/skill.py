@@ -1,4 +1,4 @@
-"""Retrieval over several stores. The stores are the caller's; the skill brings the tools and the guidance."""
+"""Retrieval over several stores. The caller provides the stores; the skill provides tools and guidance."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
@@ -19,11 +19,11 @@ class AgenticRAGSkill(BaseSkill):
     )
     references = ("references/azure_search_config.md", "references/cypher_templates.py")
     instructions = """
-    Call `ask` with the person's question in their own words, and answer from the passages alone. Name the source of
-    each statement.
+    Call `ask` with the user's question in their own words, and answer only from the passages. Name the source of each
+    statement.
 
-    - No passages: ask again with fewer and broader words, once. Then say that nothing was found.
-    - A question about how things are connected (who owns, what depends on): take a query from the reference
+    - No passages: ask once more with fewer and broader words. Then say that nothing was found.
+    - A question about connections (who owns, what depends on): take a query from the reference
       `cypher_templates.py` and pass it to `ask_graph`.
     - Empty or strange answers from Azure: load the reference `azure_search_config.md`.
     """
@@ -33,28 +33,31 @@ class AgenticRAGSkill(BaseSkill):
 
     @tool
     def ask(self, question: str, store: Literal["all", "vectors", "web"] = "all", limit: int = 5) -> list[Passage]:
-        """Passages that answer a question, best first.
+        """Find passages that answer a question, best first.
 
         Args:
-            question: In the person's own words.
+            question: In the user's own words.
             store: Where to look.
-            limit: At most so many passages.
+            limit: The maximum number of passages.
         """
         words = {word.strip("?.,").lower() for word in question.split() if len(word) > 3}
-        found = [
-            (sum(word in text.lower() for word in words), source, text)
-            for source, texts in self.stores.items()
-            if store in ("all", source)
-            for text in texts
-        ]
-        best = sorted((one for one in found if one[0]), key=lambda one: -one[0])[:limit]
-        return [Passage(source=source, text=text) for _, source, text in best]
+        scored: list[tuple[int, Passage]] = []
+        for source, texts in self.stores.items():
+            if store not in ("all", source):
+                continue
+            for text in texts:
+                score = sum(word in text.lower() for word in words)
+                if score:
+                    scored.append((score, Passage(source=source, text=text)))
+
+        scored.sort(key=lambda match: -match[0])
+        return [passage for _, passage in scored[:limit]]
 
     @tool
     async def ask_graph(self, query: str) -> list[str]:
-        """Rows of a Cypher query, as text.
+        """Run a Cypher query and return its rows as text.
 
         Args:
             query: Read-only Cypher, from the templates.
         """
-        return list(self.stores.get("graph", ()))  # a real one would run the query
+        return list(self.stores.get("graph", ()))  # a real skill would run the query

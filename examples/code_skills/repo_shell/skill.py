@@ -1,4 +1,4 @@
-"""A raw skill: it runs commands, so it is attached under a policy or not at all."""
+"""A raw skill: it runs commands, so it can only be attached with a policy."""
 
 import subprocess
 
@@ -11,8 +11,8 @@ class RepoShellSkill(BaseSkill):
     category = "raw"
     references = ("references/commands.md",)
     instructions = """
-    Call `status` first. Before `run`, load the reference `commands.md`: it names the targets that this repository
-    has. Never call `clean` to make an error go away.
+    Call `status` first. Before `run`, load the reference `commands.md`: it lists the targets of this repository.
+    Never call `clean` to make an error go away.
     """
 
     def __init__(self, folder: str) -> None:
@@ -20,21 +20,21 @@ class RepoShellSkill(BaseSkill):
 
     @tool
     def status(self) -> str:
-        """Branch and changed files."""
+        """Return the branch and the changed files."""
         return self._run("git", "status", "--short", "--branch")
 
     @tool
     def run(self, target: str) -> str:
-        """The output of a make target.
+        """Run a make target and return its output.
 
         Args:
-            target: One of those in commands.md.
+            target: A target listed in commands.md.
         """
         return self._run("make", "--", target)
 
     @tool
     def clean(self) -> str:
-        """Throws away every change that is not committed."""
+        """Discard every uncommitted change."""
         return self._run("git", "reset", "--hard")
 
     def _run(self, *command: str) -> str:
