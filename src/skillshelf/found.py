@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Found:
-    """A skill that a source found, or the reasons why there is none at this place."""
+    """A skill that a source found, or the reasons why there is none at this place.
+
+    Treat it as immutable. It is not frozen because a scan makes one for each of ten thousand skills.
+    """
 
     descriptor: SkillDescriptor | None
     """None if there is no usable skill here."""

@@ -464,6 +464,11 @@ def _with_other(data: bytes, **parts: object) -> bytes:
     return _with_checksum(json.dumps({**json.loads(data.partition(b"\n")[2]), **parts}).encode())
 
 
+def _with_fields(data: bytes, **values: object) -> bytes:
+    [fields] = json.loads(data.partition(b"\n")[2])["fields"]
+    return _with_other(data, fields=[{**fields, **values}])
+
+
 CORRUPT: dict[str, Callable[[bytes], bytes]] = {
     "cut-short": lambda data: data[: len(data) // 2],
     "cut-in-the-header": lambda data: data[:3],
@@ -479,8 +484,9 @@ CORRUPT: dict[str, Callable[[bytes], bytes]] = {
     "null": lambda data: _with_checksum(b"null"),
     "list": lambda data: _with_checksum(b"[]"),
     "no-keys": lambda data: _with_checksum(b"{}"),
-    "wrong-shapes": lambda data: _with_other(data, skills=[["a"]], rests=[["", "", 1, "x"]]),
-    "wrong-metadata": lambda data: _with_other(data, rests=[["", "", [], "x", "auto", 1, [], "", 1]]),
+    "wrong-shapes": lambda data: _with_other(data, skills=[["a"]], fields=[["", "", 1, "x"]]),
+    "wrong-metadata": lambda data: _with_fields(data, metadata="x"),
+    "wrong-tools": lambda data: _with_fields(data, allowed_tools=[1]),
     "deep": lambda data: _with_checksum(b"[" * 100_000),
 }
 

@@ -8,7 +8,7 @@ from skillshelf.cli._output import relative
 from skillshelf.descriptor import Diagnostic
 from skillshelf.files import NotPlainFile, open_folder, read_file, system
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources import IGNORE_FILE, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS, Entries, IgnoreFile
+from skillshelf.sources import IGNORE_FILE, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS, FolderListing, IgnoreFile
 from skillshelf.text import skeleton
 
 _MAX_FOLDERS = 100_000
@@ -52,7 +52,7 @@ class Search:
         """`owner`: the file of the skill whose folder this one lies in."""
         try:
             self.folders += 1
-            entries = Entries(system.scandir(fd))
+            entries = FolderListing(system.scandir(fd))
             yield from self._judge(key, entries, owner)
             file = entries.skill_file()
             inner_owner = owner or (f"{self._path(key)}/{file}" if file else "")
@@ -74,7 +74,7 @@ class Search:
             return
         yield from self._walk(inner, key, owner, depth)
 
-    def _judge(self, key: str, entries: Entries, owner: str) -> Iterator[Finding]:
+    def _judge(self, key: str, entries: FolderListing, owner: str) -> Iterator[Finding]:
         for link in entries.links:
             if self._fits(link):
                 path = f"{key}/{link}".lstrip("/")
@@ -138,7 +138,7 @@ class Search:
         return f"{self.root}/{key}" if key else self.root
 
 
-def _lacks_file(entries: Entries) -> str:
+def _lacks_file(entries: FolderListing) -> str:
     near = [name for name in entries.files if name.lower() in ("skill.md", "skills.md", "skill.txt", "skill.mdx")]
     if near:
         return f"the folder has {near[0]!r}, but the file must be called SKILL.md"

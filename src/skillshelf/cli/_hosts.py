@@ -8,7 +8,7 @@ from skillshelf.cli._output import Output, complain, plural, shown_path
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, conditions, judge
 from skillshelf.skillmd import MAX_FILE
-from skillshelf.sources import MAX_FOLDERS, SKILL_FILES, Tree
+from skillshelf.sources import SKILL_FILES, find_skill_places
 from skillshelf.tables import Cell, Column
 
 _STYLES = dict(zip(WORDS, ("green", "green", "yellow", "red", "red", "red", "red"), strict=True))
@@ -52,14 +52,11 @@ def _judged(path: str) -> Iterator[_Judged]:
         path = os.path.dirname(path)
     if not os.path.isdir(path):
         return
-    tree = Tree(os.path.realpath(path), "project", MAX_FOLDERS)
-    tree.look(None)
-    state = tree.ledger.state
     # The shelf takes a skill from where it really lies, and only inside the folder; a host meets the link itself.
-    for key in sorted({*state.skills, *state.links}):
+    for key in find_skill_places(path):
         folder = os.path.join(path, key).rstrip("/")
         linked = os.path.islink(folder)
-        root = os.path.realpath(folder) if linked else tree.root
+        root = os.path.realpath(folder) if linked else os.path.realpath(path)
         # In the order of preference, and by the name it really has, where a disk knows no capitals.
         file = next((name for name in SKILL_FILES if name in _names(folder)), "")
         if file and (data := _read(root, "" if linked else key, file)) is not None:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from skillshelf.errors import EvalError, SkillError
 from skillshelf.skill import BaseSkill
-from skillshelf.sources import ImportFailed, ObjectSource, imported
+from skillshelf.sources import ImportFailed, ObjectSource, import_guarded
 
 CodeSkill: TypeAlias = str | Callable[[], BaseSkill] | BaseSkill
 _NAMED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -79,7 +79,7 @@ def named(given: str) -> Any:
         raise EvalError(f"{given!r:.80} names no code skill", _RIGHT)
     module, _, name = given.partition(":")
     try:
-        found = imported(partial(importlib.import_module, module), module)
+        found = import_guarded(partial(importlib.import_module, module), module)
     except ImportFailed as fault:
         fix = "Install the package that has it, or put its folder in PYTHONPATH"
         raise EvalError(f"{given}: {fault.diagnostic.message}", fix) from fault

@@ -2,29 +2,37 @@
 
 from skillshelf.files import Page
 from skillshelf.found import Found
-from skillshelf.sources._base import Source
-from skillshelf.sources._directory import MAX_FOLDERS, DirectorySource
-from skillshelf.sources._folder import MAX_DEPTH, SKILL_FILES, Entries, read_skill_folder
-from skillshelf.sources._ignore import IgnoreRules
-from skillshelf.sources._ignorefile import IGNORE_FILE, IgnoreFile
+from skillshelf.sources._directory import DirectorySource, find_skill_places
+from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile, IgnoreRules
 from skillshelf.sources._memory import MemorySource
-from skillshelf.sources._modules import ImportFailed, imported, key_of
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
-from skillshelf.sources._package import EntryPointSource, ObjectSource, PackageSource
-from skillshelf.sources._resources import files_below, package_of, parts_below, references_package
-from skillshelf.sources._tree import Tree
+from skillshelf.sources._package import (
+    EntryPointSource,
+    ImportFailed,
+    ObjectSource,
+    PackageSource,
+    class_key,
+    import_guarded,
+)
+from skillshelf.sources._resources import (
+    find_references_package,
+    list_package_files,
+    package_of,
+    split_listed_path,
+)
+from skillshelf.sources._skill_folder import MAX_DEPTH, SKILL_FILES, FolderListing, read_skill_folder
+from skillshelf.sources._source import Source
 
 __all__ = [
     "IGNORE_FILE",
     "MAX_DEPTH",
-    "MAX_FOLDERS",
     "REFERENCE_FOLDERS",
     "SKILL_FILES",
     "SKIPPED_FOLDERS",
     "VERSION_CONTROL_FOLDERS",
     "DirectorySource",
-    "Entries",
     "EntryPointSource",
+    "FolderListing",
     "Found",
     "IgnoreFile",
     "IgnoreRules",
@@ -34,12 +42,12 @@ __all__ = [
     "PackageSource",
     "Page",
     "Source",
-    "Tree",
-    "files_below",
-    "imported",
-    "key_of",
+    "class_key",
+    "find_references_package",
+    "find_skill_places",
+    "import_guarded",
+    "list_package_files",
     "package_of",
-    "parts_below",
     "read_skill_folder",
-    "references_package",
+    "split_listed_path",
 ]

@@ -14,7 +14,7 @@ from skillshelf.errors import (
 from skillshelf.files import NotPlainFile, Page, read_file
 from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources._lastgood import is_half_written
+from skillshelf.sources._state import is_half_written
 from skillshelf.sources._tree import Tree
 
 # A workspace of 100,000 skills has 200,000 folders; a home folder opened by mistake has millions.
@@ -22,68 +22,84 @@ MAX_FOLDERS = 500_000
 
 
 class DirectorySource:
-    """Every skill below a folder. A folder with a SKILL.md is a skill, and what lies below it belongs to that skill."""
+    """Every skill below a folder. A folder with a SKILL.md is a skill, and everything below it belongs to it."""
 
     def __init__(
         self, root: str | os.PathLike[str], name: str = "", *, max_folders: int = MAX_FOLDERS, cache: bool = True
     ) -> None:
-        """`cache`: keep what a large folder holds in a file under XDG_CACHE_HOME, so that the next start is cheap."""
+        """`cache`: save what is known of a large folder in a file under XDG_CACHE_HOME, for a faster next start."""
         self.root = os.path.realpath(os.path.expanduser(root))
         self.name = name or os.path.basename(self.root) or "root"
         if os.path.lexists(self.root) and not os.path.isdir(self.root):
             raise SourceError(f"Not a directory: {os.fspath(root)!r}. A DirectorySource takes a folder of skills.")
         self._tree = Tree(self.root, self.name, max_folders)
-        self._cache = cache
-        self._looked = False
+        self._uses_cache = cache
+        self._is_scanned = False
 
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
-        if self._looked:
-            return self._tree.look(changed)
-        changes = self._first_look() if self._cache else self._tree.look(None)
-        self._looked = True
+        if self._is_scanned:
+            return self._tree.scan(changed)
+        changes = self._scan_with_cache() if self._uses_cache else self._tree.scan()
+        self._is_scanned = True
         return changes
 
-    def _first_look(self) -> Mapping[str, Found | None]:
-        from skillshelf.sources import _scan_cache as index
+    def _scan_with_cache(self) -> Mapping[str, Found | None]:
+        from skillshelf.sources import _scan_cache  # only needed with a cache
 
         tree = self._tree
-        known = index.load(self.root, self.name, tree.max_folders)
-        if known:
-            tree.ledger.state = known
-        tree.look(None)
-        state = tree.ledger.state
-        # Not for every edit: what the file does not know yet is read again at the next start, no more.
-        if tree.reads > len(state.skills) // 100 or not known:
-            note = index.save(self.root, state, tree.max_folders)
+        cached = _scan_cache.load_state(self.root, self.name, tree.max_folders)
+        if cached is not None:
+            tree.state = cached
+        tree.scan()
+        state = tree.state
+        # Not for every edit: whatever the file does not know yet is read again at the next start.
+        if cached is None or tree.reads > len(state.skills) // 100:
+            note = _scan_cache.save_state(state, tree.max_folders)
             if note:
                 state.notes["//index"] = Found(None, (note,))
         return {**state.notes, **{key: skill.found for key, skill in state.skills.items()}}
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
-        skill = self._tree.ledger.state.skills.get(key)
-        file = descriptor.location.rpartition("/")[2]
-        kept = skill.kept if skill else None
+        skill = self._tree.state.skills.get(key)
+        last_good = skill.last_good_text if skill else None
+        file = os.path.basename(descriptor.location)
         try:
-            text = read(decode(read_file(self.root, f"{key}/{file}".lstrip("/").split("/"), 0, MAX_FILE + 1).data))
-            # Beside the description of one version go the instructions of that version: the next look brings both.
-            is_other = text.description != descriptor.description or is_half_written(text)
-            return kept if kept is not None and is_other else text.instructions
+            text = read(decode(self._read(key, file, 0, MAX_FILE + 1).data))
         except Unreadable as fault:
             reason = f"{fault.diagnostic.message} (line {fault.diagnostic.line})"
         except NotPlainFile as fault:
             reason = fault.reason
         except OSError as error:
             reason = error.strerror or "it cannot be opened"
-        if kept is None:
+        else:
+            # The description is of one version, so the instructions must be of that version too. The next scan brings
+            # the new version of both.
+            is_other_version = text.description != descriptor.description or is_half_written(text)
+            if last_good is not None and is_other_version:
+                return last_good
+            return text.instructions
+
+        if last_good is None:
             raise SkillUnreadableError(descriptor.name, reason)
-        return kept
+        return last_good
 
     def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
         try:
-            return read_file(self.root, f"{key}/{path}".lstrip("/").split("/"), offset, limit)
+            return self._read(key, path, offset, limit)
         except (FileNotFoundError, NotADirectoryError):
             raise ReferenceNotFoundError(descriptor.name, path, descriptor.references) from None
         except NotPlainFile as fault:
             raise ReferenceNotAllowedError(descriptor.name, path, descriptor.references, fault.reason) from None
         except OSError as error:
             raise ReferenceUnreadableError(descriptor.name, path, error.strerror or "it cannot be opened") from None
+
+    def _read(self, key: str, path: str, offset: int, limit: int) -> Page:
+        parts = f"{key}/{path}".lstrip("/").split("/")
+        return read_file(self.root, parts, offset, limit)
+
+
+def find_skill_places(root: str) -> list[str]:
+    """Return the places of skills below a folder, and of links that may lead to one, as paths below it."""
+    tree = Tree(os.path.realpath(root), source="", max_folders=MAX_FOLDERS)
+    tree.scan()
+    return sorted({*tree.state.skills, *tree.state.links})

@@ -15,7 +15,7 @@ Files = str | Mapping[str, str | bytes]
 class MemorySource:
     """Skills as texts: `MemorySource({"pdf": "---\\nname: pdf\\n…"})`, or a mapping of file names to texts for each.
 
-    Change it with `put` and `remove`; the shelf sees that at its next reload.
+    Change it with `put` and `remove`; the shelf notices at its next reload.
     """
 
     def __init__(self, skills: Mapping[str, Files] | None = None, name: str = "memory") -> None:
@@ -27,17 +27,19 @@ class MemorySource:
 
     def put(self, key: str, files: Files) -> None:
         """Add or replace a skill. `key` stands for the folder's name."""
-        files = {"SKILL.md": files} if isinstance(files, str) else files
+        if isinstance(files, str):
+            files = {"SKILL.md": files}
         self._skills[key] = {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
         self._changed.add(key)
 
     def remove(self, key: str) -> None:
+        """Remove a skill."""
         del self._skills[key]
         self._changed.add(key)
 
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
         keys = sorted(self._changed)
-        # Before the texts are read: what another thread puts from here on is told the next time.
+        # Before the texts are read: a skill that another thread puts from here on is reported the next time.
         self._changed.difference_update(keys)
         return {key: self._found(key, self._skills.get(key)) for key in keys}
 
@@ -49,9 +51,10 @@ class MemorySource:
             text = _read(key, files)
         except Unreadable as fault:
             return Found(None, (replace(fault.diagnostic, path=location),))
-        optional = text.optional
-        others = tuple(sorted(path for path in files if path != "SKILL.md"))
-        references = others if optional.listed is None else optional.listed
+
+        references = text.optional.listed
+        if references is None:
+            references = tuple(sorted(path for path in files if path != "SKILL.md"))
         descriptor = text.describe(references=references, source=self.name, location=location)
         return Found(descriptor, tuple(replace(note, path=location) for note in text.diagnostics))
 

@@ -1,4 +1,4 @@
-"""Which names a source takes. File names are untrusted: they end up in prompts, on terminals and on other systems."""
+"""Which file names a source accepts. They are untrusted: they end up in prompts, on terminals and on other systems."""
 
 import re
 from functools import lru_cache
@@ -41,41 +41,50 @@ SKIPPED_FOLDERS = frozenset(
     }
 )
 
-# Those of them that are proper names for a skill: skipped only where no skill is in them.
+# These can also be the name of a skill, so they are skipped only if there is no skill in them.
 SKIPPED_UNLESS_SKILL = frozenset({"env", "venv", "virtualenv", "site-packages"})
 
 REFERENCE_FOLDERS = ("references", "scripts", "assets")
 
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.I).match
+_MAX_PATH = 1024
+_DEVICE_NAME = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.I).match
 _FORBIDDEN = frozenset('<>:"|?*\\/')
+_BYPRODUCT_ENDINGS = (".pyc", ".pyo", "~", ".swp")
+_BYPRODUCTS = ("Thumbs.db", "desktop.ini")
 
 
 @lru_cache(4096)
-def verdict(name: str) -> str | None:
-    """Whether a file of this name is offered: empty if so, a reason if not, None if nobody means it as a reference."""
-    if name[0] == "." or name.endswith((".pyc", ".pyo", "~", ".swp")) or name in ("Thumbs.db", "desktop.ini"):
+def judge_name(name: str) -> str | None:
+    """Return an empty string if a file of this name can be loaded, otherwise the reason why not.
+
+    None means that it is not worth a word: it is hidden, or a byproduct of some program.
+    """
+    if name.startswith(".") or name.endswith(_BYPRODUCT_ENDINGS) or name in _BYPRODUCTS:
         return None
-    return refusal(name)
+    return _explain_refused_name(name)
 
 
-def refusal(name: str) -> str:
-    """Why a file of this name is not offered on any system; empty where it is."""
+def _explain_refused_name(name: str) -> str:
     if not name.isprintable() or any(find_hidden(name)):
         return "it has a control, hidden or undecodable character"
     if not _FORBIDDEN.isdisjoint(name):
         return "it has a character that some systems give a meaning"
-    if _RESERVED(name):
+    if _DEVICE_NAME(name):
         return "it is a device's name on Windows"
     if name[-1] in ". ":
         return "it ends in a dot or a space"
     return ""
 
 
-def path_refusal(path: str) -> str:
-    """Why a listed path cannot be a file inside the skill's folder; empty where it can."""
-    if not path or len(path) > 1024:
+def explain_refused_path(path: str) -> str:
+    """Return the reason why a listed path cannot be a file inside the skill's folder; empty if it can."""
+    if not path or len(path) > _MAX_PATH:
         return "it is empty or too long"
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or parts[0].startswith("~") or "%" in path:
         return "it must be a plain path below the skill's folder"
-    return next(filter(None, map(refusal, parts)), "")
+    for part in parts:
+        reason = _explain_refused_name(part)
+        if reason:
+            return reason
+    return ""

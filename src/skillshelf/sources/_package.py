@@ -1,9 +1,14 @@
-"""Code skills: found in a package, named by entry points, or constructed by the caller."""
+"""Code skills: found in a package, named by entry points, or constructed by the caller.
+
+Importing runs the author's code. Whatever it raises is reported for that module, and the others still load.
+"""
 
 import importlib
-from collections.abc import Collection, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
 
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import (
@@ -16,36 +21,48 @@ from skillshelf.errors import (
 from skillshelf.files import NotPlainFile, Page
 from skillshelf.found import Found
 from skillshelf.skill import BaseSkill
-from skillshelf.sources._modules import Findings, ImportFailed, imported, key_of, module_path, skills_in
-from skillshelf.sources._resources import parts_below, read_resource, references_package
+from skillshelf.sources._resources import find_references_package, package_files, read_resource, split_listed_path
 from skillshelf.tools import Tool
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+Result = TypeVar("Result")
+Findings = Mapping[str, type[BaseSkill] | Diagnostic]
+"""By key: a class, or the reason why there is none."""
+
+_MAX_REASON = 300
 
 
 class ClassSource:
-    """What the sources here share. A key is `module:Class`; an imported class does not change, so they look once."""
+    """The common part of sources of code skills.
+
+    A key is `module:Class`. An imported class does not change, so each of these sources searches only once.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.classes: dict[str, type[BaseSkill]] = {}
-        self._looked = False
+        self._is_searched = False
 
-    def _find(self) -> Findings:
+    def _find_skills(self) -> Findings:
         raise NotImplementedError
 
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
-        if self._looked:
+        if self._is_searched:
             return {}
-        findings = self._find()
-        self._looked = True
-        return {key: self._found(key, finding) for key, finding in findings.items()}
+        findings = self._find_skills()
+        self._is_searched = True
+        return {key: self._describe(key, finding) for key, finding in findings.items()}
 
-    def _found(self, key: str, finding: type[BaseSkill] | Diagnostic) -> Found:
+    def _describe(self, key: str, finding: type[BaseSkill] | Diagnostic) -> Found:
         if isinstance(finding, Diagnostic):
             return Found(None, (finding,))
         try:
             descriptor = finding.descriptor(self.name)
         except InvalidSkillError as error:
-            return Found(None, (Diagnostic("error", "invalid-skill", str(error), module_path(finding.__module__)),))
+            note = Diagnostic("error", "invalid-skill", str(error), _module_path(finding.__module__))
+            return Found(None, (note,))
         self.classes[key] = finding
         return Found(descriptor)
 
@@ -53,12 +70,13 @@ class ClassSource:
         return self.classes[key].instructions
 
     def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
-        skill, listed = descriptor.name, descriptor.references
+        skill = descriptor.name
+        listed = descriptor.references
         if path not in listed:
             raise ReferenceNotAllowedError(skill, path, listed)
-        package = references_package(self.classes[key])
+        package = find_references_package(self.classes[key])
         try:
-            return read_resource(package, parts_below(package, path), offset, limit)
+            return read_resource(package, split_listed_path(package, path), offset, limit)
         except FileNotFoundError:
             raise ReferenceNotFoundError(skill, path, listed) from None
         except NotPlainFile as fault:
@@ -68,16 +86,16 @@ class ClassSource:
 
 
 class PackageSource(ClassSource):
-    """The skills of a package: what the `skill.py` of it and of each subpackage defines."""
+    """The skills of a package: those that its own `skill.py` and the `skill.py` of each subpackage define."""
 
     def __init__(self, package: str | ModuleType, *, name: str | None = None) -> None:
-        self.package = _imported_package(package) if isinstance(package, str) else package
+        self.package = _import_package(package) if isinstance(package, str) else package
         if "__path__" not in vars(self.package):
             raise SourceError(f"{self.package.__name__!r} is a module. Name the package that holds the skills.")
         super().__init__(name or self.package.__name__)
 
-    def _find(self) -> Findings:
-        return skills_in(self.package)
+    def _find_skills(self) -> Findings:
+        return _skills_below(self.package)
 
 
 class EntryPointSource(ClassSource):
@@ -87,21 +105,23 @@ class EntryPointSource(ClassSource):
         super().__init__(name)
         self.group = group
 
-    def _find(self) -> Findings:
-        # Takes longer to import than all of skillshelf, and only this source wants it.
+    def _find_skills(self) -> Findings:
+        # It takes longer to import than all of skillshelf, and only this source needs it.
         from importlib import metadata
 
-        found: dict[str, type[BaseSkill] | Diagnostic] = {}
+        findings: dict[str, type[BaseSkill] | Diagnostic] = {}
         for entry in metadata.entry_points(group=self.group):
             try:
-                found |= _named(imported(entry.load, entry.module), entry.value)
+                target = import_guarded(entry.load, entry.module)
             except ImportFailed as fault:
-                found[entry.value] = fault.diagnostic
-        return found
+                findings[entry.value] = fault.diagnostic
+            else:
+                findings |= _skills_named(target, entry.value)
+        return findings
 
 
 class ObjectSource(ClassSource):
-    """Skills the caller constructed. What is wrong with one is raised here, where it can be mended."""
+    """Skills that the caller constructed. A mistake in one is raised here, where it can be corrected."""
 
     def __init__(self, skills: Sequence[BaseSkill], name: str = "app") -> None:
         super().__init__(name)
@@ -110,45 +130,138 @@ class ObjectSource(ClassSource):
         for skill in self.skills:
             if not isinstance(skill, BaseSkill):
                 raise InvalidSkillError(f"{skill!r} is not a skill. Pass an instance of a BaseSkill subclass.")
-            if (added := skill.descriptor(name).name) in names:
-                raise InvalidSkillError(f"Two skills are named {added!r}. Give one of the classes another name.")
-            names.add(added)
+            skill_name = skill.descriptor(name).name
+            if skill_name in names:
+                raise InvalidSkillError(f"Two skills are named {skill_name!r}. Give one of the classes another name.")
+            names.add(skill_name)
         self.tools()
 
-    def _find(self) -> Findings:
-        return {key_of(type(skill)): type(skill) for skill in self.skills}
+    def _find_skills(self) -> Findings:
+        return {class_key(type(skill)): type(skill) for skill in self.skills}
 
     def tools(self) -> tuple[Tool, ...]:
-        """All tools. Raises PolicyError for a raw skill without a policy, InvalidSkillError for a name taken twice."""
+        """Return all tools. Raises PolicyError for a raw skill without a policy, InvalidSkillError for a taken name."""
         owners: dict[str, str] = {}
         tools = []
         for skill in self.skills:
-            for each in skill.tools():
-                if each.name in owners:
+            for tool in skill.tools():
+                if tool.name in owners:
                     raise InvalidSkillError(
-                        f"Skills {owners[each.name]!r} and {skill.name!r} both have a tool {each.name!r}. "
+                        f"Skills {owners[tool.name]!r} and {skill.name!r} both have a tool {tool.name!r}. "
                         f'Rename one with @tool(name="…").'
                     )
-                owners[each.name] = skill.name
-                tools.append(each)
+                owners[tool.name] = skill.name
+                tools.append(tool)
         return tuple(tools)
 
 
-def _imported_package(name: str) -> ModuleType:
+# -- importing --------------------------------------------------------------------------------------------------------
+
+
+class ImportFailed(Exception):
+    """An author's module cannot be imported. The diagnostic tells the author why."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+        super().__init__(diagnostic.message)
+
+
+def import_guarded(load: Callable[[], Result], module: str) -> Result:
+    """Call `load`, which imports an author's module. Raises ImportFailed, whatever goes wrong in the module."""
     try:
-        return imported(partial(importlib.import_module, name), name)
-    except ImportFailed as fault:
-        raise SourceError(f"Package {name!r} is no place to look for skills: {fault}.") from fault
-
-
-def _named(target: object, value: str) -> Findings:
-    if isinstance(target, ModuleType):
-        return skills_in(target)
-    if isinstance(target, type) and issubclass(target, BaseSkill):
-        return {key_of(target): target}
-    message = f"the entry point {value!r} names neither a package nor a BaseSkill class"
-    return {
-        value: Diagnostic(
-            "error", "invalid-entry-point", message, fix="name `my_skills` or `my_skills.rag.skill:RagSkill`"
+        return load()
+    except (Exception, SystemExit) as error:
+        path = _module_path(module)
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")[:_MAX_REASON]
+        diagnostic = Diagnostic(
+            "error",
+            "import-failed",
+            f"it cannot be imported: {reason}",
+            path,
+            _failing_line(error, path),
+            fix=f"make `import {module}` work by itself",
         )
-    }
+        raise ImportFailed(diagnostic) from error
+
+
+def class_key(skill: type[BaseSkill]) -> str:
+    """Return `module:Class`, the key of a code skill in its source."""
+    return f"{skill.__module__}:{skill.__qualname__}"
+
+
+def _import_package(name: str) -> ModuleType:
+    try:
+        return import_guarded(partial(importlib.import_module, name), name)
+    except ImportFailed as fault:
+        raise SourceError(f"Cannot look for skills in the package {name!r}: {fault}.") from fault
+
+
+def _skills_named(target: object, entry: str) -> Findings:
+    """Return the skills that the target of an entry point stands for."""
+    if isinstance(target, ModuleType):
+        return _skills_below(target)
+    if isinstance(target, type) and issubclass(target, BaseSkill):
+        return {class_key(target): target}
+    message = f"the entry point {entry!r} names neither a package nor a BaseSkill class"
+    fix = "name `my_skills` or `my_skills.rag.skill:RagSkill`"
+    return {entry: Diagnostic("error", "invalid-entry-point", message, fix=fix)}
+
+
+def _skills_below(module: ModuleType) -> Findings:
+    """Return the skills of a package and its subpackages, or those of one module."""
+    if "__path__" not in vars(module):
+        return _skills_in(module)
+    findings: dict[str, type[BaseSkill] | Diagnostic] = {}
+    for name in _skill_modules(package_files(module), module.__name__):
+        try:
+            findings |= _skills_in(import_guarded(partial(importlib.import_module, name), name))
+        except ImportFailed as fault:
+            findings[name] = fault.diagnostic
+    return findings
+
+
+def _skill_modules(folder: "Traversable", package: str) -> Iterator[str]:
+    """Yield the module names of every `skill.py`. Nothing is imported, and a skill's own data is not searched."""
+    children = {child.name: child for child in folder.iterdir()}
+    is_skill = "skill.py" in children
+    if is_skill:
+        yield f"{package}.skill"
+    for name, child in sorted(children.items()):
+        if not name.isidentifier() or not child.is_dir():
+            continue
+        # A folder without __init__.py can be imported too, but beside a skill.py it holds references: a file there
+        # that happens to be called skill.py is text for the model and must not run.
+        if child.joinpath("__init__.py").is_file() or (not is_skill and child.joinpath("skill.py").is_file()):
+            yield from _skill_modules(child, f"{package}.{name}")
+
+
+def _skills_in(module: ModuleType) -> Findings:
+    own = [value for value in vars(module).values() if _is_skill(value) and value.__module__ == module.__name__]
+    # A class without a name that others here extend is their common base, not a skill that lacks its name.
+    skills = [cls for cls in own if cls.name or not any(cls in other.__mro__[1:] for other in own)]
+    if skills:
+        return {class_key(cls): cls for cls in skills}
+    message = "it defines no skill"
+    fix = "define a class that extends skillshelf.BaseSkill, or rename the file"
+    return {module.__name__: Diagnostic("warning", "no-skill", message, _module_path(module.__name__), fix=fix)}
+
+
+def _is_skill(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseSkill) and not inspect.isabstract(value)
+
+
+def _module_path(module: str) -> str:
+    return module.replace(".", "/") + ".py"
+
+
+def _failing_line(error: BaseException, path: str) -> int:
+    """Return the line of the author's file that failed; 0 if the error came from elsewhere."""
+    if isinstance(error, SyntaxError) and (error.filename or "").endswith(path):
+        return error.lineno or 0
+
+    import traceback  # only a failure needs it
+
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename.endswith(path):
+            return line
+    return 0

@@ -1,4 +1,4 @@
-"""A code skill's folder, as importlib.resources shows it: in a real directory, or inside a zip."""
+"""The folder of a code skill, as importlib.resources shows it: in a real directory, or inside a zip."""
 
 import os
 import sys
@@ -8,43 +8,49 @@ from typing import TYPE_CHECKING
 
 from skillshelf.files import NotPlainFile, Page, read_file
 from skillshelf.skill import BaseSkill
-from skillshelf.sources._names import path_refusal
+from skillshelf.sources._names import explain_refused_path
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 
-def files_of(package: str | ModuleType) -> "Traversable":
-    """The package's folder, wherever it was imported from."""
+def package_files(package: str | ModuleType) -> "Traversable":
+    """Return the package's folder, wherever it was imported from."""
     from importlib import resources  # 10 ms that only code skills pay
 
     return resources.files(package)
 
 
 def package_of(cls: type) -> str:
-    """The package that a class was defined in; empty for one in a script."""
+    """Return the package that a class was defined in; empty for a class in a script."""
     module = sys.modules.get(cls.__module__)
-    return (module.__package__ if module else "") or ""
+    if module is None:
+        return ""
+    return module.__package__ or ""
 
 
-def references_package(skill: type[BaseSkill]) -> str:
-    """The package whose folder holds the references.
+def find_references_package(skill: type[BaseSkill]) -> str:
+    """Return the package whose folder holds a skill's references.
 
-    A skill that extends another and inherits its references finds them where the other keeps them.
+    A skill that extends another one and inherits its references finds them in the other's folder.
     """
-    listers = (cls for cls in skill.__mro__ if cls is not BaseSkill and "references" in vars(cls))
-    return package_of(next(listers, skill))
+    for cls in skill.__mro__:
+        if cls is not BaseSkill and "references" in vars(cls):
+            return package_of(cls)
+    return package_of(skill)
 
 
-def parts_below(package: str, listed: str) -> tuple[str, ...]:
-    """A listed path as the way below the skill's folder. Raises NotPlainFile where it leads elsewhere.
+def split_listed_path(package: str, listed: str) -> tuple[str, ...]:
+    """Return the components of a listed path below the skill's folder. Raises NotPlainFile if it leads elsewhere.
 
-    Authors write it from the folder on (`references/a.md`) or from the top package on
+    Authors write it relative to the folder (`references/a.md`) or to the folder of the top package
     (`my_skills/agentic_rag/references/a.md`).
     """
-    if reason := path_refusal(listed):
-        raise NotPlainFile(reason)
-    parts, folder = tuple(listed.split("/")), tuple(package.split("."))
+    refusal = explain_refused_path(listed)
+    if refusal:
+        raise NotPlainFile(refusal)
+    parts = tuple(listed.split("/"))
+    folder = tuple(package.split("."))
     if parts[: len(folder)] == folder and len(parts) > len(folder):
         return parts[len(folder) :]
     if parts[0] == folder[0]:
@@ -53,31 +59,31 @@ def parts_below(package: str, listed: str) -> tuple[str, ...]:
 
 
 def read_resource(package: str, parts: Sequence[str], offset: int, limit: int) -> Page:
-    """Raises FileNotFoundError, NotPlainFile, or another OSError."""
+    """Read a page of a file in a package. Raises FileNotFoundError, NotPlainFile, or another OSError."""
     if not package:
         raise OSError(0, "the skill's class is not in a package of its own, so it has no folder")
-    folder = _folder(package)
+    folder = _skill_folder(package)
     if isinstance(folder, os.PathLike):
-        # The folder Python imported from is the root, wherever a link to it lies.
+        # The folder that Python imported from is the root, even if a link leads to it.
         return read_file(os.path.realpath(folder), parts, offset, limit)
     return _read_member(folder.joinpath(*parts), offset, limit)
 
 
-def files_below(package: str) -> list[str]:
-    """Every file in the skill's folder, as a path below it. Links to folders are not followed: the gate would not."""
-    return sorted(_walk(_folder(package), ""))
+def list_package_files(package: str) -> list[str]:
+    """Return every file in the skill's folder, as a path below it. Links to folders are not followed."""
+    return sorted(_walk(_skill_folder(package), ""))
 
 
-def _folder(package: str) -> "Traversable":
-    """A namespace package shows itself as several folders at once: the skill's is the one that holds skill.py."""
-    from pathlib import Path  # what importlib.resources shows a real folder as; loaded with it
+def _skill_folder(package: str) -> "Traversable":
+    """Return the folder that holds skill.py: a namespace package shows several folders at once."""
+    from pathlib import Path  # importlib.resources, which loads it, shows a real folder as one
 
-    module = files_of(package).joinpath("skill.py")
-    return module.parent if isinstance(module, Path) else files_of(package)
+    module = package_files(package).joinpath("skill.py")
+    return module.parent if isinstance(module, Path) else package_files(package)
 
 
 def _read_member(member: "Traversable", offset: int, limit: int) -> Page:
-    import zipfile  # already there: the member comes out of it
+    import zipfile  # loaded already: the member comes out of it
     import zlib
 
     if member.is_dir():

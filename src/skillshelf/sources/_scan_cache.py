@@ -1,8 +1,8 @@
-"""The scan cache: what a directory source knew when it last looked, so that the next start only has to stat.
+"""The scan cache: the state of a directory source after its last scan, so that the next start only has to stat.
 
-One file for each root, outside the workspace, replaced atomically. It is never trusted further than its checksum and
-the stamps in it: a file that is cut short or garbled is set aside, one of a newer version is left alone, and what
-changed on disk since is read again. Losing it costs time, nothing else.
+There is one file for each root, outside the workspace, replaced atomically. It is trusted no further than its checksum
+and the stamps in it: a damaged file is set aside, one of a newer version is left alone, and whatever changed on disk
+since is read again. Losing the file costs time, nothing else.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from typing import Any
 
 from skillshelf._version import __version__
 from skillshelf.descriptor import Diagnostic, FrozenMap, SkillDescriptor, freeze, thaw
+from skillshelf.errors import InvalidSkillError
 from skillshelf.files import (
     NotPlainFile,
     NotPrivate,
@@ -26,12 +27,14 @@ from skillshelf.files import (
     system,
 )
 from skillshelf.found import Found
-from skillshelf.sources._state import Folder, Link, Skill, State
+from skillshelf.sources._state import Link, PlainFolder, SkillFolder, TreeState
 
 VERSION = 1
-# Below this many folders a walk takes a few milliseconds, and a file to keep is not worth it.
-LEAST_FOLDERS = 500
-_OPTIONAL_FIELDS = (
+# Below this many folders a scan takes a few milliseconds, which is not worth a file.
+MIN_FOLDERS = 500
+_READ_AGAIN = 0
+"""A stamp that no file has, so that it is read again at the next start."""
+_SHARED_FIELDS = (
     "license",
     "compatibility",
     "allowed_tools",
@@ -42,11 +45,11 @@ _OPTIONAL_FIELDS = (
     "argument_hint",
     "fields",
 )
-"""The fields of a descriptor that skills of one collection mostly have in common."""
+"""The fields of a descriptor that the skills of one collection mostly have in common."""
 
 
-def load(root: str, source: str, limit: int) -> State | None:
-    """Return what was known of this root, if this version of the library saved it with the same limit."""
+def load_state(root: str, source: str, max_folders: int) -> TreeState | None:
+    """Return the saved state of a root, if this version of the library saved it with the same limit."""
     path = _path(root)
     if path is None:
         return None
@@ -54,27 +57,32 @@ def load(root: str, source: str, limit: int) -> State | None:
         header, _, payload = read_private(path).partition(b"\n")
     except (OSError, NotPlainFile, NotPrivate):
         return None
+
     try:
-        version, _, checksum = header.partition(b" ")  # a newer version's header may go on as it likes
+        version, _, checksum = header.partition(b" ")  # the header of a newer version may have more in it
         if int(version) > VERSION:
             return None
         if int(version) == VERSION and int(checksum) == zlib.crc32(payload):
             plain = json.loads(payload)
-            return _state(plain, root, source) if plain["made_by"] == [__version__, limit] else None
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            if plain["made_by"] != [__version__, max_folders]:
+                return None
+            return _restore(plain, root, source)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, InvalidSkillError):
         pass
+
     # Set aside rather than deleted, so that the user can find out what happened to it.
     with suppress(OSError):
-        system.replace(path, path + ".bad")
+        system.replace(path, f"{path}.bad")
     return None
 
 
-def save(root: str, state: State, limit: int) -> Diagnostic | None:
-    """Save what is known of a root. Return a note if that was not possible."""
-    path = _path(root)
-    if path is None or len(state.folders) + len(state.skills) < LEAST_FOLDERS:
+def save_state(state: TreeState, max_folders: int) -> Diagnostic | None:
+    """Save the state of a root. Return a note if that was not possible."""
+    path = _path(state.root)
+    if path is None or state.folder_count < MIN_FOLDERS:
         return None
-    payload = json.dumps({"made_by": [__version__, limit], **_plain(state)}, separators=(",", ":")).encode()
+    plain = {"made_by": [__version__, max_folders], **_plain(state)}
+    payload = json.dumps(plain, separators=(",", ":")).encode()
     try:
         make_private_folders(os.path.dirname(path))
         if not _is_newer(path):
@@ -92,8 +100,10 @@ def _unusable(reason: str, fix: str) -> Diagnostic:
 
 def _path(root: str) -> str | None:
     home = cache_home()
+    if home is None:
+        return None
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
-    return os.path.join(home, "index", name + ".json") if home else None
+    return os.path.join(home, "index", f"{name}.json")
 
 
 def _is_newer(path: str) -> bool:
@@ -105,7 +115,10 @@ def _is_newer(path: str) -> bool:
         return False
 
 
-class _Shared:
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+class _SharedValues:
     """Values that many skills have in common, written once and referred to by number."""
 
     def __init__(self) -> None:
@@ -119,31 +132,29 @@ class _Shared:
         return number
 
 
-def _plain(state: State) -> dict[str, Any]:
-    paths = _Shared()
-    optional = _Shared()
-    skills = [_skill_row(key, skill, paths, optional) for key, skill in state.skills.items()]
+def _plain(state: TreeState) -> dict[str, Any]:
+    paths = _SharedValues()
+    fields = _SharedValues()
+    skills = [_skill_row(key, skill, paths, fields) for key, skill in state.skills.items()]
     return {
         "skills": skills,
         "paths": paths.rows,
-        "optional": optional.rows,
-        "folders": [[key, 0 if folder.fresh else folder.stamp] for key, folder in state.folders.items()],
-        "links": [[key, link.target, link.key, link.brought] for key, link in state.links.items()],
-        "notes": [[key, _note_rows(found.diagnostics)] for key, found in state.notes.items()],
+        "fields": fields.rows,
+        "folders": [[key, _READ_AGAIN if folder.is_fresh else folder.stamp] for key, folder in state.folders.items()],
+        "links": [[key, link.target, link.key, link.is_only_way] for key, link in state.links.items()],
+        "notes": [[key, _note_rows(note.diagnostics)] for key, note in state.notes.items()],
         "ignore": state.ignore_stamp,
     }
 
 
-def _skill_row(key: str, skill: Skill, paths: _Shared, optional: _Shared) -> list[Any]:
+def _skill_row(key: str, skill: SkillFolder, paths: _SharedValues, fields: _SharedValues) -> list[Any]:
     found = skill.found
-    stamp = skill.stamp
-    if skill.fresh or found.is_last_good:
-        stamp = 0  # which no file has: it is read again at the next start
+    stamp = _READ_AGAIN if skill.is_fresh or found.is_last_good else skill.stamp
     row: list[Any] = [key, skill.file, stamp, paths.number(skill.folders), _note_rows(found.diagnostics)]
     card = found.descriptor
     if card:
-        fields = FrozenMap({name: getattr(card, name) for name in _OPTIONAL_FIELDS})
-        row += card.name, card.description, paths.number(card.references), card.size, optional.number(fields)
+        shared = FrozenMap({name: getattr(card, name) for name in _SHARED_FIELDS})
+        row += card.name, card.description, paths.number(card.references), card.size, fields.number(shared)
     return row
 
 
@@ -151,41 +162,59 @@ def _note_rows(notes: Iterable[Diagnostic]) -> list[list[Any]] | int:
     return [list(astuple(note)) for note in notes] or 0
 
 
-def _state(plain: dict[str, Any], root: str, source: str) -> State:
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _restore(plain: dict[str, Any], root: str, source: str) -> TreeState:
+    state = TreeState(root)
+    state.ignore_stamp = plain["ignore"]
+    _restore_skills(state, plain, source)
+    for key, stamp in plain["folders"]:
+        state.folders[key] = PlainFolder(stamp, is_fresh=False)
+    for key in (*state.skills, *state.folders):
+        parent, _, child = key.rpartition("/")
+        if key and parent in state.folders:
+            state.folders[parent].children.add(child)
+    for key, target, linked_key, is_only_way in plain["links"]:
+        state.links[key] = Link(tuple(target) if target else None, linked_key, is_only_way)
+        parent, _, name = key.rpartition("/")
+        state.folders[parent].links.add(name)
+    for key, notes in plain["notes"]:
+        state.notes[key] = Found(None, _notes(notes))
+    return state
+
+
+def _restore_skills(state: TreeState, plain: dict[str, Any], source: str) -> None:
     paths = [tuple(row) for row in plain["paths"]]
-    optional = [_optional_fields(row) for row in plain["optional"]]
-    skills: dict[str, Skill] = {}
+    fields = [_shared_fields(row) for row in plain["fields"]]
     for key, file, stamp, folders, notes, *card in plain["skills"]:
         descriptor = None
         if card:
-            name, description, references, size, fields = card
+            name, description, references, size, shared = card
             descriptor = SkillDescriptor(
                 name=name,
                 description=description,
                 references=paths[references],
                 source=source,
-                location=f"{root}/{key}/{file}" if key else f"{root}/{file}",
+                location=f"{state.path(key)}/{file}",
                 size=size,
-                **optional[fields],
+                **fields[shared],
             )
         found = Found(descriptor, _notes(notes) if notes else ())
-        skills[key] = Skill(found, file, paths[folders], stamp, fresh=False, cached=True)
-    folders_known = {key: Folder(stamp, False) for key, stamp in plain["folders"]}
-    for key in (*skills, *folders_known):
-        parent, _, child = key.rpartition("/")
-        if key and parent in folders_known:
-            folders_known[parent].children.add(child)
-    links = {key: Link(target and tuple(target), to, brought) for key, target, to, brought in plain["links"]}
-    for link in links:
-        parent, _, name = link.rpartition("/")
-        folders_known[parent].links.add(name)
-    known = {key: Found(None, _notes(notes)) for key, notes in plain["notes"]}
-    return State(skills, folders_known, links, known, plain["ignore"])
+        state.skills[key] = SkillFolder(found, file, paths[folders], stamp, is_fresh=False, is_cached=True)
 
 
-def _optional_fields(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of a SkillDescriptor: JSON has lists and dicts, a descriptor only frozen values."""
-    return {name: freeze(row[name]) for name in _OPTIONAL_FIELDS}
+def _shared_fields(row: dict[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments of a SkillDescriptor: JSON has lists and dicts, a descriptor only frozen values.
+
+    Raises TypeError or AttributeError if a value has the wrong type.
+    """
+    fields = {name: row[name] for name in _SHARED_FIELDS}
+    for name in ("allowed_tools", "arguments"):
+        fields[name] = tuple(row[name])
+    for name in ("metadata", "fields"):
+        fields[name] = FrozenMap(freeze(row[name]))
+    return fields
 
 
 def _notes(rows: list[list[Any]]) -> tuple[Diagnostic, ...]:

@@ -9,7 +9,13 @@ from skillshelf.errors import ReferenceNotFoundError, SkillError
 from skillshelf.files import NotPlainFile
 from skillshelf.lint import check_content, check_listed, check_named, check_unlisted
 from skillshelf.skill import BaseSkill
-from skillshelf.sources import PackageSource, files_below, package_of, parts_below, references_package
+from skillshelf.sources import (
+    PackageSource,
+    find_references_package,
+    list_package_files,
+    package_of,
+    split_listed_path,
+)
 
 _PAGE = 512 * 1024
 
@@ -56,8 +62,8 @@ def _check_skills(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
     own = {package_of(skill.cls): None for skill in skills}
     known: dict[str, set[str]] = {package: set() for package in own}
     for skill in skills:
-        package = references_package(skill.cls)
-        existing = frozenset(files_below(package))
+        package = find_references_package(skill.cls)
+        existing = frozenset(list_package_files(package))
         below, refused = _resolve(package, skill.descriptor.references)
         known.setdefault(package, set()).update(below)
         yield from _opened(package, refused)
@@ -68,7 +74,7 @@ def _check_skills(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
         for path, data in contents.items():
             yield from _opened(package, check_content(path, data, existing))
     for package in own:
-        yield from _opened(package, check_unlisted(known[package], files_below(package)))
+        yield from _opened(package, check_unlisted(known[package], list_package_files(package)))
 
 
 def _opened(package: str, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
@@ -82,7 +88,7 @@ def _resolve(package: str, references: Sequence[str]) -> tuple[dict[str, str], l
     below, refused = {}, []
     for listed in references:
         try:
-            below["/".join(parts_below(package, listed))] = listed
+            below["/".join(split_listed_path(package, listed))] = listed
         except NotPlainFile as fault:
             refused.append(_unresolved(listed, fault.reason))
     return below, refused

@@ -21,7 +21,7 @@ from skillshelf.errors import EvalError, SkillError
 from skillshelf.evals._case import Case
 from skillshelf.evals._code_skills import CodeSkill, code_source, made, named
 from skillshelf.skill import BaseSkill
-from skillshelf.sources import key_of
+from skillshelf.sources import class_key
 
 # References are read in pages; this is a large one.
 _PAGE = 1 << 20
@@ -47,7 +47,7 @@ def version_of(skill: CodeSkill) -> str:
     if isinstance(skill, str):
         modules.add(skill.partition(":")[0])
     parts = [f"{module} {source_of(module)}" for module in sorted(modules)]
-    return _digest("\n".join([key_of(type(one)), *parts, *_references(one)]).encode())
+    return _digest("\n".join([class_key(type(one)), *parts, *_references(one)]).encode())
 
 
 def same_here(name: str, version: str) -> str:
@@ -105,7 +105,7 @@ def _own_classes(cls: type[BaseSkill]) -> Iterator[type]:
 
 def _references(skill: BaseSkill) -> Iterator[str]:
     """The digest of each, as the model would get it."""
-    source, key = code_source([skill]), key_of(type(skill))
+    source, key = code_source([skill]), class_key(type(skill))
     source.refresh()
     descriptor = skill.descriptor(source.name)
     for path in descriptor.references:

@@ -1,0 +1,27 @@
+"""The protocol of a source: a place that skills come from, and the only reader of their bytes."""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.files import Page
+from skillshelf.found import Found
+
+
+class Source(Protocol):
+    """A place that skills come from. A key names one place inside it and stays the same from refresh to refresh."""
+
+    name: str
+
+    def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
+        """Return what differs from the last refresh, by key: a new reading, or None for something that is gone.
+
+        The first call returns everything. `changed` are paths that the caller knows to have changed; without it, the
+        source finds out for itself.
+        """
+
+    def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
+        """Return the text below the frontmatter. Raises SkillUnreadableError."""
+
+    def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
+        """Return bytes of a listed reference. Raises ReferenceNotFoundError, -NotAllowedError or -UnreadableError."""
