@@ -40,13 +40,12 @@ def trusted_text(
         root=top,
         key=key,
         name=below,
-        status="changed" if copy else "new",
         snapshot=file.snapshot,
         location=location,
         copy=copy,
         blocked=refusal or file.fault,
     )
-    return _copied_text(copy) if copy else None, pending
+    return _copied_text(copy), pending
 
 
 def pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
@@ -67,7 +66,6 @@ def pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
         root=root,
         key=key,
         name=key or os.path.basename(root),
-        status="changed" if copy else "new",
         snapshot=snapshot,
         location=_first_file(f"{root}/{key}".rstrip("/"), snapshot),
         copy=copy,
@@ -110,7 +108,9 @@ def _read_file(top: str, below: str) -> _InstructionFile:
         return _InstructionFile(snapshot, fault=error.diagnostic.message)
 
 
-def _copied_text(copy: TreeCopy) -> str | None:
+def _copied_text(copy: TreeCopy | None) -> str | None:
+    if copy is None:
+        return None
     try:
         return decode(copy.read(copy.snapshot.name, 0, MAX_FILE).data)
     except (OSError, NotPlainFile, Unreadable):

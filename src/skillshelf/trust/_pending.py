@@ -20,8 +20,6 @@ class Pending:
     key: str
     """The place in it. The key of a single file begins with a slash."""
     name: str
-    status: Literal["new", "changed"]
-    """`changed`: an earlier version is served meanwhile."""
     snapshot: Snapshot
     location: str
     """The path of the SKILL.md, of the file, or of a folder that is not a skill."""
@@ -31,6 +29,11 @@ class Pending:
     """Why it cannot be approved; empty if it can."""
     granted: bool = False
     """True if it is served in this session because the agent wrote it and the user confirmed that."""
+
+    @property
+    def status(self) -> Literal["new", "changed"]:
+        """`changed` if an approved version is served meanwhile."""
+        return "changed" if self.copy else "new"
 
     @property
     def approved(self) -> Snapshot | None:

@@ -11,6 +11,7 @@ from skillshelf.found import Found
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, DirectorySource, read_skill_folder
+from skillshelf.trust._confirmed_writes import ConfirmedWrites, find_skill_of
 from skillshelf.trust._copies import SessionCopies, TreeCopy
 from skillshelf.trust._decision import Versions, choose_version
 from skillshelf.trust._pending import Pending, UnreviewedFile, compare_with_approved
@@ -85,8 +86,7 @@ class TrustedSource:
         """Why nothing here can be approved; empty if it can."""
         self._inner = inner
         self._skills: dict[str, WorkspaceSkill] = {}
-        self._confirmed_writes: dict[str, SnapshotEntry] = {}
-        """By path below the root: the files that the agent wrote with the user's permission, as it left them."""
+        self._confirmed_writes = ConfirmedWrites(inner.root)
         self._session_copies = SessionCopies()
         self._generation = -1
         self._lock = ForkSafeLock()
@@ -154,10 +154,13 @@ class TrustedSource:
                 on_disk = self._check_disk(key, skill)
                 if on_disk.tree in self._approved_trees:
                     continue
-                found = skill.serving.found if skill.serving else skill.reading
-                name = found.name if found and found.name else key
-                approved = skill.serving.copy.snapshot if skill.serving else None
-                files += compare_with_approved(name, key, on_disk.snapshot, approved)
+                if skill.serving:
+                    name = skill.serving.found.name
+                    approved = skill.serving.copy.snapshot
+                else:
+                    name = skill.reading.name if skill.reading else ""
+                    approved = None
+                files += compare_with_approved(name or key, key, on_disk.snapshot, approved)
             return tuple(files)
 
     @property
@@ -215,7 +218,7 @@ class TrustedSource:
             parts = self._parts_below(path)
             if not parts or not os.path.lexists(f"{self.root}/{'/'.join(parts)}"):
                 return True
-            key = self._skill_holding(parts)
+            key = find_skill_of(self.root, parts)
             if key is None:
                 return False
             try:
@@ -225,7 +228,9 @@ class TrustedSource:
             prefix = f"{key}/" if key else ""
             in_skill = replace(entry, path="/".join(parts).removeprefix(prefix))
             skill = self._skills.get(key)
-            return in_skill in self._written_entries(key) or (skill is not None and in_skill in skill.served_entries)
+            return in_skill in self._confirmed_writes.entries(key) or (
+                skill is not None and in_skill in skill.served_entries
+            )
 
     def grant(self, paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
         """Serve the skills of files that the agent wrote, in this session, after the user confirmed each write.
@@ -239,22 +244,16 @@ class TrustedSource:
                 parts = self._parts_below(path)
                 if not parts:
                     continue
-                self._confirm_write("/".join(parts))
-                key = self._skill_holding(parts)
+                self._confirmed_writes.add("/".join(parts))
+                key = find_skill_of(self.root, parts)
                 if key is not None:
                     keys.add(key)
             return tuple(key for key in sorted(keys) if self._start_session_version(key))
 
-    def _confirm_write(self, path: str) -> None:
-        try:
-            self._confirmed_writes[path] = hash_file(self.root, path)
-        except TrustError:
-            self._confirmed_writes.pop(path, None)
-
     def _start_session_version(self, key: str) -> bool:
         """Copy a skill as it is now, to be served in this session. Return False if the user has not seen all of it."""
         skill = self._skills.setdefault(key, WorkspaceSkill())
-        reviewed = self._written_entries(key)
+        reviewed = self._confirmed_writes.entries(key)
         if skill.session and skill.session.copy.is_intact():
             reviewed.update(skill.session.copy.snapshot.entries)
         else:
@@ -269,27 +268,6 @@ class TrustedSource:
         skill.session = SessionVersion(copy, base=self.trust.approvals.last(self.root, key))
         skill.needs_check = True
         return True
-
-    def _written_entries(self, key: str) -> set[SnapshotEntry]:
-        """Return the entries of a skill that the agent wrote, with their paths in the skill."""
-        prefix = f"{key}/" if key else ""
-        entries = set()
-        for path, entry in self._confirmed_writes.items():
-            if path.startswith(prefix):
-                entries.add(replace(entry, path=path.removeprefix(prefix)))
-        return entries
-
-    def _skill_holding(self, parts: list[str]) -> str | None:
-        """Return the key of the skill that a path belongs to, known or not: of the outermost folder that is one."""
-        depths = [*range(1, len(parts)), 0]
-        # A workspace that is itself a skill has other skills in its dot-folders only.
-        if len(parts) > 1 and not parts[0].startswith("."):
-            depths = list(range(len(parts)))
-        for depth in depths:
-            key = "/".join(parts[:depth])
-            if any(os.path.isfile(f"{self.root}/{key}/{name}") for name in SKILL_FILES):
-                return key
-        return None
 
     # -- deciding and carrying it out ---------------------------------------------------------------------------------
 
@@ -351,16 +329,21 @@ class TrustedSource:
         elif decision.serve == "approved_copy":
             copy = self.trust.copy(decision.tree)
 
-        faults = self._own_faults(key, skill)
         if copy is None:
             skill.serving = None
-            return Found(None, faults) if faults else None
-        if skill.serving and skill.serving.copy.tree == copy.tree:
-            found = skill.serving.found
+        elif skill.serving and skill.serving.copy.tree == copy.tree:
+            skill.serving = ServedVersion(copy, skill.serving.found)
         else:
-            found = read_skill_folder(copy.files, self._path(key), self.name)
-        skill.serving = ServedVersion(copy, found)
-        return found.as_last_good(faults) if faults else found
+            skill.serving = ServedVersion(copy, read_skill_folder(copy.files, self._path(key), self.name))
+        return self._found_for_shelf(key, skill)
+
+    def _found_for_shelf(self, key: str, skill: WorkspaceSkill) -> Found | None:
+        faults = self._own_faults(key, skill)
+        if skill.serving is None:
+            return Found(None, faults) if faults else None
+        if faults:
+            return skill.serving.found.as_last_good(faults)
+        return skill.serving.found
 
     def _own_faults(self, key: str, skill: WorkspaceSkill) -> tuple[Diagnostic, ...]:
         """Return the diagnostics about a SKILL.md that the agent itself broke.
@@ -369,7 +352,7 @@ class TrustedSource:
         """
         if skill.reading is None or skill.on_disk is None or _is_usable(skill.reading):
             return ()
-        written = self._written_entries(key)
+        written = self._confirmed_writes.entries(key)
         if any(skill.on_disk.snapshot.entry(name) in written for name in SKILL_FILES):
             return skill.reading.diagnostics
         return ()
@@ -415,7 +398,6 @@ class TrustedSource:
             root=self.root,
             key=key,
             name=descriptor.name if descriptor else key,
-            status="changed" if copy else "new",
             snapshot=skill.on_disk.snapshot,
             location=descriptor.location if descriptor else f"{self._path(key)}/SKILL.md",
             copy=copy,
