@@ -1,4 +1,4 @@
-"""Ignore files: what gitignore syntax means, compared with git itself."""
+"""Ignore files in gitignore syntax, compared with git itself."""
 
 import subprocess
 from pathlib import Path
@@ -78,21 +78,21 @@ def ignored(rules: IgnoreRules, path: str) -> int | None:
 
 
 @pytest.mark.parametrize(("pattern", "hits", "misses"), CASES, ids=[repr(pattern) for pattern, *_ in CASES])
-def test_pattern(pattern: str, hits: list[str], misses: list[str]) -> None:
-    """A pattern ignores what gitignore says it does, and nothing else."""
+def test_a_pattern_ignores_what_gitignore_documents(pattern: str, hits: list[str], misses: list[str]) -> None:
+    """It ignores the paths that it should, and no others."""
     rules = IgnoreRules.parse(pattern)
     assert [path for path in hits + misses if ignored(rules, path)] == hits
 
 
 def test_the_last_rule_that_matches_decides() -> None:
-    """A later rule overrides an earlier one, and the answer is the number of its line."""
+    """A later rule overrides an earlier one, and `match` returns its line number."""
     rules = IgnoreRules.parse("\ufeff# notes\n*.md\n\n!keep.md\r\nold/keep.md\n")
     found = {path: ignored(rules, path) for path in ("a.md", "keep.md", "old/keep.md", "a.txt")}
     assert found == {"a.md": 2, "keep.md": None, "old/keep.md": 5, "a.txt": None}
 
 
 def test_a_file_without_rules_is_false() -> None:
-    """Comments and blank lines are no rules."""
+    """Comments and blank lines are not rules."""
     assert not IgnoreRules.parse("# nothing\n\n   \n")
     assert [len(IgnoreRules.parse("a\n#\n!b")), IgnoreRules.parse("").match("a", is_dir=False)] == [2, None]
 
@@ -110,8 +110,8 @@ def test_a_file_without_rules_is_false() -> None:
         ("x*" * 500_000, "x" * 250, None),
     ],
 )
-def test_hostile_patterns_end(pattern: str, path: str, hit: int | None) -> None:
-    """A pattern made to run for ever gets its answer like any other."""
+def test_hostile_patterns_take_no_long_time(pattern: str, path: str, hit: int | None) -> None:
+    """A pattern made to run forever is matched as fast as any other."""
     assert IgnoreRules.parse(pattern).match(path, is_dir=False) == hit
 
 
@@ -120,7 +120,7 @@ NAMES = ["a", "b", "ab", "ba", "a.b", "a b", "a ", "-", "]", "[a]", "!a", "#a", 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A repository with folders and files of awkward names, and the list of them."""
+    """Return a repository with folders and files of awkward names, and their paths."""
     root = tmp_path_factory.mktemp("tree")
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     for first in NAMES[:8]:
@@ -137,7 +137,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def git_ignored(root: Path, text: str, paths: list[str]) -> dict[str, int | None]:
-    """The line of .gitignore that git names for each path."""
+    """Return the line of .gitignore that git reports for each path."""
     (root / ".gitignore").write_bytes(text.encode())
     command = ["git", "-C", str(root), "-c", "core.excludesFile=/dev/null", "check-ignore"]
     output = subprocess.run(
@@ -151,7 +151,7 @@ def git_ignored(root: Path, text: str, paths: list[str]) -> dict[str, int | None
 
 
 def walked(rules: IgnoreRules, path: str) -> int | None:
-    """What a walk from the top finds: the rule of the first folder on the way that is ignored, or that of the path."""
+    """Return the line that ignores a path in a walk from the top: of the first ignored folder, or of the path."""
     names = path.removesuffix("/").split("/")
     folders = ["/".join(names[:end]) + "/" for end in range(1, len(names))]
     return next((line for step in [*folders, path] if (line := ignored(rules, step))), None)
@@ -173,8 +173,8 @@ lines = st.builds(
 
 @settings(max_examples=300, deadline=None)
 @given(text=st.lists(lines, min_size=1, max_size=5).map("\n".join))
-def test_agrees_with_git(tree: tuple[Path, list[str]], text: str) -> None:
-    """Every path of a tree is ignored by the same line that git names."""
+def test_every_path_is_ignored_by_the_same_line_as_in_git(tree: tuple[Path, list[str]], text: str) -> None:
+    """This holds for every path of a tree with awkward names."""
     root, paths = tree
     rules = IgnoreRules.parse(text)
     assert {path: walked(rules, path) for path in paths} == git_ignored(root, text, paths)

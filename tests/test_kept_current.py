@@ -1,4 +1,4 @@
-"""A shelf that was kept current knows just what a fresh one finds, whatever happened in between."""
+"""A shelf that was reloaded knows exactly what a new shelf finds, whatever happened in between."""
 
 import shutil
 import tempfile
@@ -45,7 +45,7 @@ def take(root: Path, step: tuple[str, str, str]) -> None:
 
 
 def known(shelf: Shelf) -> tuple[object, object]:
-    """What the shelf says, less what concerns broken files: of those it knows a last good version, a fresh one none."""
+    """Return skills and diagnostics, without broken files: only an old shelf has a last good version of them."""
     notes = shelf.catalog.diagnostics
     broken = {Path(note.path).parent for note in notes if note.code in ("kept-last-good", "not-utf8")}
 
@@ -61,8 +61,8 @@ def known(shelf: Shelf) -> tuple[object, object]:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(STEPS, min_size=2, max_size=14))
-def test_a_shelf_that_was_kept_current_equals_a_fresh_one(steps: list[tuple[str, str, str]]) -> None:
-    """Skills and diagnostics are the same after any writes, removals, links, ignore rules and looks in between."""
+def test_a_reloaded_shelf_equals_a_new_one(steps: list[tuple[str, str, str]]) -> None:
+    """Skills and diagnostics are the same after any writes, removals, links, ignore rules and reloads."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         shelf = Shelf([DirectorySource(root, "project", cache=False)])

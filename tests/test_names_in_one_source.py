@@ -1,4 +1,4 @@
-"""Which of several skills with one name is taken, within one source."""
+"""Which of several skills with the same name is used, within one source."""
 
 import unicodedata
 from pathlib import Path
@@ -15,7 +15,7 @@ SHELVES = st.dictionaries(KEYS, st.sampled_from(NAMES), max_size=8)
 
 
 def expected_keys(skills: dict[str, str]) -> dict[str, list[str]]:
-    """For each name the keys that claim it, the one that is taken first: the rule as the documentation has it."""
+    """Return the keys that claim each name, the winner first, by the documented rule."""
     found: dict[str, list[str]] = {}
     for key, name in skills.items():
         found.setdefault(name, []).append(key)
@@ -38,7 +38,7 @@ def keys_of(shelf: Shelf) -> dict[str, list[str]]:
 @example([{"evil": "good", "good": "good"}, {"evil": "good"}, {"evil": "good", "good": "good"}])
 @example([{"a/b/good": "good", "a": "good"}])
 def test_the_folder_that_carries_the_name_is_taken_then_the_less_deep_one(states: list[dict[str, str]]) -> None:
-    """After every reload, whatever was added, renamed or removed, as a fresh look would have it."""
+    """This holds after every reload, whatever was added, renamed or removed."""
     source = MemorySource()
     shelf = Shelf([source])
     before: dict[str, str] = {}
@@ -55,7 +55,7 @@ def test_the_folder_that_carries_the_name_is_taken_then_the_less_deep_one(states
 
 
 def test_a_folder_cannot_take_the_name_of_its_neighbour(tmp_path: Path) -> None:
-    """N01: `evil` comes before `good` by path and is less deep; the name stays with the folder that carries it."""
+    """N01: `evil` sorts before `good` and is less deep, but the name stays with the folder that has it."""
     for key in ("evil", "team/good"):
         (tmp_path / key).mkdir(parents=True)
         (tmp_path / key / "SKILL.md").write_text(SKILL.format(name="good", key=key))
@@ -69,7 +69,7 @@ def test_a_folder_cannot_take_the_name_of_its_neighbour(tmp_path: Path) -> None:
 
 
 def test_a_skill_that_is_the_whole_source_goes_by_the_name_of_its_folder(tmp_path: Path) -> None:
-    """The source's own folder carries a name like any other."""
+    """The folder of the source has a name like any other."""
     root = tmp_path / "good"
     root.mkdir()
     (root / "SKILL.md").write_text(SKILL.format(name="good", key="root"))

@@ -1,4 +1,4 @@
-"""Sources of code skills: packages on disk and in zips, entry points, objects of the caller."""
+"""Sources of code skills: packages on disk and in zips, entry points, and the caller's objects."""
 
 import os
 import textwrap
@@ -27,7 +27,7 @@ CONFIG = "company_skills/agentic_rag/references/azure_search_config.md"
 
 
 def zipped(folder: Path, target: Path) -> Path:
-    """The packages of a folder as one archive, as a wheel holds them."""
+    """Return the packages of a folder as one archive, as in a wheel."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.suffix != ".pyc":
@@ -37,7 +37,7 @@ def zipped(folder: Path, target: Path) -> Path:
 
 @pytest.fixture(params=["folder", "zip"])
 def company(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PackageSource]:
-    """The complete package, imported from a folder and from a zip."""
+    """Import the complete package, from a folder and from a zip."""
     place = PACKAGES / "complete"
     with importable(place if request.param == "folder" else zipped(place, tmp_path / "company-1.0.whl")):
         yield PackageSource("company_skills")
@@ -45,7 +45,7 @@ def company(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PackageS
 
 @pytest.fixture
 def write(tmp_path: Path) -> Iterator[Path]:
-    """A folder on sys.path for a package made by the test."""
+    """Return a folder on sys.path for a package that the test makes."""
     with importable(tmp_path):
         yield tmp_path
 
@@ -73,7 +73,7 @@ def cards(source: ClassSource) -> dict[str, SkillDescriptor]:
 
 
 def test_every_skill_of_a_package_is_found_without_an_instance(company: PackageSource) -> None:
-    """Nested subpackages, two classes in one file and a constructor with arguments are all described from the class."""
+    """Nested subpackages, two classes in one file and a constructor with arguments: the class is enough."""
     assert {key: card.name for key, card in cards(company).items()} == {
         RAG: "agentic-rag",
         "company_skills.pair.skill:LeftSkill": "left",
@@ -84,7 +84,7 @@ def test_every_skill_of_a_package_is_found_without_an_instance(company: PackageS
 
 
 def test_a_descriptor_names_its_source_and_keeps_references_as_written(company: PackageSource) -> None:
-    """The source is the package's name unless another is given."""
+    """The source has the package's name unless another one is given."""
     card = cards(company)[RAG]
     assert (card.source, card.location, card.tools, card.references) == (
         "company_skills",
@@ -102,8 +102,8 @@ def test_a_second_refresh_has_nothing_new(company: PackageSource) -> None:
     assert company.refresh(changed=["company_skills/agentic_rag/skill.py"]) == {}
 
 
-def test_instructions_are_the_class_s(company: PackageSource) -> None:
-    """The text is the dedented attribute, of the size that the descriptor says."""
+def test_instructions_come_from_the_class(company: PackageSource) -> None:
+    """The text is the dedented attribute, and the descriptor has its size."""
     card = cards(company)[RAG]
     text = company.instructions(RAG, card)
     assert text.startswith("Multi-source retrieval")
@@ -112,7 +112,7 @@ def test_instructions_are_the_class_s(company: PackageSource) -> None:
 
 @pytest.mark.parametrize("path", [CONFIG, "references/neo4j/cypher_templates.py", "scripts/sandbox_runner.py"])
 def test_references_are_read_from_a_folder_and_from_a_zip(company: PackageSource, path: str) -> None:
-    """A listed path, long or short, gives the file's bytes, unaltered and in pages."""
+    """A listed path, long or short, gives the file's bytes unchanged and in pages."""
     card = cards(company)[RAG]
     below = path.removeprefix("company_skills/agentic_rag/")
     data = (PACKAGES / "complete/company_skills/agentic_rag" / below).read_bytes()
@@ -125,8 +125,8 @@ def test_references_are_read_from_a_folder_and_from_a_zip(company: PackageSource
     "path",
     ["references/azure_search_config.md", "azure_search_config.md", "../shell/skill.py", "skill.py", "/etc/passwd", ""],
 )
-def test_what_is_not_listed_is_refused(company: PackageSource, path: str) -> None:
-    """The source itself holds to the list, letter by letter."""
+def test_files_that_are_not_listed_are_refused(company: PackageSource, path: str) -> None:
+    """The source itself enforces the list, letter by letter."""
     with pytest.raises(ReferenceNotAllowedError):
         company.reference(RAG, cards(company)[RAG], path, 0, 100)
 
@@ -149,7 +149,7 @@ BAD_PATHS = [
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("path", BAD_PATHS)
 def test_a_listed_path_outside_the_skill_s_folder_is_refused(tmp_path: Path, path: str, archived: bool) -> None:
-    """An author's list does not open what lies beyond the skill's own folder."""
+    """An author's list does not open files outside the skill's own folder."""
     make_package(
         tmp_path / "src",
         {"made_skills/other/skill.py": skill_text("other"), "made_skills/rag/skill.py": skill_text("rag", (path,))},
@@ -163,8 +163,8 @@ def test_a_listed_path_outside_the_skill_s_folder_is_refused(tmp_path: Path, pat
 
 
 @pytest.mark.parametrize("archived", [False, True])
-def test_a_listed_reference_that_is_gone_or_a_folder(tmp_path: Path, archived: bool) -> None:
-    """A missing file is not found, a folder is refused, and neither message holds a path outside the skill."""
+def test_a_listed_reference_that_is_missing_or_a_folder_is_a_typed_error(tmp_path: Path, archived: bool) -> None:
+    """A missing file is not found, a folder is refused, and no message contains a path outside the skill."""
     listed = ("references/gone.md", "references/deep", "references/deep/gone.md")
     make_package(
         tmp_path / "src",
@@ -183,7 +183,7 @@ def test_a_listed_reference_that_is_gone_or_a_folder(tmp_path: Path, archived: b
 
 
 def test_links_and_pipes_in_the_folder_are_refused(write: Path) -> None:
-    """From a real folder the one gate reads: no symlink, no FIFO, whoever put it there."""
+    """A real folder is read through the gate: no symlink, no FIFO."""
     listed = ("references/link.md", "references/pipe", "linked/secret.md")
     make_package(write, {"made_skills/rag/skill.py": skill_text("rag", listed), "outside/secret.md": "secret"})
     folder = write / "made_skills/rag"
@@ -199,7 +199,7 @@ def test_links_and_pipes_in_the_folder_are_refused(write: Path) -> None:
 
 
 def test_a_package_reached_through_a_link_is_read(tmp_path: Path) -> None:
-    """The folder Python imported from is the root, also where an installer linked to it."""
+    """The folder that Python imported from is the root, even if a link leads to it."""
     make_package(
         tmp_path / "real",
         {"rag/skill.py": skill_text("rag", ("references/a.md",)), "rag/references/a.md": "# A", "__init__.py": ""},
@@ -213,7 +213,7 @@ def test_a_package_reached_through_a_link_is_read(tmp_path: Path) -> None:
 
 
 def test_a_damaged_archive_is_a_typed_error(tmp_path: Path) -> None:
-    """Bytes that do not decompress are unreadable, not a crash."""
+    """Bytes that cannot be decompressed are reported as unreadable."""
     text = "# A\n" + "".join(f"{number:x}" for number in range(9000))
     make_package(
         tmp_path / "src",
@@ -234,7 +234,7 @@ def test_a_damaged_archive_is_a_typed_error(tmp_path: Path) -> None:
 
 
 def test_one_bad_module_never_hides_the_others() -> None:
-    """An exception, an exit and a missing library at import, and a bad class, are diagnostics of that key alone."""
+    """Exceptions, exits and missing libraries at import, and bad classes, are diagnostics of that key alone."""
     with importable(PACKAGES / "import-failures"):
         found = dict(PackageSource("failing_skills").refresh())
     healthy = found.pop("failing_skills.healthy.skill:HealthySkill")
@@ -271,7 +271,7 @@ def test_a_syntax_error_is_reported_with_its_line(write: Path) -> None:
 
 
 def test_an_interrupt_is_not_swallowed(write: Path) -> None:
-    """Ctrl-C while skills are imported stops the program."""
+    """Ctrl-C during the import of skills stops the program."""
     make_package(write, {"made_skills/rag/skill.py": "raise KeyboardInterrupt"})
     with pytest.raises(KeyboardInterrupt):
         PackageSource("made_skills").refresh()
@@ -321,14 +321,14 @@ def test_inherited_references_are_read_where_they_were_listed(write: Path) -> No
 
 
 @pytest.mark.parametrize("package", ["no_such_package", "failing_skills.exits.skill", "json.decoder", "os"])
-def test_a_place_that_is_no_package_is_refused_at_once(package: str) -> None:
+def test_a_name_that_is_not_a_package_is_refused_at_once(package: str) -> None:
     """A name that cannot be imported, or that is a module, is a SourceError when the source is made."""
     with importable(PACKAGES / "import-failures"), pytest.raises(SourceError, match=package):
         PackageSource(package)
 
 
 def install(place: Path, *lines: str) -> None:
-    """What an installer leaves in site-packages to register entry points."""
+    """Write what an installer leaves in site-packages to register entry points."""
     folder = place / "fake_dist-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-dist\nVersion: 1.0\n")
@@ -336,7 +336,7 @@ def install(place: Path, *lines: str) -> None:
 
 
 def test_entry_points_name_packages_and_classes(write: Path) -> None:
-    """Installed distributions bring skills without the program naming them, and each broken one is reported."""
+    """Installed distributions bring skills that the program does not name, and broken ones are reported."""
     make_package(
         write,
         {
@@ -371,8 +371,8 @@ def faulty(found: Found | None) -> bool:
     return bool(found and found.diagnostics)
 
 
-def test_no_entry_points_no_skills() -> None:
-    """A group that nobody registers for is empty."""
+def test_a_group_without_entry_points_has_no_skills() -> None:
+    """It is not an error."""
     assert EntryPointSource("skillshelf.no_such_group").refresh() == {}
 
 
@@ -425,7 +425,7 @@ def test_objects_of_the_caller_are_a_source() -> None:
 
 
 def test_a_skill_outside_of_a_package_has_no_folder() -> None:
-    """A class in a script lists references in vain; the error says why."""
+    """A class in a script has no references; the error says why."""
     source = ObjectSource([AppSkill("hello")])
     card = AppSkill.descriptor("app")
     source.refresh()
@@ -456,7 +456,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
     ],
 )
 def test_a_wrong_object_is_refused_at_construction(skills: list[BaseSkill], message: str) -> None:
-    """Whoever constructs the source hears of it there."""
+    """The constructor raises the error, where the caller can correct it."""
     with pytest.raises(InvalidSkillError) as raised:
         ObjectSource(skills)
     assert message in str(raised.value)

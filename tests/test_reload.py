@@ -1,4 +1,4 @@
-"""Reload: what changed is read again, the rest is left alone, and what is broken keeps its last good version."""
+"""Reloading: changed skills are read again, others are not, and broken ones keep their last good version."""
 
 import os
 import sys
@@ -25,8 +25,8 @@ def names(delta: Delta) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ..
     return delta.added, delta.changed, delta.removed
 
 
-def test_a_reload_tells_what_was_added_changed_and_removed(tmp_path: Path, write: Write) -> None:
-    """By name; nothing changed is a false Delta and the same catalog."""
+def test_a_reload_returns_what_was_added_changed_and_removed(tmp_path: Path, write: Write) -> None:
+    """If nothing changed, the Delta is false and the catalog the same."""
     write("a")
     gone = write("b")
     shelf = shelf_of(tmp_path)
@@ -43,7 +43,7 @@ def test_a_reload_tells_what_was_added_changed_and_removed(tmp_path: Path, write
 
 
 def test_only_the_body_changed_is_a_change_too(tmp_path: Path, write: Write) -> None:
-    """The same size, the same modification time: still seen."""
+    """It is noticed even if size and modification time are the same."""
     path = write("a", body="one\n")
     shelf = shelf_of(tmp_path)
     stamp = path.stat()
@@ -54,7 +54,7 @@ def test_only_the_body_changed_is_a_change_too(tmp_path: Path, write: Write) -> 
 
 
 def test_touching_a_file_changes_nothing(tmp_path: Path, write: Write) -> None:
-    """New times over the same bytes are no change."""
+    """New times without new bytes are not a change."""
     path = write("a")
     shelf = shelf_of(tmp_path)
     path.touch()
@@ -62,8 +62,8 @@ def test_touching_a_file_changes_nothing(tmp_path: Path, write: Write) -> None:
     assert not shelf.reload()
 
 
-def test_a_known_path_is_all_that_is_looked_at(tmp_path: Path, write: Write) -> None:
-    """reload(changed=[…]) reads the skills of those paths and nothing else."""
+def test_a_reload_of_known_paths_reads_nothing_else(tmp_path: Path, write: Write) -> None:
+    """reload(changed=[…]) reads only the skills of these paths."""
     a, b = write("a"), write("deep/b")
     shelf = shelf_of(tmp_path)
     write("a", "New a.")
@@ -80,7 +80,7 @@ def test_a_known_path_is_all_that_is_looked_at(tmp_path: Path, write: Write) -> 
 
 
 def test_a_changed_reference_is_a_change_of_its_skill(tmp_path: Path, write: Write) -> None:
-    """When the caller knows of it; a new reference is found either way."""
+    """The caller must name it; a new reference is found either way."""
     write("a", references__x_md="one")
     shelf = shelf_of(tmp_path)
     reference = tmp_path / "a/references/x.md"
@@ -91,8 +91,8 @@ def test_a_changed_reference_is_a_change_of_its_skill(tmp_path: Path, write: Wri
     assert shelf.catalog["a"].references == ("references/x.md", "references/y.md")
 
 
-def test_a_file_that_a_skill_does_not_offer_is_no_change_of_it(tmp_path: Path, write: Write) -> None:
-    """What a script leaves behind in its folder, say, as often as a watcher tells of it."""
+def test_a_file_that_is_not_a_reference_does_not_change_its_skill(tmp_path: Path, write: Write) -> None:
+    """A file that a script leaves in its folder is an example, however often a watcher reports it."""
     write("a", references__x_md="one")
     shelf = shelf_of(tmp_path)
     before = shelf.catalog
@@ -106,7 +106,7 @@ def test_a_file_that_a_skill_does_not_offer_is_no_change_of_it(tmp_path: Path, w
 
 
 def test_folders_become_skills_and_skills_become_folders(tmp_path: Path, write: Write) -> None:
-    """A SKILL.md that appears above others takes them in; when it goes they are back."""
+    """A SKILL.md that appears above other skills absorbs them; when it goes, they are back."""
     write("kit/a")
     shelf = shelf_of(tmp_path)
     outer = write("kit")
@@ -116,7 +116,7 @@ def test_folders_become_skills_and_skills_become_folders(tmp_path: Path, write: 
 
 
 def test_a_renamed_folder_moves_its_skill(tmp_path: Path, write: Write) -> None:
-    """The name in the file stays; the place is the new one."""
+    """Its name stays and its location is new."""
     write("old/pdf")
     shelf = shelf_of(tmp_path)
     (tmp_path / "old").rename(tmp_path / "new")
@@ -125,7 +125,7 @@ def test_a_renamed_folder_moves_its_skill(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_broken_file_keeps_its_last_good_version(tmp_path: Path, write: Write) -> None:
-    """Descriptor and instructions stay in use, with a warning, until the file is mended."""
+    """Descriptor and instructions stay in use, with a warning, until the file is repaired."""
     path = write("a", "Good.", "Good text.\n")
     shelf = shelf_of(tmp_path)
     for broken in (b"", b"---\nname: a\ndescr", b"\xff\xfe\x00", b"---\nname: a\ndescription: x\xe2\x80\x8b\n---\n"):
@@ -142,7 +142,7 @@ def test_a_broken_file_keeps_its_last_good_version(tmp_path: Path, write: Write)
 
 
 def test_a_description_and_instructions_are_of_one_version(tmp_path: Path, write: Write) -> None:
-    """Until the next look the listing has those of the last."""
+    """Until the next scan both are of the version that the last scan found."""
     write("a", "One.", body="First.\n")
     shelf = shelf_of(tmp_path)
     write("a", "Two.", body="Second.\n")
@@ -154,7 +154,7 @@ def test_a_description_and_instructions_are_of_one_version(tmp_path: Path, write
 
 
 def test_one_broken_file_does_not_hide_the_others(tmp_path: Path, write: Write) -> None:
-    """A file that was never good is reported; its neighbours load."""
+    """It is reported, and its neighbours load."""
     write("a")
     (tmp_path / "b").mkdir()
     (tmp_path / "b/SKILL.md").write_bytes(b"\xff\xfe")
@@ -165,8 +165,8 @@ def test_one_broken_file_does_not_hide_the_others(tmp_path: Path, write: Write) 
     ]
 
 
-def test_a_turn_sees_what_changed_before_it(tmp_path: Path, write: Write) -> None:
-    """Opening a turn sweeps; within the turn a loaded text stays, whatever changes on disk."""
+def test_a_turn_sees_changes_made_before_it(tmp_path: Path, write: Write) -> None:
+    """Within the turn, a loaded text stays the same, whatever changes on disk."""
     write("a", body="one\n", references__x_md="one")
     shelf = shelf_of(tmp_path)
     with shelf.turn() as turn:
@@ -182,7 +182,7 @@ def test_a_turn_sees_what_changed_before_it(tmp_path: Path, write: Write) -> Non
 
 
 def test_a_write_through_the_agent_is_seen_at_once(tmp_path: Path, write: Write) -> None:
-    """turn.wrote drops what was loaded of that skill, reloads, and says what changed."""
+    """turn.wrote drops the loaded texts of that skill, reloads it, and returns what changed."""
     write("a", references__x_md="one")
     shelf = shelf_of(tmp_path)
     with shelf.turn() as turn:
@@ -194,8 +194,8 @@ def test_a_write_through_the_agent_is_seen_at_once(tmp_path: Path, write: Write)
         assert turn.load("b").text == "Do it.\n"
 
 
-def test_a_turn_records_what_came_in(tmp_path: Path, write: Write) -> None:
-    """One activation for each text, with who asked; a repeated load adds none."""
+def test_a_turn_records_each_loaded_text_once(tmp_path: Path, write: Write) -> None:
+    """An activation says who asked for the text; a repeated load adds none."""
     write("a", references__x_md="one")
     with shelf_of(tmp_path).turn() as turn:
         turn.load("a", by="user")
@@ -208,7 +208,7 @@ def test_a_turn_records_what_came_in(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_second_start_reads_nothing_that_did_not_change(tmp_path: Path, write: Write) -> None:
-    """The scan cache gives the same catalog, and sees what changed while nobody looked."""
+    """The scan cache gives the same catalog, and changes made between two processes are noticed."""
     for number in range(600):
         write(f"skills/s{number}", references__x_md="x")
     first = shelf_of(tmp_path)
@@ -225,7 +225,7 @@ def test_a_second_start_reads_nothing_that_did_not_change(tmp_path: Path, write:
 
 
 def test_a_second_start_opens_no_skill_that_did_not_change(tmp_path: Path, write: Write) -> None:
-    """Bytes swapped under an unchanged stamp would be seen by a reader; a warm start is none."""
+    """A warm start does not read: it misses bytes that were swapped under an unchanged stamp."""
     for number in range(600):
         write(f"skills/s{number}", "Before.")
     time.sleep(2.1)  # what was just written is always read again
@@ -269,7 +269,7 @@ def test_readers_always_see_a_whole_catalog(tmp_path: Path, write: Write) -> Non
 
 
 def test_watching_reloads_by_itself(tmp_path: Path, write: Write) -> None:
-    """An edit by another program arrives without a call, and the callback gets the Delta."""
+    """An edit by another program is noticed without a call, and the callback gets the Delta."""
     pytest.importorskip("watchfiles")
     write("a")
     shelf = shelf_of(tmp_path)
@@ -286,8 +286,10 @@ def test_watching_reloads_by_itself(tmp_path: Path, write: Write) -> None:
     assert shelf.catalog["a"].description.startswith("Edit")
 
 
-def test_watching_without_the_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A typed error with the command."""
+def test_watching_without_the_extra_is_an_error_that_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is typed and contains the command."""
     monkeypatch.setitem(__import__("sys").modules, "watchfiles", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[watch\]'"):
         shelf_of(tmp_path).watch()

@@ -1,4 +1,4 @@
-"""Trust by content: what of a workspace reaches the shelf, and what keeps serving while it changes."""
+"""Trust by content: which skills of a workspace reach the shelf, and which version is served while they change."""
 
 import os
 import shutil
@@ -39,14 +39,14 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path: Path, write: Write) -> Agent:
-    """A workspace of two skills that nobody has looked at."""
+    """An agent in a workspace with two skills that the user has not reviewed."""
     write("pdf", "Fills forms.", "Fill it.\n", references__a_md="A.", scripts__run_py="print(1)\n")
     write("sql", "Reviews SQL.")
     return Agent(tmp_path)
 
 
 def test_a_fresh_clone_brings_nothing_into_the_prompt(agent: Agent) -> None:
-    """W01: before the person agreed there is no skill, no word of one in the listing, and nothing to load."""
+    """W01: before the user approves, there is no skill, no mention of one in the listing, and nothing to load."""
     assert list(agent.shelf.catalog) == []
     assert "Fills forms" not in agent.shelf.listing("full").text
     assert agent.waiting == {"pdf": "new", "sql": "new"}
@@ -55,7 +55,7 @@ def test_a_fresh_clone_brings_nothing_into_the_prompt(agent: Agent) -> None:
 
 
 def test_an_approved_skill_is_served_at_its_place_in_the_workspace(agent: Agent, tmp_path: Path) -> None:
-    """After a yes to one of two, that one is on the shelf with its references and its path in the workspace."""
+    """If the user approves one of two skills, that one is on the shelf with its references and its own path."""
     [pdf, _] = agent.source.pending
     agent.source.approve([pdf])
     assert agent.shelf.reload().added == ("pdf",)
@@ -89,7 +89,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_a_changed_skill_waits_and_the_approved_version_serves(
     change: Callable[[Path], object], agent: Agent, tmp_path: Path
 ) -> None:
-    """W03, W04: any change of the tree makes the skill pending, and what the model gets stays as it was agreed to."""
+    """W03, W04: any change in the folder makes the skill pending, and the model still gets the approved text."""
     agent.approve_all()
     before = agent.shelf.listing("full").text
     change(tmp_path / "pdf")
@@ -102,7 +102,7 @@ def test_a_changed_skill_waits_and_the_approved_version_serves(
 
 @pytest.mark.parametrize("change", [change for name, change in CHANGES.items() if name != "broken"])
 def test_a_change_serves_once_it_is_approved(change: Callable[[Path], object], agent: Agent, tmp_path: Path) -> None:
-    """After a yes to the change nothing waits, in this process and in the next."""
+    """Once the change is approved nothing is pending, neither in this process nor in the next."""
     agent.approve_all()
     change(tmp_path / "pdf")
     agent.load("pdf")
@@ -110,8 +110,8 @@ def test_a_change_serves_once_it_is_approved(change: Callable[[Path], object], a
     assert agent.waiting == Agent(tmp_path).waiting == {}
 
 
-def test_a_change_is_served_after_the_yes(agent: Agent, write: Write) -> None:
-    """The new text comes with the approval, as one change of the catalog."""
+def test_an_approved_change_reaches_the_catalog_as_one_change(agent: Agent, write: Write) -> None:
+    """The old text is served until the approval, the new text after it."""
     agent.approve_all()
     write("pdf", "Fills forms.", "Fill it well.\n")
     agent.shelf.reload()
@@ -121,8 +121,8 @@ def test_a_change_is_served_after_the_yes(agent: Agent, write: Write) -> None:
     assert agent.load("pdf") == "Fill it well.\n"
 
 
-def test_going_back_to_an_approved_version_asks_nothing(agent: Agent, write: Write, tmp_path: Path) -> None:
-    """W05: a branch switched back and forth between approved versions never waits, and serves what lies there."""
+def test_going_back_to_an_approved_version_needs_no_approval(agent: Agent, write: Write, tmp_path: Path) -> None:
+    """W05: a branch that switches between approved versions is never pending, and serves the version on disk."""
     agent.approve_all()
     for body in ("Second.\n", "Fill it.\n", "Second.\n"):
         write("pdf", "Fills forms.", body)
@@ -133,8 +133,8 @@ def test_going_back_to_an_approved_version_asks_nothing(agent: Agent, write: Wri
         assert (agent.load("pdf"), Agent(tmp_path).load("pdf")) == (body, body)
 
 
-def test_what_served_last_keeps_serving(agent: Agent, write: Write, tmp_path: Path) -> None:
-    """After a switch back to an older approved version, a change leaves that one in use, also in the next process."""
+def test_the_version_served_last_stays_in_use(agent: Agent, write: Write, tmp_path: Path) -> None:
+    """After a switch to an older approved version, a change leaves that version in use, also in the next process."""
     agent.approve_all()
     write("pdf", "Fills forms.", "Second.\n")
     agent.shelf.reload()
@@ -146,8 +146,8 @@ def test_what_served_last_keeps_serving(agent: Agent, write: Write, tmp_path: Pa
     assert (agent.load("pdf"), Agent(tmp_path).load("pdf")) == ("Fill it.\n", "Fill it.\n")
 
 
-def test_the_same_content_in_another_clone_asks_nothing(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """Trust is bound to content: a second clone has it at once, and there too the approved text survives a change."""
+def test_the_same_content_in_another_clone_needs_no_approval(agent: Agent, tmp_path: Path, write: Write) -> None:
+    """A second clone has the approved skill at once, and there too the approved text stays when the file changes."""
     agent.approve_all()
     clone = tmp_path.parent / f"{tmp_path.name}-clone"
     shutil.copytree(tmp_path, clone)
@@ -158,8 +158,8 @@ def test_the_same_content_in_another_clone_asks_nothing(agent: Agent, tmp_path: 
     assert other.waiting == {"pdf": "changed"}
 
 
-def test_a_skill_that_is_gone_is_gone(agent: Agent, tmp_path: Path) -> None:
-    """A removed folder leaves the shelf, its copy notwithstanding, and comes back with the same content unasked."""
+def test_a_removed_skill_leaves_the_shelf(agent: Agent, tmp_path: Path) -> None:
+    """Its copy does not keep it alive, and the same content may come back without another approval."""
     agent.approve_all()
     (tmp_path / "pdf").rename(tmp_path.parent / "away")
     assert agent.shelf.reload().removed == ("pdf",)
@@ -169,7 +169,7 @@ def test_a_skill_that_is_gone_is_gone(agent: Agent, tmp_path: Path) -> None:
 
 
 def test_another_folder_name_is_another_skill(agent: Agent, tmp_path: Path) -> None:
-    """The folder names a skill whose file does not, so its name is part of what is agreed to."""
+    """A skill without a name takes its folder's, so the folder's name is part of the approved content."""
     agent.approve_all()
     (tmp_path / "pdf").rename(tmp_path / "deploy")
     agent.shelf.reload()
@@ -177,8 +177,8 @@ def test_another_folder_name_is_another_skill(agent: Agent, tmp_path: Path) -> N
     assert list(agent.shelf.catalog) == ["sql"]
 
 
-def test_an_edit_between_look_and_yes_is_not_approved(agent: Agent, write: Write) -> None:
-    """The yes is to what was shown: with other bytes on disk by then it is refused, and nothing is approved."""
+def test_an_edit_between_review_and_approval_is_not_approved(agent: Agent, write: Write) -> None:
+    """If the bytes on disk are not those that were shown, the approval fails and nothing is approved."""
     shown = agent.source.pending
     write("pdf", "Fills forms.", "Evil.\n")
     with pytest.raises(TrustError, match="changed since"):
@@ -188,7 +188,7 @@ def test_an_edit_between_look_and_yes_is_not_approved(agent: Agent, write: Write
 
 
 def test_a_revoked_skill_is_gone_from_every_agent_at_its_next_turn(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """W11: what one process approves or revokes, another has or loses with its next turn, in all versions."""
+    """W11: another process gains or loses a skill at its next turn, and a revocation covers all versions."""
     other = Agent(tmp_path)
     agent.approve_all()
     assert other.load("pdf") == "Fill it.\n"
@@ -205,7 +205,7 @@ def test_a_revoked_skill_is_gone_from_every_agent_at_its_next_turn(agent: Agent,
 
 
 def test_a_reload_of_one_path_notices_a_change_anywhere_in_the_folder(agent: Agent, tmp_path: Path) -> None:
-    """A caller or a watcher that names a script gets the skill marked as changed, and nothing else is read."""
+    """If a caller or a watcher names a changed script, its skill becomes pending."""
     agent.approve_all()
     script = tmp_path / "pdf/scripts/run.py"
     script.write_text("print(2)\n")
@@ -213,8 +213,8 @@ def test_a_reload_of_one_path_notices_a_change_anywhere_in_the_folder(agent: Age
     assert agent.waiting == {"pdf": "changed"}
 
 
-def test_a_reload_of_one_path_looks_at_that_skill_alone(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """Cost follows the change: a neighbour that changed unseen is not read for it, and is found when it is loaded."""
+def test_a_reload_of_one_path_reads_only_that_skill(agent: Agent, tmp_path: Path, write: Write) -> None:
+    """A change of another skill is not noticed then, but when that skill is loaded."""
     write("sql", "Reviews SQL.", references__a_md="A.")
     agent.shelf.reload()
     agent.approve_all()
@@ -227,7 +227,7 @@ def test_a_reload_of_one_path_looks_at_that_skill_alone(agent: Agent, tmp_path: 
 
 
 def test_a_watcher_sees_a_trusted_source(agent: Agent, write: Write) -> None:
-    """The folder behind the source is watched, and a change there becomes pending without a turn."""
+    """The folder behind the source is watched, and a changed skill becomes pending without a turn."""
     pytest.importorskip("watchfiles")
     from threats.test_faults import wait_for
 
@@ -238,11 +238,11 @@ def test_a_watcher_sees_a_trusted_source(agent: Agent, write: Write) -> None:
     assert agent.shelf.catalog["pdf"].description == "Fills forms."
 
 
-# -- what the agent writes itself -------------------------------------------------------------------------------------
+# -- skills that the agent writes -------------------------------------------------------------------------------------
 
 
 def test_a_skill_the_agent_wrote_lives_in_this_session_only(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """W08: after a confirmed write the skill serves here and is marked; the next process asks."""
+    """W08: after a confirmed write the skill is served here and marked; in the next process it is pending."""
     path = write("made", "Made by the agent.", "Do.\n")
     assert agent.source.grant([path]) == ("made",)
     assert agent.shelf.reload(changed=[path]).added == ("made",)
@@ -269,8 +269,8 @@ def test_files_written_one_by_one_are_granted_together(agent: Agent, write: Writ
     assert agent.load("made", "a.md") == "Second."
 
 
-def test_one_confirmed_write_does_not_vouch_for_the_rest_of_a_skill(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """An agent led to edit a skill nobody approved does not bring its other files in by that."""
+def test_one_confirmed_write_does_not_approve_the_rest_of_a_skill(agent: Agent, tmp_path: Path, write: Write) -> None:
+    """An agent that was led to edit an unapproved skill does not bring in its other files."""
     path = write("pdf", "Fills forms.", "Typo mended.\n")
     assert agent.source.grant([path]) == ()
     agent.shelf.reload(changed=[path])
@@ -281,8 +281,8 @@ def test_one_confirmed_write_does_not_vouch_for_the_rest_of_a_skill(agent: Agent
     assert agent.source.grant([path]) == ()
 
 
-def test_the_agents_edit_of_an_approved_skill_serves(agent: Agent, write: Write) -> None:
-    """On top of approved files a confirmed write is live, and shown as a change of the approved version."""
+def test_the_agents_edit_of_an_approved_skill_is_served(agent: Agent, write: Write) -> None:
+    """A confirmed write to an approved skill is live, and pending as a change of the approved version."""
     agent.approve_all()
     path = write("pdf", "Fills forms.", "Edited.\n")
     assert agent.source.grant([path]) == ("pdf",)
@@ -290,8 +290,8 @@ def test_the_agents_edit_of_an_approved_skill_serves(agent: Agent, write: Write)
     assert (agent.load("pdf"), agent.load("pdf", "a.md"), agent.waiting) == ("Edited.\n", "A.", {"pdf": "changed"})
 
 
-def test_a_granted_copy_keeps_serving_what_was_confirmed(agent: Agent, write: Write) -> None:
-    """Somebody else's edit after the confirmed write does not reach the model."""
+def test_an_edit_by_another_program_does_not_replace_what_was_confirmed(agent: Agent, write: Write) -> None:
+    """The model keeps getting the text whose write the user confirmed."""
     path = write("made", "d", "Confirmed.\n")
     agent.source.grant([path])
     agent.shelf.reload(changed=[path])
@@ -300,8 +300,8 @@ def test_a_granted_copy_keeps_serving_what_was_confirmed(agent: Agent, write: Wr
     assert agent.load("made") == "Confirmed.\n"
 
 
-def test_a_revoked_version_takes_what_was_granted_on_top_along(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """W11: a revocation elsewhere ends the session's edit of that skill too."""
+def test_revoking_a_version_also_ends_the_agents_edit_of_it(agent: Agent, tmp_path: Path, write: Write) -> None:
+    """W11: this holds for a revocation in another process, too."""
     agent.approve_all()
     path = write("pdf", "Fills forms.", "Edited.\n")
     agent.source.grant([path])
@@ -311,8 +311,8 @@ def test_a_revoked_version_takes_what_was_granted_on_top_along(agent: Agent, tmp
     assert "pdf" not in agent.shelf.catalog
 
 
-def test_the_agent_hears_what_it_broke_and_nothing_of_others(agent: Agent, write: Write, tmp_path: Path) -> None:
-    """A diagnostic quotes the file, so that of a file nobody agreed to is told only to who wrote it."""
+def test_the_agent_gets_diagnostics_only_about_files_it_wrote(agent: Agent, write: Write, tmp_path: Path) -> None:
+    """A diagnostic quotes the file, so the model must not see one about an unapproved file of others."""
     path = write("made")
     path.write_bytes(b"\xff")
     assert agent.shelf.reload(changed=[path]).diagnostics == ()
@@ -339,10 +339,10 @@ def _plant(folder: Path, tree: dict[str, tuple[bytes, bool]]) -> str:
 
 @settings(max_examples=60, deadline=None)
 @given(one=TREES, other=TREES)
-def test_trees_have_one_hash_exactly_when_they_are_equal(
+def test_trees_have_the_same_hash_if_and_only_if_they_are_equal(
     one: dict[str, tuple[bytes, bool]], other: dict[str, tuple[bytes, bool]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Any difference of names, bytes or modes is a difference of the hash, and nothing else is."""
+    """Names, bytes and modes count, and nothing else."""
     folder = tmp_path_factory.getbasetemp() / "law" / "skill"
     first, again, second = _plant(folder, one), _plant(folder, one), _plant(folder, other)
     assert first
@@ -350,8 +350,8 @@ def test_trees_have_one_hash_exactly_when_they_are_equal(
     assert (first == second) == (one == other)
 
 
-def test_times_and_owners_are_no_content(agent: Agent, tmp_path: Path) -> None:
-    """A touched or copied file is the same skill."""
+def test_times_and_owners_do_not_count_as_content(agent: Agent, tmp_path: Path) -> None:
+    """A skill stays approved if its files are touched."""
     agent.approve_all()
     os.utime(tmp_path / "pdf/SKILL.md", (1, 1))
     (tmp_path / "pdf/SKILL.md").chmod(0o600)
@@ -382,10 +382,10 @@ UNFIT: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "reason"), UNFIT.values(), ids=UNFIT.keys())
-def test_what_cannot_be_taken_whole_cannot_be_approved(
+def test_a_folder_that_cannot_be_read_as_a_whole_cannot_be_approved(
     spoil: Callable[[Path], object], reason: str, agent: Agent, tmp_path: Path
 ) -> None:
-    """The person hears why, an earlier version goes on serving, and a yes is a typed error."""
+    """The review gives the reason, the approved version stays in use, and an approval is a typed error."""
     agent.approve_all()
     spoil(tmp_path / "pdf")
     agent.shelf.reload()
@@ -400,7 +400,7 @@ def test_what_cannot_be_taken_whole_cannot_be_approved(
 
 @pytest.mark.parametrize("folder", [".svn", ".hg", ".jj"])
 def test_the_folder_of_another_version_control_is_shown_and_hashed(folder: str, tmp_path: Path, write: Write) -> None:
-    """Git clones it like any other folder, and the instructions can send the agent there."""
+    """Git clones such a folder like any other, and instructions can send the agent there."""
     write("pdf", "Forms.")
     agent = Agent(tmp_path)
     payload = tmp_path / "pdf" / folder / "payload.py"
@@ -418,7 +418,7 @@ def test_the_folder_of_another_version_control_is_shown_and_hashed(folder: str, 
 
 
 def test_a_workspace_that_is_itself_a_skill(tmp_path: Path, write: Write) -> None:
-    """Its dot-folders are other skills' or tools' business, and are no part of what is agreed to."""
+    """Its dot-folders belong to other skills or tools and are not part of the approved content."""
     root = tmp_path / "whole"
     write("whole", "Whole.", "All.\n", references__a_md="A.")
     write("whole/.agents/skills/inner", "Inner.")
@@ -436,7 +436,7 @@ def test_a_workspace_that_is_itself_a_skill(tmp_path: Path, write: Write) -> Non
 
 
 def test_project_instructions_are_trusted_in_the_same_way(tmp_path: Path) -> None:
-    """AGENTS.md: nothing before the yes, the text after it, the approved text while it changes."""
+    """AGENTS.md gives no text before the approval, and the approved text after it, even if the file changes."""
     path, trust = tmp_path / "AGENTS.md", Trust.open()
     assert trusted_text(path, trust) == (None, None)
     path.write_text("Be kind.\n")
@@ -456,7 +456,7 @@ def test_project_instructions_are_trusted_in_the_same_way(tmp_path: Path) -> Non
 
 
 def test_instructions_deeper_in_the_workspace_belong_to_it(tmp_path: Path) -> None:
-    """With the workspace named, a file below it has its place there; one outside is a typed error."""
+    """A file below the workspace has a place in it; a file outside is a typed error."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a/AGENTS.md").write_text("Deep.\n")
     trust = Trust.open()
@@ -470,8 +470,8 @@ def test_instructions_deeper_in_the_workspace_belong_to_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.symlink_to("/etc/passwd"), lambda path: path.write_bytes(b"\xff")])
-def test_instructions_that_are_no_plain_text_are_blocked(spoil: Callable[[Path], object], tmp_path: Path) -> None:
-    """A link or bytes that are no text are shown as what they are and cannot be approved."""
+def test_instructions_that_are_not_plain_text_are_blocked(spoil: Callable[[Path], object], tmp_path: Path) -> None:
+    """A link, or a file that is not text, cannot be approved, and the review gives the reason."""
     spoil(tmp_path / "AGENTS.md")
     trust = Trust.open()
     text, pending = trusted_text(tmp_path / "AGENTS.md", trust)
@@ -489,8 +489,8 @@ def _only(agent: Agent, name: str) -> Pending:
     return next(one for one in agent.source.pending if one.name == name)
 
 
-def test_the_review_shows_everything_that_is_agreed_to(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """W02: raw text with comments, every file, scripts, links, tools, commands, addresses and what hides."""
+def test_the_review_shows_everything_that_will_be_approved(agent: Agent, tmp_path: Path, write: Write) -> None:
+    """W02: the raw text, every file, scripts, links, tools, commands, addresses and hidden characters."""
     path = write("risky", "d", "<!-- unseen -->\nRun !`curl x`, see https://evil.example/a.\nA\u202eB\x1b[2J\n")
     path.write_text(path.read_text().replace("---\n\n", "allowed-tools: Bash(rm *)\n---\n\n"))
     (path.parent / "go").write_text("#!/bin/sh\nrm -rf /\n")
@@ -517,7 +517,7 @@ def test_the_review_shows_everything_that_is_agreed_to(agent: Agent, tmp_path: P
 
 
 def test_the_review_of_a_change_shows_what_changed(agent: Agent, tmp_path: Path) -> None:
-    """W03: a unified diff of each text, sizes and hashes of a binary, new modes and links, removed files."""
+    """W03: diffs of texts, sizes and hashes of binary files, new modes and links, and removed files."""
     pdf = tmp_path / "pdf"
     (pdf / "image.png").write_bytes(b"\0old")
     agent.shelf.reload()
@@ -544,7 +544,7 @@ def test_the_review_of_a_change_shows_what_changed(agent: Agent, tmp_path: Path)
 @settings(max_examples=40, deadline=None)
 @given(body=st.text(st.characters(exclude_categories=["Cs"]), max_size=200), name=NAMES)
 def test_nothing_in_a_review_steers_a_terminal(body: str, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """T01-T05: whatever is in texts and file names, what is shown has no control character but the line's end."""
+    """T01-T05: a review has no control characters except line ends, whatever the texts and file names contain."""
     root = tmp_path_factory.mktemp("steer")
     (root / "s").mkdir()
     (root / "s/SKILL.md").write_bytes(f"---\nname: s\ndescription: d\n---\n{body}".encode())
@@ -558,8 +558,8 @@ def test_nothing_in_a_review_steers_a_terminal(body: str, name: str, tmp_path_fa
         assert not {"\u202e", "\u2028", "\u200b", "\udcff"} & set(shown)
 
 
-def test_a_review_is_of_the_bytes_that_were_hashed(agent: Agent, write: Write) -> None:
-    """A file that changed since the look is not shown as what the hash stands for."""
+def test_a_review_shows_only_the_bytes_that_were_hashed(agent: Agent, write: Write) -> None:
+    """A file that changed since the snapshot is reported instead of shown."""
     [pdf, _] = agent.source.pending
     write("pdf", "Fills forms.", "Other.\n")
     shown = review_text(pdf)
@@ -568,7 +568,7 @@ def test_a_review_is_of_the_bytes_that_were_hashed(agent: Agent, write: Write) -
 
 
 def test_a_damaged_copy_is_not_served(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """W13: a copy that no longer fits its hash gives a typed error, and is made again from files that do fit it."""
+    """W13: a damaged copy gives a typed error, and is made again from files with the approved content."""
     agent.approve_all()
     [copy] = Path(agent.trust.path, "trees").glob("*/files/references/a.md")
     (copy.parents[1] / "SKILL.md").write_text("---\nname: pdf\ndescription: d\n---\nEvil.\n")

@@ -1,4 +1,4 @@
-"""The store of agreements: where it lies, who may write it, and what becomes of a record that cannot be read."""
+"""The store of approvals: where it lies, who may write it, and what happens if it cannot be read."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def looking(root: Path, trust: Trust | None = None) -> TrustedSource:
 
 @pytest.fixture
 def approved(tmp_path: Path, write: Write) -> Path:
-    """A workspace of one approved skill; returns the record."""
+    """Return the record of approvals for a workspace with one approved skill."""
     write("ws/pdf", "d", "Approved.\n", references__a_md="A.")
     source = looking(tmp_path / "ws")
     source.approve(source.pending)
@@ -32,7 +32,7 @@ def approved(tmp_path: Path, write: Write) -> Path:
 
 
 def test_an_open_umask_gives_nothing_away(tmp_path: Path, write: Write) -> None:
-    """K11: with umask 000 every folder is for this user alone, and so is every file."""
+    """K11: even with umask 000, every folder and file is private to this user."""
     path = write("ws/pdf", "d", "Approved.\n", scripts__run_py="x", references__deep__a_md="A.")
     (path.parent / "scripts/run.py").chmod(0o777)
     before = os.umask(0)
@@ -48,8 +48,8 @@ def test_an_open_umask_gives_nothing_away(tmp_path: Path, write: Write) -> None:
     assert [mode for path, mode in modes.items() if path.name == "run.py"] == [0o700]
 
 
-def test_nothing_is_written_before_the_first_yes(tmp_path: Path, write: Write) -> None:
-    """To look at a workspace leaves no trace."""
+def test_nothing_is_written_before_the_first_approval(tmp_path: Path, write: Write) -> None:
+    """Reading a workspace leaves no trace."""
     write("ws/pdf")
     assert not Path(looking(tmp_path / "ws").trust.path).exists()
 
@@ -73,7 +73,7 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
 def test_a_damaged_record_fails_closed(spoil: Callable[[bytes], bytes], approved: Path, tmp_path: Path) -> None:
-    """W13, K10: nothing is trusted, in running processes too; the record is set aside, said, and a new one begins."""
+    """W13, K10: nothing is trusted, even in running processes; the record is set aside and a new one begins."""
     running = looking(tmp_path / "ws")
     bad = spoil(approved.read_bytes())
     approved.write_bytes(bad)
@@ -92,7 +92,7 @@ def test_a_damaged_record_fails_closed(spoil: Callable[[bytes], bytes], approved
 
 @pytest.mark.parametrize("newer", [b'{"version": 2}', b'{"version": 99, "anything": []}'])
 def test_a_record_of_a_newer_version_is_left_alone(newer: bytes, approved: Path, tmp_path: Path) -> None:
-    """K10: it is refused with a typed error, never written, and a running process trusts nothing more."""
+    """K10: the record is never written; opening it is a typed error, and a running process trusts nothing."""
     running = looking(tmp_path / "ws")
     pending = running.pending
     approved.write_bytes(newer)
@@ -112,8 +112,8 @@ def test_a_record_of_a_newer_version_is_left_alone(newer: bytes, approved: Path,
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o620])
-def test_a_record_that_others_can_write_is_not_believed(mode: int, approved: Path, tmp_path: Path) -> None:
-    """Fails closed, and the person hears which folder it is about."""
+def test_a_record_that_others_can_write_is_not_used(mode: int, approved: Path, tmp_path: Path) -> None:
+    """Nothing is trusted, and the problem names the file."""
     approved.chmod(mode)
     source = looking(tmp_path / "ws")
     assert source.served == {}
@@ -123,17 +123,17 @@ def test_a_record_that_others_can_write_is_not_believed(mode: int, approved: Pat
     assert source.served.keys() == {"pdf"}
 
 
-def test_a_record_that_is_a_link_is_not_believed(approved: Path, tmp_path: Path) -> None:
-    """A link in place of the record counts for nothing."""
+def test_a_record_that_is_a_link_is_not_used(approved: Path, tmp_path: Path) -> None:
+    """Nothing is trusted if a link lies in place of the record."""
     approved.rename(tmp_path / "elsewhere.json")
     approved.symlink_to(tmp_path / "elsewhere.json")
     assert looking(tmp_path / "ws").served == {}
 
 
-def test_without_a_home_reading_works_and_a_yes_is_a_typed_error(
+def test_without_a_home_reading_works_and_approving_is_a_typed_error(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """K11: a user without a home is told so, with what would be right."""
+    """K11: the error says that there is no home, and what to set instead."""
     write("ws/pdf")
     monkeypatch.setenv("HOME", "not-an-absolute-path")
     source = looking(tmp_path / "ws")
@@ -146,7 +146,7 @@ def test_without_a_home_reading_works_and_a_yes_is_a_typed_error(
 
 
 def test_a_home_that_is_a_file_is_a_typed_error(tmp_path: Path, write: Write) -> None:
-    """K11: the error names the folder and the way out."""
+    """K11: the error says what to set instead."""
     write("ws/pdf")
     (tmp_path / "file").write_text("")
     source = looking(tmp_path / "ws", Trust.open(tmp_path / "file"))
@@ -154,8 +154,8 @@ def test_a_home_that_is_a_file_is_a_typed_error(tmp_path: Path, write: Write) ->
         source.approve(source.pending)
 
 
-def test_copies_of_what_nobody_agrees_to_are_collected(approved: Path, tmp_path: Path, write: Write) -> None:
-    """A revoked tree and what a killed process left are gone after the next change."""
+def test_copies_that_are_not_approved_are_removed(approved: Path, tmp_path: Path, write: Write) -> None:
+    """The next change removes copies of revoked trees and leftovers of killed processes."""
     trees = approved.parent / "trees"
     (trees / ".new-left").mkdir()
     (trees / ("0" * 64) / "files").mkdir(parents=True)
@@ -171,14 +171,14 @@ def test_copies_of_what_nobody_agrees_to_are_collected(approved: Path, tmp_path:
 
 
 def test_a_lost_copy_is_made_again_from_the_same_content(approved: Path, tmp_path: Path) -> None:
-    """What is approved is the content, so files that have it are enough."""
+    """The approval is for content, so files with this content are enough."""
     for path in sorted((approved.parent / "trees").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     assert looking(tmp_path / "ws").served.keys() == {"pdf"}
 
 
 def test_two_skills_are_approved_together_or_not_at_all(tmp_path: Path, write: Write) -> None:
-    """A yes to several of which one has changed leaves none approved."""
+    """If one of them has changed, neither is approved."""
     write("ws/a")
     write("ws/b")
     source = looking(tmp_path / "ws")

@@ -22,7 +22,7 @@ def skill(write: Write) -> Path:
 
 
 def started(root: Path, person: Person, *commands: str, approve: bool = True) -> AgentCore:
-    """An agent whose user has approved the skills of the workspace, or has not."""
+    """Return an agent whose user has approved the workspace's skills, or has not."""
     script = [call("run_command", command=command) for command in commands]
     core = agent(root, *script, "ok", mode="ask", person=person, trust=Trust.open())
     if approve:
@@ -52,7 +52,7 @@ def named(person: Person) -> list[list[str]]:
     ],
 )
 def test_a_changed_script_is_named_however_it_is_written(tmp_path: Path, skill: Path, command: str) -> None:
-    """By any path, after a change of folder, quoted, as a module, by a pattern, or by the folder of its skill."""
+    """Any path, a change of folder, quotes, a module, a pattern or the skill's folder leads to the file."""
     person = Person("no")
     core = started(tmp_path, person, command)
     (skill / "scripts/run.py").write_text("print('evil')")
@@ -62,7 +62,7 @@ def test_a_changed_script_is_named_however_it_is_written(tmp_path: Path, skill: 
 
 
 def test_a_script_that_is_as_it_was_approved_is_not_named(tmp_path: Path, skill: Path) -> None:
-    """A change elsewhere in the skill says nothing about this file."""
+    """A change of another file in the skill does not matter."""
     person = Person("no", "no")
     core = started(tmp_path, person, "python scripts/run.py", "npm run build")
     (skill / "scripts/other.py").write_text("print('evil')")
@@ -71,7 +71,7 @@ def test_a_script_that_is_as_it_was_approved_is_not_named(tmp_path: Path, skill:
 
 
 def test_a_script_of_a_skill_that_was_never_approved_is_named(tmp_path: Path, skill: Path) -> None:
-    """It is new to the user, whatever it is called."""
+    """Its status is `new`."""
     person = Person("no")
     core = started(tmp_path, person, "./.agents/skills/pdf/scripts/tool", approve=False)
     say(core, "go")
@@ -81,7 +81,7 @@ def test_a_script_of_a_skill_that_was_never_approved_is_named(tmp_path: Path, sk
 
 
 def test_a_script_that_the_agents_own_command_changed_is_named(tmp_path: Path, skill: Path) -> None:
-    """The change happens in the same turn, after the skills were last looked at."""
+    """The change happens in the same turn, after the last scan."""
     person = Person("yes", "no")
     change = "echo \"print('evil')\" > .agents/skills/pdf/scripts/run.py"
     core = started(tmp_path, person, change, "python .agents/skills/pdf/scripts/run.py")
@@ -90,7 +90,7 @@ def test_a_script_that_the_agents_own_command_changed_is_named(tmp_path: Path, s
 
 
 def test_a_command_that_was_always_allowed_is_asked_about_when_its_script_changes(tmp_path: Path, skill: Path) -> None:
-    """The answer was given for the script as it was."""
+    """The user's answer was for the script as it was then."""
     person = Person("always", "yes", "no")
     run = "python3 .agents/skills/pdf/scripts/run.py"
     change = "echo \"print('evil')\" > .agents/skills/pdf/scripts/run.py"
@@ -102,7 +102,7 @@ def test_a_command_that_was_always_allowed_is_asked_about_when_its_script_change
 
 
 def test_a_program_gets_the_question_as_values(tmp_path: Path, skill: Path) -> None:
-    """What a command can do and which files are not approved are fields, not only words."""
+    """Programs read from fields what a command can do and which files are not approved."""
     person = Person("no")
     core = started(tmp_path, person, "python scripts/run.py")
     (skill / "scripts/run.py").write_text("print('evil')")

@@ -1,4 +1,4 @@
-"""TRUST, FAULTS: killed, crowded out and shut out while agreements are written."""
+"""TRUST, FAULTS: kills, competing processes, full disks and missing rights while approvals are written."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def looking(root: Path) -> TrustedSource:
 
 @pytest.mark.parametrize("what", ["approve", "revoke"])
 def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(what: str, workspace: Workspace) -> None:
-    """K01: killed at each file system event, the record and what serves are whole, and the next act works."""
+    """K01: after a kill at any file system event, record and copies are whole, and the next operation works."""
     source = looking(workspace.root)
     if what == "revoke":
         source.approve(source.pending)
@@ -78,7 +78,7 @@ def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(what: str, workspa
 
 
 def test_many_processes_at_once_lose_nothing(tmp_path: Path) -> None:
-    """K04: sixteen processes that each approve a skill of their own are all kept."""
+    """K04: the approvals of sixteen processes at once are all recorded."""
     spaces = [Workspace(tmp_path / f"w{number}") for number in range(16)]
     for number, space in enumerate(spaces):
         space.skill("own", body=f"Number {number}.\n")
@@ -89,8 +89,8 @@ def test_many_processes_at_once_lose_nothing(tmp_path: Path) -> None:
     assert len(Trust.open().approvals.trees) == 17
 
 
-def test_a_writer_that_dies_with_the_lock_holds_nobody_up(workspace: Workspace) -> None:
-    """K06: the lock goes with the process that had it."""
+def test_a_writer_that_dies_with_the_lock_does_not_block_others(workspace: Workspace) -> None:
+    """K06: the lock ends with the process that held it."""
     source = looking(workspace.root)
     holder = (
         "import fcntl, os, sys; fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); fcntl.flock(fd, fcntl.LOCK_EX);"
@@ -104,7 +104,7 @@ def test_a_writer_that_dies_with_the_lock_holds_nobody_up(workspace: Workspace) 
 
 @pytest.mark.usefixtures("ordinary_user")
 def test_a_store_that_cannot_be_written_still_serves(workspace: Workspace) -> None:
-    """K03: what was approved serves, a yes or a revocation is a typed error, and nothing is half done."""
+    """K03: approved skills are served; approving or revoking is a typed error and changes nothing."""
     source = looking(workspace.root)
     source.approve(source.pending)
     workspace.skill("late")
@@ -128,7 +128,7 @@ def test_a_store_that_cannot_be_written_still_serves(workspace: Workspace) -> No
 
 @pytest.mark.usefixtures("ordinary_user")
 def test_a_record_that_cannot_be_read_fails_closed(workspace: Workspace) -> None:
-    """K03: without the record nothing is trusted, and it is not taken for an empty one."""
+    """K03: nothing is trusted then, and the record is not taken for an empty one."""
     source = looking(workspace.root)
     source.approve(source.pending)
     record = Path(source.trust.path, "approvals.json")
@@ -144,7 +144,7 @@ def test_a_record_that_cannot_be_read_fails_closed(workspace: Workspace) -> None
 
 @pytest.mark.usefixtures("ordinary_user")
 def test_a_skill_with_an_unreadable_file_cannot_be_approved(workspace: Workspace) -> None:
-    """P18: nobody can agree to bytes that cannot be shown."""
+    """P18: bytes that cannot be shown cannot be approved."""
     folder = workspace.skill("shut", files={"references/a.md": "A."})
     (folder / "references/a.md").chmod(0)
     [shut] = [one for one in looking(workspace.root).pending if one.name == "shut"]
@@ -170,7 +170,7 @@ except TrustError as error:
 
 @pytest.mark.parametrize("room", [0, 10, 120, 500])
 def test_a_full_disk_leaves_the_old_state(room: int, workspace: Workspace) -> None:
-    """K02: a yes that finds no room is a typed error, and what was approved before still serves."""
+    """K02: an approval on a full disk is a typed error, and skills approved before are still served."""
     source = looking(workspace.root)
     source.approve(source.pending)
     workspace.skill("late")
@@ -184,7 +184,7 @@ def test_a_full_disk_leaves_the_old_state(room: int, workspace: Workspace) -> No
 
 
 def test_a_fork_while_another_thread_reloads_does_not_hang(workspace: Workspace) -> None:
-    """K12: the child has locks of its own."""
+    """K12: the child refreshes without waiting for a lock that no thread of it holds."""
     source = looking(workspace.root)
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""TRUST, HOSTILE: a workspace that would like to be trusted, or to slip something in after it was."""
+"""TRUST, HOSTILE: workspaces that try to be trusted, or to change after they were."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def looking(root: Path) -> TrustedSource:
 
 @pytest.fixture
 def trusted(workspace: Workspace) -> TrustedSource:
-    """The workspace with its one skill approved."""
+    """The source of a workspace whose one skill is approved."""
     source = looking(workspace.root)
     source.approve(source.pending)
     return source
@@ -44,10 +44,10 @@ def test_a_record_that_the_repository_ships_has_no_effect(place: str, workspace:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_store_inside_the_workspace_is_not_believed(
+def test_a_store_inside_the_workspace_is_not_used(
     linked: bool, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W06: where the state home lies in the workspace, or a link of the workspace leads to it, nothing is trusted."""
+    """W06: nothing is trusted if the state home lies in the workspace, directly or through a link."""
     outside = tmp_path / "forge"
     forged = Trust(str(outside / "skillshelf"))
     source = TrustedSource(DirectorySource(workspace.root, "project", cache=False), forged)
@@ -68,7 +68,7 @@ def test_a_store_inside_the_workspace_is_not_believed(
 
 
 def test_trust_is_never_for_a_parent_folder(trusted: TrustedSource, workspace: Workspace) -> None:
-    """W07: a skill added beside an approved one waits like any other; no path is trusted."""
+    """W07: a skill added beside an approved one is pending like any other; no path is trusted."""
     workspace.skill("late")
     trusted.refresh()
     assert (set(trusted.served), [one.name for one in trusted.pending]) == ({GOOD}, ["late"])
@@ -94,7 +94,7 @@ def test_a_link_to_a_trusted_path_is_not_trusted(trusted: TrustedSource, workspa
 
 
 def test_a_skill_folder_swapped_for_a_link_is_not_followed(trusted: TrustedSource, workspace: Workspace) -> None:
-    """P06: the folder of an approved skill that becomes a link to the outside brings nothing from there."""
+    """P06: if the folder of an approved skill becomes a link to the outside, nothing is read from there."""
     shelf = Shelf([trusted])
     shutil.rmtree(workspace.root / GOOD)
     (workspace.root / GOOD).symlink_to(workspace.outside / "stolen")
@@ -103,7 +103,7 @@ def test_a_skill_folder_swapped_for_a_link_is_not_followed(trusted: TrustedSourc
     assert CANARY not in "".join(map(review_text, trusted.pending))
 
 
-def test_bytes_are_never_served_before_the_yes_while_files_flip(workspace: Workspace) -> None:
+def test_unapproved_bytes_are_never_served_while_files_flip(workspace: Workspace) -> None:
     """X02: while files, links and folders flip between approved and hostile, every load is an approved text."""
     good = workspace.root / GOOD
     (good / "SKILL.md").write_text("---\nname: good\ndescription: d\n---\nApproved.\n")
@@ -151,8 +151,8 @@ def test_bytes_are_never_served_before_the_yes_while_files_flip(workspace: Works
     assert refused < loads
 
 
-def test_a_yes_while_files_flip_approves_what_was_shown_or_nothing(workspace: Workspace) -> None:
-    """X02: the copy that a yes makes has the very bytes of the review, however the files race."""
+def test_an_approval_while_files_flip_approves_what_was_shown_or_nothing(workspace: Workspace) -> None:
+    """X02: the copy that an approval makes has exactly the bytes of the review, however the files race."""
     good = workspace.root / GOOD
     texts = [f"---\nname: good\ndescription: d\n---\nVersion {number}.\n" for number in range(4)]
     stop = threading.Event()
@@ -193,7 +193,7 @@ def test_a_yes_while_files_flip_approves_what_was_shown_or_nothing(workspace: Wo
 
 
 def test_trust_does_not_widen_what_a_skill_may_do(workspace: Workspace) -> None:
-    """W09: after the yes, `allowed-tools` and embedded commands are what they were: words."""
+    """W09: after the approval, `allowed-tools` and embedded commands are still only text."""
     workspace.raw("wide", "---\nname: wide\ndescription: d\nallowed-tools: Bash(*)\n---\n!`touch owned`\n")
     source = looking(workspace.root)
     source.approve(source.pending)
