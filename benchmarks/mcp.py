@@ -25,8 +25,8 @@ from benchmarks.report import HEADINGS, Row, aligned
 
 CLIENTS, REFERENCES, BYTES, SESSIONS = 100, 20, 8192, 1000
 _CALLS = 200
-# At least nine tenths of the throughput.
-_MOST = 1.11
+# Five sixths of the throughput, for code without a cache for each client.
+_MOST = 1.2
 # A thousand agents (L03 of the threats).
 _MOST_GROWTH = 50 * 1024 * 1024
 _MODERN, _HANDSHAKE = "2026-07-28", "legacy"
@@ -225,11 +225,11 @@ def no_op() -> Any:
 def _serve_no_op() -> None:
     import anyio
 
-    from skillshelf.mcp import PATH, listen, serve_http
+    from skillshelf.mcp import MCP_PATH, listen, serve_http
 
-    app = no_op().streamable_http_app(streamable_http_path=PATH, json_response=True)
+    app = no_op().streamable_http_app(streamable_http_path=MCP_PATH, json_response=True)
     listening = listen("127.0.0.1", 0)
-    print(f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}{MCP_PATH}", file=sys.stderr, flush=True)
     anyio.run(serve_http, app, listening)
 
 

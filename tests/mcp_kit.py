@@ -1,13 +1,14 @@
 """A shelf of three skills behind the MCP server, and a client of the SDK in this process."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mcp import Client, types
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.mcp import make_server
+from skillshelf.mcp import SkillsServer, make_server
 
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nmetadata:\n  version: '1.5'\n---\n\n# PDF\n\nSee forms.md.\n"
 MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy $ARGUMENTS.\n"
@@ -24,9 +25,12 @@ def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
     return Shelf([source]), source
 
 
-def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+def talk(shelf: Shelf | SkillsServer, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+    """Connect a client to a server of this shelf, or to this server, and use it."""
+    server = make_server(shelf) if isinstance(shelf, Shelf) else shelf
+
     async def main() -> Any:
-        async with Client(make_server(shelf), **options) as client:
+        async with Client(server, **options) as client:
             return await use(client)
 
     return asyncio.run(main())
@@ -36,6 +40,15 @@ def text(result: types.CallToolResult) -> str:
     [block] = result.content
     assert isinstance(block, types.TextContent)
     return block.text
+
+
+async def invoke(client: Client, name: str) -> str:
+    """Invoke a skill that is not for the model, and return the name with the key that its prompt gives."""
+    prompt = await client.get_prompt(name, {})
+    [message] = prompt.messages
+    assert isinstance(message.content, types.TextContent)
+    [signed] = set(re.findall(rf"{name}#\w+", message.content.text))
+    return str(signed)
 
 
 async def load(client: Client, **arguments: Any) -> types.CallToolResult:

@@ -11,15 +11,14 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from mcp_kit import FILES, MANUAL, PDF, load, shelf_of, talk, text
+from mcp_kit import FILES, MANUAL, PDF, invoke, load, shelf_of, talk, text
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
-from skillshelf.mcp import _resources as resources
-from skillshelf.mcp import make_server
-from skillshelf.mcp._files import MAX_WHOLE_FILE
-from skillshelf.mcp._pages import files_page
-from skillshelf.mcp._prompts import joined
+from skillshelf.mcp import SkillsServer, make_server
+from skillshelf.mcp._pagination import paginate_files
+from skillshelf.mcp._prompts import join_arguments
+from skillshelf.mcp._skill_files import MAX_WHOLE_FILE
 from skillshelf.pages import PAGE_BYTES
 from skillshelf.slash import read_message
 from skillshelf.slash._words import split_words
@@ -132,8 +131,7 @@ def test_a_refusal_is_a_tool_error_that_says_what_is_right() -> None:
     assert "colour" in text(extra)
 
 
-def test_the_list_of_skills_is_as_the_shelf_is() -> None:
-    """It is made once for everybody, and anew after a change."""
+def test_the_list_of_skills_follows_the_shelf() -> None:
     shelf, source = shelf_of()
 
     async def use(client: Client) -> list[list[str]]:
@@ -184,13 +182,12 @@ async def all_pages(client: Client) -> list[list[str]]:
             return pages
 
 
-def test_a_page_is_so_many_resources_whosever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_has_a_fixed_number_of_resources() -> None:
     """Two skills with many references make as many pages as many skills with few."""
-    monkeypatch.setattr(resources, "PAGE", 10)
     references = [f"references/{at:02}.md" for at in range(14)]
     files = {"SKILL.md": PDF, **dict.fromkeys(references, "x")}
     skills = {name: {**files, "SKILL.md": PDF.replace("pdf", name)} for name in ("one", "two")}
-    pages = talk(Shelf([MemorySource(skills)]), all_pages)
+    pages = talk(SkillsServer(Shelf([MemorySource(skills)]), page_size=10), all_pages)
     assert [len(page) for page in pages] == [11, 10, 10]
     every = [f"skill://{name}/{path}" for name in skills for path in ("SKILL.md", *references)]
     assert [uri for page in pages for uri in page] == ["skill://listing", *every]
@@ -203,7 +200,7 @@ def test_a_list_goes_on_after_what_is_gone() -> None:
     catalog = Shelf([MemorySource(skills)]).catalog
 
     def after(cursor: str) -> list[str]:
-        page, _ = files_page(catalog, types.PaginatedRequestParams(cursor=cursor), 100)
+        page, _ = paginate_files(catalog, types.PaginatedRequestParams(cursor=cursor), 100)
         return [f"{skill.name}/{path}" for skill, path in page]
 
     two = ["two/SKILL.md", "two/a.md", "two/c.md"]
@@ -339,7 +336,7 @@ def test_arguments_arrive_as_they_were_given() -> None:
     """Whatever quotes and spaces they have."""
     skill = shelf_of()[0].catalog["notes"]
     for version, style in (('a "b"', "c\\d e"), ("", "it's"), ("\n", '"')):
-        assert split_words(joined(skill, {"version": version, "style": style})) == [version, style]
+        assert split_words(join_arguments(skill, {"version": version, "style": style})) == [version, style]
 
 
 def test_a_prompt_with_an_unknown_argument_names_those_there_are() -> None:
@@ -353,16 +350,16 @@ def test_a_prompt_with_an_unknown_argument_names_those_there_are() -> None:
     talk(shelf_of()[0], use)
 
 
-def test_what_the_person_invoked_the_model_may_load() -> None:
-    """A skill that is not for the model is out of its reach until then."""
+def test_the_model_loads_what_the_user_invoked_by_the_name_in_the_prompt() -> None:
+    """By its plain name, a skill that is not for the model stays out of its reach."""
     shelf, _ = shelf_of(deploy={"SKILL.md": MANUAL, "references/steps.md": "One."})
 
-    async def use(client: Client) -> tuple[bool, str]:
-        refused = await load(client, skill_name="deploy", reference="steps.md")
-        await client.get_prompt("deploy", {"arguments": "now"})
-        return bool(refused.is_error), text(await load(client, skill_name="deploy", reference="steps.md"))
+    async def use(client: Client) -> list[tuple[bool, str]]:
+        name = await invoke(client, "deploy")
+        answers = [await load(client, skill_name=each, reference="steps.md") for each in ("deploy", name)]
+        return [(bool(answer.is_error), text(answer)[:21]) for answer in answers]
 
-    assert talk(shelf, use) == (True, "One.")
+    assert talk(shelf, use) == [(True, "There is no skill nam"), (False, "One.")]
 
 
 def test_completion_knows_names_references_and_arguments() -> None:

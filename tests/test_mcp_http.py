@@ -22,13 +22,14 @@ import httpx2
 import uvicorn
 from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.session import ServerSession
+from mcp_kit import invoke
 
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.errors import SettingsError
-from skillshelf.mcp import ConnectionProtocol, http_app, listen, make_server, serve_http
-from skillshelf.mcp import _turns as turns
-from skillshelf.mcp._http import origin_of
-from skillshelf.mcp._subscriptions import Subscriptions
+from skillshelf.mcp import http_app, listen, make_server, serve_http
+from skillshelf.mcp._http import parse_origin
+from skillshelf.mcp._notices import WatchedResources
 from skillshelf.sources import DirectorySource, ObjectSource
 from skillshelf.turn import Turn
 
@@ -105,16 +106,17 @@ def test_a_client_loads_a_skill(server: Serving, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_clients_of_one_server_are_told_apart(tmp_path: Path, write: Callable[..., Path], mode: str) -> None:
-    """What the person behind one invoked, the model behind the other cannot load."""
+def test_a_skill_that_one_user_invoked_is_not_open_to_other_clients(
+    tmp_path: Path, write: Callable[..., Path], mode: str
+) -> None:
     path = write("deploy", body="Steps.\n", references__more_md="More steps.")
     path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
 
     async def main(url: str) -> tuple[str, str]:
         async with Client(url, mode=mode) as one, Client(url, mode=mode) as other:
-            await one.get_prompt("deploy", {})
-            asked = {"skill_name": "deploy", "reference": "more.md"}
-            return await load(one, **asked), await load(other, **asked)
+            name = await invoke(one, "deploy")
+            mine = await load(one, skill_name=name, reference="more.md")
+            return mine, await load(other, skill_name="deploy", reference="more.md")
 
     with serving(tmp_path) as server:
         mine, theirs = asyncio.run(main(server.url))
@@ -122,27 +124,23 @@ def test_clients_of_one_server_are_told_apart(tmp_path: Path, write: Callable[..
     assert "There is no skill named 'deploy'" in theirs
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_another_server_serves_the_app(tmp_path: Path, write: Callable[..., Path], told: bool) -> None:
-    """One that tells connections apart remembers what the person invoked; else nothing outlives a request."""
+def test_another_asgi_server_serves_the_app(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """It needs nothing that only our own server knows of a connection."""
     path = write("deploy", body="Steps.\n", references__more_md="More steps.")
     path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
 
     async def main() -> str:
         listening = listen("127.0.0.1", 0)
-        http = ConnectionProtocol if told else "h11"
-        config = uvicorn.Config(http_app(make_server(shelf)), http=http, log_level="critical")
+        config = uvicorn.Config(http_app(make_server(shelf)), log_level="critical")
         running = asyncio.create_task(uvicorn.Server(config).serve(sockets=[listening]))
         async with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
-            await client.get_prompt("deploy", {})
-            answer = await load(client, skill_name="deploy", reference="more.md")
+            answer = await load(client, skill_name=await invoke(client, "deploy"), reference="more.md")
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return answer
 
-    answer = asyncio.run(main())
-    assert answer == "More steps." if told else "There is no skill named 'deploy'" in answer
+    assert asyncio.run(main()) == "More steps."
 
 
 def test_a_server_says_that_it_is_well(server: Serving) -> None:
@@ -334,7 +332,7 @@ def test_the_end_of_a_line_is_no_part_of_a_token(tmp_path: Path) -> None:
 def test_an_origin_is_compared_as_browsers_write_it() -> None:
     """In lower case, and without the port that goes without saying."""
     written = ("HTTPS://Good.Example", "https://a.b:443", "http://a.b:80", "http://a.b:8080", "http://[::1]:3000")
-    assert [origin_of(one) for one in written] == [
+    assert [parse_origin(one) for one in written] == [
         "https://good.example",
         "https://a.b",
         "http://a.b",
@@ -390,13 +388,13 @@ async def session(http: httpx2.AsyncClient, url: str) -> None:
     (await http.delete(url, headers=headers)).raise_for_status()
 
 
-def kept() -> list[object]:
-    """What there is for each client."""
-    return [one for one in gc.get_objects() if isinstance(one, turns.Client | Turn)]
+def find_client_state() -> list[object]:
+    """Return the objects in memory that belong to a single client."""
+    return [each for each in gc.get_objects() if isinstance(each, ServerSession | Turn)]
 
 
 def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """Not even until the next garbage collection: a thousand of them would be a lot."""
+    """A thousand of them would take 20 MB."""
     path = write("pdf", body="Body of pdf.\n")
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
 
@@ -407,25 +405,22 @@ def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Call
         async with httpx2.AsyncClient(timeout=30) as http:
             await session(http, url)
             gc.collect()
-            gc.disable()
-            before = kept()
+            before = find_client_state()
             await asyncio.gather(*(session(http, url) for _ in range(30)))
             for _ in range(600):
                 await asyncio.sleep(0.1)
-                left = [type(one).__name__ for one in kept() if one not in before]
+                gc.collect()
+                left = [type(one).__name__ for one in find_client_state() if one not in before]
                 if not left:
                     break
             path.write_text(path.read_text() + "More.\n")
-            [subscriptions] = [one for one in gc.get_objects() if isinstance(one, Subscriptions)]
-            left += await subscriptions.changed()  # of what somebody is to be told
+            [resources] = [each for each in gc.get_objects() if isinstance(each, WatchedResources)]
+            left += await resources.find_changed()  # nothing is watched for them any more
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return left
 
-    try:
-        assert asyncio.run(main()) == []
-    finally:
-        gc.enable()
+    assert asyncio.run(main()) == []
 
 
 TAGGED = 8192

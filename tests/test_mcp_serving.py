@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import re
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -16,6 +15,7 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 import httpx2
 from mcp import Client
 from mcp.server import Server
+from mcp_kit import invoke
 from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, serving
 
 from skillshelf import MemorySource, Shelf
@@ -24,16 +24,14 @@ from skillshelf.mcp import Limits, http_app, listen, make_server, serve_http
 Write = Callable[..., Path]
 
 
-def test_what_the_person_invoked_holds_over_all_connections_of_a_client(tmp_path: Path, write: Write) -> None:
-    """Of calls at once each comes on its own, and after a while all are new: the name in the prompt lets them in."""
+def test_a_skill_that_the_user_invoked_is_open_on_every_connection_of_the_client(tmp_path: Path, write: Write) -> None:
+    """A client opens a connection for each of several calls at once, and new ones later."""
     path = write("deploy", body="Steps.\n", references__a_md="A.", references__b_md="B.")
     path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
 
     async def main(url: str) -> list[str]:
         async with Client(url) as client:
-            [message] = (await client.get_prompt("deploy", {})).messages
-        content: Any = message.content
-        [name] = set(re.findall(r"deploy#\w+", content.text))
+            name = await invoke(client, "deploy")
         async with Client(url) as one, Client(url) as other:
             right = await asyncio.gather(
                 load(one, skill_name=name, reference="a.md"), load(other, skill_name=name, reference="b.md")
@@ -171,19 +169,36 @@ def test_a_request_that_begins_together_with_another_is_cut_off_too(begun: bytes
     assert serve(Limits(request_seconds=0.2), use).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_a_connection_that_asks_in_time_stays_open() -> None:
-    """The time is for each request, not for the connection: it has passed before the second one is sent."""
+def test_a_connection_stays_open_as_long_as_requests_come_in_time() -> None:
+    """The limit is for each request, not for the connection."""
+
+    async def use(port: int) -> list[bytes]:
+        asking = await asyncio.open_connection("127.0.0.1", port)
+        idle = await asyncio.open_connection("127.0.0.1", port)
+        idle_end = asyncio.create_task(idle[0].read())
+        answers = []
+        while not idle_end.done():  # then the limit has passed since both connections were opened
+            asking[1].write(HEALTH)
+            answers.append(await asking[0].readuntil(b"}"))
+            await asyncio.sleep(0.1)
+        asking[1].write(HEALTH)
+        answers.append(await asking[0].readuntil(b"}"))
+        return answers
+
+    answers = serve(Limits(request_seconds=2.0), use)
+    assert len(answers) > 2
+    assert all(answer.endswith(b'{"status":"ok"}') for answer in answers)
+
+
+def test_an_idle_connection_is_closed() -> None:
+    """Also one that was used before: its client opens another when it has something to ask."""
 
     async def use(port: int) -> bytes:
-        asking = await asyncio.open_connection("127.0.0.1", port)
-        asking[1].write(HEALTH)
-        await asking[0].readuntil(b"}")
-        idle = await asyncio.open_connection("127.0.0.1", port)
-        assert await idle[0].read() == b""  # cut off, so the time has passed
-        asking[1].write(HEALTH)
-        return await asking[0].readuntil(b"}")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HEALTH)
+        return await reader.read()  # to the end of the connection
 
-    assert serve(Limits(request_seconds=1.0), use).endswith(b'{"status":"ok"}')
+    assert serve(Limits(request_seconds=0.2), use).endswith(b'{"status":"ok"}')
 
 
 def test_a_connection_too_many_is_answered_with_503() -> None:

@@ -18,9 +18,9 @@ from mcp_kit import FILES, PDF, load, shelf_of, talk, text
 from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf
-from skillshelf.mcp import _resources as resources
-from skillshelf.mcp._files import MAX_WHOLE_FILE, skill_file
-from skillshelf.mcp._skills import MAX_BYTES
+from skillshelf.mcp import SkillsServer
+from skillshelf.mcp._skill_files import MAX_WHOLE_FILE, read_skill_markdown
+from skillshelf.mcp._skills_extension import MAX_BYTES
 from skillshelf.sources import DirectorySource, ObjectSource
 
 
@@ -203,7 +203,7 @@ class Desk(BaseSkill):
 def test_a_code_skill_has_the_fields_of_its_card() -> None:
     """As one that has a file has those of the file."""
     shelf = Shelf([ObjectSource([Desk()])])
-    told = skill_file(shelf, shelf.catalog.find("desk")).frontmatter
+    told = read_skill_markdown(shelf, shelf.catalog.find("desk")).frontmatter
     assert told == {"name": "desk", "description": "Keeps the desk."}
 
 
@@ -268,9 +268,8 @@ def test_a_folder_of_a_skill_can_be_read() -> None:
     assert talk(shelf_of()[0], use) == [top, top, below, below]
 
 
-def test_a_long_folder_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each says how to ask for the next."""
-    monkeypatch.setattr(resources, "PAGE", 2)
+def test_a_long_folder_comes_in_pages() -> None:
+    """Each page says how to ask for the next one."""
 
     async def use(client: Client) -> list[list[str]]:
         pages: list[list[str]] = []
@@ -281,7 +280,8 @@ def test_a_long_folder_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
             cursor = told.get("nextCursor")
         return pages
 
-    assert talk(shelf_of()[0], use) == [["pdf", "assets"], ["references"]]
+    server = SkillsServer(shelf_of()[0], page_size=2)
+    assert talk(server, use) == [["pdf", "assets"], ["references"]]
 
 
 @pytest.mark.parametrize("uri", ["skill://pdf", "skill://pdf/references"])

@@ -16,6 +16,7 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
+from mcp_kit import invoke
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.mcp import make_server
@@ -89,21 +90,18 @@ def test_m02_wrong_arguments_are_a_typed_error(name: str, parameter: str) -> Non
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_m03_clients_share_no_cache(mode: str) -> None:
-    """Each reads for itself, and what the person behind one invoked is not open to another's model."""
+def test_m03_a_skill_that_one_user_invoked_is_not_open_to_other_clients(mode: str) -> None:
+    """Neither by its name nor by a guessed key, whatever the first client has loaded by then."""
     shelf = Shelf([MemorySource({"pdf": SKILL.format("pdf", "Forms."), "deploy": MANUAL})])
-    heard: list[Any] = []
-    shelf.on_activation(heard.append)
 
     async def use(one: Client, other: Client) -> None:
-        for client in (one, one, other):
-            await load(client, skill_name="pdf")
-        assert [activation.skill for activation in heard] == ["pdf", "pdf"]
-        await one.get_prompt("deploy")
-        assert "Secret steps." in text(await load(one, skill_name="deploy"))
-        refused = await load(other, skill_name="deploy")
-        assert refused.is_error
-        assert "Secret steps." not in text(refused)
+        name = await invoke(one, "deploy")
+        assert "Secret steps." in text(await load(one, skill_name=name))
+        changed = name[:-1] + ("1" if name[-1] == "0" else "0")
+        for guess in ("deploy", "deploy#", "deploy#0123456789", changed):
+            refused = await load(other, skill_name=guess)
+            assert refused.is_error
+            assert "Secret steps." not in text(refused)
 
     talk(shelf, use, clients=2, mode=mode)
 

@@ -171,7 +171,7 @@ def _serve_stdio(server: "SkillsServer") -> int:
 def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") -> int:
     import anyio
 
-    from skillshelf.mcp import PATH, Limits, http_app, listen, serve_http
+    from skillshelf.mcp import MCP_PATH, Limits, http_app, listen, serve_http
 
     host = args.host or HOST
     port = PORT if args.port is None else args.port
@@ -185,10 +185,10 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
         return 1
     with listening:
         skills = plural(len(server.shelf.catalog), "skill")
-        complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{PATH}")
+        complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{MCP_PATH}")
         _collect_garbage_from_now()
         limits = Limits() if args.max_connections is None else Limits(connections=args.max_connections)
-        anyio.run(serve_http, app, listening, limits)
+        anyio.run(serve_http, app, listening, limits, server.close_streams)
     return 0
 
 

@@ -1,6 +1,6 @@
 """A shelf as an MCP server: `make_server(shelf)` for any transport, `http_app(server)` for streamable HTTP.
 
-`skillshelf serve` is the command. docs/guides/mcp.md says what a client sees.
+`skillshelf serve` is the command; docs/guides/mcp.md describes what a client sees.
 """
 
 from typing import TYPE_CHECKING
@@ -9,21 +9,20 @@ from skillshelf._lazy import export_lazily
 from skillshelf.errors import MissingExtraError
 
 try:
-    import mcp.server  # noqa: F401  # before our own modules, which would fail with less to say
+    import mcp.server  # noqa: F401  # before our own modules, whose error would say less
 except ImportError:
     raise MissingExtraError("skillshelf.mcp", "mcp") from None
 
-from skillshelf.mcp._http import PATH, http_app, is_loopback
+from skillshelf.mcp._http import MCP_PATH, http_app, is_loopback
 from skillshelf.mcp._pending import PendingSkills
 from skillshelf.mcp._server import SkillsServer, make_server
 from skillshelf.mcp._stdio import serve_stdio
 
 if TYPE_CHECKING:
-    from skillshelf.mcp._serving import ConnectionProtocol, Limits, listen, serve_http
+    from skillshelf.mcp._serve import Limits, listen, serve_http
 
 __all__ = [
-    "PATH",
-    "ConnectionProtocol",
+    "MCP_PATH",
     "Limits",
     "PendingSkills",
     "SkillsServer",
@@ -36,4 +35,4 @@ __all__ = [
 ]
 
 # A server over standard input and output starts without uvicorn, which takes 20 ms to import.
-__getattr__ = export_lazily(__name__, {"_serving": ["ConnectionProtocol", "Limits", "listen", "serve_http"]})
+__getattr__ = export_lazily(__name__, {"_serve": ["Limits", "listen", "serve_http"]})

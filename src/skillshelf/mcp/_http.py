@@ -1,4 +1,4 @@
-"""Streamable HTTP, and who may use it: the right Host, Origin and token, before anything else is looked at."""
+"""Streamable HTTP behind a guard: the Host, Origin and token of a request are checked before anything else."""
 
 import hmac
 import inspect
@@ -17,18 +17,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from skillshelf.errors import SettingsError
 from skillshelf.mcp._server import SkillsServer
 
-PATH, HEALTH = "/mcp", "/health"
+MCP_PATH = "/mcp"
+HEALTH_PATH = "/health"
 MAX_BODY = 4 * 1024 * 1024
 MAX_SESSIONS = 1_100
-"""Of the handshake revisions. One that its client left without a word takes 43 KB: all of them 46 MiB."""
+"""Sessions of the handshake revisions. One that its client left without a word takes 43 KB: all of them 46 MiB."""
 SESSION_SECONDS = 30 * 60.0
-"""After which a session is over that is not used."""
-_JUDGED = frozenset((b"host", b"origin", b"authorization"))
+"""Time after which an unused session ends."""
+_CHECKED_HEADERS = frozenset((b"host", b"origin", b"authorization"))
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9_.-]+(?::\d{1,5})?|[a-z]+://\[[0-9a-f:.]+\](?::\d{1,5})?")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can reach it."""
+    """Return True if only programs on this machine can reach the host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -43,23 +44,28 @@ def http_app(
     origins: Collection[str] = (),
     max_sessions: int = MAX_SESSIONS,
 ) -> ASGIApp:
-    """The server as an ASGI application. Raises SettingsError for a host that others can reach without a token, and
-    for a token or an origin that no request could have."""
-    token, origins = token_of(token), [origin_of(origin) for origin in origins]
+    """Return the server as an ASGI application.
+
+    Raises SettingsError for a host that others can reach without a token, and for a token or an origin that no request
+    could have.
+    """
+    token = parse_token(token)
+    origins = [parse_origin(origin) for origin in origins]
     if not is_loopback(host) and not token:
         raise SettingsError(
             f"Others can reach {host}: give a token (SKILLSHELF_TOKEN in the environment, or --token-file)."
         )
+
     app: ASGIApp = server.streamable_http_app(
-        streamable_http_path=PATH,
-        # An answer in plain JSON is cheaper, but leaves no way to ask the person in the middle of a call.
-        json_response=not server.tools.asks,
+        streamable_http_path=MCP_PATH,
+        # An answer in plain JSON is cheaper, but leaves no way to ask the user in the middle of a call.
+        json_response=not server.needs_approval,
         max_request_body_size=MAX_BODY,
         **_session_options(server, max_sessions),
-        # The guard does this, for hosts that are no loopback too.
+        # The guard does this, and for hosts that are not loopback as well.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    app = Guard(app, token, origins, hosts=local_hosts(host) if is_loopback(host) else None)
+    app = Guard(app, token, origins, hosts=_local_hosts(host) if is_loopback(host) else None)
     if not origins:
         return app
     return CORSMiddleware(
@@ -74,69 +80,82 @@ def http_app(
 def _session_options(server: SkillsServer, max_sessions: int) -> dict[str, Any]:
     """Return the limits on sessions as far as this version of the SDK has them: 2.3 does, 2.1 does not."""
     options = {"max_sessions": max_sessions, "session_idle_timeout": SESSION_SECONDS}
-    known = inspect.signature(server.streamable_http_app).parameters
-    return {name: value for name, value in options.items() if name in known}
+    supported = inspect.signature(server.streamable_http_app).parameters
+    return {name: value for name, value in options.items() if name in supported}
 
 
-def token_of(text: str) -> str:
-    """A token as a header can carry it: what a file or a shell put behind it is not part of it."""
+def parse_token(text: str) -> str:
+    """Return a token as a header carries it, without the spaces and line ends that a file or a shell leaves around it.
+
+    Raises SettingsError.
+    """
     token = text.strip()
-    if (text and not token) or not token.isprintable():
+    is_blank = bool(text) and not token
+    if is_blank or not token.isprintable():
         raise SettingsError("The token is blank, or has characters that no header can carry: give one of letters.")
     return token
 
 
-def origin_of(text: str) -> str:
-    """An origin as browsers write it."""
+def parse_origin(text: str) -> str:
+    """Return an origin as browsers write it. Raises SettingsError."""
     origin = text.lower()
     if not _ORIGIN.fullmatch(origin):
         raise SettingsError(f"No web page has the origin {text[:200]!r}: name it as https://a.b or http://a.b:8080.")
-    default = {"https": ":443", "http": ":80"}.get(origin.partition(":")[0], "")
-    return origin.removesuffix(default) if default else origin
+    scheme = origin.partition(":")[0]
+    default_port = {"https": ":443", "http": ":80"}.get(scheme, "")
+    return origin.removesuffix(default_port)
 
 
-def local_hosts(bound: str) -> re.Pattern[bytes]:
-    """What a Host header may say where only this machine is let in: any name of it that no DNS can give away."""
-    named = f"[{bound}]" if ":" in bound else bound
-    names = rf"localhost|127(?:\.\d{{1,3}}){{3}}|\[::1\]|{re.escape(named)}"
+def _local_hosts(bound: str) -> re.Pattern[bytes]:
+    """Return the pattern of Host headers for a loopback address: names of this machine that no DNS can redirect."""
+    own_name = f"[{bound}]" if ":" in bound else bound
+    names = rf"localhost|127(?:\.\d{{1,3}}){{3}}|\[::1\]|{re.escape(own_name)}"
     return re.compile(rf"(?:{names})(?::\d{{1,5}})?".encode(), re.IGNORECASE)
 
 
 class Guard:
-    """Answers who is not let through, and whoever asks whether the server is well."""
+    """Passes on the requests that are allowed, and answers the others and those for the server's health."""
 
     def __init__(self, app: ASGIApp, token: str, origins: Collection[str], *, hosts: re.Pattern[bytes] | None) -> None:
-        """`hosts`: those that a request may name; any, without it."""
-        self._app, self._hosts, self._token = app, hosts, token.encode()
+        """Allow requests that name one of these `hosts`; without it, any host."""
+        self._app = app
+        self._hosts = hosts
+        self._token = token.encode()
         self._origins = {origin.encode() for origin in origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["path"] == HEALTH:
+            return
+        if scope["path"] == HEALTH_PATH:
             await JSONResponse({"status": "ok"})(scope, receive, send)
-        else:
-            with suppress(ClientDisconnect):  # who leaves in the middle of a request is no error of ours
-                await (self._refusal(scope["headers"], scope["scheme"]) or self._app)(scope, receive, send)
+            return
 
-    def _refusal(self, sent: Collection[tuple[bytes, bytes]], scheme: str) -> PlainTextResponse | None:
-        headers = dict(sent)
-        names = [name for name, _ in sent if name in _JUDGED]
-        if len(names) != len(set(names)):  # which of them counts, nobody can say
-            return PlainTextResponse("Host, Origin and Authorization are to be sent once.", 400)
-        # A page in the person's browser can name this server by a host of its own, whose address it changes.
+        refusal = self._find_refusal(scope["headers"], scope["scheme"])
+        answer = refusal or self._app
+        with suppress(ClientDisconnect):  # a client that leaves in the middle of a request is not an error
+            await answer(scope, receive, send)
+
+    def _find_refusal(self, raw_headers: Collection[tuple[bytes, bytes]], scheme: str) -> PlainTextResponse | None:
+        """Return the answer to a request that is not allowed, or None if it is."""
+        headers = dict(raw_headers)
+        checked = [name for name, _ in raw_headers if name in _CHECKED_HEADERS]
+        if len(checked) != len(set(checked)):  # it is unclear which one counts
+            return PlainTextResponse("Send Host, Origin and Authorization only once.", 400)
+
+        # A page in the user's browser can reach this server by a host name of its own, whose address it changes.
         if self._hosts and not self._hosts.fullmatch(headers.get(b"host", b"")):
             return PlainTextResponse("This server is reached as localhost.", 421)
+
         origin = headers.get(b"origin")
-        if origin is not None and origin not in self._origins and not self._is_own(origin, scheme, headers):
+        if origin is not None and origin not in self._origins and not self._is_own_origin(origin, scheme, headers):
             return PlainTextResponse("This origin is not allowed: --allow-origin names those that are.", 403)
-        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        same = hmac.compare_digest(given.strip(), self._token)
-        if self._token and not (same and kind.lower() == b"bearer"):
+
+        if self._token and not self._has_token(headers):
             return PlainTextResponse("A bearer token is needed.", 401, {"WWW-Authenticate": "Bearer"})
         return None
 
-    def _is_own(self, origin: bytes, scheme: str, headers: dict[bytes, bytes]) -> bool:
+    def _is_own_origin(self, origin: bytes, scheme: str, headers: dict[bytes, bytes]) -> bool:
         """Return True if this very server is the page's origin: its scheme, host and port are those of the request.
 
         Only for a loopback host, whose name no DNS server can point somewhere else; any other host proves nothing.
@@ -146,3 +165,8 @@ class Guard:
         own = f"{scheme}://".encode() + headers[b"host"].lower()
         default_port = {"http": b":80", "https": b":443"}.get(scheme, b"")
         return origin.removesuffix(default_port) == own.removesuffix(default_port)
+
+    def _has_token(self, headers: dict[bytes, bytes]) -> bool:
+        kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        is_right = hmac.compare_digest(token.strip(), self._token)
+        return is_right and kind.lower() == b"bearer"

@@ -1,5 +1,7 @@
-"""Each skill that a person may invoke as a prompt, which gives the Apply Skill message."""
+"""Each skill that the user may invoke as a prompt: fetching it gives the Apply Skill message."""
 
+import hmac
+import secrets
 from collections.abc import Mapping
 
 from mcp import MCPError, types
@@ -7,80 +9,115 @@ from mcp.types import INVALID_PARAMS
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError
-from skillshelf.mcp._keys import Keys
-from skillshelf.mcp._looks import Looks, in_thread
-from skillshelf.mcp._pages import for_the_person, page_of
+from skillshelf.mcp._pagination import is_for_user, paginate_skills
 from skillshelf.mcp._pending import PendingSkills, explain_error
-from skillshelf.mcp._turns import Context, stands_alone
+from skillshelf.mcp._refresher import Context, ShelfRefresher, run_in_thread
 from skillshelf.shelf import Shelf
 from skillshelf.slash import apply_message
 from skillshelf.turn import Turn
 
-PAGE = 100
-WHOLE = "arguments"
+PAGE_SIZE = 100
+_ONLY_ARGUMENT = "arguments"
 """The one argument of a skill that names none."""
+_KEY_MARK = "#"
+_KEY_DIGITS = 10
+
+
+class SkillKeys:
+    """Names with a key (`deploy#1f0c6e2a9b`), for skills that only the user may invoke.
+
+    The prompt gives the model such a name, and with it the model loads the skill's references. So the server need not
+    remember who invoked what, and a client may reconnect or use several connections. Keys are valid as long as the
+    server runs.
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(16)
+
+    def sign(self, name: str) -> str:
+        """Return the name with its key."""
+        return f"{name}{_KEY_MARK}{self._key_of(name)}"
+
+    def verify(self, signed: object) -> str | None:
+        """Return the name without its key, or None if it is not a name with the right key."""
+        if not isinstance(signed, str) or _KEY_MARK not in signed:
+            return None
+        name, _, key = signed.rpartition(_KEY_MARK)
+        is_right = hmac.compare_digest(_encode(key), _encode(self._key_of(name)))
+        return name if is_right else None
+
+    def _key_of(self, name: str) -> str:
+        return hmac.new(self._secret, _encode(name), "sha256").hexdigest()[:_KEY_DIGITS]
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class Prompts:
-    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys, pending: PendingSkills | None) -> None:
+    """Handles `prompts/list` and `prompts/get`."""
+
+    def __init__(self, shelf: Shelf, refresher: ShelfRefresher, keys: SkillKeys, pending: PendingSkills | None) -> None:
         self._shelf = shelf
-        self._looks = looks
+        self._refresher = refresher
         self._keys = keys
         self._pending = pending
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        await self._looks.look()
-        skills, cursor = page_of(self._shelf.catalog, params, PAGE, for_the_person)
-        return types.ListPromptsResult(prompts=[_prompt(skill) for skill in skills], next_cursor=cursor)
+        await self._refresher.refresh()
+        skills, cursor = paginate_skills(self._shelf.catalog, params, PAGE_SIZE, is_for_user)
+        return types.ListPromptsResult(prompts=[_describe(skill) for skill in skills], next_cursor=cursor)
 
     async def get(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        await self._looks.look()
-        client, alone = ctx.lifespan_context.clients.of(ctx), stands_alone(ctx)
+        await self._refresher.refresh()
         try:
-            async with client.reading():
-                turn = client.begin().turn  # the person has spoken
-                text, about = await in_thread(self._message, turn, params.name, params.arguments or {}, alone)
+            return await run_in_thread(self._apply_skill, params.name, params.arguments or {})
         except SkillError as error:
             raise MCPError(INVALID_PARAMS, explain_error(error, self._pending)) from None
-        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-        return types.GetPromptResult(description=about, messages=[message])
 
-    def _message(self, turn: Turn, name: str, values: Mapping[str, str], alone: bool) -> tuple[str, str]:
-        """`alone`: what the client asks for later comes without a sign that it is the same."""
+    def _apply_skill(self, name: str, values: Mapping[str, str]) -> types.GetPromptResult:
         skill = self._shelf.catalog.find(name).descriptor
         if not skill.user_invocable:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
-        arguments = joined(skill, values)
-        reach = self._keys.with_key(name) if alone and skill.disclosure == "manual" else name
-        return apply_message(skill, turn.load(name, by="user").text, arguments, reach=reach), skill.description
+
+        arguments = join_arguments(skill, values)
+        instructions = Turn(self._shelf).load(name, by="user").text
+        if skill.disclosure == "manual":
+            name = self._keys.sign(name)
+        text = apply_message(skill, instructions, arguments, reach=name)
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=skill.description, messages=[message])
 
 
 def argument_names(skill: SkillDescriptor) -> tuple[str, ...]:
-    return skill.arguments or (WHOLE,)
+    """Return the names of a prompt's arguments."""
+    return skill.arguments or (_ONLY_ARGUMENT,)
 
 
-def joined(skill: SkillDescriptor, values: Mapping[str, str]) -> str:
-    """The arguments in one line, as a person would type them after the skill's name. Raises PolicyError."""
+def join_arguments(skill: SkillDescriptor, values: Mapping[str, str]) -> str:
+    """Return the arguments in one line, as the user would type them after the skill's name. Raises PolicyError."""
     names = argument_names(skill)
     for name in values:
         if name not in names:
             raise PolicyError(f"Skill {skill.name!r} takes no argument {name[:200]!r}. It takes: {', '.join(names)}.")
     if not skill.arguments:
-        return values.get(WHOLE, "")
-    given = [values.get(name, "") for name in names]
-    while given and not given[-1]:
-        given.pop()
-    return " ".join(map(_word, given))
+        return values.get(_ONLY_ARGUMENT, "")
+
+    words = [values.get(name, "") for name in names]
+    while words and not words[-1]:
+        words.pop()
+    return " ".join(_quote(word) for word in words)
 
 
-def _word(value: str) -> str:
-    if value and not any(char.isspace() or char in "\"'\\" for char in value):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+def _quote(word: str) -> str:
+    is_plain = not any(char.isspace() or char in "\"'\\" for char in word)
+    if word and is_plain:
+        return word
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def _prompt(skill: SkillDescriptor) -> types.Prompt:
+def _describe(skill: SkillDescriptor) -> types.Prompt:
     hint = skill.argument_hint or None
     arguments = [types.PromptArgument(name=name, description=hint, required=False) for name in argument_names(skill)]
     return types.Prompt(name=skill.name, description=skill.description, arguments=arguments)

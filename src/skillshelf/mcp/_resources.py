@@ -2,7 +2,6 @@
 
 import base64
 from bisect import bisect_right
-from collections.abc import Iterator
 from typing import Any
 
 from mcp import MCPError, types
@@ -11,141 +10,184 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, ReferenceNotFoundError, SkillError, SkillNotFoundError
-from skillshelf.mcp import _files as files
-from skillshelf.mcp._looks import LOOK_SECONDS, Looks, in_thread
-from skillshelf.mcp._pages import files_of, files_page
-from skillshelf.mcp._turns import Context
-from skillshelf.mcp._uris import LISTING, SKILL_FILE, Address, parse, uri_of
+from skillshelf.mcp._pagination import paginate_files
+from skillshelf.mcp._refresher import MAX_AGE, Context, ShelfRefresher, run_in_thread
+from skillshelf.mcp._skill_files import (
+    LISTING_URI,
+    SKILL_FILE,
+    FileAddress,
+    find_skill,
+    format_uri,
+    list_files,
+    parse_uri,
+    read_file,
+)
 from skillshelf.pages import guess_media_type
 from skillshelf.shelf import Shelf
 
-PAGE = 500
+PAGE_SIZE = 500
 FILE_TEMPLATE = "skill://{name}/{+path}"
 SKILL_TEMPLATE = "skill://{name}/SKILL.md"
-NEXT_URI, SIZE = "skillshelf/nextUri", "skillshelf/size"
-FOLDER = "inode/directory"
+NEXT_URI_KEY = "skillshelf/nextUri"
+SIZE_KEY = "skillshelf/size"
+FOLDER_TYPE = "inode/directory"
 FRESHNESS = {"ttlMs": 0, "cacheScope": "private"}
-"""In every answer of the Skills extension: an edit is seen by the next request, and a token may have been needed."""
+"""In every answer of the Skills extension: the next request sees an edit, and a token may have been needed."""
 RESOURCE_NOT_FOUND = -32002
 """The code for a resource that is not served, up to revision 2025-11-25; later ones use -32602."""
-_MAX_ECHO = 2_000
+_MAX_ECHO_IN_DATA = 2_000
+_MAX_ECHO = 200
 """Characters of an address that an error repeats."""
-_NOT_FOUND = (SkillNotFoundError, ReferenceNotAllowedError, ReferenceNotFoundError)
+_NOT_FOUND_ERRORS = (SkillNotFoundError, ReferenceNotAllowedError, ReferenceNotFoundError)
 
 
 class FolderParams(types.PaginatedRequestParams):
-    """Of `resources/directory/read`."""
+    """The parameters of `resources/directory/read`."""
 
     uri: str
 
 
 class Resources:
-    def __init__(self, shelf: Shelf, looks: Looks) -> None:
-        self._shelf, self._looks = shelf, looks
+    """Handles `resources/list`, `resources/read`, their templates, and `resources/directory/read`."""
+
+    def __init__(self, shelf: Shelf, refresher: ShelfRefresher, page_size: int = PAGE_SIZE) -> None:
+        self._shelf = shelf
+        self._refresher = refresher
+        self._page_size = page_size
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        await self._looks.look()
-        page, cursor = files_page(self._shelf.catalog, params, PAGE)
-        found = [] if params and params.cursor else [_listing()]
-        found += [_resource(skill, path) for skill, path in page]
-        return types.ListResourcesResult(resources=found, next_cursor=cursor)
+        await self._refresher.refresh()
+        resources = []
+        is_first_page = params is None or not params.cursor
+        if is_first_page:
+            resources.append(_describe_listing())
 
-    async def templates(
+        files, cursor = paginate_files(self._shelf.catalog, params, self._page_size)
+        resources += [_describe_file(skill, path) for skill, path in files]
+        return types.ListResourcesResult(resources=resources, next_cursor=cursor)
+
+    async def list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(
-                    uri_template=SKILL_TEMPLATE,
-                    name="skill",
-                    description="The instructions of a skill.",
-                    mime_type="text/markdown",
-                ),
-                types.ResourceTemplate(
-                    uri_template=FILE_TEMPLATE,
-                    name="file",
-                    description="A file of a skill: its SKILL.md, or one of its references.",
-                ),
-            ]
+        skill = types.ResourceTemplate(
+            uri_template=SKILL_TEMPLATE,
+            name="skill",
+            description="The instructions of a skill.",
+            mime_type="text/markdown",
         )
+        file = types.ResourceTemplate(
+            uri_template=FILE_TEMPLATE,
+            name="file",
+            description="A file of a skill: its SKILL.md, or one of its references.",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[skill, file])
 
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        if params.uri == LISTING:
-            await self._looks.look()
-            text = await in_thread(lambda: self._shelf.listing().text)
-            listing = types.TextResourceContents(uri=LISTING, mime_type="text/markdown", text=text)
-            return types.ReadResourceResult(contents=[listing])
-        data = {"uri": params.uri[:_MAX_ECHO]}
-        not_found = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND
-        address = parse(params.uri)
+        if params.uri == LISTING_URI:
+            return await self._read_listing()
+
+        is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        not_found = INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND
+        data = {"uri": params.uri[:_MAX_ECHO_IN_DATA]}
+        address = parse_uri(params.uri)
         if address is None:
-            raise MCPError(not_found, _not_served(params.uri), data)
-        await self._looks.look(LOOK_SECONDS)  # as a tool call does: the card that rules the read may be of yesterday
+            raise MCPError(not_found, _explain_unserved(params.uri), data)
+
+        await self._refresher.refresh(MAX_AGE)
         try:
-            contents = await in_thread(_read, self._shelf, params.uri, address)
+            contents = await run_in_thread(_read_contents, self._shelf, params.uri, address)
         except SkillError as error:
-            code = not_found if isinstance(error, _NOT_FOUND) else INVALID_PARAMS
+            code = not_found if isinstance(error, _NOT_FOUND_ERRORS) else INVALID_PARAMS
             raise MCPError(code, str(error), data) from None
         return types.ReadResourceResult(contents=[contents])
 
-    async def folder(self, ctx: Context, params: FolderParams) -> dict[str, Any]:
+    async def _read_listing(self) -> types.ReadResourceResult:
+        await self._refresher.refresh()
+        listing = await run_in_thread(self._shelf.listing)
+        contents = types.TextResourceContents(uri=LISTING_URI, mime_type="text/markdown", text=listing.text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def read_folder(self, ctx: Context, params: FolderParams) -> dict[str, Any]:
         """Answer `resources/directory/read` with the files and folders directly in a folder of a skill."""
-        address = parse(params.uri)
+        address = parse_uri(params.uri)
         if address is None:
-            raise MCPError(INVALID_PARAMS, _not_served(params.uri))
-        await self._looks.look()
+            raise MCPError(INVALID_PARAMS, _explain_unserved(params.uri))
+
+        await self._refresher.refresh()
         try:
-            skill = (await in_thread(files.find, self._shelf, address.name)).descriptor
+            candidate = await run_in_thread(find_skill, self._shelf, address.name)
         except SkillError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
-        folder = address.path.removesuffix("/")
-        children = dict(_children(skill, f"{folder}/" if folder else ""))
+
+        children = _list_children(candidate.descriptor, address.path.removesuffix("/"))
         if not children:
-            raise MCPError(INVALID_PARAMS, f"{params.uri[:200]} is not a directory resource")
+            raise MCPError(INVALID_PARAMS, f"{params.uri[:_MAX_ECHO]} is not a directory resource")
+
         paths = sorted(children)
         start = bisect_right(paths, params.cursor or "")
-        page = paths[start : start + PAGE]
-        found = [_resource(skill, path) if children[path] else _folder(skill, path) for path in page]
-        dumped = [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in found]
-        result: dict[str, Any] = {"resultType": "complete", "resources": dumped, **FRESHNESS}
-        return {**result, "nextCursor": page[-1]} if start + PAGE < len(paths) else result
+        end = start + self._page_size
+        resources = [children[path] for path in paths[start:end]]
+        result: dict[str, Any] = {
+            "resultType": "complete",
+            "resources": [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in resources],
+            **FRESHNESS,
+        }
+        if end < len(paths):
+            result["nextCursor"] = paths[end - 1]
+        return result
 
 
-def _not_served(uri: str) -> str:
-    return f"No skill is served at {uri[:200]!r}: addresses are {FILE_TEMPLATE}"
+def _explain_unserved(uri: str) -> str:
+    return f"No skill is served at {uri[:_MAX_ECHO]!r}: addresses are {FILE_TEMPLATE}"
 
 
-def _listing() -> types.Resource:
-    about = "The Available Skills, for the system prompt: a host reads it before each model call."
-    return types.Resource(uri=LISTING, name="listing", description=about, mime_type="text/markdown")
+def _describe_listing() -> types.Resource:
+    return types.Resource(
+        uri=LISTING_URI,
+        name="listing",
+        description="The Available Skills, for the system prompt: a host reads it before each model call.",
+        mime_type="text/markdown",
+    )
 
 
-def _resource(skill: SkillDescriptor, path: str) -> types.Resource:
-    uri = uri_of(skill.name, path)
+def _describe_file(skill: SkillDescriptor, path: str) -> types.Resource:
+    uri = format_uri(skill.name, path)
+    media_type = guess_media_type(path)
     if path == SKILL_FILE:
-        return types.Resource(uri=uri, name=skill.name, description=skill.description, mime_type=guess_media_type(path))
-    return types.Resource(uri=uri, name=path.rpartition("/")[2], mime_type=guess_media_type(path))
+        return types.Resource(uri=uri, name=skill.name, description=skill.description, mime_type=media_type)
+    return types.Resource(uri=uri, name=path.rpartition("/")[2], mime_type=media_type)
 
 
-def _folder(skill: SkillDescriptor, path: str) -> types.Resource:
-    return types.Resource(uri=uri_of(skill.name, path), name=path.rpartition("/")[2], mime_type=FOLDER)
+def _describe_folder(skill: SkillDescriptor, path: str) -> types.Resource:
+    return types.Resource(uri=format_uri(skill.name, path), name=path.rpartition("/")[2], mime_type=FOLDER_TYPE)
 
 
-def _children(skill: SkillDescriptor, below: str) -> Iterator[tuple[str, bool]]:
-    """The paths directly in a folder, each with whether it is a file."""
-    for path in files_of(skill):
-        if path.startswith(below):
-            name, slash, _ = path.removeprefix(below).partition("/")
-            yield below + name, not slash
+def _list_children(skill: SkillDescriptor, folder: str) -> dict[str, types.Resource]:
+    """Return the files and folders directly in a folder of a skill, by path."""
+    prefix = f"{folder}/" if folder else ""
+    children = {}
+    for path in list_files(skill):
+        if not path.startswith(prefix):
+            continue
+        name, slash, _ = path.removeprefix(prefix).partition("/")
+        if slash:
+            children[prefix + name] = _describe_folder(skill, prefix + name)
+        else:
+            children[path] = _describe_file(skill, path)
+    return children
 
 
-def _read(shelf: Shelf, uri: str, address: Address) -> types.TextResourceContents | types.BlobResourceContents:
-    """Return a file's contents: as text if its bytes are those of the text in UTF-8, and else as a blob."""
-    part = files.read_part(shelf, address)
+def _read_contents(
+    shelf: Shelf, uri: str, address: FileAddress
+) -> types.TextResourceContents | types.BlobResourceContents:
+    """Return a file's contents: as text if its bytes are exactly that text in UTF-8, otherwise as a blob."""
+    file = read_file(shelf, address)
     meta: dict[str, Any] | None = None
-    if part.next_offset is not None:
-        meta = {NEXT_URI: uri_of(address.name, address.path, part.next_offset), SIZE: part.size}
-    if part.text is not None:
-        return types.TextResourceContents(uri=uri, mime_type=part.media_type, text=part.text, _meta=meta)
-    blob = base64.b64encode(part.data).decode()
-    return types.BlobResourceContents(uri=uri, mime_type=part.media_type, blob=blob, _meta=meta)
+    if file.next_offset is not None:
+        next_uri = format_uri(address.name, address.path, file.next_offset)
+        meta = {NEXT_URI_KEY: next_uri, SIZE_KEY: file.size}
+
+    if file.text is not None:
+        return types.TextResourceContents(uri=uri, mime_type=file.media_type, text=file.text, _meta=meta)
+    blob = base64.b64encode(file.data).decode()
+    return types.BlobResourceContents(uri=uri, mime_type=file.media_type, blob=blob, _meta=meta)

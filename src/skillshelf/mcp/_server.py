@@ -1,4 +1,4 @@
-"""The server: which method of the protocol is answered by what."""
+"""The server: which handler answers which method of the protocol."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -8,16 +8,14 @@ from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 
 from skillshelf import __version__
-from skillshelf.mcp._changes import Hub
 from skillshelf.mcp._completion import Completions
-from skillshelf.mcp._keys import Keys
-from skillshelf.mcp._looks import Looks
+from skillshelf.mcp._notices import NoticeLimits, Notifier
 from skillshelf.mcp._pending import PendingSkills
-from skillshelf.mcp._prompts import Prompts
-from skillshelf.mcp._resources import FolderParams, Resources
-from skillshelf.mcp._skills import EXTENSION, SkillParams, Skills
+from skillshelf.mcp._prompts import Prompts, SkillKeys
+from skillshelf.mcp._refresher import MAX_AGE, Context, ShelfRefresher
+from skillshelf.mcp._resources import PAGE_SIZE, FolderParams, Resources
+from skillshelf.mcp._skills_extension import EXTENSION, SkillParams, SkillsExtension
 from skillshelf.mcp._tools import Tools
-from skillshelf.mcp._turns import Context
 from skillshelf.shelf import Shelf
 
 INSTRUCTIONS = (
@@ -26,54 +24,91 @@ INSTRUCTIONS = (
     "all of them."
 )
 
-P = TypeVar("P")
-R = TypeVar("R")
+Params = TypeVar("Params")
+Result = TypeVar("Result")
 
 
-class SkillsServer(Server[Hub]):
+class SkillsServer(Server[Notifier]):
     """A shelf over MCP. One server can serve many transports and clients at once."""
 
-    def __init__(self, shelf: Shelf, pending: PendingSkills | None = None) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        pending: PendingSkills | None = None,
+        *,
+        notices: NoticeLimits | None = None,
+        page_size: int = PAGE_SIZE,
+        max_age: float = MAX_AGE,
+    ) -> None:
+        """`max_age`: seconds by which a load may be behind the disk."""
         self.shelf = shelf
         self._pending = pending
-        self.looks = looks = Looks(shelf, pending)
-        keys = Keys()
-        self.tools = Tools(shelf, looks, keys, pending)
-        prompts = Prompts(shelf, looks, keys, pending)
-        resources = Resources(shelf, looks)
-        skills = Skills(shelf, looks)
+        self._notice_limits = notices or NoticeLimits()
+        self._refresher = ShelfRefresher(shelf, pending)
+        self._notifiers: set[Notifier] = set()
+        """One for each transport that is being served."""
+
+        keys = SkillKeys()
+        self._tools = Tools(shelf, self._refresher, keys, pending, max_age)
+        prompts = Prompts(shelf, self._refresher, keys, pending)
+        resources = Resources(shelf, self._refresher, page_size)
+        skills = SkillsExtension(shelf, self._refresher)
         super().__init__(
             "skillshelf",
             version=__version__,
             instructions=INSTRUCTIONS,
-            lifespan=_lifespan,
-            on_list_tools=self.tools.list,
-            on_call_tool=self.tools.call,
+            lifespan=_run_notifier,
+            on_list_tools=self._tools.list,
+            on_call_tool=self._tools.call,
             on_list_resources=resources.list,
-            on_list_resource_templates=resources.templates,
+            on_list_resource_templates=resources.list_templates,
             on_read_resource=resources.read,
             on_list_prompts=prompts.list,
             on_get_prompt=prompts.get,
             on_completion=Completions(shelf).complete,
-            on_subscribe_resource=_of_hub(Hub.subscribe),
-            on_unsubscribe_resource=_of_hub(Hub.unsubscribe),
-            on_subscriptions_listen=_of_hub(Hub.listen),
+            on_subscribe_resource=_pass_to_notifier(Notifier.subscribe),
+            on_unsubscribe_resource=_pass_to_notifier(Notifier.unsubscribe),
+            on_subscriptions_listen=_pass_to_notifier(Notifier.listen),
         )
-        # No tool has arguments that a client repeats in headers, and to look for them costs as much as an answer. Set
-        # here, because the constructor takes it from 2.3 of the SDK on; earlier versions do not read it.
+        # No tool has arguments that a client repeats in headers, and looking for them costs as much as an answer. Set
+        # here because the constructor accepts it only from SDK 2.3 on; earlier versions do not read it.
         self.get_tool_input_schema = lambda name: None
+
         self.extensions = {EXTENSION: {"directoryRead": True}}
         self.add_request_handler("skills/list", types.PaginatedRequestParams, skills.list)
         self.add_request_handler("skills/get", SkillParams, skills.get)
-        self.add_request_handler("resources/directory/read", FolderParams, resources.folder)
-        initialized = _of_hub(Hub.initialized)
-        self.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
+        self.add_request_handler("resources/directory/read", FolderParams, resources.read_folder)
+        self.add_notification_handler(
+            "notifications/initialized", types.NotificationParams, _pass_to_notifier(Notifier.serve_client)
+        )
+
+    @property
+    def needs_approval(self) -> bool:
+        """True if the user must be asked before some of the tools run."""
+        return self._tools.needs_approval
+
+    @asynccontextmanager
+    async def run_notifier(self) -> AsyncIterator[Notifier]:
+        """Notify the clients of one transport of changes as long as the context is open."""
+        async with Notifier(self.shelf, self._refresher, self._notice_limits).run() as notifier:
+            self._notifiers.add(notifier)
+            try:
+                yield notifier
+            finally:
+                self._notifiers.discard(notifier)
+
+    def close_streams(self) -> None:
+        """End the streams of changes that clients are listening to, each with its final answer."""
+        for notifier in self._notifiers:
+            notifier.close_streams()
 
     @property
     def instructions(self) -> str | None:
-        """The text for a client that begins now: the SDK reads it at each handshake."""
+        """The text for a client that connects now: the SDK reads it at each handshake."""
         notice = self._pending.notice if self._pending else ""
-        return f"{self._instructions} {notice}" if notice else self._instructions
+        if notice:
+            return f"{self._instructions} {notice}"
+        return self._instructions
 
     @instructions.setter
     def instructions(self, text: str | None) -> None:
@@ -85,14 +120,14 @@ class SkillsServer(Server[Hub]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """With what the transports of the SDK, which ask without options, could not know."""
+        """Declare that prompts and resources change: the SDK's transports call this without options."""
         options = notification_options or NotificationOptions(prompts_changed=True, resources_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
-    def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:
-        """The SDK says of a server with subscriptions that its tools change, too; these do not."""
-        told = super().get_capabilities(*arguments, **options)
-        return told.model_copy(update={"tools": types.ToolsCapability(list_changed=False)})
+    def get_capabilities(self, *args: Any, **keywords: Any) -> types.ServerCapabilities:
+        """Declare that tools do not change, which the SDK assumes of a server with subscriptions."""
+        capabilities = super().get_capabilities(*args, **keywords)
+        return capabilities.model_copy(update={"tools": types.ToolsCapability(list_changed=False)})
 
 
 def make_server(shelf: Shelf, *, pending: PendingSkills | None = None) -> SkillsServer:
@@ -104,16 +139,18 @@ def make_server(shelf: Shelf, *, pending: PendingSkills | None = None) -> Skills
 
 
 @asynccontextmanager
-async def _lifespan(server: Server[Hub]) -> AsyncIterator[Hub]:
+async def _run_notifier(server: Server[Notifier]) -> AsyncIterator[Notifier]:
     assert isinstance(server, SkillsServer)
-    async with Hub(server.shelf, server.looks).running() as hub:
-        yield hub
+    async with server.run_notifier() as notifier:
+        yield notifier
 
 
-def _of_hub(method: Callable[[Hub, Context, P], Awaitable[R]]) -> Callable[[Context, P], Awaitable[R]]:
-    """A method of the hub that the request came to: a transport has its own, and there may be several."""
+def _pass_to_notifier(
+    method: Callable[[Notifier, Context, Params], Awaitable[Result]],
+) -> Callable[[Context, Params], Awaitable[Result]]:
+    """Return a handler that calls this method of the notifier whose transport the request came through."""
 
-    async def answer(ctx: Context, params: P) -> R:
+    async def handle(ctx: Context, params: Params) -> Result:
         return await method(ctx.lifespan_context, ctx, params)
 
-    return answer
+    return handle

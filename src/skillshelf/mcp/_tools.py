@@ -1,197 +1,229 @@
-"""The find-skills tools and those of code skills. Their descriptions are the code's own: no skill's text is in them."""
+"""The find-skills tools and those of code skills. Their descriptions come from code: no skill's text is in them."""
 
+import json
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import anyio
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf.adapters import call_tool
-from skillshelf.catalog import Catalog
 from skillshelf.discovery import SkillDiscoverySkill, all_tools
 from skillshelf.errors import SkillError, ToolArgumentError
-from skillshelf.mcp._approval import Approvals
-from skillshelf.mcp._keys import Keys
-from skillshelf.mcp._looks import LOOK_SECONDS, Looks, in_thread
+from skillshelf.mcp._approvals import Approvals
 from skillshelf.mcp._pending import PendingSkills, explain_error
-from skillshelf.mcp._reads import Asked
-from skillshelf.mcp._turns import Client, Context
+from skillshelf.mcp._prompts import SkillKeys
+from skillshelf.mcp._refresher import MAX_AGE, Context, ShelfRefresher
 from skillshelf.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
 from skillshelf.schema import Mismatch
 from skillshelf.shelf import Shelf
-from skillshelf.tools import Tool, describe_unknown_tool, typed_errors
-from skillshelf.turn import Turn, use_turn
+from skillshelf.tools import Tool, describe_unknown_tool
+from skillshelf.turn import Turn
 
+MAX_CHARACTERS = 1_000_000
+"""Characters and items in the arguments of one call."""
+MAX_DEPTH = 64
+"""Levels in the arguments of one call."""
+MAX_RECENT_CHARACTERS = 4 * 1024 * 1024
+"""Characters of the answers that `RecentLoads` keeps."""
 _LIST = "list_skills"
 _SEARCH = "search_skills"
 _LOAD = "load_skill_instructions"
-MAX_CHARACTERS, MAX_DEPTH = 1_000_000, 64
-"""Of the arguments of one call."""
-# Then a host need not ask the person before each call.
-_READS = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
-Answer = types.CallToolResult | types.InputRequiredResult
+
+class RecentAnswers:
+    """Answers to loads, for all clients, until the shelf changes and for at most a second.
+
+    Without it every load reads its file in a thread. With a hundred clients over HTTP that takes the server 1.6 times
+    the CPU of one that only answers; with it, 1.0 times as much.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._catalog = shelf.catalog
+        self._started = time.monotonic()
+        self._answers: dict[str, types.CallToolResult] = {}
+        self._room = MAX_RECENT_CHARACTERS
+
+    def is_current(self, max_age: float) -> bool:
+        """Return True if the shelf has not changed and nothing here is older than `max_age` seconds."""
+        age = time.monotonic() - self._started
+        return age < max_age and self._catalog is self._shelf.catalog
+
+    def find(self, request: str) -> types.CallToolResult | None:
+        return self._answers.get(request)
+
+    def add(self, request: str, answer: types.CallToolResult) -> None:
+        """Keep an answer if there is room for it."""
+        size = sum(len(block.text) for block in answer.content if isinstance(block, types.TextContent))
+        if size <= self._room:
+            self._room -= size
+            self._answers[request] = answer
 
 
 class Tools:
-    def __init__(self, shelf: Shelf, looks: Looks, keys: Keys, pending: PendingSkills | None) -> None:
+    """Handles `tools/list` and `tools/call`. Each call is a turn of its own."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        refresher: ShelfRefresher,
+        keys: SkillKeys,
+        pending: PendingSkills | None,
+        max_age: float = MAX_AGE,
+    ) -> None:
         self._shelf = shelf
-        self._looks = looks
+        self._refresher = refresher
         self._keys = keys
         self._pending = pending
-        own = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
-        self._tools = {tool.name: tool for tool in all_tools(shelf)}
-        self._structures = {name: structure_of(tool.method) for name, tool in self._tools.items() if name not in own}
-        tools = [
-            _listed(tool, own=name in own, structure=self._structures.get(name)) for name, tool in self._tools.items()
-        ]
-        self._listed = types.ListToolsResult(tools=tools)
-        self._every: tuple[Catalog, str, types.CallToolResult] | None = None
-        """The answer that names all skills, and the catalog and the notice it was made from."""
-        self._lock = anyio.Lock()
+        self._max_age = max_age
         self._approvals = Approvals()
-        self.asks = any(tool.permission == "ask" for tool in self._tools.values())
-        """Whether the person must be asked before some of them run."""
+        self._recent = RecentAnswers(shelf)
+
+        self._tools: dict[str, Tool] = {}
+        self._structures: dict[str, Structure | None] = {}
+        """The structured results that the tools of code skills promise."""
+        listed = []
+        own_names = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
+        for tool in all_tools(shelf):
+            self._tools[tool.name] = tool
+            if tool.name in own_names:
+                listed.append(_describe_own(tool))
+            else:
+                self._structures[tool.name] = structure_of(tool.method)
+                listed.append(_describe(tool, self._structures[tool.name]))
+        self._listed = types.ListToolsResult(tools=listed)
+
+    @property
+    def needs_approval(self) -> bool:
+        """True if the user must be asked before some of the tools run."""
+        return any(tool.permission == "ask" for tool in self._tools.values())
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return self._listed
 
-    async def call(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
+    async def call(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, describe_unknown_tool(params.name, self._tools))
+
         arguments = params.arguments or {}
         try:
-            await self._looks.look(LOOK_SECONDS)
-            if tool.name == _LIST and not arguments:
-                return await self._list_skills(tool)
-            client = ctx.lifespan_context.clients.of(ctx)
+            check_size(tool.name, arguments)
+            await self._refresher.refresh(self._max_age)
+
+            must_ask = tool.permission == "ask"
+            if must_ask:
+                question = await self._approvals.request(ctx, tool, params)
+                if question is not None:
+                    return question
             if tool.name == _LOAD:
-                return await _load(tool, client, self._let_in(client, arguments))
-            bound(tool.name, arguments)
-            asks = tool.permission == "ask"
-            question = await self._approvals.ask(ctx, tool, params) if asks else None
-            if question is not None:
-                return question
-            result: types.CallToolResult = await call_tool(
-                tool,
-                arguments,
-                client.open().turn,
-                approved=asks,
-                reraise=(MCPError,),
-                encode=self._encoder(tool),
-            )
-            return result
-        except SkillError as error:  # the model hears of it and goes on
-            return _told(explain_error(error, self._pending), is_error=True)
+                return await self._load(tool, arguments)
+            return await self._run(tool, arguments, Turn(self._shelf), approved=must_ask)
+        except SkillError as error:  # the model gets the message and goes on
+            return _text_result(explain_error(error, self._pending), is_error=True)
 
-    def _let_in(self, client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Whoever has the key has got it with the prompt: the person has invoked the skill."""
-        name = self._keys.name_of(arguments.get("skill_name"))
-        if name is None:
-            return arguments
-        client.invoked.add(self._shelf.catalog.find(name).descriptor.name)
-        return {**arguments, "skill_name": name}
+    async def _load(self, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
+        invoked = self._keys.verify(arguments.get("skill_name"))
+        if invoked is not None:  # the client has the key from a prompt: the user invoked the skill
+            turn = Turn(self._shelf, invoked=[self._shelf.catalog.find(invoked).descriptor.name])
+            return await self._run(tool, {**arguments, "skill_name": invoked}, turn)
 
-    async def _list_skills(self, tool: Tool) -> types.CallToolResult:
-        """The same for everybody until something changes, and long: made once and held once."""
-        async with self._lock:
-            catalog = self._shelf.catalog
-            notice = self._notice
-            if self._every is None or self._every[0] is not catalog or self._every[1] != notice:
-                self._every = catalog, notice, self._encode_list(await in_thread(tool.call, {}))
-            return self._every[2]
+        if not self._recent.is_current(self._max_age):
+            self._recent = RecentAnswers(self._shelf)
+        recent = self._recent  # if it is out of date once the file is read, the answer must not go into its successor
+        request = json.dumps(arguments, sort_keys=True)
+        answer = recent.find(request)
+        if answer is None:
+            answer = await self._run(tool, arguments, Turn(self._shelf))
+            recent.add(request, answer)
+        return answer
 
-    @property
-    def _notice(self) -> str:
-        return self._pending.notice if self._pending else ""
+    async def _run(
+        self, tool: Tool, arguments: dict[str, Any], turn: Turn, *, approved: bool = False
+    ) -> types.CallToolResult:
+        result: types.CallToolResult = await call_tool(
+            tool,
+            arguments,
+            turn,
+            approved=approved,
+            reraise=(MCPError,),
+            encode=self._encoder_for(tool),
+        )
+        return result
 
-    def _encoder(self, tool: Tool) -> Callable[[Any], types.CallToolResult]:
+    def _encoder_for(self, tool: Tool) -> Callable[[Any], types.CallToolResult]:
         """Return the function that makes an answer of a tool's result."""
         if tool.name == _LIST:
             return self._encode_list
         if tool.name == _SEARCH:
             return self._encode_matches
-        return partial(_result, self._structures.get(tool.name))
+        return partial(_encode_result, self._structures.get(tool.name))
 
     def _encode_list(self, page: dict[str, Any]) -> types.CallToolResult:
-        return _told(text_of({**page, "notice": self._notice} if self._notice else page))
+        notice = self._pending.notice if self._pending else ""
+        if notice:
+            page = {**page, "notice": notice}
+        return _text_result(text_of(page))
 
-    def _encode_matches(self, found: dict[str, Any]) -> types.CallToolResult:
+    def _encode_matches(self, matches: dict[str, Any]) -> types.CallToolResult:
         """Encode the skills that a search found. If there are none, pending skills are worth mentioning."""
-        return _told(text_of(found)) if found["skills"] else self._encode_list(found)
+        if not matches["skills"]:
+            return self._encode_list(matches)
+        return _text_result(text_of(matches))
 
 
-async def _load(tool: Tool, client: Client, arguments: dict[str, Any]) -> types.CallToolResult:
-    """The load, in the client's turn: the same again is the same answer, without a thread or a file."""
-    asked = _asked(arguments)
-    on = client.open()
-    if asked is not None and asked in on.answers:
-        on.turn.hits += 1
-        return on.answers[asked]
-    bound(tool.name, arguments)
-    if asked is not None and not client.is_reading and on.turn.is_at_hand(asked):
-        text = _call_in(on.turn, tool, arguments)
-    else:
-        async with client.reading():
-            on = client.open()  # not before: the load that this one waited for may have been given up, its turn with it
-            text = await in_thread(_call_in, on.turn, tool, arguments)
-    answer = _told(text)
-    if asked is not None:
-        on.keep(asked, answer, text)
-    return answer
-
-
-def _call_in(turn: Turn, tool: Tool, arguments: dict[str, Any]) -> str:
-    with use_turn(turn), typed_errors(tool):  # a source of somebody's own may raise anything
-        return text_of(tool.call(arguments))
-
-
-def _asked(arguments: dict[str, Any]) -> Asked | None:
-    """What a load asks for; None where its arguments have yet to be refused."""
-    name, reference, offset = arguments.get("skill_name"), arguments.get("reference"), arguments.get("offset", 0)
-    reference = "" if reference is None else reference
-    known = arguments.keys() <= {"skill_name", "reference", "offset"}
-    if not known or not isinstance(name, str) or not isinstance(reference, str) or type(offset) is not int:
-        return None
-    return name, reference, offset
-
-
-def bound(tool: str, arguments: dict[str, Any]) -> None:
-    """Raises ToolArgumentError for arguments so long or so deep that looking at them is work."""
-    left = MAX_CHARACTERS
+def check_size(tool: str, arguments: dict[str, Any]) -> None:
+    """Raise ToolArgumentError for arguments so long or so deep that reading them is work."""
+    room = MAX_CHARACTERS
     stack: list[tuple[Any, int]] = [(arguments, 1)]
     while stack:
         value, depth = stack.pop()
         if depth > MAX_DEPTH:
             raise ToolArgumentError(tool, f"they are nested deeper than {MAX_DEPTH} levels")
-        left -= len(value) if isinstance(value, str | list | dict) else 1
-        if left < 0:
+
+        room -= len(value) if isinstance(value, str | list | dict) else 1
+        if room < 0:
             raise ToolArgumentError(tool, f"they are longer than {MAX_CHARACTERS:,} characters")
+
         if isinstance(value, dict):
-            stack += [(part, depth + 1) for pair in value.items() for part in pair]
+            stack += [(key, depth + 1) for key in value]
+            stack += [(item, depth + 1) for item in value.values()]
         elif isinstance(value, list):
-            stack += [(part, depth + 1) for part in value]
+            stack += [(item, depth + 1) for item in value]
 
 
-def _listed(tool: Tool, *, own: bool, structure: Structure | None) -> types.Tool:
-    """Of our own a host may know that they change nothing, and has them before the model from the beginning: Claude
-    Code leaves others for it to find with a search. Of a code skill's nothing is known."""
-    told: Any = {"annotations": _READS, "_meta": {"anthropic/alwaysLoad": True}} if own else {}
+def _describe(tool: Tool, structure: Structure | None) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.parameters,
         output_schema=structure.schema if structure else None,
-        **told,
     )
 
 
-def _result(structure: Structure | None, result: Any) -> types.CallToolResult:
+def _describe_own(tool: Tool) -> types.Tool:
+    """Describe a find-skills tool, with what hosts should know of it.
+
+    It changes nothing, so a host need not ask the user before each call. Claude Code offers it to the model from the
+    beginning, and leaves tools without this mark to be found by a search.
+    """
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.parameters,
+        annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+        _meta={"anthropic/alwaysLoad": True},
+    )
+
+
+def _encode_result(structure: Structure | None, result: Any) -> types.CallToolResult:
     """Return the answer to a call: its parts for the model and, if the tool promises a structure, that as well."""
-    content = [_block(part) for part in parts_of(result)]
+    content = [_content_block(part) for part in parts_of(result)]
     if structure is None:
         return types.CallToolResult(content=content)
     try:
@@ -202,7 +234,7 @@ def _result(structure: Structure | None, result: Any) -> types.CallToolResult:
         return types.CallToolResult(content=[*content, types.TextContent(text=text)], is_error=True)
 
 
-def _block(part: Part) -> types.ContentBlock:
+def _content_block(part: Part) -> types.ContentBlock:
     if isinstance(part, str):
         return types.TextContent(text=part)
     if isinstance(part, Image):
@@ -210,5 +242,5 @@ def _block(part: Part) -> types.ContentBlock:
     return types.AudioContent(data=base64_of(part), mime_type=part.media_type)
 
 
-def _told(text: str, *, is_error: bool = False) -> types.CallToolResult:
+def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)

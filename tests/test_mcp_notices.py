@@ -1,11 +1,11 @@
 """How clients of the MCP server hear of changes, and what they may subscribe to."""
 
 import asyncio
-import gc
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,16 +16,10 @@ from mcp.server.subscriptions import ResourceUpdated
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.found import Found
-from skillshelf.mcp import _changes as changes
-from skillshelf.mcp import _reads as reads
-from skillshelf.mcp import _tools as tools
-from skillshelf.mcp import _turns as turns
-from skillshelf.mcp import make_server
-from skillshelf.mcp._changes import Hub
-from skillshelf.mcp._looks import Looks
-from skillshelf.mcp._subscriptions import Subscriptions
+from skillshelf.mcp import SkillsServer
+from skillshelf.mcp._notices import NoticeLimits, Notifier, WatchedResources
+from skillshelf.mcp._refresher import ShelfRefresher
 from skillshelf.sources import DirectorySource
-from skillshelf.turn import Loaded
 
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\n---\n\nSee forms.md.\n"
 LISTS = ["notifications/resources/list_changed", "notifications/prompts/list_changed"]
@@ -33,15 +27,21 @@ UPDATED = "notifications/resources/updated"
 SKILL, FORMS, LISTING = "skill://pdf/SKILL.md", "skill://pdf/references/forms.md", "skill://listing"
 
 
-@pytest.fixture(autouse=True)
-def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "SECONDS", 0.05)
-    monkeypatch.setattr(changes, "SWEEP_SECONDS", 0.1)
+QUICK = NoticeLimits(notice_seconds=0.05, sweep_seconds=0.1)
 
 
-def talk(shelf: Shelf, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+def talk(
+    shelf: Shelf,
+    use: Callable[[Client], Awaitable[Any]],
+    limits: NoticeLimits = QUICK,
+    max_age: float = 1.0,
+    **options: Any,
+) -> Any:
+    """Connect a client to a server that sends its notices quickly."""
+    server = SkillsServer(shelf, notices=limits, max_age=max_age)
+
     async def main() -> Any:
-        async with Client(make_server(shelf), **options) as client:
+        async with Client(server, **options) as client:
             return await asyncio.wait_for(use(client), 90)
 
     return asyncio.run(main())
@@ -164,11 +164,8 @@ def test_a_source_that_fails_does_not_end_the_server() -> None:
     assert [method for method, _ in heard] == LISTS
 
 
-def test_a_source_that_fails_takes_nothing_away(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What was there last serves on in every way, and the log says once what happened."""
-    monkeypatch.setattr(tools, "LOOK_SECONDS", 0.0)
+def test_a_source_that_fails_takes_nothing_away(caplog: pytest.LogCaptureFixture) -> None:
+    """Every request is answered from the last known state, and the log reports the failure once."""
     source = Faulty({"pdf": PDF})
 
     async def use(client: Client) -> None:
@@ -185,9 +182,9 @@ def test_a_source_that_fails_takes_nothing_away(
         assert len((await client.list_prompts()).prompts) == 1
         assert (await client.get_prompt("pdf")).messages
 
-    talk(Shelf([source]), use)
+    talk(Shelf([source]), use, max_age=0.0)
     assert [record.getMessage() for record in caplog.records] == [
-        "looking for changes failed: what was there last serves on"
+        "Reloading skills failed; serving the last known state"
     ]
 
 
@@ -216,11 +213,13 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_told() -> None:
     assert talk(shelf, use) == ResourceUpdated(FORMS)
 
 
-class Wire:
-    """A connection that takes what it is sent, or never does."""
+class Session:
+    """The session of a client that reads what it is sent, or never does."""
 
     def __init__(self, *, stalls: bool) -> None:
-        self.stalls, self.sent = stalls, 0
+        self.stalls = stalls
+        self.sent = 0
+        self.client_params = object()
 
     async def send_resource_list_changed(self) -> None:
         self.sent += 1
@@ -234,37 +233,24 @@ def test_a_client_that_does_not_read_keeps_no_other_from_hearing() -> None:
     """Of this change, and of the next."""
     source = MemorySource({"pdf": PDF})
     shelf = Shelf([source])
-    stalled, reading = Wire(stalls=True), Wire(stalls=False)
+    stalled = Session(stalls=True)
+    reading = Session(stalls=False)
 
     async def main() -> None:
-        async with Hub(shelf, Looks(shelf)).running() as hub:
-            for wire in (stalled, reading):
-                hub.clients.handshakes.add(turns.Client(shelf, reads.Reads(), cast(Any, wire)))
-            for at in (1, 2):
-                source.put(f"s{at}", PDF.replace("pdf", f"s{at}"))
+        async with Notifier(shelf, ShelfRefresher(shelf), QUICK).run() as notifier:
+            contexts: list[Any] = [SimpleNamespace(session=session) for session in (stalled, reading)]
+            clients = [asyncio.create_task(notifier.serve_client(ctx, types.NotificationParams())) for ctx in contexts]
+            await asyncio.sleep(0)
+            for number in (1, 2):
+                source.put(f"s{number}", PDF.replace("pdf", f"s{number}"))
                 shelf.reload()
-                await until(lambda: reading.sent >= 2 * at)  # noqa: B023  # awaited in this round
+                await until(lambda: reading.sent >= 2 * number)  # noqa: B023  # awaited in this round
+            for client in clients:
+                client.cancel()
 
     asyncio.run(asyncio.wait_for(main(), 60))
     assert reading.sent == 4
     assert stalled.sent == 2
-
-
-def test_nothing_of_what_was_loaded_is_held_when_the_turn_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the client stays, and asks for nothing more."""
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.2)
-    monkeypatch.setattr(reads, "SHARED_SECONDS", 0.2)
-
-    def held() -> list[object]:
-        return [one for one in gc.get_objects() if isinstance(one, Loaded) and one.skill == "held"]
-
-    async def use(client: Client) -> tuple[int, int]:
-        await client.call_tool("load_skill_instructions", {"skill_name": "held"})
-        during = len(held())
-        await until(lambda: not held())
-        return during, len(held())
-
-    assert talk(Shelf([MemorySource({"held": PDF.replace("pdf", "held")})]), use) == (1, 0)
 
 
 class Gated(Counting):
@@ -287,11 +273,11 @@ def test_whoever_asks_during_a_look_shares_the_next() -> None:
     shelf = Shelf([source])
 
     async def main() -> int:
-        looks, before = Looks(shelf), source.sweeps
+        refresher, before = ShelfRefresher(shelf), source.sweeps
         source.go.clear()
-        asking = [asyncio.create_task(looks.look())]
+        asking = [asyncio.create_task(refresher.refresh())]
         await until(lambda: source.sweeps > before)
-        asking += [asyncio.create_task(looks.look()) for _ in range(9)]
+        asking += [asyncio.create_task(refresher.refresh()) for _ in range(9)]
         await asyncio.sleep(0.2)
         source.go.set()
         await asyncio.gather(*asking)
@@ -376,9 +362,8 @@ def test_a_client_of_the_handshake_subscribes(tmp_path: Path, write: Callable[..
 
 
 @pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
-def test_a_client_subscribes_to_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many it asks for at once, and another as soon as it lets one go."""
-    monkeypatch.setattr(changes, "MOST", 2)
+def test_the_subscriptions_of_a_client_are_limited() -> None:
+    """However many it asks for at once. It gets another one as soon as it gives one up."""
     source = MemorySource({"pdf": {"SKILL.md": PDF, **{f"{at}.md": "x" for at in range(6)}}})
     uris = [f"skill://pdf/{at}.md" for at in range(6)]
 
@@ -390,23 +375,23 @@ def test_a_client_subscribes_to_so_many_and_no_more(monkeypatch: pytest.MonkeyPa
         await client.unsubscribe_resource(taken[0])
         await client.subscribe_resource(LISTING)
 
-    talk(Shelf([source]), use, mode="legacy")
+    talk(Shelf([source]), use, QUICK._replace(subscriptions=2), mode="legacy")
 
 
 def test_a_resource_is_watched_as_long_as_somebody_wants_it(tmp_path: Path, write: Callable[..., Path]) -> None:
     """Two subscribed: with the first to leave it goes on, with the second it ends."""
-    subscriptions = Subscriptions(on_disk(tmp_path, write))
+    resources = WatchedResources(on_disk(tmp_path, write))
     forms = tmp_path / "pdf/references/forms.md"
 
     async def main() -> list[list[str]]:
         told = []
-        taken = [await subscriptions.add([SKILL, FORMS, FORMS]), await subscriptions.add([FORMS])]
+        taken = [await resources.watch([SKILL, FORMS, FORMS]), await resources.watch([FORMS])]
         for at, uris in enumerate(taken):
             forms.write_text(f"Fields {at}.")
-            told.append(await subscriptions.changed())
-            subscriptions.remove(uris)
+            told.append(await resources.find_changed())
+            resources.unwatch(uris)
         forms.write_text("No fields.")
-        return [*told, await subscriptions.changed()]
+        return [*told, await resources.find_changed()]
 
     assert asyncio.run(main()) == [[FORMS], [FORMS], []]
 
@@ -435,8 +420,8 @@ def test_however_many_subscribe_at_once_they_take_one_thread() -> None:
     uris = [f"skill://pdf/{at}.md" for at in range(100)]
 
     async def main() -> list[str]:
-        subscriptions = Subscriptions(Shelf([source]))
-        leaving = [asyncio.create_task(subscriptions.add(uris)) for _ in range(5)]
+        resources = WatchedResources(Shelf([source]))
+        leaving = [asyncio.create_task(resources.watch(uris)) for _ in range(5)]
         await until(lambda: source.reads > 0)
         await asyncio.sleep(0.2)
         for task in leaving:
@@ -444,16 +429,15 @@ def test_however_many_subscribe_at_once_they_take_one_thread() -> None:
         await asyncio.gather(*leaving, return_exceptions=True)
         source.go.set()
         await until(lambda: source.now == 0)
-        return await subscriptions.add([uris[0]])
+        return await resources.watch([uris[0]])
 
     assert asyncio.run(main()) == [uris[0]]
     assert source.most == 1
     assert source.reads <= 30
 
 
-def test_a_listener_too_many_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_over_the_limit_is_refused_before_anything_is_read() -> None:
     """The files of a subscription may be long."""
-    monkeypatch.setattr(changes, "STREAMS", 1)
     source = Slow({"pdf": {"SKILL.md": PDF, "references/forms.md": "Fields."}})
     source.go.set()
 
@@ -463,5 +447,20 @@ def test_a_listener_too_many_is_refused_before_anything_is_read(monkeypatch: pyt
                 async with client.listen(resource_subscriptions=[FORMS]):
                     pass
 
-    talk(Shelf([source]), use)
+    talk(Shelf([source]), use, QUICK._replace(streams=1))
     assert source.reads == 0
+
+
+@pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
+def test_the_clients_that_are_notified_are_limited() -> None:
+    """A client over the limit is served, but not notified."""
+    source = MemorySource({"pdf": PDF})
+    heard = Hearing()
+
+    async def use(client: Client) -> None:
+        with pytest.raises(MCPError, match="already notifies 0 clients"):
+            await client.subscribe_resource(SKILL)
+        assert (await client.read_resource(SKILL)).contents
+
+    talk(Shelf([source]), use, QUICK._replace(clients=0), mode="legacy", message_handler=heard.hear)
+    assert heard == []
