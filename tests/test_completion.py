@@ -29,13 +29,13 @@ from skillshelf.agent import rank
 from skillshelf.repl._commands import list_models
 from skillshelf.repl._prompt import (
     SlashCompleter,
-    describe_candidate,
+    describe_suggestion,
     format_tokens,
     list_workspace_files,
     make_bindings,
     shorten,
 )
-from skillshelf.slash import Candidate, Command, Commands, Files, Names, complete, skill_commands
+from skillshelf.slash import Command, Commands, ListFiles, Names, Suggestion, complete, skill_commands
 from skillshelf.slash import rank as rank_as_spelled
 
 
@@ -74,7 +74,7 @@ def commands(shelf: Shelf) -> Commands[None]:
 
 def commands_of(shelf: Shelf) -> Commands[None]:
     commands: Commands[None] = Commands(rank)
-    models = [Candidate("claude-sonnet", meta="fast"), Candidate("gpt")]
+    models = [Suggestion("claude-sonnet", meta="fast"), Suggestion("gpt")]
     commands.register("", [Command("help", "Show help.", nothing), Command("skills", "List the skills.", nothing)])
     commands.register("", [Command("model", "Choose.", nothing, "NAME", lambda arguments: models)])
     commands.register("skills ", [Command("reload", "Read them again.", nothing)])
@@ -138,9 +138,9 @@ def test_a_candidate_says_all_a_menu_shows(commands: Commands[None]) -> None:
     """Where it goes, a short label within a prefix, the description and the cost."""
     pdf = SKILLS["pdf"]["SKILL.md"]
     assert complete(commands, "/skills:fill") == [
-        Candidate("/skills:pdf", -12, "pdf", "Fill in forms.", len(pdf.rpartition("---\n")[2]) // 4)
+        Suggestion("/skills:pdf", -12, "pdf", "Fill in forms.", len(pdf.rpartition("---\n")[2]) // 4)
     ]
-    assert complete(commands, "/skills sho") == [Candidate("/skills show", -11, "show NAME", "Show one.")]
+    assert complete(commands, "/skills sho") == [Suggestion("/skills show", -11, "show NAME", "Show one.")]
 
 
 def test_names_are_ranked_by_how_they_fit() -> None:
@@ -194,13 +194,13 @@ def test_arguments_complete(commands: Commands[None], typed: str, expected: list
 
 def test_an_argument_replaces_the_word_it_completes(commands: Commands[None]) -> None:
     """The rest of the line stays."""
-    assert complete(commands, "/skills:pdf use fil") == [Candidate("scripts/fill.py", -3, "scripts/fill.py")]
-    assert complete(commands, "/model s") == [Candidate("claude-sonnet", -1, "claude-sonnet", "fast")]
+    assert complete(commands, "/skills:pdf use fil") == [Suggestion("scripts/fill.py", -3, "scripts/fill.py")]
+    assert complete(commands, "/model s") == [Suggestion("claude-sonnet", -1, "claude-sonnet", "fast")]
 
 
 def test_a_command_may_choose_by_itself(commands: Commands[None]) -> None:
     """Candidates with a place of their own are taken as they are; none that cannot be typed is."""
-    own = [Candidate("anything", -2), Candidate("\x1b[2J", -1)]
+    own = [Suggestion("anything", -2), Suggestion("\x1b[2J", -1)]
     commands.register("", [Command("own", "", nothing, complete=lambda arguments: own)])
     assert complete(commands, "/own xy") == own[:1]
 
@@ -208,7 +208,7 @@ def test_a_command_may_choose_by_itself(commands: Commands[None]) -> None:
 def test_an_argument_completion_that_fails_is_noted(commands: Commands[None]) -> None:
     """Typing goes on."""
 
-    def broken(arguments: str) -> Sequence[Candidate]:
+    def broken(arguments: str) -> Sequence[Suggestion]:
         raise RuntimeError("no network")
 
     commands.register("", [Command("own", "", nothing, complete=broken)], owner="me")
@@ -288,24 +288,24 @@ def test_listing_files_never_fails_and_never_leaves(prefix: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "candidates"),
     [
-        ("@REA", [Candidate("@README.md", -4, "README.md")]),
-        ("look at @src/ma", [Candidate("@src/main.py", -7, "src/main.py")]),
-        ("/skills:pdf @src/my", [Candidate('@"src/my file.py"', -7, "src/my file.py")]),
-        ('see "this" and @"src/my f', [Candidate('@"src/my file.py"', -10, "src/my file.py")]),
-        ('an open " and @src/ma', [Candidate("@src/main.py", -7, "src/main.py")]),
+        ("@REA", [Suggestion("@README.md", -4, "README.md")]),
+        ("look at @src/ma", [Suggestion("@src/main.py", -7, "src/main.py")]),
+        ("/skills:pdf @src/my", [Suggestion('@"src/my file.py"', -7, "src/my file.py")]),
+        ('see "this" and @"src/my f', [Suggestion('@"src/my file.py"', -10, "src/my file.py")]),
+        ('an open " and @src/ma', [Suggestion("@src/main.py", -7, "src/main.py")]),
         ("me@REA", []),
         ("@REA ", []),
     ],
 )
-def test_files_after_an_at(commands: Commands[None], workspace: Path, typed: str, candidates: list[Candidate]) -> None:
+def test_files_after_an_at(commands: Commands[None], workspace: Path, typed: str, candidates: list[Suggestion]) -> None:
     """Anywhere in a message, with quotes where the path has spaces; not in an address."""
     assert complete(commands, typed, files=partial(list_workspace_files, workspace)) == candidates
 
 
 def test_the_menu_shows_description_and_cost() -> None:
     """`Fill in forms.  ~1.2k tokens`; what costs nothing known says nothing of it."""
-    assert describe_candidate(Candidate("x", meta="Fill in forms.", cost=1234)) == "Fill in forms.  ~1.2k tokens"
-    assert describe_candidate(Candidate("x", meta="Fill in forms.")) == "Fill in forms."
+    assert describe_suggestion(Suggestion("x", meta="Fill in forms.", cost=1234)) == "Fill in forms.  ~1.2k tokens"
+    assert describe_suggestion(Suggestion("x", meta="Fill in forms.")) == "Fill in forms."
     assert [format_tokens(count) for count in (0, 999, 1000, 9949, 9950, 38_400)] == [
         "0",
         "999",
@@ -388,7 +388,7 @@ def test_models_after_slash_model() -> None:
 class Answering(SlashCompleter):
     """Says when a completion has been answered: the prompt asks in a task of its own."""
 
-    def __init__(self, commands: Commands[None], files: Files) -> None:
+    def __init__(self, commands: Commands[None], files: ListFiles) -> None:
         super().__init__(commands, files)
         self.answered = asyncio.Event()
 

@@ -14,12 +14,12 @@ from skillshelf import MemorySource, Shelf, SkillDescriptor
 from skillshelf.errors import SettingsError
 from skillshelf.slash import (
     SKILL_PREFIX,
-    Applied,
+    AppliedSkill,
     Call,
     Command,
     Commands,
     Register,
-    Slash,
+    SlashMessage,
     UnknownCommand,
     apply_message,
     parse,
@@ -27,7 +27,7 @@ from skillshelf.slash import (
     read_message,
     skill_commands,
 )
-from skillshelf.slash._words import fill, split_words
+from skillshelf.slash._messages import fill_placeholders, split_words
 
 Calls = list[tuple[str, str]]
 
@@ -69,13 +69,13 @@ def commands() -> Commands[Calls]:
 @pytest.mark.parametrize(
     ("text", "slash"),
     [
-        ("/help", Slash("help", "")),
-        ("/skills:pdf fill a.pdf", Slash("skills:pdf", "fill a.pdf")),
-        ("/skills:pdf one\n  two\n", Slash("skills:pdf", "one\n  two\n")),
-        ("/skills:pdf\n    indented", Slash("skills:pdf", "    indented")),
-        ("/skills:../x", Slash("skills:../x", "")),
-        ("/skills:", Slash("skills:", "")),
-        ("/归档 a", Slash("归档", "a")),
+        ("/help", SlashMessage("help", "")),
+        ("/skills:pdf fill a.pdf", SlashMessage("skills:pdf", "fill a.pdf")),
+        ("/skills:pdf one\n  two\n", SlashMessage("skills:pdf", "one\n  two\n")),
+        ("/skills:pdf\n    indented", SlashMessage("skills:pdf", "    indented")),
+        ("/skills:../x", SlashMessage("skills:../x", "")),
+        ("/skills:", SlashMessage("skills:", "")),
+        ("/归档 a", SlashMessage("归档", "a")),
         ("/usr/bin is missing", None),
         ("/a/b/g", None),
         ("/ foo", None),
@@ -87,7 +87,7 @@ def commands() -> Commands[Calls]:
         ("", None),
     ],
 )
-def test_what_counts_as_a_command(text: str, slash: Slash | None) -> None:
+def test_what_counts_as_a_command(text: str, slash: SlashMessage | None) -> None:
     """A slash and a word; a path, a slash alone and anything after a space are messages."""
     assert parse(text) == slash
 
@@ -223,10 +223,10 @@ def test_a_taken_name_is_refused_and_both_owners_are_named(commands: Commands[Ca
 @pytest.mark.parametrize(
     ("prefix", "name"), [("", "a/b"), ("", ""), ("", " x"), ("", "x "), ("x:", "\x1b"), ("-", "x")]
 )
-def test_a_name_that_nobody_can_type_is_refused(prefix: str, name: str) -> None:
+def test_a_name_that_cannot_be_typed_is_refused(prefix: str, name: str) -> None:
     """It would be listed and never found."""
     commands: Commands[Calls] = Commands()
-    with pytest.raises(SettingsError, match="nobody can type"):
+    with pytest.raises(SettingsError, match="cannot be typed"):
         commands.register(prefix, [command(name)])
 
 
@@ -331,7 +331,7 @@ def test_no_text_breaks_out_of_its_block(instructions: str, arguments: str, refe
     descriptor = SkillDescriptor("pdf", "About.", references=tuple(references))
     message = apply_message(descriptor, instructions, arguments)
     assert message.startswith('Apply Skill "pdf"\n')
-    assert read_message(message) == Applied("pdf", instructions, arguments)
+    assert read_message(message) == AppliedSkill("pdf", instructions, arguments)
 
 
 @given(_TEXTS)
@@ -365,15 +365,15 @@ def test_ordinary_markup_reaches_the_model_as_it_is() -> None:
 def test_placeholders(declared: dict[str, object], instructions: str, arguments: str, applied: tuple[str, str]) -> None:
     """They are replaced where the skill declares arguments, once; what has no place follows."""
     descriptor = SkillDescriptor("a", "b", **declared)  # type: ignore[arg-type]
-    assert read_message(apply_message(descriptor, instructions, arguments)) == Applied("a", *applied)
+    assert read_message(apply_message(descriptor, instructions, arguments)) == AppliedSkill("a", *applied)
 
 
 def test_placeholders_cannot_blow_a_message_up() -> None:
     """Beyond a megabyte of what was inserted, they stay as they are."""
     text, arguments = "$ARGUMENTS " * 1000, "x" * 10_000
-    filled = fill(text, arguments, ())
-    assert (filled.complete, filled.text.count(arguments), filled.text.count("$ARGUMENTS")) == (True, 100, 900)
-    assert fill(text, arguments * 101, ()) == (text, False)
+    filled = fill_placeholders(text, arguments, ())
+    assert (filled.is_complete, filled.text.count(arguments), filled.text.count("$ARGUMENTS")) == (True, 100, 900)
+    assert fill_placeholders(text, arguments * 101, ()) == (text, False)
 
 
 @given(st.lists(st.text()))
@@ -401,7 +401,7 @@ def test_words_as_people_type_them(arguments: str, words: list[str]) -> None:
 def test_filling_in_never_fails(text: str, arguments: str, names: list[str]) -> None:
     """Whatever an author calls the arguments."""
     for body in (text, "".join(f"${name} " for name in names)):
-        assert fill(body, arguments, names).text is not None
+        assert fill_placeholders(body, arguments, names).text is not None
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from skillshelf.slash import LIMIT, Names
+from skillshelf.slash import MAX_SUGGESTIONS, Names
 from skillshelf.slash import rank as rank_as_spelled
 
 
-def rank(query: str, names: Names, limit: int = LIMIT) -> list[int]:
+def rank(query: str, names: Names, limit: int = MAX_SUGGESTIONS) -> list[int]:
     """The indexes of the names that fit a query, best first: as spelled, then with typos, then by description."""
     return rank_as_spelled(query, names, limit, near)
 

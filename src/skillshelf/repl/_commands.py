@@ -19,7 +19,7 @@ from skillshelf.repl._views import (
     view_skill,
     view_skills,
 )
-from skillshelf.slash import SKILL_PREFIX, Call, Candidate, Command, Commands, UnknownCommand, skill_commands
+from skillshelf.slash import SKILL_PREFIX, Call, Command, Commands, Suggestion, UnknownCommand, skill_commands
 from skillshelf.text import clean, clean_line
 
 
@@ -27,17 +27,17 @@ def make_commands(host: Host) -> Commands[Host]:
     """Return the built-in commands, one for each skill on the shelf, and those of installed packages."""
     commands: Commands[Host] = Commands(rank)
 
-    def complete_skill(_: str) -> Sequence[Candidate]:
-        return [Candidate(name, meta=skill.description) for name, skill in host.core.shelf.catalog.items()]
+    def complete_skill(_: str) -> Sequence[Suggestion]:
+        return [Suggestion(name, meta=skill.description) for name, skill in host.core.shelf.catalog.items()]
 
-    def complete_session(_: str) -> Sequence[Candidate]:
+    def complete_session(_: str) -> Sequence[Suggestion]:
         sessions = host.core.sessions.list() if host.core.sessions else []
-        return [Candidate(session.id, meta=session.title) for session in sessions]
+        return [Suggestion(session.id, meta=session.title) for session in sessions]
 
-    def complete_mode(_: str) -> Sequence[Candidate]:
-        return [Candidate(mode) for mode in MODES]
+    def complete_mode(_: str) -> Sequence[Suggestion]:
+        return [Suggestion(mode) for mode in MODES]
 
-    def complete_model(typed: str) -> Sequence[Candidate]:
+    def complete_model(typed: str) -> Sequence[Suggestion]:
         return list_models(host.core.model.name, typed)
 
     commands.register(
@@ -98,21 +98,21 @@ def find_new_problems(commands: Commands[Host], reported: set[tuple[str, str]]) 
     return [f"The commands of {owner!r}: {message}" for owner, message in problems]
 
 
-def list_models(current: str, typed: str) -> Sequence[Candidate]:
+def list_models(current: str, typed: str) -> Sequence[Suggestion]:
     """Return what can be typed after `/model`.
 
     Without a provider: the model in use, the embedded one, a default for each provider. With one: all its models.
     """
     provider, colon, _ = typed.partition(":")
     if colon:
-        return [Candidate(name) for name in _list_known_models() if name.startswith(f"{provider}:")]
+        return [Suggestion(name) for name in _list_known_models() if name.startswith(f"{provider}:")]
 
     names: dict[str, str] = {current: "", "local": ""}
     names |= dict.fromkeys(DEFAULTS.values(), "its provider's all-round model")
     names |= {f"{name.partition(':')[0]}:": "" for name in _list_known_models()}
     names["local"] = "a very small one on this machine"
     names[current] = "in use"
-    return [Candidate(name, meta=meta) for name, meta in names.items() if name != "scripted"]
+    return [Suggestion(name, meta=meta) for name, meta in names.items() if name != "scripted"]
 
 
 @cache

@@ -15,7 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.utils import get_cwidth
 
 from skillshelf.files import make_private_folders, state_home
-from skillshelf.slash import Candidate, Commands, Files, complete
+from skillshelf.slash import Commands, ListFiles, Suggestion, complete
 from skillshelf.text import clean_line
 
 _MAX_LABEL_CELLS = 40
@@ -63,7 +63,7 @@ def make_bindings() -> KeyBindings:
         if state is None:
             buffer.start_completion(insert_common_part=True)
         elif len(state.completions) == 1 and state.complete_index == 0:
-            # The only candidate is taken already; the next in the circle would be the text typed before it.
+            # The only suggestion is taken already; the next in the circle would be the text typed before it.
             buffer.complete_state = None
         else:
             buffer.complete_next()
@@ -74,30 +74,30 @@ def make_bindings() -> KeyBindings:
 class SlashCompleter(Completer):
     """Completes commands, their arguments, and files after `@`."""
 
-    def __init__(self, commands: Commands[Any], files: Files | None = None) -> None:
+    def __init__(self, commands: Commands[Any], files: ListFiles | None = None) -> None:
         self.commands = commands
         self.files = files
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        candidates = complete(self.commands, document.text_before_cursor, files=self.files)
+        suggestions = complete(self.commands, document.text_before_cursor, files=self.files)
         app = get_app_or_none()
         columns = app.output.get_size().columns if app else 80
 
         label_cells = max(_MIN_LABEL_CELLS, min(_MAX_LABEL_CELLS, columns // 2))
-        labels = [shorten(clean_line(candidate.label or candidate.text), label_cells) for candidate in candidates]
+        labels = [shorten(clean_line(suggestion.label or suggestion.text), label_cells) for suggestion in suggestions]
         widest = max(map(get_cwidth, labels), default=0)
         meta_cells = min(columns - widest - _FRAME_CELLS, _MAX_META_CELLS)
 
-        for candidate, label in zip(candidates, labels, strict=True):
-            meta = describe_candidate(candidate, meta_cells)
-            yield Completion(candidate.text, candidate.start, display=label, display_meta=meta)
+        for suggestion, label in zip(suggestions, labels, strict=True):
+            meta = describe_suggestion(suggestion, meta_cells)
+            yield Completion(suggestion.text, suggestion.start, display=label, display_meta=meta)
 
 
-def describe_candidate(candidate: Candidate, cells: int = _MAX_META_CELLS) -> str:
-    """Return the menu's text beside a candidate: as much of its description as fits, and its cost."""
-    cost = "" if candidate.cost is None else f"~{format_tokens(candidate.cost)} tokens"
+def describe_suggestion(suggestion: Suggestion, cells: int = _MAX_META_CELLS) -> str:
+    """Return the menu's text beside a suggestion: as much of its description as fits, and its cost."""
+    cost = "" if suggestion.cost is None else f"~{format_tokens(suggestion.cost)} tokens"
     room = cells - len(cost) - 2
-    description = shorten(clean_line(candidate.meta), room) if room > 1 else ""
+    description = shorten(clean_line(suggestion.meta), room) if room > 1 else ""
     return "  ".join(filter(None, (description, cost)))
 
 

@@ -1,26 +1,35 @@
-"""Slash commands: what is typed, which command it is, what could come next, and the message a skill becomes."""
+"""Slash commands: the commands there are, completion, and the message that invoking a skill becomes."""
 
-from skillshelf.slash._apply import Applied, apply_message, read_message
-from skillshelf.slash._command import Call, Candidate, Command, Slash, UnknownCommand, parse
-from skillshelf.slash._completion import Files, complete
-from skillshelf.slash._ranking import LIMIT, Names, rank
-from skillshelf.slash._registry import ENTRY_POINTS, Commands, Register
+from skillshelf.slash._commands import (
+    ENTRY_POINTS,
+    Call,
+    Command,
+    Commands,
+    Register,
+    SlashMessage,
+    Suggestion,
+    UnknownCommand,
+    parse,
+)
+from skillshelf.slash._completion import ListFiles, complete
+from skillshelf.slash._messages import AppliedSkill, apply_message, read_message
+from skillshelf.slash._ranking import MAX_SUGGESTIONS, Names, rank
 from skillshelf.slash._skills import SKILL_PREFIX, Invocation, parse_invocation, skill_commands
 
 __all__ = [
     "ENTRY_POINTS",
-    "LIMIT",
+    "MAX_SUGGESTIONS",
     "SKILL_PREFIX",
-    "Applied",
+    "AppliedSkill",
     "Call",
-    "Candidate",
     "Command",
     "Commands",
-    "Files",
     "Invocation",
+    "ListFiles",
     "Names",
     "Register",
-    "Slash",
+    "SlashMessage",
+    "Suggestion",
     "UnknownCommand",
     "apply_message",
     "complete",

@@ -1,104 +1,123 @@
-"""What could be typed next: a pure function over the commands there are."""
+"""Completion: a pure function from the commands and the text before the cursor to suggestions."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from skillshelf.slash._command import Candidate, Host, parse
-from skillshelf.slash._ranking import LIMIT, Names
-from skillshelf.slash._registry import Commands, Entry
+from skillshelf.slash._commands import Commands, Host, RegisteredCommand, Suggestion, parse
+from skillshelf.slash._ranking import MAX_SUGGESTIONS, Names
 
-Files = Callable[[str], Sequence[str]]
-"""The paths that begin like this one, relative to the workspace; a folder ends in a slash."""
+ListFiles = Callable[[str], Sequence[str]]
+"""Returns the paths that match a typed one, relative to the workspace; a folder ends in a slash."""
 
 
-def complete(commands: Commands[Host], text_before_cursor: str, *, files: Files | None = None) -> list[Candidate]:
-    """The candidates for what stands before the cursor, best first: files after `@`, commands, their arguments."""
-    path = _path_at_end(text_before_cursor)
+def complete(commands: Commands[Host], text_before_cursor: str, *, files: ListFiles | None = None) -> list[Suggestion]:
+    """Suggest what could come next, best first: files after `@`, commands, or their arguments."""
+    path = _find_path_at_end(text_before_cursor)
     if path is not None and files:
-        found = [_file(name, path) for name in files(path.removeprefix("@").removeprefix('"'))]
+        names = files(path.removeprefix("@").removeprefix('"'))
+        suggestions = [_suggest_file(name, path) for name in names]
     elif text_before_cursor == "/" or parse(text_before_cursor):
-        found = _commands(commands, text_before_cursor[1:])
+        suggestions = _suggest_commands(commands, text_before_cursor[1:])
     else:
-        found = []
-    return [candidate for candidate in found if candidate.text.isprintable()][:LIMIT]
+        suggestions = []
+    return [suggestion for suggestion in suggestions if suggestion.text.isprintable()][:MAX_SUGGESTIONS]
 
 
-def quoted(path: str) -> str:
-    """The path as one word."""
-    return f'"{path}"' if any(map(str.isspace, path)) else path
+def quote_path(path: str) -> str:
+    """Return the path as one word."""
+    has_space = any(char.isspace() for char in path)
+    return f'"{path}"' if has_space else path
 
 
-def last_word(text: str) -> str:
-    """The word that ends the text, with the quote that opens it; empty after a space."""
-    if text.count('"') % 2:
+def _find_last_word(text: str) -> str:
+    """Return the word that ends the text, with the quote that opens it; empty after a space."""
+    has_open_quote = text.count('"') % 2 == 1
+    if has_open_quote:
         return text[text.rindex('"') :]
-    return _unquoted(text)
+    return _find_last_unquoted_word(text)
 
 
-def _unquoted(text: str) -> str:
-    return "" if not text or text[-1].isspace() else text.rsplit(maxsplit=1)[-1]
+def _find_last_unquoted_word(text: str) -> str:
+    if not text or text[-1].isspace():
+        return ""
+    return text.rsplit(maxsplit=1)[-1]
 
 
-def _path_at_end(text: str) -> str | None:
-    """The word that begins with `@`, if the cursor is at its end."""
-    word = _unquoted(text)
+def _find_path_at_end(text: str) -> str | None:
+    """Return the word that begins with `@`, if the cursor is at its end."""
+    word = _find_last_unquoted_word(text)
     if word.startswith("@") and '"' not in word:
         return word
-    word = last_word(text)
+
+    word = _find_last_word(text)
     before = text[: len(text) - len(word)]
-    opened = word.startswith('"') and before.endswith("@") and not before[:-1][-1:].strip()
-    return f"@{word}" if opened else None
+    starts_a_word = before == "@" or (before.endswith("@") and before[-2].isspace())
+    if word.startswith('"') and starts_a_word:
+        return f"@{word}"
+    return None
 
 
-def _file(name: str, typed: str) -> Candidate:
-    # A folder's quote stays open: what is in it comes next.
-    text = f'"{name}' if name.endswith("/") and quoted(name) != name else quoted(name)
-    return Candidate(f"@{text}", -len(typed), name)
+def _suggest_file(name: str, typed: str) -> Suggestion:
+    text = quote_path(name)
+    if name.endswith("/") and text != name:
+        text = f'"{name}'  # the quote stays open: something inside the folder comes next
+    return Suggestion(f"@{text}", -len(typed), name)
 
 
-def _commands(commands: Commands[Host], typed: str) -> list[Candidate]:
+def _suggest_commands(commands: Commands[Host], typed: str) -> list[Suggestion]:
     table = commands.table()
-    scope = table.scope(typed)
-    entries, names = table.within(scope)
+    scope = table.find_scope(typed)
+    entries, names = table.list_scope(scope)
+    arguments: list[Suggestion] = []
+
     resolved = table.resolve(typed)
-    found: list[Candidate] = []
     if resolved and resolved[1] < len(typed):
         entry, end = resolved
-        found = _arguments(commands, entry, typed[end:])
+        arguments = _suggest_arguments(commands, entry, typed[end:])
         if entry.prefix == scope:
             # A name may begin with the whole of another: `/skills:my` and `/skills:my skill`.
-            longer = [one for one in entries if one.spelling.startswith(typed)]
-            return [_command(one, scope, typed) for one in longer] + found
-    chosen = commands.rank(typed[len(scope) :], names) if "\n" not in typed else []
-    return [_command(entries[at], scope, typed) for at in chosen] + found
+            longer = [entry for entry in entries if entry.spelling.startswith(typed)]
+            return [_suggest_command(entry, scope, typed) for entry in longer] + arguments
+
+    if "\n" in typed:
+        return arguments
+    ranked = commands.rank(typed[len(scope) :], names)
+    return [_suggest_command(entries[index], scope, typed) for index in ranked] + arguments
 
 
-def _command(entry: Entry[Host], scope: str, typed: str) -> Candidate:
+def _suggest_command(entry: RegisteredCommand[Host], scope: str, typed: str) -> Suggestion:
     command = entry.command
-    name = entry.spelling.removeprefix(scope) if scope else f"/{entry.spelling}"
-    label = f"{name} {command.usage}" if command.usage else name
-    return Candidate(f"/{entry.spelling}", -len(typed) - 1, label, command.summary, command.cost)
+    label = entry.spelling.removeprefix(scope) if scope else f"/{entry.spelling}"
+    if command.usage:
+        label = f"{label} {command.usage}"
+    return Suggestion(f"/{entry.spelling}", -len(typed) - 1, label, command.summary, command.cost)
 
 
-def _arguments(commands: Commands[Host], entry: Entry[Host], rest: str) -> list[Candidate]:
-    ask = entry.command.complete
-    if ask is None:
+def _suggest_arguments(commands: Commands[Host], entry: RegisteredCommand[Host], rest: str) -> list[Suggestion]:
+    complete_arguments = entry.command.complete
+    if complete_arguments is None:
         return []
+
     arguments = rest.lstrip()
-    given = commands.attempt(entry.owner, lambda: ask(arguments))
-    choices = tuple(candidate for candidate in given if not candidate.start)
-    word = last_word(arguments)
-    chosen = commands.rank(word.lstrip('"'), _names(choices)) if choices else []
-    ranked = [_replacing(choices[at], word) for at in chosen]
-    return [candidate for candidate in given if candidate.start] + ranked
+    given = commands.call_extension(entry.owner, lambda: complete_arguments(arguments))
+    placed = [suggestion for suggestion in given if suggestion.start]
+    choices = tuple(suggestion for suggestion in given if not suggestion.start)
+    if not choices:
+        return placed
+
+    word = _find_last_word(arguments)
+    ranked = commands.rank(word.lstrip('"'), _prepare_names(choices))
+    return placed + [_place(choices[index], word) for index in ranked]
 
 
-def _replacing(choice: Candidate, word: str) -> Candidate:
-    return Candidate(choice.text, -len(word), choice.label or choice.text, choice.meta, choice.cost)
+def _place(choice: Suggestion, word: str) -> Suggestion:
+    return replace(choice, start=-len(word), label=choice.label or choice.text)
 
 
-# While somebody types one argument, the choices stay the same.
+# While the user types one argument, the choices stay the same.
 @lru_cache(maxsize=4)
-def _names(choices: tuple[Candidate, ...]) -> Names:
+def _prepare_names(choices: tuple[Suggestion, ...]) -> Names:
     labels = [choice.label or choice.text for choice in choices]
-    return Names([label.rpartition("/")[2] or label for label in labels], labels, [choice.meta for choice in choices])
+    names = [label.rpartition("/")[2] or label for label in labels]
+    return Names(names, labels, [choice.meta for choice in choices])

@@ -1,121 +1,150 @@
-"""Which of many names is meant: the bare name first, then words of the description.
+"""Which of many names is meant: the bare name counts first, then words of the description.
 
-Without a function for typos this finds what is spelled right. `skillshelf.agent.rank` brings one.
+Without a function for typos this finds correctly spelled words. The agent brings one that forgives typos.
 """
 
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 from functools import cached_property, lru_cache
 
 from skillshelf.descriptor import MAX_DESCRIPTION
 
-LIMIT = 50
-"""More than this nobody reads in a menu."""
+MAX_SUGGESTIONS = 50
+"""A longer menu is not read."""
 _MAX_QUERY = 64
-_EXACT, _PREFIX, _SPELLING, _WORD, _INSIDE, _NEAR, _ABOUT, _NEARLY_ABOUT = range(0, 80, 10)
-_ALNUM = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+")
 _TO_SPACES = str.maketrans(dict.fromkeys(string.punctuation + "\n\t“”‘’«»–—…·•", " "))
 
-Near = Callable[[str, Sequence[str]], Mapping[int, int]]
-"""The texts that begin almost like a query, by index, with the number of typos."""
+FindNear = Callable[[str, Sequence[str]], Mapping[int, int]]
+"""Returns the texts that begin almost like a query: the number of typos by index."""
 Rank = Callable[[str, "Names"], list[int]]
-"""The indexes of the names that fit a query, best first."""
+"""Returns the indexes of the names that fit a query, best first."""
+
+
+class _Tier(IntEnum):
+    """How well a name fits, best first. There is room between the tiers for a number of typos."""
+
+    EXACT = 0
+    NAME_PREFIX = 10
+    SPELLING_PREFIX = 20
+    WORD_PREFIX = 30
+    INSIDE = 40
+    MISSPELLED = 50
+    DESCRIBED = 60
+    DESCRIBED_MISSPELLED = 70
 
 
 class Names:
-    """What is ranked, prepared once for many keys."""
+    """The names to rank, prepared once for many keys."""
 
-    def __init__(self, names: Sequence[str], spellings: Sequence[str], about: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], spellings: Sequence[str], summaries: Sequence[str]) -> None:
         self.names = [name.lower() for name in names]
         self.spellings = [spelling.lower() for spelling in spellings]
-        self.about = about
+        self.summaries = summaries
 
     @cached_property
     def texts(self) -> list[str]:
-        """The words of each name and description, with a space before each."""
-        return [_spaced(name, about) for name, about in zip(self.names, self.about, strict=True)]
+        """The words of each name and summary, with a space before each word."""
+        return [_join_words(name, summary) for name, summary in zip(self.names, self.summaries, strict=True)]
 
     @cached_property
-    def beginnings(self) -> tuple[list[str], list[int]]:
-        """Each name from each of its words on, and whose it is."""
+    def word_starts(self) -> tuple[list[str], list[int]]:
+        """Each name from each of its words on, and the index of the name."""
         texts: list[str] = []
         owners: list[int] = []
-        for at, name in enumerate(self.names):
-            found = _from_each_word(name)
-            texts += found
-            owners += [at] * len(found)
+        for index, name in enumerate(self.names):
+            starts = _cut_at_words(name)
+            texts += starts
+            owners += [index] * len(starts)
         return texts, owners
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The words of all names and descriptions, each once."""
+        """The words of all names and summaries, each once."""
         return list(set("".join(self.texts).split()))
 
 
 # A reload changes few of these.
 @lru_cache(maxsize=4096)
-def _from_each_word(name: str) -> tuple[str, ...]:
-    return tuple(name[word.start() :] for word in _ALNUM.finditer(name))
+def _cut_at_words(name: str) -> tuple[str, ...]:
+    return tuple(name[word.start() :] for word in _WORD.finditer(name))
 
 
 @lru_cache(maxsize=4096)
-def _spaced(name: str, about: str) -> str:
-    return f" {name} {about[:MAX_DESCRIPTION].lower()}".translate(_TO_SPACES)
+def _join_words(name: str, summary: str) -> str:
+    return f" {name} {summary[:MAX_DESCRIPTION].lower()}".translate(_TO_SPACES)
 
 
-def rank(query: str, names: Names, limit: int = LIMIT, near: Near | None = None) -> list[int]:
-    """The indexes of the names that fit a query, best first; all are in their own order for an empty one."""
+def rank(query: str, names: Names, limit: int = MAX_SUGGESTIONS, find_near: FindNear | None = None) -> list[int]:
+    """Return the indexes of the names that fit a query, best first. An empty query fits all, in their own order."""
     if len(query) > _MAX_QUERY:
         return []
     wanted = " ".join(query.lower().split())
     if not wanted:
         return list(range(min(limit, len(names.names))))
-    tiers = _by_name(wanted, names)
-    # Somebody who typed the beginning of a word right made no typo.
-    if near and not any(tier <= _WORD for tier in tiers.values()):
-        texts, owners = names.beginnings
-        for at, typos in near(wanted, texts).items():
-            tiers[owners[at]] = min(_NEAR + typos, tiers.get(owners[at], _ABOUT))
+
+    tiers = _rank_by_name(wanted, names)
+    # A user who typed the beginning of a word correctly made no typo.
+    is_spelled_right = any(tier <= _Tier.WORD_PREFIX for tier in tiers.values())
+    if find_near and not is_spelled_right:
+        _add_misspelled(wanted, names, tiers, find_near)
     if len(tiers) < limit and (len(wanted) > 1 or not wanted.isascii()):
-        _add_described(wanted, names, tiers, near)
-    return sorted(tiers, key=lambda at: (tiers[at], len(names.spellings[at]), at))[:limit]
+        _add_described(wanted, names, tiers, find_near)
+
+    def order(index: int) -> tuple[int, int, int]:
+        return tiers[index], len(names.spellings[index]), index
+
+    return sorted(tiers, key=order)[:limit]
 
 
-def _by_name(wanted: str, names: Names) -> dict[int, int]:
+def _rank_by_name(wanted: str, names: Names) -> dict[int, int]:
     tiers: dict[int, int] = {}
-    for at, (name, spelling) in enumerate(zip(names.names, names.spellings, strict=True)):
-        where = name.find(wanted)
-        if where == 0:
-            tiers[at] = _EXACT if name == wanted else _PREFIX
+    for index, (name, spelling) in enumerate(zip(names.names, names.spellings, strict=True)):
+        position = name.find(wanted)
+        if wanted in (name, spelling):
+            tiers[index] = _Tier.EXACT
+        elif position == 0:
+            tiers[index] = _Tier.NAME_PREFIX
         elif spelling.startswith(wanted):
-            tiers[at] = _EXACT if spelling == wanted else _SPELLING
-        elif where > 0 and not name[where - 1].isalnum():
-            tiers[at] = _WORD
-        elif where > 0 and len(wanted) > 1:
-            tiers[at] = _INSIDE
+            tiers[index] = _Tier.SPELLING_PREFIX
+        elif position > 0 and not name[position - 1].isalnum():
+            tiers[index] = _Tier.WORD_PREFIX
+        elif position > 0 and len(wanted) > 1:
+            tiers[index] = _Tier.INSIDE
     return tiers
 
 
-def _add_described(wanted: str, names: Names, tiers: dict[int, int], near: Near | None) -> None:
-    """Those that have every word of the query in their name or description, or else almost every letter of each."""
-    words = [[word] for word in _ALNUM.findall(wanted)]
-    for at in _having(words, names.texts):
-        tiers.setdefault(at, _ABOUT)
-    if near and not tiers:
+def _add_misspelled(wanted: str, names: Names, tiers: dict[int, int], find_near: FindNear) -> None:
+    texts, owners = names.word_starts
+    for position, typos in find_near(wanted, texts).items():
+        index = owners[position]
+        tiers[index] = min(_Tier.MISSPELLED + typos, tiers.get(index, _Tier.DESCRIBED))
+
+
+def _add_described(wanted: str, names: Names, tiers: dict[int, int], find_near: FindNear | None) -> None:
+    """Add names that have every word of the query in their name or description, or, failing that, almost have them."""
+    words = _WORD.findall(wanted)
+    for index in _find_with_words([[word] for word in words], names.texts):
+        tiers.setdefault(index, _Tier.DESCRIBED)
+
+    if find_near and not tiers:
         vocabulary = names.vocabulary
-        meant = [[*word, *(vocabulary[at] for at in near(word[0], vocabulary))] for word in words]
-        tiers.update(dict.fromkeys(_having(meant, names.texts), _NEARLY_ABOUT))
+        groups = [[word, *(vocabulary[index] for index in find_near(word, vocabulary))] for word in words]
+        for index in _find_with_words(groups, names.texts):
+            tiers[index] = _Tier.DESCRIBED_MISSPELLED
 
 
-def _having(words: Sequence[Sequence[str]], texts: Sequence[str]) -> list[int]:
-    """The texts in which, of every group of words, one begins a word."""
-    found = list(range(len(texts))) if words else []
-    for group in words:
+def _find_with_words(groups: Sequence[Sequence[str]], texts: Sequence[str]) -> list[int]:
+    """Return the indexes of the texts in which, for every group, a word begins with one of the group's words."""
+    indexes = list(range(len(texts))) if groups else []
+    for group in groups:
         # Scripts that write without spaces have no beginnings of words to look for.
-        begun = [f" {word}" if word.isascii() else word for word in group]
-        if len(begun) == 1:
-            found = [at for at in found if begun[0] in texts[at]]
+        beginnings = [f" {word}" if word.isascii() else word for word in group]
+        if len(beginnings) == 1:
+            [beginning] = beginnings  # the usual case, and a third faster than asking any()
+            indexes = [index for index in indexes if beginning in texts[index]]
         else:
-            found = [at for at in found if any(word in texts[at] for word in begun)]
-    return found
+            indexes = [index for index in indexes if any(word in texts[index] for word in beginnings)]
+    return indexes

@@ -1,17 +1,17 @@
-"""One command for each skill a person may invoke, as the catalog is at the moment."""
+"""`/skills:<name>`: one command for each skill that a user may invoke."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.slash._command import Candidate, Command, Host, arguments_of, parse, split_name
-from skillshelf.slash._completion import quoted
+from skillshelf.slash._commands import Command, Host, Suggestion, parse, split_name, strip_separator
+from skillshelf.slash._completion import quote_path
 from skillshelf.tokens import estimate_unread
 
 Invoke = Callable[[Host, str, str], Awaitable[None] | None]
-"""Given the host, the name that leads to the skill, and the arguments."""
+"""Called with the host, the name that leads to the skill, and the arguments."""
 SKILL_PREFIX = "skills:"
 """The prefix of the commands that invoke skills."""
 
@@ -38,54 +38,66 @@ def parse_invocation(text: str, catalog: Catalog) -> Invocation | None:
         first_word = (typed.split(maxsplit=1) or [""])[0]
         match = first_word, len(first_word)
     name, end = match
-    return Invocation(name, arguments_of(typed[end:]))
+    return Invocation(name, strip_separator(typed[end:]))
 
 
 def skill_commands(catalog: Callable[[], Catalog], invoke: Invoke[Host]) -> Callable[[], Sequence[Command[Host]]]:
-    """For `register("skills:", …)`. A command is made once for each version of a skill; shadowed skills come last."""
-    seen: Catalog | None = None
-    listed: tuple[Command[Host], ...] = ()
-    made: dict[str, tuple[SkillDescriptor, Command[Host]]] = {}
-
-    def made_of(name: str, skill: SkillDescriptor) -> tuple[SkillDescriptor, Command[Host]]:
-        before = made.get(name)
-        return before if before and before[0] is skill else (skill, _command(name, skill, invoke))
-
-    def commands() -> Sequence[Command[Host]]:
-        nonlocal seen, listed, made
-        now = catalog()
-        if now is not seen:
-            made = {name: made_of(name, skill) for name, skill in _invocable(now)}
-            seen, listed = now, tuple(command for _, command in made.values())
-        return listed
-
-    return commands
+    """Return a function for `register("skills:", …)` that lists a command for each skill; shadowed skills come last."""
+    return _SkillCommands(catalog, invoke).list
 
 
-def _invocable(catalog: Catalog) -> Iterator[tuple[str, SkillDescriptor]]:
-    """The skills by the names that lead to them."""
+class _SkillCommands(Generic[Host]):
+    """The commands of a catalog. A command is made once for each version of a skill."""
+
+    def __init__(self, catalog: Callable[[], Catalog], invoke: Invoke[Host]) -> None:
+        self._get_catalog = catalog
+        self._invoke = invoke
+        self._catalog: Catalog | None = None
+        self._made: dict[str, tuple[SkillDescriptor, Command[Host]]] = {}
+        self._commands: tuple[Command[Host], ...] = ()
+
+    def list(self) -> Sequence[Command[Host]]:
+        catalog = self._get_catalog()
+        if catalog is not self._catalog:
+            self._catalog = catalog
+            self._made = {name: (skill, self._make(name, skill)) for name, skill in _list_invocable(catalog)}
+            self._commands = tuple(command for _, command in self._made.values())
+        return self._commands
+
+    def _make(self, name: str, skill: SkillDescriptor) -> Command[Host]:
+        made_from, command = self._made.get(name, (None, None))
+        if command is not None and made_from is skill:
+            return command
+
+        def run(host: Host, arguments: str) -> Awaitable[None] | None:
+            return self._invoke(host, name, arguments)
+
+        def complete(_: str) -> Sequence[Suggestion]:
+            return _suggest_references(skill.references)
+
+        return Command(
+            name,
+            skill.description,
+            run,
+            usage=skill.argument_hint or " ".join(f"[{argument}]" for argument in skill.arguments),
+            complete=complete if skill.references else None,
+            cost=estimate_unread(skill.size),
+        )
+
+
+def _list_invocable(catalog: Catalog) -> Iterator[tuple[str, SkillDescriptor]]:
+    """Yield the skills that a user may invoke, each with the name that leads to it."""
     shadowed = []
     for name in catalog:
         first, *rest = catalog.candidates(name)
-        skill = first.descriptor
-        if skill.user_invocable:
-            yield name, skill
+        if first.descriptor.user_invocable:
+            yield name, first.descriptor
         shadowed += rest
-    yield from ((catalog.reach(one), one.descriptor) for one in shadowed if one.descriptor.user_invocable)
-
-
-def _command(name: str, skill: SkillDescriptor, invoke: Invoke[Host]) -> Command[Host]:
-    usage = skill.argument_hint or " ".join(f"[{argument}]" for argument in skill.arguments)
-    return Command(
-        name,
-        skill.description,
-        lambda host, arguments: invoke(host, name, arguments),
-        usage,
-        (lambda _: _references(skill.references)) if skill.references else None,
-        estimate_unread(skill.size),
-    )
+    for candidate in shadowed:
+        if candidate.descriptor.user_invocable:
+            yield catalog.reach(candidate), candidate.descriptor
 
 
 @lru_cache(maxsize=4)
-def _references(paths: tuple[str, ...]) -> tuple[Candidate, ...]:
-    return tuple(Candidate(quoted(path), 0, path) for path in paths)
+def _suggest_references(paths: tuple[str, ...]) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(quote_path(path), label=path) for path in paths)
