@@ -89,7 +89,8 @@ class Hostile:
         self.names = [f"a{at}" for at in range(9)]
 
     def listing(self, *_: object) -> Listing:
-        return Listing(render([Entry(name, "d" * 400) for name in self.names]), 0)
+        entries = tuple(Entry(name, "d" * 400) for name in self.names)
+        return Listing(render(entries), 0, entries=entries)
 
 
 def test_a_name_cannot_break_out_of_a_note() -> None:

@@ -149,3 +149,15 @@ def test_the_counter_is_the_callers() -> None:
     shelf = Shelf([MemorySource({"a": skill("a")})], counter=len)
     listing = shelf.listing("catalog")
     assert listing.tokens == len(listing.text)
+
+
+@pytest.mark.parametrize("budget", [0, 20, 120, 400, 4_000])
+def test_a_listing_holds_the_entries_that_its_text_shows(budget: int) -> None:
+    """Reading the section back gives the same entries, however much of the skills fits."""
+    skills = {f"s{number}": skill(f"s{number}", f"Does & {number}. " * 20) for number in range(9)}
+    for listing in (
+        Shelf([MemorySource(skills)]).listing(budget=budget),
+        Shelf([MemorySource(skills)]).listing("full"),
+    ):
+        assert parse(listing.text) == list(listing.entries)
+        assert listing.text.startswith(listing.introduction)

@@ -8,7 +8,6 @@ from pydantic_ai.messages import ModelMessage
 
 from skillshelf.agent._core import AgentCore
 from skillshelf.agent.sessions import loaded_skills
-from skillshelf.listing import parse
 from skillshelf.tokens import Counter
 
 
@@ -56,7 +55,7 @@ def measure(core: AgentCore) -> Context:
 
 def _listing(core: AgentCore, count: Counter) -> Iterator[tuple[str, int]]:
     listing = core.listing
-    shares = [(entry.name, count(entry.render())) for entry in parse(listing.text)]
+    shares = [(entry.name, count(entry.render())) for entry in listing.entries]
     yield from shares
     yield "", max(0, listing.tokens - sum(tokens for _, tokens in shares))
 

@@ -8,7 +8,7 @@ from skillshelf.cli._workspace import open_shelf
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.lint import MAX_TOKENS
-from skillshelf.listing import DEFAULT_BUDGET, Listing, parse
+from skillshelf.listing import DEFAULT_BUDGET, Listing
 from skillshelf.shelf import Shelf
 from skillshelf.tables import Cell, Column
 from skillshelf.tokens import count, estimate
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _costs(shelf: Shelf, listing: Listing) -> list[Cost]:
     """The heaviest to load first."""
-    entries = {entry.name: entry for entry in parse(listing.text)}
+    entries = {entry.name: entry for entry in listing.entries}
     costs = []
     for name, skill in shelf.catalog.items():
         entry = entries.get(name)

@@ -1,4 +1,4 @@
-"""What goes into the section: disclosure, budget, and an account of what was shortened."""
+"""Choose what goes into the Available Skills section, within a budget of tokens."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,26 +12,33 @@ from skillshelf.text import text_for_model
 from skillshelf.tokens import Counter
 
 MAX_REFERENCES = 50
-# Lengths a description is cut to, one after the other, until the section fits.
-_STEPS = (400, 200, 120, 60, 30)
-# By the estimate the cheapest byte costs a sixteenth of a token: what cannot fit at that price is not even read.
-_MOST_BYTES_PER_TOKEN = 16
+
+# Descriptions are cut to these lengths, one after the other, until the section fits.
+_SHORTER_LENGTHS = (400, 200, 120, 60, 30)
+
+# By the estimate the cheapest byte costs a sixteenth of a token. Instructions that cannot fit at that price are not
+# even read.
+_MAX_BYTES_PER_TOKEN = 16
 
 _HEADING = "# Available Skills\n\n"
-_HOW = (
+_HOW_TO_LOAD = (
     "Each skill holds instructions for one kind of task. When a task fits a skill, first load it: "
     "`search_skills(query)` finds skills by words, `load_skill_instructions(skill_name)` brings its instructions, "
     "and `load_skill_instructions(skill_name, reference)` one of the files it names.\n\n"
 )
-_FULL = "Each skill holds instructions for one kind of task. When a task fits a skill, follow its instructions.\n\n"
+_ALL_IN_FULL = (
+    "Each skill holds instructions for one kind of task. When a task fits a skill, follow its instructions.\n\n"
+)
 
 What = Literal["description", "references", "instructions", "omitted"]
-"""`instructions`: those of a skill that asks to be always in full."""
+"""`instructions`: the skill asks to be shown in full, and is not."""
+
+ReadInstructions = Callable[[SkillDescriptor], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """A skill that the section does not show whole, and what of it is missing."""
+    """A skill that the section does not show whole, and the part that is missing."""
 
     name: str
     what: What
@@ -39,174 +46,209 @@ class Shortened:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The section, what it costs, and what it leaves out."""
+    """The section, its cost, and what it leaves out."""
 
     text: str
     tokens: int
     shortened: tuple[Shortened, ...] = ()
     full: tuple[str, ...] = ()
     """Skills whose instructions are in the section."""
+    entries: tuple[Entry, ...] = ()
+    introduction: str = ""
+    """The words before the entries, which say how to use skills."""
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was shortened, counted."""
-        kinds: dict[str, int] = {}
-        for one in self.shortened:
-            kinds[one.what] = kinds.get(one.what, 0) + 1
-        if not kinds:
+        """A warning that counts the shortened skills, if there are any."""
+        counts: dict[str, int] = {}
+        for each in self.shortened:
+            counts[each.what] = counts.get(each.what, 0) + 1
+        if not counts:
             return ()
-        counts = ", ".join(f"{what}: {count}" for what, count in kinds.items())
+
+        shown = ", ".join(f"{what}: {count}" for what, count in counts.items())
         return (
             Diagnostic(
                 "warning",
                 "listing-shortened",
-                f"not all skills are shown whole ({counts})",
+                f"not all skills are shown whole ({shown})",
                 fix="raise the budget, or keep fewer and shorter skills here",
             ),
         )
 
 
-def make_listing(
-    catalog: Catalog, disclosure: str, budget: int, counter: Counter, read: Callable[[SkillDescriptor], str]
-) -> Listing:
-    """The section for a catalog. `read` gives a skill's instructions."""
+def make_listing(catalog: Catalog, disclosure: str, budget: int, counter: Counter, read: ReadInstructions) -> Listing:
+    """Return the section for a catalog. `read` returns a skill's instructions."""
     skills = [skill for skill in catalog.values() if skill.disclosure != "manual"]
     if not skills:
         return Listing("", 0)
-    if disclosure == "full":
-        entries = [_with_body(_entry(skill), skill, read) for skill in skills]
-    elif disclosure == "catalog":
-        entries = [_entry(skill) for skill in skills]
-    elif disclosure == "auto":
+
+    if disclosure == "auto":
         return _fit(skills, budget, counter, read)
-    else:
-        raise ValueError(f"disclosure must be 'auto', 'catalog' or 'full', not {disclosure!r}")
-    return _listing(skills, entries, counter)
+    if disclosure == "catalog":
+        return _finish(skills, [_make_entry(skill) for skill in skills], counter)
+    if disclosure == "full":
+        return _finish(skills, [_add_instructions(_make_entry(skill), skill, read) for skill in skills], counter)
+    raise ValueError(f"disclosure must be 'auto', 'catalog' or 'full', not {disclosure!r}")
 
 
-def _fit(
-    skills: Sequence[SkillDescriptor], budget: int, counter: Counter, read: Callable[[SkillDescriptor], str]
-) -> Listing:
-    """Every skill visible within the budget, and in full the instructions that fit."""
-    room = budget - counter(_wrap([], omitted=len(skills), loadable=True))
-    for some in _shorter_and_shorter(skills):
-        entries, costs = _take_within(some, room, counter)
-        # Each cost is rounded, which over hundreds of them adds up: the whole is counted too.
-        if len(entries) == len(skills) and (left := budget - counter(_wrap(entries, 0, loadable=True))) >= 0:
-            return _listing(skills, _add_bodies(skills, entries, costs, left, counter, read), counter, fitted=True)
-    return _names_that_fit(skills, budget, counter)
+def _fit(skills: Sequence[SkillDescriptor], budget: int, counter: Counter, read: ReadInstructions) -> Listing:
+    """Show every skill within the budget, and the instructions that still fit."""
+    room = budget - counter(_compose([], omitted=len(skills), is_loadable=True))
+    for attempt in _make_shorter_and_shorter(skills):
+        entries, costs = _take_within(attempt, room, counter)
+        if len(entries) < len(skills):
+            continue
+        # Each cost is rounded, which adds up over hundreds of them: the whole is counted, too.
+        left = budget - counter(_compose(entries, omitted=0, is_loadable=True))
+        if left >= 0:
+            entries = _fill_with_instructions(skills, entries, costs, left, counter, read)
+            return _finish(skills, entries, counter, is_fitted=True)
+    return _fit_names(skills, budget, counter)
 
 
-def _take_within(some: Iterable[Entry], room: int, counter: Counter) -> tuple[list[Entry], list[int]]:
-    """The entries that fit, and what each costs; it stops at the first that does not."""
-    entries, costs = [], []
-    for entry in some:
+def _make_shorter_and_shorter(skills: Sequence[SkillDescriptor]) -> Iterator[Iterable[Entry]]:
+    yield map(_make_entry, skills)
+    for length in (MAX_DESCRIPTION, *_SHORTER_LENGTHS):
+        yield (_make_entry(skill, length, 0) for skill in skills)
+
+
+def _take_within(entries: Iterable[Entry], room: int, counter: Counter) -> tuple[list[Entry], list[int]]:
+    """Return the entries up to the first that does not fit, and the cost of each."""
+    taken: list[Entry] = []
+    costs: list[int] = []
+    for entry in entries:
         cost = counter(entry.render())
         room -= cost
         if room < 0:
             break
-        entries.append(entry)
+        taken.append(entry)
         costs.append(cost)
-    return entries, costs
+    return taken, costs
 
 
-def _add_bodies(
+def _fill_with_instructions(
     skills: Sequence[SkillDescriptor],
-    entries: list[Entry],
+    entries: Sequence[Entry],
     costs: Sequence[int],
     room: int,
     counter: Counter,
-    read: Callable[[SkillDescriptor], str],
+    read: ReadInstructions,
 ) -> list[Entry]:
-    """The instructions that still fit: those of `always` skills first, then the shortest."""
-    order = sorted(range(len(skills)), key=lambda at: (skills[at].disclosure != "always", skills[at].size, at))
-    for at in order:
-        skill = skills[at]
-        if skill.size <= room * _MOST_BYTES_PER_TOKEN:
-            whole = _with_body(entries[at], skill, read)
-            cost = counter(whole.render()) - costs[at] + 1
+    """Add the instructions that fit: those of `always` skills first, then the shortest."""
+    filled = list(entries)
+    order = sorted(range(len(skills)), key=lambda index: (skills[index].disclosure != "always", skills[index].size))
+    for index in order:
+        skill = skills[index]
+        if skill.size <= room * _MAX_BYTES_PER_TOKEN:
+            entry = _add_instructions(filled[index], skill, read)
+            cost = counter(entry.render()) - costs[index] + 1
             if cost <= room:
-                entries[at] = whole
+                filled[index] = entry
                 room -= cost
                 continue
         if skill.disclosure != "always":
             break  # the rest is larger still
-    return entries
+    return filled
 
 
-def _shorter_and_shorter(skills: Sequence[SkillDescriptor]) -> Iterator[Iterable[Entry]]:
-    yield map(_entry, skills)
-    for length in (MAX_DESCRIPTION, *_STEPS):
-        yield (_entry(skill, length, 0) for skill in skills)
-
-
-def _names_that_fit(skills: Sequence[SkillDescriptor], budget: int, counter: Counter) -> Listing:
-    """As many names as fit, those of `always` skills first."""
+def _fit_names(skills: Sequence[SkillDescriptor], budget: int, counter: Counter) -> Listing:
+    """Show as many names as fit, those of `always` skills first."""
     ordered = sorted(skills, key=lambda skill: (skill.disclosure != "always", skill.name))
     entries = [Entry(skill.name, "") for skill in ordered]
-    # One less than none: not even the section's own words fit.
-    low, high = -1, len(entries)
+
+    # A binary search for the largest number of names that fits; -1 if not even the section's own words do.
+    low = -1
+    high = len(entries)
     while low < high:
         middle = (low + high + 1) // 2
-        if counter(_wrap(entries[:middle], len(entries) - middle, loadable=True)) <= budget:
+        text = _compose(entries[:middle], len(entries) - middle, is_loadable=True)
+        if counter(text) <= budget:
             low = middle
         else:
             high = middle - 1
-    if low < 0:
-        text = f"{_HEADING}{len(skills)} skills: `search_skills(query)` finds them.\n"
-        text = text if counter(text) <= budget else ""
-        return Listing(text, counter(text), tuple(Shortened(skill.name, "omitted") for skill in skills))
-    return _listing(skills, entries[:low], counter, fitted=True)
+    if low >= 0:
+        return _finish(skills, entries[:low], counter, is_fitted=True)
+
+    text = f"{_HEADING}{len(skills)} skills: `search_skills(query)` finds them.\n"
+    if counter(text) > budget:
+        text = ""
+    omitted = tuple(Shortened(skill.name, "omitted") for skill in skills)
+    return Listing(text, counter(text), omitted, introduction=text)
 
 
-def _entry(skill: SkillDescriptor, length: int = MAX_DESCRIPTION, references: int = MAX_REFERENCES) -> Entry:
-    text = skill.description
-    shown = skill.references[:references]
-    if len(text) > length:
-        text = text[: length - 1].rstrip() + "…"
-    return Entry(skill.name, text, shown, len(skill.references) - len(shown))
+def _make_entry(
+    skill: SkillDescriptor, max_description: int = MAX_DESCRIPTION, max_references: int = MAX_REFERENCES
+) -> Entry:
+    description = skill.description
+    if len(description) > max_description:
+        description = description[: max_description - 1].rstrip() + "…"
+    references = skill.references[:max_references]
+    return Entry(skill.name, description, references, len(skill.references) - len(references))
 
 
-def _with_body(entry: Entry, skill: SkillDescriptor, read: Callable[[SkillDescriptor], str]) -> Entry:
+def _add_instructions(entry: Entry, skill: SkillDescriptor, read: ReadInstructions) -> Entry:
     try:
         return replace(entry, instructions=text_for_model(read(skill)))
     except SkillError:
         return entry  # it stays in the section, to be loaded when it is mended
 
 
-def _listing(
-    skills: Sequence[SkillDescriptor], entries: Sequence[Entry], counter: Counter, fitted: bool = False
+def _finish(
+    skills: Sequence[SkillDescriptor], entries: Sequence[Entry], counter: Counter, is_fitted: bool = False
 ) -> Listing:
-    """`fitted`: to a budget, where an `always` skill should have its instructions."""
-    shown = {entry.name: entry for entry in entries}
-    shortened: list[Shortened] = []
+    """Compose the section and report what it leaves out.
+
+    If it `is_fitted` to a budget, an `always` skill without its instructions counts as shortened.
+    """
+    shortened = list(_find_shortened(skills, entries, is_fitted))
+    omitted = len(skills) - len(entries)
+    is_loadable = omitted > 0 or any(entry.instructions is None or entry.references or entry.more for entry in entries)
+    is_cut = any(each.what != "omitted" for each in shortened)
+    text = _compose(entries, omitted, is_loadable, is_cut)
+    return Listing(
+        text=text,
+        tokens=counter(text),
+        shortened=tuple(shortened),
+        full=tuple(entry.name for entry in entries if entry.instructions is not None),
+        entries=tuple(entries),
+        introduction=_introduce(is_loadable),
+    )
+
+
+def _find_shortened(
+    skills: Sequence[SkillDescriptor], entries: Sequence[Entry], is_fitted: bool
+) -> Iterator[Shortened]:
+    by_name = {entry.name: entry for entry in entries}
     for skill in skills:
-        entry = shown.get(skill.name)
+        entry = by_name.get(skill.name)
         if entry is None:
-            shortened.append(Shortened(skill.name, "omitted"))
+            yield Shortened(skill.name, "omitted")
             continue
         if entry.description != skill.description:
-            shortened.append(Shortened(skill.name, "description"))
+            yield Shortened(skill.name, "description")
         if entry.more:
-            shortened.append(Shortened(skill.name, "references"))
-        if fitted and skill.disclosure == "always" and entry.instructions is None:
-            shortened.append(Shortened(skill.name, "instructions"))
-    loadable = any(entry.instructions is None or entry.references or entry.more for entry in entries) or len(
-        entries
-    ) < len(skills)
-    text = _wrap(entries, len(skills) - len(entries), loadable, any(one.what != "omitted" for one in shortened))
-    full = tuple(entry.name for entry in entries if entry.instructions is not None)
-    return Listing(text, counter(text), tuple(shortened), full)
+            yield Shortened(skill.name, "references")
+        if is_fitted and skill.disclosure == "always" and entry.instructions is None:
+            yield Shortened(skill.name, "instructions")
 
 
-def _wrap(entries: Sequence[Entry], omitted: int, loadable: bool, cut: bool = True) -> str:
-    notes = []
-    if cut:
+def _introduce(is_loadable: bool) -> str:
+    return _HEADING + (_HOW_TO_LOAD if is_loadable else _ALL_IN_FULL)
+
+
+def _compose(entries: Sequence[Entry], omitted: int, is_loadable: bool, is_cut: bool = True) -> str:
+    """Return the section's text: an introduction, the entries, and a note on what is missing."""
+    notes: list[str] = []
+    if is_cut:
         notes.append(
             "Some descriptions, reference names or instructions are shortened here or left out; "
             "loading a skill shows them whole."
         )
     if omitted:
         notes.append(f"{omitted} more skills are not named here: search_skills finds them.")
-    note = "\n" + " ".join(notes) + "\n" if notes else ""
-    return f"{_HEADING}{_HOW if loadable else _FULL}{render(entries)}{note}"
+
+    text = _introduce(is_loadable) + render(entries)
+    if notes:
+        text += "\n" + " ".join(notes) + "\n"
+    return text

@@ -1,7 +1,7 @@
-"""How an entry is written, so that no skill can close its block or imitate another, and how it is read back.
+"""Write entries so that no skill can close its block or imitate another, and read them back.
 
-Names, descriptions and references are escaped as XML. Instructions hold code that the model must see as it is, so in
-them only what could be taken for this section's own tags is escaped; `parse` undoes both exactly.
+Names, descriptions and references are escaped as XML. Instructions hold code that the model must see as it is, so only
+text in them that could be taken for this section's own tags is escaped. `parse` undoes both exactly.
 """
 
 import re
@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from skillshelf.descriptor import SkillDescriptor
 
-OPENING, CLOSING = "<available_skills>", "</available_skills>"
-# A bar inside a name is escaped, so this separates them without doubt.
+OPENING = "<available_skills>"
+CLOSING = "</available_skills>"
+
+# A bar inside a name is escaped, so this separates names without doubt.
 _BAR = " | "
-_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-_ATTRIBUTE = _TEXT | str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "|": "&#124;"})
+_TEXT_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_ATTRIBUTE_ESCAPES = _TEXT_ESCAPES | str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "|": "&#124;"})
 _OWN_TAG = re.compile(
     r"<(?=\s*+(?:/\s*+)?(?:available_skills|skill|skill_names|instructions)\b)|&(?=(?:lt|amp);)", re.I
 )
@@ -29,66 +31,96 @@ _NAMES = re.compile(r"^<skill_names>([^<]*)</skill_names>$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One skill as the section shows it."""
+    """A skill as the section shows it."""
 
     name: str
     description: str
-    """Empty where there is room for names only."""
+    """Empty if there is room for names only."""
     references: tuple[str, ...] = ()
     more: int = 0
-    """References that are not named here."""
+    """The number of references that are not named here."""
     instructions: str | None = None
-    """In full, or None where they are to be loaded."""
+    """None if the model has to load them."""
 
     def render(self) -> str:
-        names = _BAR.join(path.translate(_ATTRIBUTE) for path in self.references)
-        references = f' references="{names}"' if self.references else ""
-        more = f' more="{self.more}"' if self.more else ""
-        body = ""
+        attributes = f'name="{escape_name(self.name)}"'
+        if self.references:
+            attributes += f' references="{_BAR.join(map(escape_name, self.references))}"'
+        if self.more:
+            attributes += f' more="{self.more}"'
+
+        body = self.description.translate(_TEXT_ESCAPES)
         if self.instructions is not None:
-            body = f"<instructions>\n{_OWN_TAG.sub(_escape_one, self.instructions)}\n</instructions>\n"
-        text = self.description.translate(_TEXT)
-        return f'<skill name="{self.name.translate(_ATTRIBUTE)}"{references}{more}>{text}{body}</skill>\n'
+            body += f"<instructions>\n{_OWN_TAG.sub(_escape, self.instructions)}\n</instructions>\n"
+        return f"<skill {attributes}>{body}</skill>\n"
 
 
-def escaped(name: str) -> str:
-    """A name outside an entry, so that it can neither close the block nor begin a line."""
-    return name.translate(_ATTRIBUTE)
+def escape_name(name: str) -> str:
+    """Escape a name so that it can neither close the block nor begin a line."""
+    return name.translate(_ATTRIBUTE_ESCAPES)
 
 
 def render(entries: Sequence[Entry]) -> str:
-    """The block. Skills of which only the name is shown share one element: many names in few tokens."""
-    whole = "".join(entry.render() for entry in entries if entry.description)
-    names = _BAR.join(entry.name.translate(_ATTRIBUTE) for entry in entries if not entry.description)
-    return f"{OPENING}\n{whole}{f'<skill_names>{names}</skill_names>{chr(10)}' if names else ''}{CLOSING}\n"
+    """Return the block. Skills that are shown by name alone share one element: many names in few tokens."""
+    parts = [f"{OPENING}\n"]
+    parts += [entry.render() for entry in entries if entry.description]
+    bare_names = [escape_name(entry.name) for entry in entries if not entry.description]
+    if bare_names:
+        parts.append(f"<skill_names>{_BAR.join(bare_names)}</skill_names>\n")
+    parts.append(f"{CLOSING}\n")
+    return "".join(parts)
 
 
 def parse(section: str) -> list[Entry]:
-    """The entries of a section, exactly as they went in."""
-    from html import unescape  # 4 ms that only a reader of sections pays
+    """Return the entries of a section's text, exactly as they went in."""
+    start = section.find(OPENING)
+    end = section.rfind(CLOSING)
+    if start < 0:
+        return []
 
-    start, end = section.find(OPENING), section.rfind(CLOSING)
-    entries = []
-    for match in _ENTRY.finditer(section, start, end) if start >= 0 else ():
-        name, references, more, description, body = match.groups()
-        names = tuple(map(unescape, references.split(_BAR))) if references is not None else ()
-        instructions = None if body is None else _ESCAPED.sub(lambda one: "<" if one[1] == "lt" else "&", body)
-        entries.append(Entry(unescape(name), unescape(description), names, int(more or 0), instructions))
-    bare = _NAMES.search(section, start, end) if start >= 0 else None
-    entries += [Entry(unescape(name), "") for name in bare[1].split(_BAR)] if bare else []
+    entries = [_read_entry(match) for match in _ENTRY.finditer(section, start, end)]
+    bare_names = _NAMES.search(section, start, end)
+    if bare_names:
+        entries += [Entry(name, "") for name in _split_names(bare_names[1])]
     return entries
 
 
+def _read_entry(match: re.Match[str]) -> Entry:
+    from html import unescape  # takes 4 ms, which only a reader of sections pays
+
+    name, references, more, description, instructions = match.groups()
+    if instructions is not None:
+        instructions = _ESCAPED.sub(_unescape, instructions)
+    return Entry(
+        name=unescape(name),
+        description=unescape(description),
+        references=_split_names(references) if references is not None else (),
+        more=int(more or 0),
+        instructions=instructions,
+    )
+
+
+def _split_names(escaped: str) -> tuple[str, ...]:
+    from html import unescape
+
+    return tuple(unescape(name) for name in escaped.split(_BAR))
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "&lt;" if match[0] == "<" else "&amp;"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "<" if match[1] == "lt" else "&"
+
+
 def to_xml(skills: Iterable[SkillDescriptor]) -> str:
-    """The rendering of the format's own reference library: name, description and location of each skill."""
+    """Return skills as the format's own reference library renders them: name, description and location of each."""
     lines = [OPENING]
     for skill in skills:
         lines.append("<skill>")
         for tag, value in (("name", skill.name), ("description", skill.description), ("location", skill.location)):
-            lines += f"<{tag}>", value.translate(_TEXT), f"</{tag}>"
+            lines += [f"<{tag}>", value.translate(_TEXT_ESCAPES), f"</{tag}>"]
         lines.append("</skill>")
-    return "\n".join((*lines, CLOSING))
-
-
-def _escape_one(match: re.Match[str]) -> str:
-    return "&lt;" if match[0] == "<" else "&amp;"
+    lines.append(CLOSING)
+    return "\n".join(lines)

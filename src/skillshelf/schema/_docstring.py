@@ -1,4 +1,4 @@
-"""What a docstring says of a function and of each parameter, in Google, NumPy and Sphinx style."""
+"""Read the summary and the parameters from a docstring in Google, NumPy or Sphinx style."""
 
 import inspect
 import re
@@ -21,69 +21,95 @@ _NUMPY_ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
+    """A docstring, taken apart."""
+
     summary: str
     """The text before the sections."""
     parameters: Mapping[str, str]
+    """The description of each parameter."""
 
 
 def parse_docstring(text: str | None) -> Docstring:
     lines = inspect.cleandoc(text or "").splitlines()
-    sections = [index for index in range(len(lines)) if _opens_section(lines, index)]
+    starts = [index for index in range(len(lines)) if _opens_section(lines, index)]
+
+    summary = lines
+    if starts:
+        summary = lines[: starts[0]]
     parameters: dict[str, str] = {}
-    for start, end in pairwise([*sections, len(lines)]):
-        parameters.update(_section(lines[start:end]))
-    return Docstring("\n".join(lines[: sections[0]] if sections else lines).strip(), parameters)
+    for start, end in pairwise([*starts, len(lines)]):
+        parameters.update(_parse_section(lines[start:end]))
+    return Docstring("\n".join(summary).strip(), parameters)
 
 
 def _opens_section(lines: Sequence[str], index: int) -> bool:
     line = lines[index]
     if _GOOGLE_HEADER.fullmatch(line) or _SPHINX_FIELD.match(line):
         return True
-    underlined = index + 1 < len(lines) and _UNDERLINE.fullmatch(lines[index + 1])
-    return bool(underlined and _NUMPY_HEADER.fullmatch(line))
+    if index + 1 == len(lines):
+        return False
+    return bool(_UNDERLINE.fullmatch(lines[index + 1]) and _NUMPY_HEADER.fullmatch(line))
 
 
-def _section(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    if field := _SPHINX_FIELD.match(lines[0]):
-        if field["name"]:
-            yield field["name"], _joined([field["text"], *_indented(lines[1:])])
-    elif header := _GOOGLE_HEADER.fullmatch(lines[0]):
-        if header["parameters"]:
-            yield from _google_entries(_indented(lines[1:]))
-    elif (header := _NUMPY_HEADER.fullmatch(lines[0])) and header["parameters"]:
-        yield from _numpy_entries(lines[2:])
+def _parse_section(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the description of each parameter in a section."""
+    sphinx_field = _SPHINX_FIELD.match(lines[0])
+    if sphinx_field:
+        if sphinx_field["name"]:
+            yield sphinx_field["name"], _join([sphinx_field["text"], *_take_indented(lines[1:])])
+        return
+
+    google_header = _GOOGLE_HEADER.fullmatch(lines[0])
+    if google_header:
+        if google_header["parameters"]:
+            yield from _parse_google_entries(_take_indented(lines[1:]))
+        return
+
+    numpy_header = _NUMPY_HEADER.fullmatch(lines[0])
+    if numpy_header and numpy_header["parameters"]:
+        yield from _parse_numpy_entries(lines[2:])
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
-    """The block that belongs to a header: it ends where the text returns to the margin."""
-    end = next((index for index, line in enumerate(lines) if line and not line[0].isspace()), len(lines))
-    return [line for line in lines[:end] if line.strip()]
+def _take_indented(lines: Sequence[str]) -> list[str]:
+    """Return the block that belongs to a header: it ends where the text returns to the margin."""
+    block: list[str] = []
+    for line in lines:
+        if line and not line[0].isspace():
+            break
+        if line.strip():
+            block.append(line)
+    return block
 
 
-def _google_entries(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _parse_google_entries(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     margin = _margin(lines[0]) if lines else 0
-    for first, rest in _entries(lines, margin):
-        if entry := _GOOGLE_ENTRY.fullmatch(first):
-            yield entry["name"], _joined([entry["text"], *rest])
+    for first, rest in _split_entries(lines, margin):
+        entry = _GOOGLE_ENTRY.fullmatch(first)
+        if entry:
+            yield entry["name"], _join([entry["text"], *rest])
 
 
-def _numpy_entries(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for first, rest in _entries([line for line in lines if line.strip()], 0):
-        if entry := _NUMPY_ENTRY.fullmatch(first):
-            for name in entry["names"].split(","):
-                yield name.strip(" *"), _joined(rest)
+def _parse_numpy_entries(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    written = [line for line in lines if line.strip()]
+    for first, rest in _split_entries(written, 0):
+        entry = _NUMPY_ENTRY.fullmatch(first)
+        if not entry:
+            continue
+        for name in entry["names"].split(","):
+            yield name.strip(" *"), _join(rest)
 
 
-def _entries(lines: Sequence[str], margin: int) -> Iterator[tuple[str, list[str]]]:
-    """Each line at the margin, with the deeper lines below it."""
+def _split_entries(lines: Sequence[str], margin: int) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield each line at the margin, with the deeper lines below it."""
     starts = [index for index, line in enumerate(lines) if _margin(line) <= margin]
     for start, end in pairwise([*starts, len(lines)]):
-        yield lines[start].strip(), list(lines[start + 1 : end])
+        yield lines[start].strip(), lines[start + 1 : end]
 
 
 def _margin(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _joined(lines: Sequence[str]) -> str:
-    return " ".join(stripped for line in lines if (stripped := line.strip()))
+def _join(lines: Sequence[str]) -> str:
+    stripped = [line.strip() for line in lines]
+    return " ".join(line for line in stripped if line)

@@ -1,16 +1,19 @@
-"""From a type hint to the shape of the values it admits."""
+"""Find the shapes of a method's arguments and of its result, from its type hints."""
 
 import dataclasses
 import enum
+import inspect
 import json
 import types
 import typing
 from collections import abc
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from types import FunctionType, SimpleNamespace
+from typing import Any, cast
 
 from skillshelf.errors import InvalidSkillError
 from skillshelf.schema import _shapes as shapes
+from skillshelf.schema._docstring import Docstring
 from skillshelf.schema._shapes import Shape
 
 _SCALARS: Mapping[Any, Shape] = {
@@ -35,48 +38,156 @@ _SUPPORTED = (
     "str, int, float, bool, None, Any, Literal, an Enum, list, tuple, set, dict with str keys, a TypedDict, a "
     "dataclass, a union of these, or Annotated[one of these, 'description']"
 )
+_SELF_KINDS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
-    """Where a hint stands, for messages, and the classes it stands inside of."""
+class HintLocation:
+    """Where a hint is written, for messages, and the classes around it."""
 
     text: str
     inside: tuple[type, ...] = ()
     is_result: bool = False
-    """Whether values come from the method, as JSON, and are checked instead of converted."""
+    """True if values come from the method, as JSON, and are checked instead of converted."""
 
-    def enter(self, cls: type) -> "Place":
+    def enter(self, cls: type) -> "HintLocation":
         return dataclasses.replace(self, inside=(*self.inside, cls))
 
-    def at_field(self, name: str) -> "Place":
+    def at_field(self, name: str) -> "HintLocation":
         return dataclasses.replace(self, text=f"{self.text}, field {name!r}")
 
     def wrong(self, problem: str, right: str) -> InvalidSkillError:
         return InvalidSkillError(f"{self.text}: {problem}. {right}")
 
 
-def shape_of(hint: Any, place: Place) -> Shape:
-    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+# --- methods ---
+
+
+def parameters_of(method: FunctionType, owner: type, docstring: Docstring) -> Shape:
+    """Return the shape of a method's arguments, without `self`.
+
+    Its `schema` is for the model, its `convert(arguments, "")` for a call. `owner` is the class whose nested types the
+    hints may name. Raises InvalidSkillError.
+    """
+    location = HintLocation(f"{owner.__qualname__}.{method.__name__}()")
+    parameters = list(inspect.signature(method).parameters.values())
+    if not parameters or parameters[0].kind not in _SELF_KINDS:
+        raise location.wrong("a tool is a method, but it has no first parameter", "Write `self` as the first one")
+
+    # The result's hint is left out: it is often a name that only a type checker imports.
+    names = [name for name in method.__annotations__ if name != "return"]
+    hints = _resolve_method_hints(method, owner, names, location)
+    fields: dict[str, Shape] = {}
+    required: list[str] = []
+    for parameter in parameters[1:]:
+        inner = HintLocation(f"{location.text}, parameter {parameter.name!r}")
+        fields[parameter.name] = _shape_of_parameter(parameter, hints, docstring, inner)
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+    return shapes.record(fields, required, dict)
+
+
+def return_hint(method: Callable[..., Any]) -> Any:
+    """Return the return annotation of a bound method as an object, or None if it has none that can be resolved."""
+    function: Any = getattr(method, "__func__", method)
+    owner = type(getattr(method, "__self__", None))
+    try:
+        hints = _resolve_method_hints(function, owner, ["return"], HintLocation(function.__name__))
+    except InvalidSkillError:  # it is often a name that only a type checker imports
+        return None
+    return hints.get("return")
+
+
+def shape_of_result(hint: Any) -> Shape | None:
+    """Return the shape of a result with this annotation, or None if it has no JSON form."""
+    try:
+        return _shape_of(hint, HintLocation("the result", is_result=True))
+    except InvalidSkillError:
+        return None
+
+
+def _shape_of_parameter(
+    parameter: inspect.Parameter, hints: Mapping[str, Any], docstring: Docstring, location: HintLocation
+) -> Shape:
+    if parameter.kind not in _NAMED_KINDS:
+        right = "Write one named parameter for each, without *, ** or /"
+        raise location.wrong("a model gives arguments by name", right)
+    if parameter.name not in hints:
+        raise location.wrong("it has no type hint", f"Write `{parameter.name}: str`, or whatever it takes")
+
+    shape = _shape_of(hints[parameter.name], location)
+    if "description" not in shape.schema and parameter.name in docstring.parameters:
+        shape = shape.annotated(description=docstring.parameters[parameter.name])
+    if parameter.default is not parameter.empty:
+        shape = shape.annotated(**_default_of(parameter.default))
+    return shape
+
+
+def _resolve_method_hints(
+    method: FunctionType, owner: type, names: Iterable[str], location: HintLocation
+) -> dict[str, Any]:
+    """Return these hints of a method as objects. They may name types that are nested in `owner`."""
+    written = {name: method.__annotations__[name] for name in names if name in method.__annotations__}
+    nested: dict[str, type] = {}
+    for base in reversed(owner.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, type):
+                nested[name] = value
+    module = cast(FunctionType, inspect.unwrap(method)).__globals__
+    return _resolve_hints(SimpleNamespace(__annotations__=written), location, globalns=module, localns=nested)
+
+
+def _resolve_hints(holder: Any, location: HintLocation, **namespaces: Any) -> dict[str, Any]:
+    """Return hints as objects, also if the annotations are postponed."""
+    try:
+        return typing.get_type_hints(holder, include_extras=True, **namespaces)
+    except Exception as error:  # a postponed hint is any expression the author wrote, and can fail in any way
+        right = "Use names that the module's top level holds when the program runs, not only for a type checker"
+        raise location.wrong(f"its hints cannot be resolved ({type(error).__name__}: {error})", right) from error
+
+
+# --- hints ---
+
+
+def _shape_of(hint: Any, location: HintLocation) -> Shape:
+    origin = typing.get_origin(hint) or hint
+    args = typing.get_args(hint)
+
     if origin is typing.Annotated:
-        description = next((note for note in args[1:] if isinstance(note, str)), None)
-        shape = shape_of(args[0], place)
-        return shape.annotated(description=description) if description else shape
+        shape = _shape_of(args[0], location)
+        descriptions = [note for note in args[1:] if isinstance(note, str)]
+        if descriptions and descriptions[0]:
+            return shape.annotated(description=descriptions[0])
+        return shape
     if origin in (typing.Required, typing.NotRequired):
-        return shape_of(args[0], place)
+        return _shape_of(args[0], location)
     if origin in (typing.Union, types.UnionType):
-        return shapes.union([shape_of(each, place) for each in args])
+        return shapes.union([_shape_of(each, location) for each in args])
     if origin is typing.Literal:
-        return shapes.choice([(_written(value, place), value) for value in args])
-    if not isinstance(origin, abc.Hashable):
-        return _unsupported(hint, place)
-    if origin in _SCALARS:
-        return _SCALARS[origin]
-    return _class_shape(origin, place) or _container_shape(origin, args, place) or _unsupported(hint, place)
+        return shapes.choice([(_check_json(value, location), value) for value in args])
+
+    shape_of_origin: Shape | None = None
+    if isinstance(origin, abc.Hashable):
+        shape_of_origin = (
+            _SCALARS.get(origin) or _shape_of_class(origin, location) or _shape_of_container(origin, args, location)
+        )
+    if shape_of_origin is None:
+        shown = hint.__name__ if isinstance(hint, type) else repr(hint)
+        raise location.wrong(f"the hint {shown} has no JSON form", f"Use {_SUPPORTED}")
+    return shape_of_origin
 
 
-def default_of(value: Any) -> dict[str, Any]:
-    """`{"default": …}` for the schema, or nothing where JSON cannot write the value."""
+def _check_json(value: Any, location: HintLocation) -> Any:
+    """Return a value of a Literal or an Enum, if JSON can write it."""
+    if type(value) not in (str, int, float, bool, type(None)):
+        right = "Use values that are str, int, float, bool or None"
+        raise location.wrong(f"the value {value!r} has no JSON form", right)
+    return value
+
+
+def _default_of(value: Any) -> dict[str, Any]:
+    """Return `{"default": …}` for the schema, or nothing if JSON cannot write the value."""
     plain = value.value if isinstance(value, enum.Enum) else value
     try:
         return {"default": json.loads(json.dumps(plain, allow_nan=False))}
@@ -84,91 +195,81 @@ def default_of(value: Any) -> dict[str, Any]:
         return {}
 
 
-def _unsupported(hint: Any, place: Place) -> Shape:
-    shown = hint.__name__ if isinstance(hint, type) else repr(hint)
-    raise place.wrong(f"the hint {shown} has no JSON form", f"Use {_SUPPORTED}")
-
-
-def _written(value: Any, place: Place) -> Any:
-    if type(value) not in (str, int, float, bool, type(None)):
-        raise place.wrong(f"the value {value!r} has no JSON form", "Use values that are str, int, float, bool or None")
-    return value
-
-
-def _container_shape(origin: Any, args: tuple[Any, ...], place: Place) -> Shape | None:
-    if origin is tuple and args and args[-1] is not Ellipsis:
-        return shapes.fixed_array([shape_of(each, place) for each in args])
-    if origin is tuple or origin in _LISTS:
-        item = shape_of(args[0], place) if args else shapes.ANYTHING
-        return shapes.array(item, tuple if origin is tuple else list)
-    if origin in _SETS:
-        return shapes.array(shape_of(args[0], place) if args else shapes.ANYTHING, _SETS[origin], unique=True)
+def _shape_of_container(origin: Any, args: tuple[Any, ...], location: HintLocation) -> Shape | None:
     if origin in _MAPPINGS:
         key, value = args or (str, Any)
         if key is not str:
-            raise place.wrong("a JSON object has only strings as keys", "Write dict[str, …]")
-        return shapes.mapping(shape_of(value, place))
-    return None
+            raise location.wrong("a JSON object has only strings as keys", "Write dict[str, …]")
+        return shapes.mapping(_shape_of(value, location))
+
+    if origin is tuple and args and args[-1] is not Ellipsis:
+        return shapes.fixed_array([_shape_of(each, location) for each in args])
+
+    if origin is not tuple and origin not in _LISTS and origin not in _SETS:
+        return None
+    item = _shape_of(args[0], location) if args else shapes.ANYTHING
+    if origin in _SETS:
+        return shapes.array(item, _SETS[origin], unique=True)
+    return shapes.array(item, tuple if origin is tuple else list)
 
 
-def _class_shape(cls: Any, place: Place) -> Shape | None:
+def _shape_of_class(cls: Any, location: HintLocation) -> Shape | None:
     if not isinstance(cls, type):
         return None
-    if cls in place.inside:
-        raise place.wrong(f"{cls.__name__} holds itself, which has no finite schema", "Use dict[str, Any] there")
-    inside = place.enter(cls)
+    if cls in location.inside:
+        raise location.wrong(f"{cls.__name__} holds itself, which has no finite schema", "Use dict[str, Any] there")
+
+    inside = location.enter(cls)
     if issubclass(cls, enum.Enum):
-        return shapes.choice([(_written(member.value, place), member) for member in cls])
+        return shapes.choice([(_check_json(member.value, location), member) for member in cls])
     if typing.is_typeddict(cls):
-        return _typed_dict_shape(cls, inside)
+        return _shape_of_typed_dict(cls, inside)
     if dataclasses.is_dataclass(cls):
-        return _dataclass_shape(cls, inside)
+        if location.is_result:
+            return _shape_of_dataclass_result(cls, inside)
+        return _shape_of_dataclass(cls, inside)
     return None
 
 
-def _typed_dict_shape(cls: type, place: Place) -> Shape:
-    fields, required = {}, []
-    for name, hint in resolved_hints(cls, place).items():
+def _shape_of_typed_dict(cls: type, location: HintLocation) -> Shape:
+    fields: dict[str, Shape] = {}
+    required: list[str] = []
+    for name, hint in _resolve_hints(cls, location).items():
         # Under postponed annotations __required_keys__ does not see the qualifier: the resolved hint comes first.
-        qualifier, listed = typing.get_origin(hint), name in vars(cls)["__required_keys__"]
-        if qualifier is typing.Required or (listed and qualifier is not typing.NotRequired):
+        qualifier = typing.get_origin(hint)
+        is_listed = name in vars(cls)["__required_keys__"]
+        if qualifier is typing.Required or (is_listed and qualifier is not typing.NotRequired):
             required.append(name)
-        fields[name] = shape_of(hint, place.at_field(name))
+        fields[name] = _shape_of(hint, location.at_field(name))
     return shapes.record(fields, required, dict)
 
 
-def _dataclass_shape(cls: Any, place: Place) -> Shape:
-    if place.is_result:
-        return _dataclass_result_shape(cls, place)
-    hints, fields, required = resolved_hints(cls, place), {}, []
+def _shape_of_dataclass(cls: Any, location: HintLocation) -> Shape:
+    hints = _resolve_hints(cls, location)
+    fields: dict[str, Shape] = {}
+    required: list[str] = []
     for field in dataclasses.fields(cls):
         if not field.init:
             continue
-        inner = shape_of(hints[field.name], place.at_field(field.name))
+        shape = _shape_of(hints[field.name], location.at_field(field.name))
         if field.default is not dataclasses.MISSING:
-            inner = inner.annotated(**default_of(field.default))
+            shape = shape.annotated(**_default_of(field.default))
         elif field.default_factory is dataclasses.MISSING:
             required.append(field.name)
-        fields[field.name] = inner
-    shape = shapes.record(fields, required, cls)
-    # A caller in Python may already hold the object.
-    return dataclasses.replace(
-        shape, convert=lambda value, where: value if isinstance(value, cls) else shape.convert(value, where)
-    )
+        fields[field.name] = shape
+    record = shapes.record(fields, required, cls)
+
+    def convert(value: Any, where: str) -> Any:
+        if isinstance(value, cls):  # a caller in Python may already hold the object
+            return value
+        return record.convert(value, where)
+
+    return dataclasses.replace(record, convert=convert)
 
 
-def _dataclass_result_shape(cls: Any, place: Place) -> Shape:
-    """As `dataclasses.asdict` writes it: with every field, whether the constructor takes it or not."""
-    hints = resolved_hints(cls, place)
+def _shape_of_dataclass_result(cls: Any, location: HintLocation) -> Shape:
+    """Return the shape that `dataclasses.asdict` writes: every field, whether the constructor takes it or not."""
+    hints = _resolve_hints(cls, location)
     names = [field.name for field in dataclasses.fields(cls)]
-    fields = {name: shape_of(hints[name], place.at_field(name)) for name in names}
+    fields = {name: _shape_of(hints[name], location.at_field(name)) for name in names}
     return shapes.record(fields, names, dict)
-
-
-def resolved_hints(holder: Any, place: Place, **namespaces: Any) -> dict[str, Any]:
-    """Hints as objects, also where the annotations are postponed."""
-    try:
-        return typing.get_type_hints(holder, include_extras=True, **namespaces)
-    except Exception as error:  # A postponed hint is any expression the author wrote: it can fail in any way.
-        right = "Use names that the module's top level holds when the program runs, not only for a type checker"
-        raise place.wrong(f"its hints cannot be resolved ({type(error).__name__}: {error})", right) from error

@@ -7,31 +7,38 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+_MAX_SHOWN_VALUE = 80
+
 Convert = Callable[[Any, str], Any]
 
 
 class Mismatch(Exception):
-    """A value that its shape does not admit; the message names the argument and what would be right."""
+    """A value does not fit its shape. The message names the argument and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
+    """The values that a type hint admits."""
+
     schema: dict[str, Any]
     noun: str
     """For messages: `an integer`."""
     convert: Convert
-    """(value, where) -> the value as the method wants it. Raises Mismatch."""
+    """Takes a value and the name of its argument, and returns the value as the method wants it. Raises Mismatch."""
 
     def refuse(self, value: Any, where: str) -> Mismatch:
-        return Mismatch(f"{where!r} must be {self.noun}, not {_clipped(value)}")
+        return Mismatch(f"{where!r} must be {self.noun}, not {_clip(value)}")
 
     def annotated(self, **keywords: Any) -> "Shape":
-        """The same shape with more said in the schema: a description, a default."""
+        """Return the same shape with more in its schema: a description, a default."""
         return replace(self, schema={**self.schema, **keywords})
 
 
+# --- scalars ---
+
+
 def _scalar(json_type: str, noun: str, accept: Callable[[Any], Any]) -> Shape:
-    """`accept` returns the value to use, or NotImplemented where the type is wrong."""
+    """Make a shape of one type. `accept` returns the value to use, or NotImplemented if it has another type."""
 
     def convert(value: Any, where: str) -> Any:
         accepted = accept(value)
@@ -43,14 +50,16 @@ def _scalar(json_type: str, noun: str, accept: Callable[[Any], Any]) -> Shape:
     return shape
 
 
-def _integer(value: Any) -> Any:
+def _accept_integer(value: Any) -> Any:
     # JSON knows one kind of number: some models write 3.0 for 3. True is an int in Python only.
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else NotImplemented
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return NotImplemented
 
 
-def _number(value: Any) -> Any:
+def _accept_number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NotImplemented
     try:
@@ -60,8 +69,8 @@ def _number(value: Any) -> Any:
 
 
 STRING = _scalar("string", "a string", lambda value: value if isinstance(value, str) else NotImplemented)
-INTEGER = _scalar("integer", "an integer", _integer)
-NUMBER = _scalar("number", "a number", _number)
+INTEGER = _scalar("integer", "an integer", _accept_integer)
+NUMBER = _scalar("number", "a number", _accept_number)
 BOOLEAN = _scalar("boolean", "true or false", lambda value: value if isinstance(value, bool) else NotImplemented)
 NULL = _scalar("null", "null", lambda value: None if value is None else NotImplemented)
 ANYTHING = Shape({}, "anything", lambda value, where: value)
@@ -70,47 +79,62 @@ _JSON_TYPES = {str: "string", int: "integer", bool: "boolean", float: "number", 
 
 
 def choice(options: Sequence[tuple[Any, Any]]) -> Shape:
-    """One of a few values, given as pairs: as JSON writes it, as the method wants it."""
-    written = [json for json, _ in options]
-    kinds = {_JSON_TYPES[type(json)] for json in written}
-    schema = {"type": kinds.pop(), "enum": written} if len(kinds) == 1 else {"enum": written}
+    """Make the shape of one of a few values, given as pairs: as JSON writes it, as the method wants it."""
+    in_json = [written for written, _ in options]
+    schema: dict[str, Any] = {"enum": in_json}
+    json_types = {_JSON_TYPES[type(written)] for written in in_json}
+    if len(json_types) == 1:
+        schema = {"type": json_types.pop(), "enum": in_json}
 
     def convert(value: Any, where: str) -> Any:
-        for json, wanted in options:
-            if value is wanted or (type(value) is type(json) and value == json):
+        for written, wanted in options:
+            if value is wanted or (type(value) is type(written) and value == written):
                 return wanted
         raise shape.refuse(value, where)
 
-    shape = Shape(schema, "one of " + ", ".join(map(repr, written)), convert)
+    shape = Shape(schema, "one of " + ", ".join(map(repr, in_json)), convert)
     return shape
 
 
+# --- arrays ---
+
+
 def array(item: Shape, build: Callable[[Iterable[Any]], Any], *, unique: bool = False) -> Shape:
+    """Make the shape of an array. `build` makes the method's collection of the converted items."""
+    schema: dict[str, Any] = {"type": "array", "items": item.schema}
+    if unique:
+        schema["uniqueItems"] = True
+
     def convert(value: Any, where: str) -> Any:
         if not isinstance(value, list | tuple | set | frozenset):
             raise shape.refuse(value, where)
-        return _built(build, where, [item.convert(each, f"{where}[{index}]") for index, each in enumerate(value)])
+        items = [item.convert(each, f"{where}[{index}]") for index, each in enumerate(value)]
+        return _build(build, where, items)
 
-    schema: dict[str, Any] = {"type": "array", "items": item.schema}
-    shape = Shape({**schema, "uniqueItems": True} if unique else schema, "an array", convert)
+    shape = Shape(schema, "an array", convert)
     return shape
 
 
 def fixed_array(items: Sequence[Shape]) -> Shape:
-    """A tuple with a type for each place."""
+    """Make the shape of a tuple with a type for each position."""
     count = len(items)
+    schema = {"type": "array", "prefixItems": [item.schema for item in items], "minItems": count, "maxItems": count}
 
     def convert(value: Any, where: str) -> Any:
         if not isinstance(value, list | tuple) or len(value) != count:
             raise shape.refuse(value, where)
         return tuple(item.convert(value[index], f"{where}[{index}]") for index, item in enumerate(items))
 
-    schema = {"type": "array", "prefixItems": [item.schema for item in items], "minItems": count, "maxItems": count}
     shape = Shape(schema, f"an array of {count}", convert)
     return shape
 
 
+# --- objects ---
+
+
 def mapping(item: Shape) -> Shape:
+    """Make the shape of an object with any keys."""
+
     def convert(value: Any, where: str) -> Any:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             raise shape.refuse(value, where)
@@ -121,28 +145,43 @@ def mapping(item: Shape) -> Shape:
 
 
 def record(fields: Mapping[str, Shape], required: Sequence[str], build: Callable[..., Any]) -> Shape:
-    """An object with named fields; `build` gets them as keywords. `where` is empty for the arguments of a call."""
+    """Make the shape of an object with named fields, which `build` gets as keywords.
+
+    For the arguments of a call, `where` is empty when they are converted.
+    """
+    schema: dict[str, Any] = {"type": "object", "properties": {name: field.schema for name, field in fields.items()}}
+    if required:
+        schema["required"] = list(required)
+    schema["additionalProperties"] = False
 
     def convert(value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise shape.refuse(value, where or "the arguments")
-        inside, owner, kind = (f"{where}.", repr(where), "field") if where else ("", "the tool", "argument")
+
+        owner = repr(where) if where else "the tool"
+        kind = "field" if where else "argument"
         for name in value:
             if name not in fields:
-                raise Mismatch(f"{owner} has no {kind} {_clipped(name)}; it takes {_listed(fields, required)}")
+                raise Mismatch(f"{owner} has no {kind} {_clip(name)}; it takes {_list_fields(fields, required)}")
         for name in required:
             if name not in value:
-                raise Mismatch(f"{owner} needs the {kind} {name!r}; it takes {_listed(fields, required)}")
-        return _built(build, where, **{name: fields[name].convert(each, inside + name) for name, each in value.items()})
+                raise Mismatch(f"{owner} needs the {kind} {name!r}; it takes {_list_fields(fields, required)}")
 
-    schema: dict[str, Any] = {"type": "object", "properties": {name: field.schema for name, field in fields.items()}}
-    if required:
-        schema["required"] = list(required)
-    shape = Shape({**schema, "additionalProperties": False}, "an object", convert)
+        prefix = f"{where}." if where else ""
+        converted = {name: fields[name].convert(each, prefix + name) for name, each in value.items()}
+        return _build(build, where, **converted)
+
+    shape = Shape(schema, "an object", convert)
     return shape
 
 
+# --- unions ---
+
+
 def union(options: Sequence[Shape]) -> Shape:
+    """Make the shape of a value that fits any of these shapes. The first that it fits converts it."""
+    others = [option for option in options if option is not NULL]
+
     def convert(value: Any, where: str) -> Any:
         if value is not None and len(others) == 1:
             # For `X | None` the fault is in X: its own message says more than "X or null".
@@ -154,23 +193,28 @@ def union(options: Sequence[Shape]) -> Shape:
                 continue
         raise shape.refuse(value, where)
 
-    others = [option for option in options if option is not NULL]
     noun = " or ".join(option.noun for option in options)
     shape = Shape({"anyOf": [option.schema for option in options]}, noun, convert)
     return shape
 
 
-def _clipped(value: Any) -> str:
+# --- messages ---
+
+
+def _clip(value: Any) -> str:
     shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:80] + "…"
+    if len(shown) > _MAX_SHOWN_VALUE:
+        return shown[:_MAX_SHOWN_VALUE] + "…"
+    return shown
 
 
-def _listed(fields: Mapping[str, Shape], required: Sequence[str]) -> str:
-    return ", ".join(f"{name!r} (required)" if name in required else repr(name) for name in fields) or "nothing"
+def _list_fields(fields: Mapping[str, Shape], required: Sequence[str]) -> str:
+    shown = [f"{name!r} (required)" if name in required else repr(name) for name in fields]
+    return ", ".join(shown) or "nothing"
 
 
-def _built(build: Callable[..., Any], where: str, /, *values: Any, **named: Any) -> Any:
-    """A dataclass may refuse its values, a set may not take them: the caller hears of it as of any other fault."""
+def _build(build: Callable[..., Any], where: str, /, *values: Any, **named: Any) -> Any:
+    """Build the method's value. A dataclass or a set that refuses is a mismatch like any other."""
     try:
         return build(*values, **named)
     except (TypeError, ValueError) as error:
