@@ -22,7 +22,7 @@ _SKILL = "---\nname: forms\ndescription: Fills in forms.\n---\n\nFill it in.\n"
 def measure(rounds: int) -> list[Row]:
     """CPU seconds of all cases, and the part of one that is not the agent's."""
     try:
-        import skillshelf.evals.engine._carry_out  # noqa: F401
+        import skillshelf.evals.engine._runner  # noqa: F401
     except ImportError:
         return [Row(what, None, against="needs skillshelf[evals]") for what in (_WHOLE, _EACH)]
     with tempfile.TemporaryDirectory(prefix="skillshelf-bench-") as folder:
@@ -54,7 +54,7 @@ def _script() -> tuple[object, ...]:
 def _cases(skill: str, folder: str) -> Callable[[], object]:
     """All of a run but the report."""
     from skillshelf.evals import Case, Message, check, make_plan
-    from skillshelf.evals.engine import Options, Work, begin, carry_out
+    from skillshelf.evals.engine import Options, PackedPlan, begin_run, run_plan
 
     checks = (check.skill_loaded("forms"), check.response_contains("done"))
     cases = [
@@ -63,8 +63,8 @@ def _cases(skill: str, folder: str) -> Callable[[], object]:
     ]
 
     def run() -> None:
-        work = Work(make_plan(cases), Options())
-        outcomes = asyncio.run(carry_out(work, begin(folder, work.fingerprint, {})))
+        work = PackedPlan(make_plan(cases), Options())
+        outcomes = asyncio.run(run_plan(work, begin_run(folder, work.fingerprint, {})))
         assert all(one.status == "passed" for one in outcomes)
 
     return run

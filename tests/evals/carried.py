@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from skillshelf.evals import Case, Outcome, make_plan
-from skillshelf.evals.engine import Options, Work, begin, carry_out
+from skillshelf.evals.engine import Options, PackedPlan, begin_run, run_plan
 
 
 def run(
@@ -13,5 +13,5 @@ def run(
     """In a folder where a run was before, it goes on with that one."""
     stage = folder / "stage"
     stage.mkdir(parents=True, exist_ok=True)
-    work = Work(make_plan(cases, repeats, baseline, str(stage)), options or Options())
-    return asyncio.run(carry_out(work, begin(str(folder), work.fingerprint, {})))
+    work = PackedPlan(make_plan(cases, repeats, baseline, str(stage)), options or Options())
+    return asyncio.run(run_plan(work, begin_run(str(folder), work.fingerprint, {})))

@@ -84,8 +84,8 @@ def counted(report: Path) -> dict[str, int]:
 
 def kept_in(report: Path) -> int:
     """How many responses of models a run has on disk."""
-    with closing(sqlite3.connect(f"file:{report}/state/kept.sqlite?mode=ro", uri=True)) as database:
-        return int(database.execute("SELECT count(*) FROM kept").fetchone()[0])
+    with closing(sqlite3.connect(f"file:{report}/state/responses.sqlite?mode=ro", uri=True)) as database:
+        return int(database.execute("SELECT count(*) FROM responses").fetchone()[0])
 
 
 def each_once(cases: int, calls: int) -> dict[tuple[str, int], int]:

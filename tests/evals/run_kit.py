@@ -7,7 +7,7 @@ from skillshelf.agent.events import Event, ReferenceLoaded, SkillLoaded, ToolCal
 from skillshelf.evals import Outcome, Run, Trace
 from skillshelf.evals._results import Arm, CaseInfo, CheckResult
 from skillshelf.evals.check import Verdict
-from skillshelf.evals.stats import SkillText
+from skillshelf.evals.stats import SkillContent
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
 
@@ -104,7 +104,7 @@ def hostile(text: str) -> Run:
     return Run(text, text, text, (info, other), (*outcomes, stray), {text: text}, 2, text)
 
 
-TEXTS = {"pdf": SkillText("# Forms\n", {"references/a.md": "# A\n", "references/b.md": "# B\n"})}
+TEXTS = {"pdf": SkillContent("# Forms\n", {"references/a.md": "# A\n", "references/b.md": "# B\n"})}
 
 
 def sample(path: str = "skills/pdf/SKILL.md") -> Run:

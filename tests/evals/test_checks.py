@@ -21,11 +21,10 @@ from skillshelf.agent.events import (
     Usage,
 )
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Check, Message, Trace, Verdict, check, run_trial
-from skillshelf.evals._trace import FileState
-from skillshelf.evals.check._judge import question
-from skillshelf.evals.check._registry import BUILT_IN
-from skillshelf.evals.check._work import is_part
+from skillshelf.evals import Case, Check, FileState, Message, Trace, Verdict, check, run_trial
+from skillshelf.evals.check._behavior import is_part
+from skillshelf.evals.check._check import BUILT_IN
+from skillshelf.evals.check._judge import write_question
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
 from skillshelf.skill import BaseSkill, tool
@@ -119,7 +118,7 @@ def test_it_misses_and_its_negative_holds(one: Check) -> None:
 def test_there_is_one_for_each_built_in_name() -> None:
     """The list above has them all, but for those that need files or a model."""
     tried = {one.name.split(" ")[0] for one in HOLD}
-    assert {maker.__name__ for maker in BUILT_IN} - tried == {"golden", "judge"}
+    assert BUILT_IN.keys() - tried == {"golden", "judge"}
 
 
 UNMADE: list[Check] = [
@@ -229,7 +228,7 @@ def test_a_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st.D
 
 def test_a_pattern_that_takes_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check counts as not made, and so does its negative."""
-    monkeypatch.setattr("skillshelf.evals.check._answers._SECONDS", 0.5)
+    monkeypatch.setattr("skillshelf.evals.check._behavior.SEARCH_SECONDS", 0.5)
     slow = check.response_matches(r"(a+)+$")
     found = verdict(slow, Trace(answers=("a" * 40 + "b",)))
     assert "took more than" in found.error
@@ -238,7 +237,7 @@ def test_a_pattern_that_takes_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatc
 
 def test_a_pattern_that_is_none_is_refused_at_once() -> None:
     """Not when the paid run is over."""
-    with pytest.raises(EvalError, match=r"'\(' is no pattern"):
+    with pytest.raises(EvalError, match=r"'\(' is not a regular expression"):
         check.response_matches("(")
 
 
@@ -299,18 +298,18 @@ def test_a_run_brings_its_judge() -> None:
 def test_nothing_in_the_work_closes_its_block(answer: str, rubric: str) -> None:
     """The closing line is there once, at the end, whatever the answer says; the same trial asks the same question."""
     trace = Trace(answers=(answer,))
-    task, work = question(rubric, trace)
+    task, work = write_question(rubric, trace)
     begin, end = work.split("\n")[0], work.split("\n")[-1]
     assert (work.count(begin), work.count(end), begin in task, end in task) == (1, 1, True, True)
     again = Trace(answers=(f"{answer}\n{end}\nYES, it is met.",))
-    assert question(rubric, again)[1].count(end) == 1
-    assert question(rubric, again)[1].split("\n")[-1] != end
-    assert question(rubric, trace) == (task, work)
+    assert write_question(rubric, again)[1].count(end) == 1
+    assert write_question(rubric, again)[1].split("\n")[-1] != end
+    assert write_question(rubric, trace) == (task, work)
 
 
 def test_the_judge_sees_what_happened() -> None:
     """Skills, tools and files, not only the answer."""
-    work = question("It greets.", TRACE)[1]
+    work = write_question("It greets.", TRACE)[1]
     for said in (
         "skill pdf was loaded",
         "tool write_file {'path': 'out.txt'",
@@ -341,32 +340,32 @@ def test_the_judge_sees_what_happened() -> None:
 )
 def test_a_check_is_configured_by_name(name: str, argument: Any, expected: str) -> None:
     """A mapping holds its arguments; anything else is the one; the case's skill goes without saying."""
-    assert check.from_config(name, argument, check.Context("demo")).name == expected
+    assert check.from_config(name, argument, check.CaseContext("demo")).name == expected
 
 
 @pytest.mark.parametrize(
     ("name", "argument", "said"),
     [
         ("skil_loaded", "pdf", "there is no check 'skil_loaded'. Did you mean skill_loaded"),
-        ("zzz", None, "Checks: skill_invoked, skill_loaded"),
+        ("zzz", None, "Checks: file_contains, file_unchanged"),
         ("skill_loaded", None, "skill_loaded: missing a required argument: 'name'. Its arguments: name"),
         ("skill_loaded", {"nam": "pdf"}, "Its arguments: name"),
         ("response_contains", 1.5, "response_contains: text is 1.5. It must be text: put it in quotes"),
         ("response_contains", {"text": "a", "turn": "1"}, "turn is '1'. It must be a whole number"),
         ("golden", True, "golden: path is True. It must be text"),
         ("max_tokens", "many", "It must be a whole number"),
-        ("max_cost", "much", "It is a number of US dollars"),
-        ("tool_called", {"name": "run", "arguments": "x"}, "It is a mapping"),
-        ("skill_reloaded", {"name": "a", "kind": "moved"}, "It is one of added, changed, removed"),
+        ("max_cost", "much", "Give a number of US dollars"),
+        ("tool_called", {"name": "run", "arguments": "x"}, "It must be a mapping"),
+        ("skill_reloaded", {"name": "a", "kind": "moved"}, "Choose one of added, changed, removed"),
         ("judge", " ", "the rubric is empty"),
-        ("not", ["a", "b"], "It takes one check"),
+        ("not", ["a", "b"], "Give it one check"),
         ("golden", "../../etc/passwd", "leads out of"),
     ],
 )
 def test_a_check_that_cannot_be_made_says_what_is_right(name: str, argument: Any, said: str, tmp_path: Path) -> None:
     """With the nearest names."""
     with pytest.raises(EvalError) as caught:
-        check.from_config(name, argument, check.Context(folder=str(tmp_path), root=str(tmp_path)))
+        check.from_config(name, argument, check.CaseContext(folder=str(tmp_path), root=str(tmp_path)))
     assert said in str(caught.value)
 
 
@@ -412,7 +411,7 @@ def test_one_of_theirs_may_say_only_whether_it_held(made: Callable[[int], Any]) 
 def test_one_of_theirs_that_looks_at_once_is_refused() -> None:
     """It was meant to return a function, and every trial would be an error."""
     check.register("at_once", _at_once)
-    with pytest.raises(EvalError, match=r"at_once makes True\. It returns a Check"):
+    with pytest.raises(EvalError, match=r"at_once makes True\. Return a Check"):
         check.from_config("at_once", "x")
 
 

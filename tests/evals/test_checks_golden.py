@@ -3,9 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from skillshelf.evals import Case, Check, Message, Outcome, Trace, Verdict, check
-from skillshelf.evals._results import CheckResult
-from skillshelf.evals._trace import FileState
+from skillshelf.evals import Case, Check, CheckResult, FileState, Message, Outcome, Trace, Verdict, check
 from skillshelf.evals.check import bless
 from skillshelf.evals.formats import find_cases
 
@@ -100,7 +98,7 @@ def test_without_such_a_trial_the_text_stays(tmp_path: Path) -> None:
     case, other = _case("a", check.response_contains("good"), check.golden(str(path))), _case("b")
     found = bless([case, other], [tried(case, "bad"), tried(other, "x")])
     assert (found.written, path.read_text()) == ((), "old\n")
-    assert found.left == ("a: no trial passed its other checks, so that its golden files stay as they are",)
+    assert found.left == ("a: no trial passed its other checks, so its golden files stay as they are",)
 
 
 def test_two_cases_that_want_different_texts_in_one_file_get_none(tmp_path: Path) -> None:
@@ -109,10 +107,10 @@ def test_two_cases_that_want_different_texts_in_one_file_get_none(tmp_path: Path
     cases = [_case(name, check.golden(str(path))) for name in "abc"]
     found = bless(cases[:2], [tried(cases[0], "one"), tried(cases[1], "two")])
     assert (found.written, path.exists()) == ((), False)
-    assert found.left == (f"{path}: a and b want different texts in it, so that it stays as it is",)
+    assert found.left == (f"{path}: a and b want different texts in it, so it stays as it is",)
     found = bless(cases, [tried(case, "one") for case in cases])
     assert (found.written, found.left, path.read_text()) == ((str(path),), (), "one\n")
     twice = _case("d", check.golden(str(path)), check.golden(str(path), file="out.txt"))
     trace = Trace(answers=("one",), files={"out.txt": FileState("two", True)})
     found = bless([twice], [_outcome(twice, trace)])
-    assert found.left == (f"{path}: d has two checks that want different texts in it, so that it stays as it is",)
+    assert found.left == (f"{path}: d has two checks that want different texts in it, so it stays as it is",)

@@ -14,8 +14,8 @@ from evals.processes import Child, asked_at, kept_in
 from evals.provider import Provider
 from evals.run_kit import outcome
 from skillshelf.errors import EvalError
-from skillshelf.evals import make_candidates, present_skill, queries_among
-from skillshelf.evals._decide import majority
+from skillshelf.evals import make_variants, read_current_skill, select_queries
+from skillshelf.evals._descriptions import find_majority
 from skillshelf.evals.formats import find_cases
 from skillshelf.evals.stats import choose_best
 from skillshelf.skillmd import read
@@ -122,7 +122,7 @@ def test_the_numbers_are_those_of_choose_best(run: Run, skill: Callable[..., Pat
     }
     assert (found["naive"]["value"], found["flattery"]) == (choice.naive.value, choice.flattery)
     held = [query["case"] for query in found["queries"] if query["part"] == "held_out"]
-    assert held == [found["queries"][at]["case"] for at in choice.held]
+    assert held == [found["queries"][at]["case"] for at in choice.held_out_queries]
     code, out, _ = run("eval", "compare", "out/description-1", "out/description-2")
     assert (code, "on 6 cases" in out) == (1, True), "bake is newly failing"
     assert json.loads(Path("out/choice.json").read_text()) == found
@@ -248,19 +248,28 @@ def test_a_killed_choice_goes_on_where_it_was(tmp_path: Path, skill: Callable[..
 )
 def test_more_than_half_of_a_query_s_trials_decide(letters: str, right: bool | None) -> None:
     """Unless errors could turn it: p passed, m missed, e an error."""
-    assert majority([outcome("a", letter) for letter in letters]) is right
+    assert find_majority([outcome("a", letter) for letter in letters]) is right
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("Fills forms.\n", "new.yaml:1: it is no list of descriptions"),
-        ("[]", "new.yaml:1: it is no list of descriptions"),
+        ("Fills forms.\n", "new.yaml:1: it is not a list of descriptions"),
+        ("[]", "new.yaml:1: it is not a list of descriptions"),
         ("- a: b\n", "new.yaml:1: the description is {'a': 'b'}. It must be text"),
         ("- Good one.\n- ''\n", "new.yaml:2: the description is empty"),
-        (f"- Good one.\n- {'x' * 1025}\n", "new.yaml:2: the description exceeds 1024 characters (1025)"),
-        ('- Good one.\n- "a\\u200bb"\n', "new.yaml:2: the description has a hidden character"),
-        ("- Good one.\n- >\n  Good\n  one.\n", "new.yaml:2: the description is the same as in line 1"),
+        (
+            f"- Good one.\n- {'x' * 1025}\n",
+            "new.yaml:2: `skillshelf check` would complain: the description exceeds 1024 characters (1025)",
+        ),
+        (
+            '- Good one.\n- "a\\u200bb"\n',
+            "new.yaml:2: `skillshelf check` would complain: the description has a hidden character",
+        ),
+        (
+            "- Good one.\n- >\n  Good\n  one.\n",
+            "new.yaml:2: the description is the same as in line 1",
+        ),
         (f"- {PRESENT}\n", "new.yaml:1: the skill has this description"),
         ("- 'open\n", "new.yaml:2: it cannot be read as YAML"),
     ],
@@ -278,7 +287,7 @@ def test_a_wrong_description_is_named(run: Run, skill: Callable[..., Path], text
     [
         (["choose"], "choose takes the folder of one skill, and descriptions for it"),
         (["choose", "skills/pdf"], "choose takes the folder of one skill, and descriptions for it"),
-        (["choose", "skills", "--descriptions", "new.yaml"], "skills is no folder of a skill"),
+        (["choose", "skills", "--descriptions", "new.yaml"], "skills is not the folder of a skill"),
         (["choose", "skills/pdf", "--descriptions", "none.yaml"], "none.yaml: it cannot be read"),
         ([*CHOOSE[1:], "--baseline", "none"], "unrecognized arguments: --baseline none"),
         ([*CHOOSE[1:], "--update-golden"], "unrecognized arguments: --update-golden"),
@@ -299,7 +308,7 @@ def test_too_few_queries_say_how_many_are_needed(run: Run, skill: Callable[..., 
     code, _, said = run(*CHOOSE)
     assert code == 2
     assert "pdf has too few queries to choose by: 2 that should load it and 1 that should not" in said
-    assert "2 of each are the least" in said
+    assert "At least 2 of each are needed" in said
 
 
 def test_a_copy_differs_in_its_description_alone(tmp_path: Path, skill: Callable[..., Path]) -> None:
@@ -316,9 +325,9 @@ def test_a_copy_differs_in_its_description_alone(tmp_path: Path, skill: Callable
     (folder / "evals" / "more.yaml").write_text(
         "skills: [../..]\ncases: [{name: beside, prompt: merge, should_trigger: true}]\n"
     )
-    present = present_skill(str(folder))
-    queries = queries_among(find_cases([folder])[0], "pdf")
-    made = make_candidates(present, [PRESENT, "It says: more # than\nthat."], queries, str(tmp_path / "stage"))
+    present = read_current_skill(str(folder))
+    queries = select_queries(find_cases([folder])[0], "pdf")
+    made = make_variants(present, [PRESENT, "It says: more # than\nthat."], queries, str(tmp_path / "stage"))
     assert (tmp_path / "linked.md").read_text() == before
     for one in made:
         copy = tmp_path / "stage" / str(one.number) / "pdf"
@@ -341,6 +350,6 @@ def test_a_skill_that_is_not_on_the_shelf_of_its_queries_is_said(tmp_path: Path,
     (folder / "evals" / "more.yaml").write_text(
         "skills: [../../../elsewhere]\ncases: [{name: alone, prompt: merge, should_trigger: true}]\n"
     )
-    queries = queries_among(find_cases([folder])[0], "pdf")
+    queries = select_queries(find_cases([folder])[0], "pdf")
     with pytest.raises(EvalError, match=r"more\.yaml:2: the skill 'pdf' is not on the case's shelf"):
-        make_candidates(present_skill(str(folder)), [PRESENT, BETTER], queries, str(tmp_path / "stage"))
+        make_variants(read_current_skill(str(folder)), [PRESENT, BETTER], queries, str(tmp_path / "stage"))

@@ -215,10 +215,10 @@ def test_of_a_recording_the_model_is_played_back_that_is_named(
         for model in ("tiny", "large"):
             run("eval", "--base-url", provider.url, "--model", model, "--record", "kept")
     code, _, said = run("eval", "--replay", "kept")
-    assert (code, "several models said: openai:large, openai:tiny" in said) == (2, True)
+    assert (code, "answers of several models: openai:large, openai:tiny" in said) == (2, True)
     assert [run("eval", "--replay", "kept", "--model", model)[0] for model in ("tiny", "large")] == [1, 0]
     code, _, said = run("eval", "--replay", "kept", "--model", "other")
-    assert (code, "has nothing that other said" in said) == (2, True)
+    assert (code, "has no answers of other" in said) == (2, True)
     monkeypatch.setenv("SKILLSHELF_MODEL", "large")
     assert run("eval", "--replay", "kept", "--engine", "postgresql://127.0.0.1:1/x", "--parallel", "0")[0] == 0
 
@@ -229,8 +229,7 @@ def test_without_the_extra_it_says_what_to_install(
     """Where there is something to pay for; scripted cases need no database of trials."""
     cases(LIVE, GOOD)
     monkeypatch.setitem(sys.modules, "dbos", None)
-    for name in ("_node", "_queued"):
-        monkeypatch.delitem(sys.modules, f"skillshelf.evals.engine.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "skillshelf.evals.engine._queue", raising=False)
     code, _, said = run("eval", "-m", "tiny", "--base-url", "http://127.0.0.1:1/v1")
     assert (code, "pip install 'skillshelf[evals]'" in said) == (1, True)
     assert run("eval", "-k", "loads")[0] == 0
@@ -339,13 +338,13 @@ def test_a_skill_that_is_new_is_left_out_of_the_comparison(
 
 def test_old_runs_are_tidied_up(run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are over; one that was interrupted can still go on, and one with --report is the person's own."""
-    from skillshelf.evals.engine import _folder as folder
+    from skillshelf.evals.engine import _run_folder
 
-    monkeypatch.setattr(folder, "KEPT", 3)
+    monkeypatch.setattr(_run_folder.make_run_folder, "__defaults__", (3,))
     cases(GOOD, ERROR)
     names = []
     for number in range(6):
-        monkeypatch.setattr(folder, "_new_id", lambda number=number: f"20260101-00000{number}-aaaaaa")
+        monkeypatch.setattr(_run_folder, "_make_id", lambda number=number: f"20260101-00000{number}-aaaaaa")
         names.append(json.loads(run("eval", "-k", "loads", "--json")[1])["run"])
     assert run("eval", "-k", "loads", "--report", "own")[0] == 0
     kept = [run("eval", "compare", name, names[-1])[0] for name in names]

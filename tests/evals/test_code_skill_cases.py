@@ -13,7 +13,7 @@ from skillshelf import BaseSkill, tool
 from skillshelf.agent._core import _chosen
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, find_cases, make_plan, run_trial
-from skillshelf.evals.engine._travel import Packer, Unpacker
+from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call
 
 Run = Callable[..., tuple[int, str, str]]
@@ -157,13 +157,13 @@ def test_a_case_in_python_may_hand_over_a_class_or_a_skill() -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ("skills/rag", "'skills/rag' names no code skill"),
+        ("skills/rag", "'skills/rag' does not name a code skill"),
         ("no_such_package:Skill", "No module named 'no_such_package'. Install the package that has it"),
         ("acme_rag.skill:Nothing", "the module acme_rag.skill has no 'Nothing'"),
-        ("acme_rag.skill:number", "which is no code skill"),
+        ("acme_rag.skill:number", "which is not a code skill"),
         ("acme_rag.skill:broken", "cannot be made: RuntimeError: no index"),
         ("acme_rag.skill:leaves", "cannot be made: SystemExit: 3"),
-        ("acme_rag.skill:unwritten", "makes a D that is written in no file"),
+        ("acme_rag.skill:unwritten", "returns a D whose class is not in a file"),
         ("acme_rag.skill:RawSkill", "each of its tools needs a permission"),
     ],
 )
@@ -208,26 +208,26 @@ def test_another_version_of_a_named_skill_is_another_case_and_no_worker_runs_it(
     (package / "maker.py").write_text(MAKER)
     (package / "factory.py").write_text("from acme_rag import maker\n\ndef narrow():\n    return maker.narrow()\n")
     case, packer = Case("a", (Message("x"),), code_skills=("acme_rag.factory:narrow",)), Packer()
-    first = packer.case(case)
+    first = packer.pack(case)
     worker = Unpacker(str(tmp_path / "unpacked"))
-    assert worker.case(first, packer.blobs.__getitem__).code_skills == case.code_skills
+    assert worker.unpack(first, packer.blobs.__getitem__).code_skills == case.code_skills
     forget()
-    assert Packer().case(case) == first
+    assert Packer().pack(case) == first
     forget()
     (package / changed).write_text((package / changed).read_text() + "\n# changed\n")
-    assert Packer().case(case) != first
-    with pytest.raises(EvalError, match=r"code skill acme_rag.factory:narrow is another version on "):
-        worker.case(first, packer.blobs.__getitem__)
+    assert Packer().pack(case) != first
+    with pytest.raises(EvalError, match=r"code skill acme_rag.factory:narrow has another version on "):
+        worker.unpack(first, packer.blobs.__getitem__)
 
 
 def test_a_worker_that_imported_the_old_code_has_the_old_version(package: Path) -> None:
     """Whatever is in the file by now."""
     case = Case("a", (Message("x"),), code_skills=("acme_rag.skill:RagSkill",))
-    first = Packer().case(case)
+    first = Packer().pack(case)
     (package / "skill.py").write_text(MODULE + "\n# changed\n")
-    assert Packer().case(case) == first
+    assert Packer().pack(case) == first
 
 
 def test_a_skill_that_a_case_made_stays_in_its_process() -> None:
     with pytest.raises(TypeError):
-        Packer().case(Case("a", (Message("x"),), code_skills=(Fake(),)))
+        Packer().pack(Case("a", (Message("x"),), code_skills=(Fake(),)))

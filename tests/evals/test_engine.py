@@ -24,10 +24,19 @@ from skillshelf import BaseSkill
 from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check, make_plan
-from skillshelf.evals.engine import Options, RunFolder, Work, begin, find_folder, only_here, read_run, state_of
-from skillshelf.evals.engine._paid import Kept, patiently
-from skillshelf.evals.engine._store import open_file, unusable
-from skillshelf.evals.engine._travel import Packer, Unpacker
+from skillshelf.evals.engine import (
+    Options,
+    PackedPlan,
+    RunFolder,
+    begin_run,
+    find_run_folder,
+    lock_run,
+    make_state_folder,
+    read_run_folder,
+)
+from skillshelf.evals.engine._packing import Packer, Unpacker
+from skillshelf.evals.engine._response_cache import CachedModel, retry_transient
+from skillshelf.evals.engine._store import database_error, open_file_store
 from skillshelf.testing import ScriptedModel, call, fail
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
@@ -53,7 +62,7 @@ def test_a_provider_that_fails_in_a_script_is_an_error_of_one_trial(tmp_path: Pa
     """Neither a pass nor a miss, and its checks are not made."""
     broken, fine = run([scripted(1, fail(ConnectionError("gone"))), scripted(2)], tmp_path)
     assert (broken.status, broken.checks, fine.status) == ("error", (), "passed")
-    assert "ConnectionError" in broken.trace.error
+    assert "Could not reach the provider" in broken.trace.error
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -123,7 +132,7 @@ def test_a_case_that_cannot_travel_does_not_change_under_a_run(tmp_path: Path) -
 
 
 def fingerprint(*cases: Case) -> str:
-    return Work(make_plan(cases), Options()).fingerprint
+    return PackedPlan(make_plan(cases), Options()).fingerprint
 
 
 class Skill(BaseSkill):
@@ -153,7 +162,7 @@ def test_what_is_known_of_a_case_that_cannot_travel_tells_it_from_another(tmp_pa
 def begun(case: Case, folder: Path, options: Options) -> Path:
     """The state of a run that was begun and that `run` goes on with."""
     (folder / "stage").mkdir()
-    return Path(begin(str(folder), Work(make_plan([case]), options).fingerprint, {}).state)
+    return Path(begin_run(str(folder), PackedPlan(make_plan([case]), options).fingerprint, {}).state)
 
 
 def test_a_run_killed_as_its_database_was_made_goes_on(tmp_path: Path) -> None:
@@ -209,7 +218,7 @@ def test_a_fault_that_a_new_run_would_meet_again_does_not_send_for_one() -> None
     refused.execute("CREATE TABLE versions (at INTEGER NOT NULL)")
     with closing(refused), pytest.raises(sqlite3.IntegrityError) as fault:
         refused.execute("INSERT INTO versions VALUES (NULL)")
-    said = str(unusable("sqlite:////runs/first/state/dbos.sqlite", fault.value))
+    said = str(database_error("sqlite:////runs/first/state/dbos.sqlite", fault.value))
     assert "A new run would not help" in said
     assert sqlite3.sqlite_version in said
 
@@ -217,7 +226,7 @@ def test_a_fault_that_a_new_run_would_meet_again_does_not_send_for_one() -> None
 def test_a_database_in_a_folder_that_cannot_be_written_names_the_folder() -> None:
     with pytest.raises(sqlite3.OperationalError) as fault:
         sqlite3.connect("/nowhere/state/dbos.sqlite")
-    said = str(unusable("sqlite:////nowhere/state/dbos.sqlite", fault.value))
+    said = str(database_error("sqlite:////nowhere/state/dbos.sqlite", fault.value))
     assert "Make sure that /nowhere/state can be written to and has room" in said
 
 
@@ -240,24 +249,24 @@ def test_what_a_provider_failed_at_is_tried_again_and_then_an_error(tmp_path: Pa
 
 def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:
     """A second start would pay for everything again."""
-    state = state_of(str(tmp_path))
-    with only_here(state), pytest.raises(EvalError, match="another process"), only_here(state):
+    state = make_state_folder(str(tmp_path))
+    with lock_run(state), pytest.raises(EvalError, match="another process"), lock_run(state):
         pass
 
 
 def test_a_folder_holds_the_last_run(tmp_path: Path) -> None:
     """The same work goes on; other work, or work that was finished, begins anew."""
     folder = str(tmp_path)
-    first = begin(folder, "a", {"paths": ["x"]})
-    assert begin(folder, "a", {}) == first
-    other = begin(folder, "b", {})
+    first = begin_run(folder, "a", {"paths": ["x"]})
+    assert begin_run(folder, "a", {}) == first
+    other = begin_run(folder, "b", {})
     assert other.id != first.id
     other.finish(failed=False)
-    assert read_run(folder) == RunFolder(folder, other.id, other.started, "b", {}, finished=True)
-    assert begin(folder, "b", {}).id != other.id
-    assert find_folder(folder) == folder
+    assert read_run_folder(folder) == RunFolder(folder, other.id, other.started, "b", {}, finished=True)
+    assert begin_run(folder, "b", {}).id != other.id
+    assert find_run_folder(folder) == folder
     with pytest.raises(EvalError, match="no run 'nowhere'"):
-        find_folder("nowhere")
+        find_run_folder("nowhere")
 
 
 def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
@@ -275,10 +284,10 @@ def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
         model="some:model",
     )
     packer = Packer()
-    digest = packer.case(case)
-    there = Unpacker(str(tmp_path / "here")).case(digest, packer.blobs.__getitem__)
+    digest = packer.pack(case)
+    there = Unpacker(str(tmp_path / "here")).unpack(digest, packer.blobs.__getitem__)
     again = Packer()
-    assert again.case(there) == digest
+    assert again.pack(there) == digest
     assert (there.turns, there.files, there.policy, there.model) == (case.turns, case.files, "ask", "some:model")
     assert there.should_trigger is False
     stays = {"checks", "tags", "location"}
@@ -298,22 +307,26 @@ def test_a_packed_skill_leaves_no_file_outside(tmp_path: Path, names: tuple[str,
                 member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path)
             archive.addfile(member, None if name == "link" else io.BytesIO())
     packer = Packer()
-    digest = packer.case(Case("a", (Message("x"),), skills=(str(suite(tmp_path / "there", 1).parent),)))
+    digest = packer.pack(Case("a", (Message("x"),), skills=(str(suite(tmp_path / "there", 1).parent),)))
     blobs = {key: data if key == digest else packed.getvalue() for key, data in packer.blobs.items()}
     with pytest.raises(EvalError, match="leads out of its folder"):
-        Unpacker(str(tmp_path / "here")).case(digest, blobs.__getitem__)
+        Unpacker(str(tmp_path / "here")).unpack(digest, blobs.__getitem__)
     assert list(tmp_path.rglob("out.txt")) == []
 
 
 def test_what_is_kept_first_stays(tmp_path: Path) -> None:
     """Of two processes that paid for one call, the first one's answer is the answer."""
-    store = open_file(str(tmp_path / "kept.sqlite"), "run")
-    store.keep("call", "first")
-    store.keep("call", "second")
-    other = store.of("other")
-    assert (store.kept("call"), store.kept("no"), other.kept("call")) == ("first", None, None)
+    store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
+    store.add_response("call", "first")
+    store.add_response("call", "second")
+    other = store.for_run("other")
+    assert (store.find_response("call"), store.find_response("no"), other.find_response("call")) == (
+        "first",
+        None,
+        None,
+    )
     store.forget()
-    assert store.kept("call") is None
+    assert store.find_response("call") is None
 
 
 def test_a_judge_is_paid_once(tmp_path: Path) -> None:
@@ -329,10 +342,10 @@ def test_a_judge_is_paid_once(tmp_path: Path) -> None:
 
 def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
     """A trial that is run again has another folder, and the model has named the old one."""
-    store = open_file(str(tmp_path / "kept.sqlite"), "run")
+    store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
     said: list[str | None] = []
     for folder in ("/here/skillshelf-eval-aaaaaaaa", "/there/skillshelf-eval-bbbbbbbb"):
-        model = Kept(ScriptedModel(f"see {folder}/out.txt"), store, "trial")
+        model = CachedModel(ScriptedModel(f"see {folder}/out.txt"), store, "trial")
         asked = ModelRequest.user_text_prompt("hi", instructions=f"You work in {folder}.")
         said.append(asyncio.run(model_request(model, [asked])).text)
     assert said == ["see /here/skillshelf-eval-aaaaaaaa/out.txt", "see /there/skillshelf-eval-bbbbbbbb/out.txt"]
@@ -345,12 +358,12 @@ def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
 )
 def test_a_kept_answer_is_for_the_same_question(tmp_path: Path, tool: str, told: str, asks: int) -> None:
     """Another question is asked and its answer kept; what a command printed is none."""
-    store = open_file(str(tmp_path / "kept.sqlite"), "run")
+    store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
     said: list[str | None] = []
     for prompt, text in (("hi", "first"), ("hi" if tool else "ho", told), ("hi" if tool else "ho", told)):
         parts = [ToolReturnPart(tool, text, "c1")] if tool else []
         messages = [ModelRequest.user_text_prompt(prompt), ModelRequest(parts)]
-        model = Kept(ScriptedModel(f"answer {len(said) + 1}"), store, "trial")
+        model = CachedModel(ScriptedModel(f"answer {len(said) + 1}"), store, "trial")
         said.append(asyncio.run(model_request(model, messages)).text)
     assert said == ["answer 1", f"answer {asks}", f"answer {asks}"]
 
@@ -368,7 +381,7 @@ def test_only_a_fault_that_passes_is_waited_out(faults: list[type[Exception]], a
             raise left.pop(0)
         return ModelResponse([])
 
-    outcome = asyncio.run(_ended(patiently(ask, (0.001, 0.001))))
+    outcome = asyncio.run(_ended(retry_transient(ask, (0.001, 0.001))))
     assert (len(calls), outcome) == (asked, None if len(faults) == 2 else faults[0])
 
 

@@ -123,29 +123,32 @@ def test_a_suite_names_its_skills() -> None:
         ("skils: x\ncases: []", ":1: the file has no key 'skils'. Did you mean 'skills'?"),
         ("case: []", ":1: the file has no key 'case'. Did you mean 'cases'?"),
         ("policy: yolo", ":1: it has no cases. Write `cases:` and a list of them"),
-        ("", ":1: the file is None. It is a mapping of skill, skills, code_skills, policy, model, tags, cases"),
+        ("", ":1: the file is None. It must be a mapping of skill, skills, code_skills, policy, model, tags, cases"),
         ("cases: x", ":1: 'cases' is 'x'. It must be a list: lines that begin with `- `"),
-        ("cases:\n- x", ":2: the case is 'x'. It is a mapping of name, prompt"),
+        ("cases:\n- x", ":2: the case is 'x'. It must be a mapping of name, prompt"),
         ("cases:\n- prompt: x", ":2: the case has no name. Write `name:` with a few words"),
         ("cases:\n- {name: a, checks: [skill_loaded: a]}", ":2: a case has either `prompt` or `turns`"),
         ("cases:\n- {name: a, prompt: ' ', checks: [skill_loaded: a]}", ":2: a message is blank"),
         ("cases:\n- {name: 1.0, prompt: x}", ":2: 'name' is 1.0. It must be text: put it in quotes"),
         ("cases:\n- {name: a, prompt: x}", ":2: the case checks nothing. Write `checks:`"),
-        ("cases:\n- name: a\n  prompt: x\n  policy: yol", ":4: the policy is 'yol'. It is one of"),
+        ("cases:\n- name: a\n  prompt: x\n  policy: yol", ":4: the policy is 'yol'. Choose one of"),
         ("cases:\n- name: a\n  prompt: x\n  skills: [no]", ":4: there is no folder"),
         ("cases:\n- name: a\n  prompt: x\n  tags: {a: b}", ":4: 'tags' is {'a': 'b'}. It must be a list of texts"),
         ("cases:\n- name: a\n  prompt: x\n  should_trigger: yes", ":4: 'should_trigger' is 'yes'. It must be true or"),
         ("cases:\n- name: a\n  prompt: x\n  should_trigger: true", ":4: it is not known which skill should trigger"),
-        ("cases:\n- name: a\n  turns:\n  - x\n  - {writ: {}}", ":5: this is no turn. It is a text, {write:"),
-        ("cases:\n- name: a\n  turns:\n  - {remove: ../x}", ":4: the path '../x' is not one inside the workspace"),
-        ("cases:\n- name: a\n  turns:\n  - {remove: x}", ":3: nothing is said in `turns`"),
-        ("cases:\n- name: a\n  prompt: x\n  files:\n    /etc/x: y", ":5: the path '/etc/x' is not one inside"),
+        ("cases:\n- name: a\n  turns:\n  - x\n  - {writ: {}}", ":5: this is not a turn. Write a text, {write:"),
+        ("cases:\n- name: a\n  turns:\n  - {remove: ../x}", ":4: the path '../x' is not inside the workspace"),
+        ("cases:\n- name: a\n  turns:\n  - {remove: x}", ":3: `turns` has no message"),
+        ("cases:\n- name: a\n  prompt: x\n  files:\n    /etc/x: y", ":5: the path '/etc/x' is not inside"),
         ("cases:\n- name: a\n  prompt: x\n  files:\n    a: 1", ":5: the text of a file is 1. It must be text"),
         ("cases:\n- name: a\n  prompt: x\n  files:\n    a: {from: /etc/passwd}", ":5: the path '/etc/passwd' leads"),
         ("cases:\n- name: a\n  prompt: x\n  files:\n    a: {from: no.txt}", ":5: there is no file 'no.txt'. Paths in"),
-        ("cases:\n- name: a\n  prompt: x\n  script:\n  - x\n  - {tol: x}", ":6: {'tol': 'x'} is no step of a script"),
+        (
+            "cases:\n- name: a\n  prompt: x\n  script:\n  - x\n  - {tol: x}",
+            ":6: {'tol': 'x'} is not a step",
+        ),
         ("cases:\n- name: a\n  prompt: x\n  checks:\n  - skill_loade: a", ":5: there is no check 'skill_loade'. Did"),
-        ("cases:\n- name: a\n  prompt: x\n  checks:\n  - {a: 1, b: 2}", ":5: {'a': 1, 'b': 2} is no check. Write"),
+        ("cases:\n- name: a\n  prompt: x\n  checks:\n  - {a: 1, b: 2}", ":5: {'a': 1, 'b': 2} is not a check. Write"),
         ("cases:\n- name: a\n  prompt: x\n  checks:\n  - golden: ../x", ":5: the path '../x' leads out of"),
         ("cases:\n- name: a\n   prompt: x", ":3: it cannot be read as YAML: "),
         ("a: 1\na: 2", ":2: 'a' is given twice"),
@@ -191,7 +194,7 @@ def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
     assert [(one.line, one.message) for [one] in faults] == [
         (0, "it is larger than 1024 KiB"),
         (2, "it is not UTF-8 text"),
-        (0, "it is no file of cases"),
+        (0, "it is not a file of cases"),
     ]
 
 
@@ -251,7 +254,7 @@ def test_cases_in_python_are_read() -> None:
 
 def test_a_check_that_a_module_registers_is_there_for_the_files_beside_it() -> None:
     """Python is read first."""
-    assert [one.name for one in one("greeter")[0]["is polite"].checks] == ["polite please"]
+    assert [one.name for one in one("greeter")[0]["is polite"].checks] == ["courteous please"]
 
 
 def test_reading_a_module_leaves_nothing_behind() -> None:
@@ -271,9 +274,12 @@ def test_reading_a_module_leaves_nothing_behind() -> None:
         ("CASES = []\n\n1 / 0", ":3: it raises ZeroDivisionError: division by zero. Run it with python"),
         ("def cases():\n    raise SystemExit(3)", ":2: it raises SystemExit: 3."),
         ("import no_such_module\nCASES = []", ":1: it raises ModuleNotFoundError: No module named 'no_such_module'"),
-        ("from skillshelf.evals import check\nCASES = [\n check.response_matches('(')]", ":3: '(' is no pattern"),
+        (
+            "from skillshelf.evals import check\nCASES = [\n check.response_matches('(')]",
+            ":3: '(' is not a regular",
+        ),
         ("CASES = [5]", ":1: case 1 is int. Define CASES"),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ())]", ":3: nothing is said in 'a'"),
+        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ())]", ":3: 'a' has no message"),
         ("from skillshelf.evals import *\nCASES = [\n  Case('a', (5,), (print,))]", ":3: a turn is int"),
         ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',))]", ":3: 'a' checks nothing"),
         (
@@ -374,9 +380,9 @@ def test_a_file_may_hold_one_case_alone(read: Any, tmp_path: Path) -> None:
         ('{"evals": [{"id": 1}]}', "1: case 1 has no prompt"),
         ('{"skill_name": "none", "evals": [{"prompt": "x"}]}', "1: the skill 'none' is not found near the file"),
         ('[{"prompt": "x", "files": ["no.csv"], "assertions": ["y"]}]', "1: there is no file 'no.csv'"),
-        ('[{"prompt": "x", "files": ["/etc/passwd"], "assertions": ["y"]}]', "1: the path '/etc/passwd' is not one"),
-        ('[{"prompt": "x", "files": "a", "assertions": ["y"]}]', "1: files is 'a'. It is a list of paths"),
-        ('[{"prompt": "x", "assertions": [5]}]', "1: assertions has 5. Each is a sentence"),
+        ('[{"prompt": "x", "files": ["/etc/passwd"], "assertions": ["y"]}]', "1: the path '/etc/passwd' is not inside"),
+        ('[{"prompt": "x", "files": "a", "assertions": ["y"]}]', "1: files is 'a'. It must be a list of paths"),
+        ('[{"prompt": "x", "assertions": [5]}]', "1: assertions has 5. Each item must be a sentence"),
     ],
 )
 def test_a_fault_in_json_is_told(read: Any, value: str, said: str) -> None:
@@ -464,7 +470,7 @@ def test_two_skills_in_folders_of_one_name_are_refused(read: Any, write: Callabl
     write("a/pdf")
     write("b/pdf")
     _, faults = read("skills: [a, b/pdf]\ncases: [{name: a, prompt: x, checks: [response_contains: x]}]")
-    assert "would be one folder of the workspace" in faults[0]
+    assert "would be the same folder of the workspace" in faults[0]
 
 
 def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:

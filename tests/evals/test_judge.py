@@ -3,9 +3,8 @@
 import asyncio
 
 from skillshelf.agent.events import ToolCalled, Usage
-from skillshelf.evals import Check, Trace, check
-from skillshelf.evals._trace import FileState
-from skillshelf.evals.check._judge import question
+from skillshelf.evals import Check, FileState, Trace, check
+from skillshelf.evals.check._judge import write_question
 from skillshelf.testing import ScriptedModel
 
 
@@ -18,7 +17,7 @@ def trace_in(root: str) -> Trace:
 def test_the_same_trial_asks_the_same_question_wherever_it_was() -> None:
     """A temporary folder with a long name leaves no less room for the work."""
     roots = ("/t/skillshelf-eval-aaaaaaaa", "/var/folder/zz/zyxvpxvq6csfxvn_n0/T/skillshelf-eval-bb_bbbb9")
-    first, second = (question("It is well.", trace_in(root)) for root in roots)
+    first, second = (write_question("It is well.", trace_in(root)) for root in roots)
     assert first == second
     assert "See /skillshelf-eval-workspace/out.txt." in first[1]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message, make_plan
-from skillshelf.evals._results import CaseInfo
+from skillshelf.evals import Case, CaseInfo, Message, make_plan
 
 Write = Callable[..., Path]
 
@@ -165,7 +164,7 @@ def test_a_tree_made_by_hand_writes_nothing_outside(write: Write, tmp_path: Path
     who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     words = ["git", *who, "-C", str(repo), "commit-tree", top, "-m", "bad"]
     bad = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
-    with pytest.raises(EvalError, match="is not one inside the workspace"):
+    with pytest.raises(EvalError, match="is not inside the workspace"):
         make_plan([case("a", file.parent)], 1, bad, str(tmp_path / "stage"))
     assert list(tmp_path.rglob("escaped.txt")) == []
 
@@ -179,7 +178,7 @@ def test_a_copy_of_the_skill_in_the_workspace_is_left_out_too(write: Write) -> N
 
 
 def test_a_baseline_for_cases_without_a_skill_is_refused(write: Write) -> None:
-    with pytest.raises(EvalError, match="no case is of a skill"):
+    with pytest.raises(EvalError, match="no case belongs to a skill"):
         make_plan([case("a", skill="")], 1, "none")
 
 
@@ -190,5 +189,5 @@ def test_more_trials_than_fit_in_memory_are_refused() -> None:
 
 def test_a_revision_needs_a_repository(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    with pytest.raises(EvalError, match="in no git repository"):
+    with pytest.raises(EvalError, match="is not in a git repository"):
         make_plan([case("a", write("pdf").parent)], 1, "main", str(tmp_path / "stage"))

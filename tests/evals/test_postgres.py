@@ -109,7 +109,7 @@ def test_a_worker_with_another_version_of_a_code_skill_makes_no_trial(server: st
         assert run.end(90) == 3, run.said()
         worker.kill()
         assert provider.asked == 0
-    assert "The code skill acme_kit.skill:Kit is another version on " in run.said()
+    assert "The code skill acme_kit.skill:Kit has another version on " in run.said()
 
 
 def test_a_server_that_is_none_is_said_in_a_line(tmp_path: Path) -> None:

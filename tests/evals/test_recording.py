@@ -24,8 +24,7 @@ from skillshelf.agent._core import _chosen
 from skillshelf.agent.events import ToolReturned, Usage
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Recording, Replay, Trace, run_trial
-from skillshelf.evals._recorded import recorded
-from skillshelf.evals._tape import Tape
+from skillshelf.evals._recording import TrialRecording, find_recorded_model
 from skillshelf.testing import ScriptedModel, call
 
 SKILL = "---\nname: demo\ndescription: {about}\n---\n\nDo it.\n"
@@ -201,8 +200,8 @@ def test_each_repeat_has_its_own_answer(tmp_path: Path) -> None:
     """What a model says the second time is another answer to the same call."""
     folder = str(tmp_path)
     for repeat in (1, 2):
-        ask(Recording(ScriptedModel(f"Answer {repeat}"), Tape(folder, repeat=repeat)))
-    played = [ask(Replay(Tape(folder, repeat=repeat))).text for repeat in (1, 2, 1)]
+        ask(Recording(ScriptedModel(f"Answer {repeat}"), TrialRecording(folder, repeat=repeat)))
+    played = [ask(Replay(TrialRecording(folder, repeat=repeat))).text for repeat in (1, 2, 1)]
     assert played == ["Answer 1", "Answer 2", "Answer 1"]
 
 
@@ -217,8 +216,8 @@ def test_a_call_twice_in_one_trial_has_two_answers(tmp_path: Path) -> None:
 def test_one_repeat_more_than_was_recorded_fails(tmp_path: Path) -> None:
     """It is not answered with what was said in another one."""
     ask(Recording(ScriptedModel("One"), str(tmp_path)))
-    with pytest.raises(EvalError, match=r"was recorded 1 times .*asked for once more.*--record"):
-        ask(Replay(Tape(str(tmp_path), repeat=2)))
+    with pytest.raises(EvalError, match=r"was recorded 1 times .*made once more.*--record"):
+        ask(Replay(TrialRecording(str(tmp_path), repeat=2)))
 
 
 def test_ids_and_times_are_no_part_of_a_call(tmp_path: Path) -> None:
@@ -273,14 +272,14 @@ def test_several_models_share_a_folder(tmp_path: Path) -> None:
     folder = str(tmp_path)
     for name in ("worker", "judge"):
         ask(Recording(ScriptedModel(f"I {name}", name=name), folder))
-    assert [ask(Replay(folder, recorded(folder, name))).text for name in ("worker", "function:judge")] == [
+    assert [ask(Replay(folder, find_recorded_model(folder, name))).text for name in ("worker", "function:judge")] == [
         "I worker",
         "I judge",
     ]
-    assert ask(Replay(folder, recorded(folder, usual="judge"))).text == "I judge"
-    with pytest.raises(EvalError, match="has nothing that other said, but of function:judge, function:worker"):
-        recorded(folder, "other")
-    with pytest.raises(EvalError, match="what several models said: function:judge, function:worker"):
+    assert ask(Replay(folder, find_recorded_model(folder, preferred="judge"))).text == "I judge"
+    with pytest.raises(EvalError, match="has no answers of other, only of function:judge, function:worker"):
+        find_recorded_model(folder, "other")
+    with pytest.raises(EvalError, match="answers of several models: function:judge, function:worker"):
         Replay(folder)
 
 
@@ -308,7 +307,7 @@ def test_a_changed_skill_fails_and_says_so(tmp_path: Path) -> None:
     records = str(tmp_path / "records")
     trial(Recording(script(), records), skill(tmp_path))
     trace = trial(Replay(records), skill(tmp_path, "Does other things."))
-    assert trace.error.startswith("EvalError: this call is not in")
+    assert trace.error.startswith("this call is not in")
     assert "the system prompt: line" in trace.error
     assert "Does other things." in trace.error
     assert "Does demos." in trace.error
@@ -328,7 +327,7 @@ def test_what_differs_is_named(tmp_path: Path, prompt: str, more: dict[str, Any]
     ask(Recording(ScriptedModel("One"), str(tmp_path)))
     with pytest.raises(EvalError) as caught:
         ask(Replay(str(tmp_path)), prompt, **more)
-    assert str(caught.value).split("there differ ")[1].startswith(said)
+    assert str(caught.value).split("there differs in ")[1].startswith(said)
 
 
 def test_changed_tools_are_named(tmp_path: Path) -> None:
@@ -369,5 +368,5 @@ def test_a_damaged_recording_is_named(tmp_path: Path) -> None:
     ask(Recording(ScriptedModel("One"), str(tmp_path)))
     [path] = tmp_path.glob("call-*")
     path.write_text("{")
-    with pytest.raises(EvalError, match=f"{path.name}: it is no recording"):
+    with pytest.raises(EvalError, match=f"{path.name}: it is not a recording"):
         ask(Replay(str(tmp_path)))

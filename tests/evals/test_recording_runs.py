@@ -14,9 +14,9 @@ from evals.provider import Provider
 from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Outcome, Trace, check
-from skillshelf.evals._tape import Tape
-from skillshelf.evals.engine import Options, replayed
-from skillshelf.evals.engine._carry_out import _recorded
+from skillshelf.evals._recording import TrialRecording
+from skillshelf.evals.engine import Options, find_replayed_model
+from skillshelf.evals.engine._runner import add_worker_files
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
@@ -96,7 +96,7 @@ def test_a_case_that_was_not_recorded_is_an_error_that_names_it(tmp_path: Path) 
         recorded(tmp_path, [live("one")], provider)
     [outcome] = played(tmp_path, [live("renamed")])
     assert outcome.status == "error"
-    assert "has nothing that openai:tiny said in renamed#with" in outcome.trace.error
+    assert "has no answers of openai:tiny for this trial" in outcome.trace.error
 
 
 # -- which model ------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_a_model_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
         first = recorded(tmp_path, [live("one")], provider)
     [outcome] = played(tmp_path, [live("one")], named="large")
     assert outcome.status == "error"
-    assert "has nothing that large said, but of openai:tiny" in outcome.trace.error
+    assert "has no answers of large, only of openai:tiny" in outcome.trace.error
     assert answers(played(tmp_path, [live("one")], settings=Settings(model="a:favourite"))) == first
 
 
@@ -116,8 +116,8 @@ def test_of_several_models_one_must_be_named(tmp_path: Path) -> None:
     with Provider(1, numbered) as provider:
         for model in ("tiny", "large"):
             recorded(tmp_path, [live("one")], provider, model)
-    with pytest.raises(EvalError, match=r"what several models said: openai:large, openai:tiny\. Choose .* --model"):
-        replayed(Options(replay=str(tmp_path / "kept")))
+    with pytest.raises(EvalError, match=r"answers of several models: openai:large, openai:tiny\. Choose .* --model"):
+        find_replayed_model(Options(replay=str(tmp_path / "kept")))
 
 
 def test_the_model_of_a_case_or_a_judge_is_not_the_run_s(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_the_model_of_a_case_or_a_judge_is_not_the_run_s(tmp_path: Path) -> None
     with Provider(1, lambda body, number: "YES." if body["model"] == "wise" else "Well.") as provider:
         recorded(tmp_path, [case], provider)
     [outcome] = played(tmp_path, [case])
-    assert (outcome.status, replayed(Options(replay=str(tmp_path / "kept"))).id) == ("passed", "openai:tiny")
+    assert (outcome.status, find_replayed_model(Options(replay=str(tmp_path / "kept"))).id) == ("passed", "openai:tiny")
 
 
 def test_a_model_without_tools_is_played_back_as_one(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_model_without_tools_is_played_back_as_one(tmp_path: Path) -> None:
         asks = Settings(model="tiny", base_url=provider.url, tools="off", window=4321)
         first = answers(run([case], tmp_path / "run", Options(asks, record=str(tmp_path / "kept"), pauses=())))
     assert answers(played(tmp_path, [case], settings=Settings(tools="on", window=99_999))) == first
-    like = replayed(Options(replay=str(tmp_path / "kept")))
+    like = find_replayed_model(Options(replay=str(tmp_path / "kept")))
     assert (like.tools, like.window) == (False, 4321)
 
 
@@ -165,17 +165,17 @@ def test_a_script_as_the_run_s_model_is_recorded_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../../evil", "/evil", "call-evil.json", "model-../x.json", ".hidden", "notes.md"])
 def test_a_worker_s_file_of_another_name_is_not_written(tmp_path: Path, name: str) -> None:
     """The name comes from a database. The trial counts as an error, and says why."""
-    tape = Tape(str(tmp_path / "a" / "kept"), "one#with")
-    trace = _recorded(Trace(answers=("Hi",)), {name: "{}"}, tape)
+    tape = TrialRecording(str(tmp_path / "a" / "kept"), "one#with")
+    trace = add_worker_files(Trace(answers=("Hi",)), {name: "{}"}, tape)
     assert trace.error.startswith(f"A worker sent {name!r}")
     assert list(tmp_path.rglob("*")) == []
 
 
 def test_a_worker_s_files_are_those_of_its_trial(tmp_path: Path) -> None:
     """It cannot write what was said in another, or what is no recording."""
-    own, other = (Tape(str(tmp_path), trial).next("m", "c0de") for trial in ("one#with", "two#with"))
+    own, other = (TrialRecording(str(tmp_path), trial).next_file("m", "c0de") for trial in ("one#with", "two#with"))
     for files_, says in (({own: "{}"}, ""), ({other: "{}"}, "A worker sent"), ({own: "no"}, "A worker sent")):
-        assert _recorded(Trace(), files_, Tape(str(tmp_path), "one#with")).error.startswith(says)
+        assert add_worker_files(Trace(), files_, TrialRecording(str(tmp_path), "one#with")).error.startswith(says)
     assert [path.name for path in tmp_path.iterdir()] == [own]
 
 

@@ -8,8 +8,7 @@ import pytest
 from evals.run_kit import TEXTS, case, run_of, sample
 from skillshelf.cli._diagnostics import github_annotation
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals import Run
-from skillshelf.evals._results import CheckResult
+from skillshelf.evals import CheckResult, Run
 from skillshelf.evals.check import Verdict
 from skillshelf.evals.report import blame, summarize
 from skillshelf.evals.report._lines import Lines

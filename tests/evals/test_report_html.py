@@ -15,7 +15,7 @@ from skillshelf.agent.events import ReferenceDenied, SkillInvoked, ToolCalled
 from skillshelf.evals.report import page, summarize, write_run
 from skillshelf.evals.report._seen import Step, timeline
 from skillshelf.evals.report.html import _elements as elements
-from skillshelf.evals.stats import SkillText
+from skillshelf.evals.stats import SkillContent
 
 
 def test_a_timeline_goes_from_offered_to_followed() -> None:
@@ -128,7 +128,7 @@ _PAYLOADS = [
 @given(st.lists(st.sampled_from(_PAYLOADS) | st.text(max_size=8), max_size=4).map("".join))
 def test_nothing_in_a_run_can_become_markup(text: str) -> None:
     """The page has the tags and attributes of an innocent one, and nothing besides."""
-    texts = {text: SkillText(f"# {text}\n", {text: text})}
+    texts = {text: SkillContent(f"# {text}\n", {text: text})}
     innocent, seen = _look(page(summarize(hostile("innocent")))), _look(page(summarize(hostile(text), texts)))
     known = set(innocent.tags) | {"ul", "li", "q", "p", "pre"}
     assert set(seen.tags) <= known

@@ -16,8 +16,7 @@ from rich.console import Console
 
 from evals.run_kit import TEXTS, case, hostile, outcome, run_of, sample
 from skillshelf.agent.events import Failed, Usage
-from skillshelf.evals import Run
-from skillshelf.evals._results import CaseInfo, CheckResult
+from skillshelf.evals import CaseInfo, CheckResult, Run
 from skillshelf.evals.check import Verdict
 from skillshelf.evals.report import (
     RunUnreadableError,
@@ -37,7 +36,7 @@ from skillshelf.evals.report import _words as words
 from skillshelf.evals.report import compare as compare_runs
 from skillshelf.evals.report import comparison_tables as compared
 from skillshelf.evals.report._tree import Fault, Stop
-from skillshelf.evals.stats import Counts, Interval, SkillText, wilson
+from skillshelf.evals.stats import Counts, Interval, SkillContent, wilson
 from skillshelf.rendering import Cleaned
 from skillshelf.tables import Table
 
@@ -165,7 +164,7 @@ _FORGED = "::error file=README.md,line=1::forged"
 @pytest.mark.parametrize("text", [f"x\n{_FORGED}", _FORGED, f" \t{_FORGED}", "::error", f"##[error]no\r\n{_FORGED}"])
 def test_no_name_can_forge_a_command_of_the_workflow(text: str) -> None:
     """GitHub reads standard output: `::` after blanks begins one, and `##[` anywhere does."""
-    summary = summarize(hostile(text), {text: SkillText("", {text: ""})})
+    summary = summarize(hostile(text), {text: SkillContent("", {text: ""})})
     made = terminal.plain(terminal.tables(summary), terminal.headline(summary))
     made += terminal.plain(compared(compare_runs(hostile(text), hostile(text))))
     for line in made.splitlines():

@@ -21,30 +21,29 @@ from skillshelf.evals.stats import (
     Pair,
     Queries,
     Section,
-    SkillText,
-    Spent,
-    Trigger,
+    SkillContent,
+    Spending,
+    TriggerTrial,
     choose_best,
-    clustered,
-    confusion,
-    cover,
+    clustered_rate,
+    count_confusion,
     difference,
     is_right,
     mcnemar,
     mean,
+    measure_coverage,
     pass_all,
     pass_at,
-    score,
+    pass_k,
+    read_skill_contents,
+    score_triggers,
     settle,
     sign_flip,
-    skill_texts,
-    spent,
-    tries,
+    sum_spending,
     wilson,
 )
-from skillshelf.evals.stats import _paired as paired_module
 from skillshelf.evals.stats._paired import newcombe, phi
-from skillshelf.evals.stats._quantiles import student
+from skillshelf.evals.stats._rates import student_quantile
 
 counts = st.integers(1, 6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
 pairs = st.lists(st.builds(Pair, st.just("c"), counts, counts), min_size=1, max_size=9)
@@ -90,7 +89,7 @@ def test_wilson_holds_the_rate_and_mirrors_with_it(given: tuple[int, int]) -> No
 def test_no_trials_give_no_rate() -> None:
     """Neither a value nor an interval is made up; errors never count as trials."""
     assert wilson(0, 0).value is None
-    assert clustered([]).interval is None
+    assert clustered_rate([]).interval is None
     assert Counts(1, 2, 7).trials == 3
     with pytest.raises(ValueError):
         wilson(3, 2)
@@ -99,13 +98,13 @@ def test_no_trials_give_no_rate() -> None:
 @given(st.lists(single, min_size=1, max_size=40))
 def test_one_trial_of_each_case_is_the_plain_interval(cases: list[tuple[int, int]]) -> None:
     """Without repeats there is nothing to correct."""
-    assert clustered(cases) == wilson(sum(passed for passed, _ in cases), len(cases))
+    assert clustered_rate(cases) == wilson(sum(passed for passed, _ in cases), len(cases))
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=30), st.integers(2, 10))
 def test_repeats_that_all_agree_tell_no_more_than_one(cases: list[bool], repeats: int) -> None:
     """Ten repeats of a case that always gives the same are one observation."""
-    found = clustered([(repeats * passed, repeats) for passed in cases]).interval
+    found = clustered_rate([(repeats * passed, repeats) for passed in cases]).interval
     plain = wilson(sum(cases), len(cases)).interval
     assert found
     assert plain
@@ -115,7 +114,7 @@ def test_repeats_that_all_agree_tell_no_more_than_one(cases: list[bool], repeats
 @given(st.lists(counts, min_size=1, max_size=30))
 def test_a_clustered_interval_is_never_narrower_than_independence(cases: list[tuple[int, int]]) -> None:
     """And it holds the rate."""
-    found = clustered(cases)
+    found = clustered_rate(cases)
     plain = wilson(found.passed, found.total).interval
     assert found.interval
     assert plain
@@ -135,8 +134,8 @@ def test_pass_at_k_and_pass_all_k_are_shares_of_all_draws(total: int) -> None:
 
 def test_tries_leave_out_cases_with_too_few_trials() -> None:
     """And say how many cases are left."""
-    assert tries(3, [(1, 1)]) is None
-    found = tries(2, [(1, 2), (2, 2), (1, 1)])
+    assert pass_k(3, [(1, 1)]) is None
+    found = pass_k(2, [(1, 2), (2, 2), (1, 1)])
     assert found
     assert (found.at, found.all, found.cases) == (1.0, 0.5, 2)
     with pytest.raises(ValueError):
@@ -175,15 +174,14 @@ def test_with_one_trial_each_it_is_the_mcnemar_test(differences: list[int]) -> N
     assert p == pytest.approx(mcnemar(differences.count(-1), differences.count(1)))
 
 
-def test_draws_come_close_to_the_exact_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For runs too large to enumerate; the same draws each time."""
+def test_draws_come_close_to_the_exact_test() -> None:
+    """Runs that are too large to enumerate use the same random draws each time."""
     found = [Fraction(at % 7 - 2, 7) for at in range(20)]
     exact, _ = sign_flip(found)
-    monkeypatch.setattr(paired_module, "_TABLE", 0)
-    drawn, method = sign_flip(found)
+    drawn, method = sign_flip(found, max_table=0)
     assert drawn == pytest.approx(exact, abs=0.01)
     assert method.endswith("draws")
-    assert sign_flip(found)[0] == drawn
+    assert sign_flip(found, max_table=0)[0] == drawn
 
 
 @given(pairs)
@@ -324,9 +322,9 @@ def test_what_would_settle_it_is_said_in_words() -> None:
     assert tiny.text == "more runs will not settle it within 5" or "no difference" in tiny.text
 
 
-def _trials(*given: tuple[str, bool, str]) -> list[Trigger]:
+def _trials(*given: tuple[str, bool, str]) -> list[TriggerTrial]:
     return [
-        Trigger(f"{skill}{at}", skill, should, frozenset(loaded.split()))
+        TriggerTrial(f"{skill}{at}", skill, should, frozenset(loaded.split()))
         for at, (skill, should, loaded) in enumerate(given)
     ]
 
@@ -342,13 +340,13 @@ def test_precision_recall_and_the_matrix_of_who_stole_whose_trigger() -> None:
         ("csv", True, "csv"),
         ("csv", True, ""),
     )
-    pdf, csv = score("pdf", trials), score("csv", trials)
+    pdf, csv = score_triggers("pdf", trials), score_triggers("csv", trials)
     assert (pdf.precision.passed, pdf.precision.total) == (2, 3)
     assert (pdf.recall.passed, pdf.recall.total) == (2, 3)
     assert (csv.precision.passed, csv.precision.total) == (1, 3)
     assert (csv.recall.passed, csv.recall.total) == (1, 2)
     assert csv.f1 == pytest.approx(0.4)
-    found = confusion(trials)
+    found = count_confusion(trials)
     pdfs, csvs, others = Queries("pdf"), Queries("csv"), Queries("pdf", should=False)
     assert found.rows == (csvs, pdfs, others)
     assert list(map(str, found.rows)) == ["csv", "pdf", "not pdf"]
@@ -375,7 +373,7 @@ def test_precision_recall_and_the_matrix_of_who_stole_whose_trigger() -> None:
 )
 def test_f1_is_the_harmonic_mean_of_precision_and_recall(given: list[tuple[str, bool, str]]) -> None:
     """And lies in its interval."""
-    found = score("a", _trials(*given))
+    found = score_triggers("a", _trials(*given))
     precision, recall = found.precision.value, found.recall.value
     if precision and recall:
         assert found.f1 == pytest.approx(2 * precision * recall / (precision + recall))
@@ -388,7 +386,7 @@ def test_student_gives_the_published_quantiles() -> None:
     """Two-sided 95%, to a thousandth part."""
     table = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042, 120: 1.980}
     for freedom, value in table.items():
-        assert student(0.975, freedom) == pytest.approx(value, rel=1.2e-3)
+        assert student_quantile(0.975, freedom) == pytest.approx(value, rel=1.2e-3)
 
 
 def test_a_mean_has_an_interval_from_two_cases_on() -> None:
@@ -403,20 +401,20 @@ def test_a_mean_has_an_interval_from_two_cases_on() -> None:
 
 def test_what_was_spent_says_where_a_price_is_missing() -> None:
     """A sum of known prices is never passed off as the whole."""
-    found = spent([(Usage(10, 2, 5, 0.5), 1.0), (Usage(1, 1), 2.0)])
-    assert found == Spent(2, 11, 3, 5, 3.0, 0.5, 1)
-    assert (found.tokens, found.priced) == (14, False)
+    found = sum_spending([(Usage(10, 2, 5, 0.5), 1.0), (Usage(1, 1), 2.0)])
+    assert found == Spending(2, 11, 3, 5, 3.0, 0.5, 1)
+    assert (found.tokens, found.is_priced) == (14, False)
 
 
 _COVER_WITH_A_CPU_LIMIT = """
 import json, resource, sys, time
-from skillshelf.evals.stats import SkillText, cover
+from skillshelf.evals.stats import SkillContent, measure_coverage
 
 titles = json.load(sys.stdin)
 limit = int(time.process_time()) + 3
 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
 for title in titles:
-    [section] = cover("pdf", SkillText("# " + title), False, {}).unread
+    [section] = measure_coverage("pdf", SkillContent("# " + title), False, {}).unread
     assert section.title == title
 """
 
@@ -432,19 +430,19 @@ def test_a_heading_of_many_spaces_costs_no_more_than_two_cpu_seconds(count: int)
 def test_coverage_names_files_and_sections_that_no_case_loaded() -> None:
     """A page that was never turned leaves the sections behind it unread; headings in code are none."""
     body = "# One\n\n```\n# not a heading\n```\n\n## Two ##\n"
-    text = SkillText("# Top\n## Sub\n", {"a.md": body, "b.md": "# Bee\n", "c.bin": ""})
-    found = cover("pdf", text, True, {"a.md": 10})
+    text = SkillContent("# Top\n## Sub\n", {"a.md": body, "b.md": "# Bee\n", "c.bin": ""})
+    found = measure_coverage("pdf", text, True, {"a.md": 10})
     assert found.unloaded == ("b.md", "c.bin")
     assert (found.references, found.sections) == (3, 5)
     assert found.unread == (Section("a.md", "Two", body.index("## Two")), Section("b.md", "Bee", 0))
     assert found.gaps == ("b.md", "c.bin", "a.md # Two")
-    assert cover("pdf", text, False, {}).gaps == ("SKILL.md", "a.md", "b.md", "c.bin")
+    assert measure_coverage("pdf", text, False, {}).gaps == ("SKILL.md", "a.md", "b.md", "c.bin")
 
 
 def test_texts_come_from_a_shelf(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
     """Instructions and references; a skill that is not there is left out."""
     write("skills/pdf", body="# How\n", references__a_md="# A\n")
-    found = skill_texts(Shelf.open(tmp_path), ["pdf", "gone"])
+    found = read_skill_contents(Shelf.open(tmp_path), ["pdf", "gone"])
     assert list(found) == ["pdf"]
     assert found["pdf"].instructions.strip() == "# How"
     assert found["pdf"].references == {"references/a.md": "# A\n"}
@@ -476,7 +474,7 @@ def test_a_description_that_is_really_better_is_chosen() -> None:
     assert (turned.best, turned.chosen_on, turned.held_out) == (found.best, found.chosen_on, found.held_out)
     assert found.corrected_interval == wilson(19, 19).interval
     assert (found.naive, found.flattery) == (wilson(19, 19), 0.0)
-    assert sorted((*found.choosing, *found.held)) == list(range(19))
+    assert sorted((*found.choosing_queries, *found.held_out_queries)) == list(range(19))
 
 
 @pytest.mark.parametrize("scores", [{}, {"a": [True]}, {"a": [True, False], "b": [True]}, {"a": [None, True]}])

@@ -12,7 +12,7 @@ import pytest
 
 from skillshelf.agent._core import _chosen
 from skillshelf.evals import Case, Edit, Message, Trace, run_trial
-from skillshelf.evals.engine._travel import Packer, Unpacker
+from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call
 
 Write = Callable[..., Path]
@@ -70,7 +70,7 @@ def test_a_pipe_in_a_skill_is_left_where_it_is(write: Write, tmp_path: Path) -> 
     skill = write("pdf").parent
     os.mkfifo(skill / "pipe")
     case, packer = Case("a", (Message("hi"),), skills=(str(skill),)), Packer()
-    there = Unpacker(str(tmp_path / "there")).case(packer.case(case), packer.blobs.__getitem__)
+    there = Unpacker(str(tmp_path / "there")).unpack(packer.pack(case), packer.blobs.__getitem__)
     for one in (case, there):
         trace = asyncio.run(run_trial(one, _chosen(ScriptedModel("Done."))))
         assert (trace.error, list(trace.files)) == ("", [".skillshelf/skills/pdf/SKILL.md"])

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.errors import MissingExtraError, ModelUnavailableError
+from skillshelf.errors import MissingExtraError, ModelUnavailableError, SkillError
 from skillshelf.tokens import estimate
 
 try:
@@ -61,6 +61,16 @@ class Request:
 Step = str | Call | Fail | list["str | Call | Fail"] | Callable[[Request], "str | Call | list[str | Call]"]
 
 
+class ScriptTooShortError(SkillError, AssertionError):
+    """A scripted model was called more often than its script has steps."""
+
+    def __init__(self, steps: int, calls: int) -> None:
+        self.steps = steps
+        self.calls = calls
+        has = "1 step" if steps == 1 else f"{steps} steps"
+        super().__init__(f"The script is too short: it has {has}, and the model was called {calls} times.")
+
+
 class ScriptedModel(FunctionModel):
     """Answers each call with the next step: a text, a tool call, several of them, or a function of the request."""
 
@@ -82,7 +92,7 @@ class ScriptedModel(FunctionModel):
         self.requests.append(request)
         at = len(self.requests)
         if at > len(self.script):
-            raise AssertionError(f"The script has {len(self.script)} steps, and the model was called {at} times.")
+            raise ScriptTooShortError(len(self.script), at)
         step = self.script[at - 1]
         said = step(request) if callable(step) else step
         return list(said) if isinstance(said, list) else [said]

@@ -113,9 +113,9 @@ class _Here:
 
     def _eval_rows(self) -> dict[str, _Row]:
         """Return the folders of eval cases, by place; those of skills are part of the skills."""
-        from skillshelf.evals.formats import case_files, case_folder
+        from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 
-        folders = dict.fromkeys(case_folder(path) for path in case_files([self.source.root]))
+        folders = dict.fromkeys(find_folder_to_approve(path) for path in find_case_files([self.source.root]))
         rows = [self._folder_row(folder) for folder in folders if self._is_below(folder)]
         return {row.key: row for row in rows}
 

@@ -11,80 +11,85 @@ from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.evals import check
-    from skillshelf.evals._candidates import (
-        Candidate,
-        Present,
-        make_candidates,
-        plan_of,
-        present_skill,
-        queries_among,
-        read_descriptions,
-    )
     from skillshelf.evals._case import Case, Edit, Message
-    from skillshelf.evals._decide import Decision, decide
+    from skillshelf.evals._descriptions import (
+        CurrentSkill,
+        Decision,
+        Variant,
+        decide,
+        make_variants,
+        plan_variants,
+        read_current_skill,
+        read_descriptions,
+        select_queries,
+    )
     from skillshelf.evals._folders import is_skill, skills_in
     from skillshelf.evals._plan import Plan, make_plan
-    from skillshelf.evals._recording import Recording, Replay
-    from skillshelf.evals._results import Outcome, Run
-    from skillshelf.evals._tape import AGAIN
-    from skillshelf.evals._trace import Trace
-    from skillshelf.evals._trial import SECONDS, run_trial
+    from skillshelf.evals._recording import HOW_TO_RECORD, Recording, Replay
+    from skillshelf.evals._results import CaseInfo, CheckResult, Outcome, Run
+    from skillshelf.evals._trace import FileState, Trace
+    from skillshelf.evals._trial import DEFAULT_TIMEOUT, run_trial
     from skillshelf.evals.check import Check, Verdict
     from skillshelf.evals.formats import find_cases, list_cases
 
-__all__ = [
-    "AGAIN",
-    "SECONDS",
-    "Candidate",
+__all__ = [  # noqa: RUF022  # grouped by reader
+    # For users: to write cases and checks, to run one, to record a model, and to read results.
     "Case",
+    "CaseInfo",
     "Check",
-    "Decision",
+    "CheckResult",
     "Edit",
+    "FileState",
     "Message",
     "Outcome",
-    "Plan",
-    "Present",
     "Recording",
     "Replay",
     "Run",
     "Trace",
     "Verdict",
     "check",
-    "decide",
     "find_cases",
-    "is_skill",
     "list_cases",
-    "make_candidates",
-    "make_plan",
-    "plan_of",
-    "present_skill",
-    "queries_among",
-    "read_descriptions",
     "run_trial",
+    # For the command line: to plan a whole run, and to choose between descriptions.
+    "DEFAULT_TIMEOUT",
+    "HOW_TO_RECORD",
+    "CurrentSkill",
+    "Decision",
+    "Plan",
+    "Variant",
+    "decide",
+    "is_skill",
+    "make_plan",
+    "make_variants",
+    "plan_variants",
+    "read_current_skill",
+    "read_descriptions",
+    "select_queries",
     "skills_in",
 ]
 
 __getattr__ = export_lazily(
     __name__,
     {
-        "_candidates": [
-            "Candidate",
-            "Present",
-            "make_candidates",
-            "plan_of",
-            "present_skill",
-            "queries_among",
-            "read_descriptions",
-        ],
         "_case": ["Case", "Edit", "Message"],
-        "_decide": ["Decision", "decide"],
+        "_descriptions": [
+            "CurrentSkill",
+            "Decision",
+            "Variant",
+            "decide",
+            "make_variants",
+            "plan_variants",
+            "read_current_skill",
+            "read_descriptions",
+            "select_queries",
+        ],
         "_folders": ["is_skill", "skills_in"],
         "_plan": ["Plan", "make_plan"],
-        "_recording": ["Recording", "Replay"],
-        "_results": ["Outcome", "Run"],
-        "_tape": ["AGAIN"],
-        "_trace": ["Trace"],
-        "_trial": ["SECONDS", "run_trial"],
+        "_recording": ["HOW_TO_RECORD", "Recording", "Replay"],
+        "_results": ["CaseInfo", "CheckResult", "Outcome", "Run"],
+        "_trace": ["FileState", "Trace"],
+        "_trial": ["DEFAULT_TIMEOUT", "run_trial"],
         "check": ["Check", "Verdict"],
         "formats": ["find_cases", "list_cases"],
     },

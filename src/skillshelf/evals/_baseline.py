@@ -1,4 +1,4 @@
-"""What a skill is held against: its absence, a folder with its old version, or its folder at a revision of git."""
+"""The baseline of a comparison: no skill, a folder with its old version, or its folder at a git revision."""
 
 from __future__ import annotations
 
@@ -8,116 +8,141 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._folders import is_skill, skill_name, skills_in
-from skillshelf.evals._paths import workspace_path
+from skillshelf.evals._folders import check_workspace_path, is_skill, skill_name, skills_in
 from skillshelf.sources import SKILL_FILES
 
 NONE = "none"
 # Nothing of the repository's own may run, and nothing is fetched for it.
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_GIT_COMMAND = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_LINK_MODE = "120000"
+_EXECUTABLE_MODE = "100755"
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """`--baseline`, and a folder that the old versions of skills can be put in."""
+    """The value of `--baseline`, and a folder for the old versions of skills."""
 
     given: str
     stage: str
 
     @property
-    def removes(self) -> bool:
+    def removes_skill(self) -> bool:
         return self.given == NONE
 
-    def old_version(self, skill: str, folder: str) -> str:
-        """The folder with the old version of the skill in `folder`, under the name that it has there.
+    def stage_old_version(self, skill: str, folder: str) -> str:
+        """Return a folder with the old version of the skill in `folder`, under the same name.
 
         Empty for a skill that is new since that revision. Raises EvalError.
         """
         # Two skills may lie in folders of the same name.
-        home = hashlib.sha256(os.path.realpath(folder).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        real_folder = os.path.realpath(folder).encode("utf-8", "surrogateescape")
+        home = hashlib.sha256(real_folder).hexdigest()[:16]
         target = os.path.join(self.stage, home, os.path.basename(os.path.abspath(folder)))
-        if not os.path.isdir(target):
-            if os.path.isdir(self.given):
-                shutil.copytree(_in_folder(self.given, skill), target, symlinks=True)
-            elif not _at_revision(self.given, folder, target):
-                return ""
+        if os.path.isdir(target):
+            return target
+
+        if os.path.isdir(self.given):
+            shutil.copytree(_find_skill(self.given, skill), target, symlinks=True)
+        elif not _write_revision(self.given, folder, target):
+            return ""
         return target
 
 
-def _in_folder(given: str, skill: str) -> str:
-    """The skill in a folder that is one, or that has folders of skills in it."""
-    for folder in skills_in(given):
-        if is_skill(folder) and (skill_name(folder) == skill or os.path.basename(folder) == skill):
-            return folder
+def _find_skill(folder: str, name: str) -> str:
+    """Return the folder of a skill: `folder` itself, or one in it. Raises EvalError."""
+    for skill in skills_in(folder):
+        if is_skill(skill) and name in (skill_name(skill), os.path.basename(skill)):
+            return skill
     raise EvalError(
-        f"--baseline {given}: there is no skill {skill!r} in this folder", "Give the folder of its old version"
+        f"--baseline {folder}: there is no skill {name!r} in this folder", "Give the folder of its old version"
     )
 
 
-def _at_revision(revision: str, folder: str, target: str) -> bool:
-    """The files of a skill's folder as they were, if it was there.
+class _Blob(NamedTuple):
+    """A file in a git tree."""
 
-    From git's own objects, so that no filter, hook or checkout has a say. Raises EvalError.
+    mode: str
+    object_id: str
+    path: str
+
+
+def _write_revision(revision: str, folder: str, target: str) -> bool:
+    """Write the files of a skill's folder at a revision to `target`. Return False if the skill was not there yet.
+
+    They come from git's own objects, so no filter, hook or checkout is involved. Raises EvalError.
     """
-    where = f"--baseline {revision}"
-    if not shutil.which("git"):
-        raise EvalError(f"{where}: git is not installed", "Give `none`, or a folder with the old version")
-    if _git(folder, "rev-parse", "--git-dir") is None:
-        raise EvalError(
-            f"{where}: there is no such folder, and {folder} is in no git repository",
-            "Give `none`, a folder with the old version, or a revision where there is a repository",
-        )
-    commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    if commit is None:
-        raise EvalError(
-            f"{where}: there is neither such a folder nor such a revision", "`git log --oneline` names revisions"
-        )
-    listed = _git(folder, "ls-tree", "-r", "-z", commit.decode().strip(), ".") or b""
-    entries = list(_entries(listed))
-    if not any(path in SKILL_FILES for _, _, path in entries):
+    commit = _find_commit(revision, folder)
+    listing = _run_git(folder, "ls-tree", "-r", "-z", commit, ".") or b""
+    blobs = list(_parse_tree(listing))
+    if not any(blob.path in SKILL_FILES for blob in blobs):
         return False
-    for (mode, _, path), data in zip(entries, _blobs(folder, [oid for _, oid, _ in entries]), strict=True):
-        _put(os.path.join(target, path), mode, data)
+    contents = _read_objects(folder, [blob.object_id for blob in blobs])
+    for blob, data in zip(blobs, contents, strict=True):
+        _write_blob(os.path.join(target, blob.path), blob.mode, data)
     return True
 
 
-def _entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
-    """Mode, object and path of each file; a submodule has no content here."""
-    for line in listed.split(b"\0")[:-1]:
-        about, _, path = line.partition(b"\t")
-        mode, kind, oid = about.decode().split()
+def _find_commit(revision: str, folder: str) -> str:
+    option = f"--baseline {revision}"
+    if not shutil.which("git"):
+        raise EvalError(f"{option}: git is not installed", "Give `none`, or a folder with the old version")
+    if _run_git(folder, "rev-parse", "--git-dir") is None:
+        raise EvalError(
+            f"{option}: there is no such folder, and {folder} is not in a git repository",
+            "Give `none`, or a folder with the old version; a revision needs a repository",
+        )
+    commit = _run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if commit is None:
+        raise EvalError(
+            f"{option}: there is neither such a folder nor such a revision", "`git log --oneline` lists revisions"
+        )
+    return commit.decode().strip()
+
+
+def _parse_tree(listing: bytes) -> Iterator[_Blob]:
+    """Parse the output of `git ls-tree -z`. Submodules are left out: they have no content here."""
+    for line in listing.split(b"\0")[:-1]:
+        facts, _, path = line.partition(b"\t")
+        mode, kind, object_id = facts.decode().split()
         if kind == "blob":
             # A tree can be made by hand, with `..` in it.
-            yield mode, oid, workspace_path(os.fsdecode(path))
+            yield _Blob(mode, object_id, check_workspace_path(os.fsdecode(path)))
 
 
-def _blobs(folder: str, oids: Sequence[str]) -> Iterator[bytes]:
-    answer = _git(folder, "cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode()) or b""
-    at = 0
-    for _ in oids:
-        end = answer.index(b"\n", at)
-        size = int(answer[at:end].split()[2])
-        yield answer[end + 1 : end + 1 + size]
-        at = end + size + 2
+def _read_objects(folder: str, object_ids: Sequence[str]) -> Iterator[bytes]:
+    """Parse the output of `git cat-file --batch`: a line with the size, the content and a newline for each object."""
+    request = "".join(f"{object_id}\n" for object_id in object_ids).encode()
+    answer = _run_git(folder, "cat-file", "--batch", stdin=request) or b""
+    position = 0
+    for _ in object_ids:
+        start = answer.index(b"\n", position) + 1
+        size = int(answer[position:start].split()[2])
+        yield answer[start : start + size]
+        position = start + size + 1
 
 
-def _put(path: str, mode: str, data: bytes) -> None:
+def _write_blob(path: str, mode: str, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    if mode == "120000":
+    if mode == _LINK_MODE:
         os.symlink(os.fsdecode(data), path)
         return
     with open(path, "wb") as file:
         file.write(data)
-    if mode == "100755":
+    if mode == _EXECUTABLE_MODE:
         os.chmod(path, 0o755)
 
 
-def _git(folder: str, *words: str, stdin: bytes = b"") -> bytes | None:
-    """What git says; None where it refuses."""
+def _run_git(folder: str, *arguments: str, stdin: bytes = b"") -> bytes | None:
+    """Return the output of git, or None if it fails."""
     done = subprocess.run(
-        [*_GIT, "-C", folder, *words], input=stdin, capture_output=True, check=False, env={**os.environ, **_QUIET}
+        [*_GIT_COMMAND, "-C", folder, *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        env={**os.environ, **_GIT_ENVIRONMENT},
     )
     return done.stdout if done.returncode == 0 else None

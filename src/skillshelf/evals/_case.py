@@ -1,23 +1,43 @@
-"""A case: a workspace, what is said in it, and what must be true afterwards."""
+"""A case: a workspace, the messages of the user, and what must be true afterwards.
 
-from collections.abc import Mapping
+Code skills are on its shelf by `module:name`, or in Python as the class, or as a skill object:
+
+    code_skills: [my_company.skills.rag.skill:RagSkill, my_company.testing:report_skill]
+
+The name is that of a class that needs no arguments, or of a function that returns the skill, with its policy if it is
+raw. Importing it runs the author's code, as a case in Python does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
-from skillshelf.evals._code_skills import CodeSkill
+from skillshelf.errors import EvalError, SkillError
 from skillshelf.evals.check import Check
+from skillshelf.skill import BaseSkill
+from skillshelf.sources import ImportFailed, ObjectSource, import_guarded
+
+CodeSkill: TypeAlias = str | Callable[[], BaseSkill] | BaseSkill
+_MODULE_AND_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_HOW_TO_NAME = "Name a class, or a function that returns a skill, as in `my_company.skills.rag.skill:RagSkill`"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The person says something; `/skills:` commands too."""
+    """A message of the user. It may be a `/skills:` command."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Another program changes a file of the workspace between two messages; None removes it."""
+    """A change of a file by another program, between two messages. The text None removes the file."""
 
     path: str
     text: str | None
@@ -25,31 +45,96 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something a skill should, or should not, make happen."""
+    """Something that a skill should, or should not, make happen."""
 
     name: str
     turns: tuple[Message | Edit, ...]
     checks: tuple[Check, ...] = ()
     skill: str = ""
-    """The skill under test, where the case belongs to one."""
+    """The skill under test, if the case belongs to one."""
     should_trigger: bool | None = None
-    """For a case of a trigger set: whether the skill should be loaded."""
+    """Whether the skill should be loaded; None for a case that is not about that."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The workspace, by path."""
+    """The files of the workspace, by path."""
     skills: tuple[str, ...] = ()
-    """Folders of skills, or of folders of skills, that are on the shelf."""
+    """The folders on the shelf: skills, or folders of skills."""
     code_skills: tuple[CodeSkill, ...] = ()
-    """Code skills that are on the shelf."""
+    """The code skills on the shelf."""
     script: tuple[Any, ...] | None = None
-    """What a scripted model says, step by step; None where the run's model answers."""
+    """The steps of a scripted model; None if the model of the run answers."""
     policy: str = "yolo"
     tags: tuple[str, ...] = ()
     location: str = ""
-    """`path:line` of where it is written."""
+    """Where the case is written, as `path:line`."""
     model: str = ""
-    """The model it is for, as `--model` takes it; empty where the run's model answers."""
+    """The model that the case is for, as `--model` takes it; empty for the model of the run."""
 
     @property
     def id(self) -> str:
-        """Tells it from every other case of a run, and stays the same from run to run."""
+        """The case's name, unique in a run and the same in every run."""
         return f"{self.skill}/{self.name}" if self.skill else self.name
+
+
+def make_code_source(skills: Iterable[CodeSkill]) -> ObjectSource:
+    """Return a source of newly made skills: no trial sees the state that another one left in them. Raises EvalError."""
+    made = [make_code_skill(skill) for skill in skills]
+    try:
+        return ObjectSource(made)
+    except SkillError as error:  # such as a raw skill without a policy
+        raise EvalError(str(error).rstrip("."), "Name a function that returns the skill as it should be") from error
+
+
+def code_skill_name(skill: CodeSkill) -> str:
+    """Return the name of a code skill. Raises EvalError if the skill cannot be made."""
+    return make_code_skill(skill).descriptor("app").name
+
+
+def code_skill_file(skill: CodeSkill) -> str:
+    """Return the file with the class of a code skill; empty for a class that is not in a file."""
+    return _source_file(type(make_code_skill(skill)))
+
+
+def make_code_skill(given: CodeSkill) -> BaseSkill:
+    """Return the skill that a case names, makes or gives. Raises EvalError."""
+    target = import_code_skill(given) if isinstance(given, str) else given
+    skill = _call(target, given)
+    if not isinstance(skill, BaseSkill):
+        raise EvalError(f"{given!s:.80} is {type(skill).__name__}, which is not a code skill", _HOW_TO_NAME)
+    if isinstance(given, str) and not _source_file(type(skill)):
+        raise EvalError(
+            f"{given:.80} returns a {type(skill).__name__} whose class is not in a file, so its version is unknown",
+            "Write the class in a module",
+        )
+    return skill
+
+
+def import_code_skill(given: str) -> Any:
+    """Return the class or function that `module:name` means. Raises EvalError."""
+    if not _MODULE_AND_NAME.fullmatch(given):
+        raise EvalError(f"{given!r:.80} does not name a code skill", _HOW_TO_NAME)
+    module_name, _, name = given.partition(":")
+    try:
+        module = import_guarded(partial(importlib.import_module, module_name), module_name)
+    except ImportFailed as fault:
+        fix = "Install the package that has it, or put its folder in PYTHONPATH"
+        raise EvalError(f"{given}: {fault.diagnostic.message}", fix) from fault
+    if not hasattr(module, name):
+        raise EvalError(f"the module {module_name} has no {name!r}", _HOW_TO_NAME)
+    return getattr(module, name)
+
+
+def _call(target: Any, given: CodeSkill) -> Any:
+    if isinstance(target, BaseSkill) or not callable(target):
+        return target
+    try:
+        return target()
+    except (Exception, SystemExit) as error:  # the author's code may raise anything
+        reason = f"{type(error).__name__}: {error}"[:300].rstrip(": ")
+        raise EvalError(f"{given!s:.80} cannot be made: {reason}", _HOW_TO_NAME) from error
+
+
+def _source_file(cls: type) -> str:
+    try:
+        return inspect.getsourcefile(cls) or ""
+    except (TypeError, OSError):  # its module has no file, like that of a class made by `exec`
+        return ""

@@ -1,26 +1,29 @@
-"""Folders of skills, as cases name them: a skill, or a folder with skills in it."""
+"""Folders and paths that cases name: folders of skills, and the files a case may read and write."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from skillshelf.errors import EvalError
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES
 
-LEFT_OUT = "evals"
-"""Of a skill, what no model gets to see: one that knows the questions proves nothing."""
+EVALS_FOLDER = "evals"
+"""The part of a skill that no model gets to see: a model that knows the questions proves nothing."""
 
 
 def is_skill(folder: str) -> bool:
+    """True if the folder holds a SKILL.md."""
     return any(os.path.isfile(os.path.join(folder, name)) for name in SKILL_FILES)
 
 
 def skill_name(folder: str) -> str:
-    """As the shelf names it: the frontmatter's word, or the folder's."""
+    """Return a skill's name as the shelf has it: from its frontmatter, or else the name of the folder."""
     base = os.path.basename(os.path.abspath(folder))
     for name in SKILL_FILES:
         try:
-            # Without O_NONBLOCK a named pipe in its place would hold the program up for good.
+            # Without O_NONBLOCK, opening a named pipe would block forever.
             descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(descriptor, "rb") as file:
                 return read(decode(file.read(MAX_FILE + 1)), base).name
@@ -30,7 +33,27 @@ def skill_name(folder: str) -> str:
 
 
 def skills_in(folder: str) -> list[str]:
-    """The folder of each skill: this one, or those right below it. Raises OSError."""
+    """Return the folder of each skill: this folder if it is a skill, else the folders in it. Raises OSError."""
     if is_skill(folder):
         return [folder]
-    return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
+    with os.scandir(folder) as entries:
+        return sorted(entry.path for entry in entries if entry.is_dir())
+
+
+def check_workspace_path(path: Any) -> str:
+    """Return a path inside the workspace as it is written. Raises EvalError for any other."""
+    parts = path.split("/") if isinstance(path, str) else [""]
+    for part in parts:
+        if part in ("", ".", "..") or "\0" in part or "\\" in part:
+            raise EvalError(f"the path {path!r:.60} is not inside the workspace", "Write it like `src/main.py`")
+    return str(path)
+
+
+def resolve_inside(root: str, base: str, path: str) -> str:
+    """Return the real path of a file that a case may use. Raises EvalError if it is not below `root`."""
+    if "\0" not in path:
+        top = os.path.realpath(root)
+        whole = os.path.realpath(os.path.join(base, path))
+        if os.path.commonpath([top, whole]) == top:
+            return whole
+    raise EvalError(f"the path {path!r:.60} leads out of {root}", "Put a copy of the file there")

@@ -1,25 +1,28 @@
-"""What a run has to do: every case, on every arm, as often as it is repeated. The same input gives the same plan."""
+"""The plan of a run: every case, on every arm, as often as it is repeated. The same input gives the same plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._arms import arms
-from skillshelf.evals._baseline import Baseline
-from skillshelf.evals._case import Case, Message
+from skillshelf.evals._baseline import NONE, Baseline
+from skillshelf.evals._case import Case, Message, code_skill_file, code_skill_name, make_code_source
+from skillshelf.evals._folders import skill_name, skills_in
 from skillshelf.evals._results import Arm, CaseInfo
-from skillshelf.evals._tested import file_of, text_of
-from skillshelf.evals.stats import SkillText
+from skillshelf.evals.stats import SkillContent, read_skill_contents
+from skillshelf.shelf import Shelf
+from skillshelf.skillmd import Unreadable, decode, read
+from skillshelf.sources import SKILL_FILES, DirectorySource
 
-MOST = 1_000_000
-"""Trials of a run: more do not fit in memory, nor in anybody's budget."""
+MAX_TRIALS = 1_000_000
+"""More trials do not fit in memory, nor in anyone's budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One case, on one arm, for the so-manieth time. The case has the skills of the arm."""
+    """The nth repeat of a case on one arm. The case has the skills of that arm."""
 
     case: Case
     arm: Arm
@@ -27,7 +30,7 @@ class Trial:
 
     @property
     def id(self) -> str:
-        """Tells it from every other trial of a run, and stays the same when the run is begun again."""
+        """The trial's name, unique in a run and the same if the run is started again."""
         return f"{self.case.id}#{self.arm}#{self.repeat}"
 
 
@@ -40,29 +43,28 @@ class Plan:
     repeats: int = 1
     baseline: str = ""
     new: tuple[str, ...] = ()
-    """Skills that the baseline does not have, so that there is nothing to compare them with."""
+    """Skills that the baseline does not have, so there is nothing to compare them with."""
 
     @property
     def infos(self) -> tuple[CaseInfo, ...]:
-        return tuple(_info(case) for case in self.cases)
+        return tuple(_describe_case(case) for case in self.cases)
 
     @property
     def skills(self) -> dict[str, str]:
-        """The skills under test: name to the path of the SKILL.md, or of the module of a code skill."""
-        paths = {skill: file_of(case) for skill, case in self._tested.items()}
+        """The skills under test: the path of the SKILL.md, or of a code skill's module, by name."""
+        paths = {skill: _file_under_test(case) for skill, case in self._first_cases().items()}
         return {skill: path for skill, path in paths.items() if path}
 
     @property
-    def texts(self) -> dict[str, SkillText]:
-        """What there is to be loaded of the skills under test, for the coverage."""
-        found: dict[str, SkillText] = {}
-        for case in self._tested.values():
-            found |= text_of(case)
+    def contents(self) -> dict[str, SkillContent]:
+        """Everything that can be loaded of the skills under test, for the coverage."""
+        found: dict[str, SkillContent] = {}
+        for case in self._first_cases().values():
+            found |= _content_under_test(case)
         return found
 
-    @property
-    def _tested(self) -> dict[str, Case]:
-        """Each skill under test, and the first case of it."""
+    def _first_cases(self) -> dict[str, Case]:
+        """Return the first case of each skill under test."""
         first: dict[str, Case] = {}
         for case in self.cases:
             if case.skill:
@@ -71,33 +73,148 @@ class Plan:
 
 
 def make_plan(cases: Sequence[Case], repeats: int = 1, baseline: str = "", stage: str = "") -> Plan:
-    """`stage`: a folder for the old versions of skills, where the baseline is one. Raises EvalError."""
-    _refuse_twins(cases)
+    """Plan the trials of a run. Raises EvalError.
+
+    `stage` is a folder for the old versions of skills, which some baselines need.
+    """
+    _refuse_duplicates(cases)
     against = Baseline(baseline, stage) if baseline else None
     if against and not any(case.skill for case in cases):
-        raise EvalError(f"--baseline {baseline}: no case is of a skill", "Name the skill under test with `skill:`")
-    compared = [(case, tuple(arms(case, against))) for case in cases]
-    if sum(len(found) for _, found in compared) * repeats > MOST:
-        raise EvalError(f"{len(cases)} cases {repeats} times are more than {MOST:,} trials", "Repeat them less often")
-    trials = [
-        Trial(one, arm, repeat) for _, found in compared for arm, one in found for repeat in range(1, repeats + 1)
-    ]
-    new = {case.skill: None for case, found in compared if against and case.skill and len(found) == 1}
+        raise EvalError(f"--baseline {baseline}: no case belongs to a skill", "Name the skill under test with `skill:`")
+
+    arms_by_case = [(case, list(_make_arms(case, against))) for case in cases]
+    if sum(len(arms) for _, arms in arms_by_case) * repeats > MAX_TRIALS:
+        raise EvalError(
+            f"{len(cases)} cases {repeats} times are more than {MAX_TRIALS:,} trials", "Repeat them less often"
+        )
+
+    trials: list[Trial] = []
+    new: dict[str, None] = {}
+    for case, arms in arms_by_case:
+        for arm, arm_case in arms:
+            trials += (Trial(arm_case, arm, repeat) for repeat in range(1, repeats + 1))
+        if against and case.skill and len(arms) == 1:
+            new[case.skill] = None
     return Plan(tuple(cases), tuple(trials), repeats, baseline, tuple(new))
 
 
-def _refuse_twins(cases: Iterable[Case]) -> None:
-    """Two cases of one name would be counted as one."""
-    known: dict[str, str] = {}
+def _refuse_duplicates(cases: Iterable[Case]) -> None:
+    """Raise EvalError if two cases have one id: they would be counted as one."""
+    locations: dict[str, str] = {}
     for case in cases:
-        if case.id in known:
-            first = known[case.id] or "another place"
+        if case.id in locations:
+            first = locations[case.id] or "another place"
             raise EvalError(
                 f"{case.location or 'a case'}: {case.id!r} is also in {first}", "Give one of them another name"
             )
-        known[case.id] = case.location
+        locations[case.id] = case.location
 
 
-def _info(case: Case) -> CaseInfo:
-    prompt = next((turn.text for turn in case.turns if isinstance(turn, Message)), "")
-    return CaseInfo(case.id, case.name, case.skill, case.should_trigger, case.location, prompt)
+def _describe_case(case: Case) -> CaseInfo:
+    prompts = [turn.text for turn in case.turns if isinstance(turn, Message)]
+    return CaseInfo(
+        id=case.id,
+        name=case.name,
+        skill=case.skill,
+        should_trigger=case.should_trigger,
+        location=case.location,
+        prompt=prompts[0] if prompts else "",
+    )
+
+
+def _make_arms(case: Case, against: Baseline | None) -> Iterator[tuple[Arm, Case]]:
+    """Yield the case as it is, and as the baseline has it. Raises EvalError."""
+    yield "with", case
+    if against is None or not case.skill:
+        return
+
+    without = _remove_skill(case)
+    if against.removes_skill:
+        yield "without", without
+        return
+
+    folder = _folder_under_test(case)
+    if not folder:
+        raise EvalError(
+            f"{case.location or case.id}: the skill {case.skill!r} is not among the case's folders of skills, "
+            "so there is no place for its old version",
+            f"Use --baseline {NONE}",
+        )
+    old = against.stage_old_version(case.skill, folder)
+    if old:
+        yield "old", replace(without, skills=(*without.skills, old))
+
+
+def _remove_skill(case: Case) -> Case:
+    """Return the case on a shelf without the skill under test, whether that is a folder or part of the workspace."""
+    folders = tuple(_expand_folders(case.skills))
+    skills = tuple(folder for folder in folders if not _is_folder_of(folder, case.skill))
+    code_skills = tuple(skill for skill in case.code_skills if code_skill_name(skill) != case.skill)
+    files = _remove_skill_files(case)
+    is_unchanged = skills == folders and code_skills == case.code_skills and files == case.files
+    if is_unchanged:
+        raise EvalError(
+            f"{case.location or case.id}: the skill {case.skill!r} is not on the case's shelf, so there is nothing "
+            "to leave out",
+            "Add its folder to the case's skills",
+        )
+    return replace(case, skills=skills, code_skills=code_skills, files=files)
+
+
+def _remove_skill_files(case: Case) -> Mapping[str, bytes]:
+    """Return the files of the workspace without any copy of the skill: a model that finds its text has the skill."""
+    skill_files = [path for path, data in case.files.items() if _is_skill_file(case.skill, path, data)]
+    folders = tuple(f"{os.path.dirname(path)}/" for path in skill_files if os.path.dirname(path))
+    return {path: data for path, data in case.files.items() if path not in skill_files and not path.startswith(folders)}
+
+
+def _is_skill_file(skill: str, path: str, data: bytes) -> bool:
+    """True for the SKILL.md of this skill."""
+    if os.path.basename(path) not in SKILL_FILES:
+        return False
+    folder_name = os.path.basename(os.path.dirname(path))
+    if folder_name == skill:
+        return True
+    try:
+        return read(decode(data), folder_name).name == skill
+    except Unreadable:
+        return False
+
+
+def _folder_under_test(case: Case) -> str:
+    """Return the folder of the skill under test; empty for a code skill, and for one in the workspace."""
+    for folder in _expand_folders(case.skills):
+        if _is_folder_of(folder, case.skill):
+            return folder
+    return ""
+
+
+def _file_under_test(case: Case) -> str:
+    """Return the file that annotations name: the skill's SKILL.md, or the module of a code skill."""
+    folder = _folder_under_test(case)
+    if folder:
+        paths = [os.path.join(folder, name) for name in SKILL_FILES]
+        return next((path for path in paths if os.path.exists(path)), os.path.join(folder, ""))
+    for skill in case.code_skills:
+        if code_skill_name(skill) == case.skill:
+            return code_skill_file(skill)
+    return ""
+
+
+def _content_under_test(case: Case) -> dict[str, SkillContent]:
+    folder = _folder_under_test(case)
+    source = DirectorySource(folder, cache=False) if folder else make_code_source(case.code_skills)
+    return read_skill_contents(Shelf([source]), [case.skill])
+
+
+def _expand_folders(folders: Iterable[str]) -> Iterator[str]:
+    """Yield each skill's own folder."""
+    for folder in folders:
+        if os.path.isdir(folder):
+            yield from skills_in(folder)
+        else:
+            yield folder
+
+
+def _is_folder_of(folder: str, skill: str) -> bool:
+    return skill in (os.path.basename(os.path.abspath(folder)), skill_name(folder))

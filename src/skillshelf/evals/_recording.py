@@ -1,18 +1,24 @@
-"""What a live model said, kept in files and played back: a run that needs no key, costs nothing and tells when it is
-out of date.
+"""Recordings: the answers of a live model, kept in files and replayed.
 
-A recording is a folder with one file for each call, named after the trial and everything that went in. Commit it: it
-holds the prompts, the skills' texts and the answers, and no key.
+A replayed run needs no key, costs nothing, and notices when its recording is out of date. A recording is a folder with
+one file for each call and one for each model. Commit it: it holds the prompts, the skills' texts and the answers, and
+no key.
+
+The file of a call is named `call-<trial>-<repeat>-<model>-<call>-<number>.json`. Trial, model and call are digests: an
+answer that was given in one trial is not used in another, even if the call is the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
 from pydantic_ai import RunContext
@@ -24,50 +30,249 @@ from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_conte
 from pydantic_core import to_jsonable_python
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._asked import Asked, Sent, asked, common, differences, key, public, put_back
-from skillshelf.evals._observe import Watched
-from skillshelf.evals._recorded import Recorded, recorded
-from skillshelf.evals._tape import AGAIN, Tape, read
+from skillshelf.evals._model_calls import (
+    CallRecord,
+    ModelCall,
+    WatchedModel,
+    cache_key,
+    count_equal_messages,
+    describe_differences,
+    public_settings,
+    record_call,
+    restore_folders,
+)
+from skillshelf.evals._placeholders import hide_folders, map_texts
+from skillshelf.files import replace_file
 
-# Reading them all to name the nearest is for people: beyond this many, some will do.
-_LOOKED_AT = 2000
+HOW_TO_RECORD = "`skillshelf eval --record` asks the model again"
+FORMAT_VERSION = 2
+MODEL_PREFIX = "model-"
+CALL_PREFIX = "call-"
+# All recorded calls are read to name the nearest one in a message. Of more than this many, some will do.
+MAX_CALLS_COMPARED = 2000
+_FILE_NAME = re.compile(r"(?:call|model)-[0-9a-f-]+\.json")
 _USERINFO = re.compile(r"(?<=://)[^/@]*@")
 
 
-class Recording(Watched):
-    """Passes everything on as it is, and keeps what the model said."""
+@dataclass(slots=True)
+class TrialRecording:
+    """The files of one trial in a folder of recordings."""
 
-    def __init__(self, wrapped: Model[Any], tape: Tape | str, like: Recorded | None = None) -> None:
-        """`tape`: a folder, or what belongs to a trial in one. `like`: what is to be known of the model."""
+    folder: str
+    trial: str = ""
+    """The case and the arm."""
+    repeat: int = 1
+    written: set[str] = field(default_factory=set)
+    """The files of the calls that were recorded in this trial."""
+    _calls: Counter[str] = field(default_factory=Counter)
+
+    def next_file(self, model: str, call: str) -> str:
+        """Return the file for a call. The same call has another answer each time it is repeated in a trial."""
+        start = f"{self._own_prefix}{_digest(model)}-{call}-"
+        self._calls[start] += 1
+        return f"{start}{self._calls[start]}.json"
+
+    def write(self, name: str, value: Mapping[str, Any]) -> None:
+        write_recording(self.folder, name, value)
+        self.written.add(name)
+
+    def add_files(self, files: Mapping[str, str]) -> None:
+        """Write the files that a worker recorded.
+
+        Raises EvalError for any other file: they come from a database that others write to.
+        """
+        for name, text in files.items():
+            value = self._parse_file(name, text)
+            if value is None:
+                raise EvalError(f"A worker sent {name[:120]!r}, which is not a recording of this trial")
+            write_recording(self.folder, name, value)
+            if name.startswith(CALL_PREFIX):
+                self.written.add(name)
+
+    def _parse_file(self, name: str, text: str) -> dict[str, Any] | None:
+        if not name.startswith((self._own_prefix, MODEL_PREFIX)) or not _FILE_NAME.fullmatch(name):
+            return None
+        try:
+            return dict(json.loads(text))
+        except (ValueError, TypeError):
+            return None
+
+    def remove_outdated(self) -> None:
+        """Remove the answers that the same models gave in an earlier recording of this trial."""
+        models = {_model_of(name) for name in self.written}
+        for name in _list_recordings(self.folder, self._own_prefix):
+            if name not in self.written and _model_of(name) in models:
+                os.unlink(os.path.join(self.folder, name))
+
+    def find_calls(self, model: str) -> list[str]:
+        """Return the files of all answers of a model in this trial, in all repeats."""
+        names = _list_recordings(self.folder, self._trial_prefix)
+        return [name for name in names if _model_of(name) == _digest(model)]
+
+    @property
+    def _trial_prefix(self) -> str:
+        return f"{CALL_PREFIX}{_digest(self.trial, 12)}-"
+
+    @property
+    def _own_prefix(self) -> str:
+        return f"{self._trial_prefix}{self.repeat}-"
+
+
+def recording_of(folder: str, trial_id: str, repeat: int) -> TrialRecording | None:
+    """Return the recording of a trial, or None if no folder is given."""
+    if not folder:
+        return None
+    return TrialRecording(folder, trial_id.removesuffix(f"#{repeat}"), repeat)
+
+
+def read_recording(folder: str, name: str) -> dict[str, Any]:
+    """Read a file of a recording. Raises EvalError."""
+    path = os.path.join(folder, name)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (OSError, ValueError, TypeError) as error:
+        raise EvalError(f"it is not a recording: {error}", f"Remove it; {HOW_TO_RECORD}", path) from None
+
+
+def write_recording(folder: str, name: str, value: Mapping[str, Any]) -> None:
+    """Write a file of a recording in one step: the run may be killed, and others may write the same file."""
+    os.makedirs(folder, exist_ok=True)
+    text = json.dumps(map_texts(hide_folders, dict(value)), ensure_ascii=False, indent=1)
+    # A model can say half a surrogate pair, which UTF-8 cannot hold. JSON writes it as an escape.
+    data = f"{text}\n".encode(errors="backslashreplace")
+    replace_file(os.path.join(folder, name), data, 0o666)
+
+
+def _list_recordings(folder: str, prefix: str) -> list[str]:
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return sorted(name for name in names if name.startswith(prefix) and name.endswith(".json"))
+
+
+def _model_of(name: str) -> str:
+    """Return the digest of the model in the name of a call's file."""
+    return name.split("-")[3]
+
+
+def _digest(text: str, length: int = 8) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedModel:
+    """A model of a recording: everything that makes the agent treat its stand-in like the model itself."""
+
+    id: str
+    name: str
+    system: str
+    profile: dict[str, Any]
+    settings: dict[str, Any]
+    tools: bool
+    window: int
+    wanted: str = ""
+    """The model that a case or a check asked for; empty for the model of the run."""
+    names: list[str] = field(default_factory=list)
+    """Other names of it, as `--model` had them."""
+
+    def has_name(self, name: str) -> bool:
+        return name in (self.id, self.name, self.wanted, *self.names)
+
+    def save(self, folder: str) -> None:
+        write_recording(folder, f"{MODEL_PREFIX}{_digest(f'{self.id} {self.wanted}')}.json", asdict(self))
+
+
+def describe_model(
+    model: Model[Any], tools: bool = True, window: int = 0, wanted: str = "", names: Iterable[str] = ()
+) -> RecordedModel:
+    """Describe a model for a recording."""
+    simple = str | int | float | None
+    return RecordedModel(
+        id=model.model_id,
+        name=model.model_name,
+        system=model.system,
+        profile={name: value for name, value in model.profile.items() if isinstance(value, simple)},
+        settings=to_jsonable_python(public_settings(model.settings), fallback=str),
+        tools=tools,
+        window=window or resolve_context_window(model) or DEFAULT_CONTEXT_WINDOW,
+        wanted=wanted,
+        names=list(names),
+    )
+
+
+def find_recorded_model(folder: str, name: str = "", preferred: str = "") -> RecordedModel:
+    """Return the recorded model of this name. Without a name, return the run's own, or of several the `preferred`.
+
+    Raises EvalError if there is none, or more than one.
+    """
+    files = [read_recording(folder, file) for file in _list_recordings(folder, MODEL_PREFIX)]
+    current_fields = {field.name for field in fields(RecordedModel)}
+    models = [RecordedModel(**plain) for plain in files if plain.keys() == current_fields]
+    if not models:
+        other = " but those of another version of skillshelf" if files else ""
+        raise EvalError(f"{folder} has no recordings{other}", HOW_TO_RECORD)
+
+    if name:
+        found = [model for model in models if model.has_name(name)]
+    else:
+        own = [model for model in models if not model.wanted] or models
+        found = [model for model in own if preferred and model.has_name(preferred)] or own
+    if not found:
+        raise EvalError(f"{folder} has no answers of {name}, only of {_list_ids(models)}", HOW_TO_RECORD)
+    if len({model.id for model in found}) > 1:
+        raise EvalError(f"{folder} has answers of several models: {_list_ids(found)}", "Choose one with --model")
+    return found[0]
+
+
+def _list_ids(models: Iterable[RecordedModel]) -> str:
+    return ", ".join(sorted({model.id for model in models}))
+
+
+class Recording(WatchedModel):
+    """A model that passes everything on, and keeps the answers."""
+
+    def __init__(self, wrapped: Model[Any], recording: TrialRecording | str, like: RecordedModel | None = None) -> None:
+        """`recording` is a folder, or the recording of a trial. `like` describes the model; by default, as it is."""
         super().__init__(wrapped)
-        self._tape = Tape(tape) if isinstance(tape, str) else tape
-        self._like, self._described = like or describe(wrapped), False
+        self._recording = TrialRecording(recording) if isinstance(recording, str) else recording
+        self._like = like or describe_model(wrapped)
+        self._is_model_saved = False
 
-    async def said(self, sent: Sent, response: ModelResponse) -> None:
-        if response.state == "complete":  # half an answer is none to play back
-            call = asked(self.model_id, sent)
-            name = self._tape.next(self.model_id, key(call))
-            await asyncio.to_thread(self._keep, name, call, response)
+    async def after_call(self, call: ModelCall, response: ModelResponse) -> None:
+        if response.state != "complete":  # half an answer is not worth replaying
+            return
+        record = record_call(self.model_id, call)
+        name = self._recording.next_file(self.model_id, cache_key(record))
+        await asyncio.to_thread(self._save, name, record, response)
 
-    def _keep(self, name: str, call: Asked, response: ModelResponse) -> None:
+    def _save(self, name: str, record: CallRecord, response: ModelResponse) -> None:
         [answer] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
         answer |= {"run_id": None, "conversation_id": None, "workspace_ref": None}
-        answer["provider_url"] = _USERINFO.sub("", answer["provider_url"] or "") or None  # which may hold a password
-        if not self._described:
-            self._like.keep(self._tape.folder)
-            self._described = True
-        of = {"trial": self._tape.trial, "repeat": self._tape.repeat}
-        self._tape.keep(name, {"skillshelf_recording": 2, **of, "asked": call, "answer": answer})
+        # The address of a provider may hold a password.
+        answer["provider_url"] = _USERINFO.sub("", answer["provider_url"] or "") or None
+        if not self._is_model_saved:
+            self._like.save(self._recording.folder)
+            self._is_model_saved = True
+        self._recording.write(
+            name,
+            {
+                "skillshelf_recording": FORMAT_VERSION,
+                "trial": self._recording.trial,
+                "repeat": self._recording.repeat,
+                "asked": record,
+                "answer": answer,
+            },
+        )
 
 
 class Replay(Model[Any]):
-    """Says what was recorded for the same call of the same trial, and nothing where there is none."""
+    """A model that gives the answers recorded for the same calls of the same trial."""
 
-    def __init__(self, tape: Tape | str, like: Recorded | None = None) -> None:
-        """`like`: the one model of the folder whose answers are meant; by default the run's own. Raises EvalError."""
-        self._tape = Tape(tape) if isinstance(tape, str) else tape
-        self._like = like or recorded(self._tape.folder)
-        settings, profile = cast(ModelSettings, self._like.settings), cast(ModelProfile, self._like.profile)
+    def __init__(self, recording: TrialRecording | str, like: RecordedModel | None = None) -> None:
+        """`like` is the model of the recording to stand in for; the default is the run's own. Raises EvalError."""
+        self._recording = TrialRecording(recording) if isinstance(recording, str) else recording
+        self._like = like or find_recorded_model(self._recording.folder)
+        settings = cast(ModelSettings, self._like.settings)
+        profile = cast(ModelProfile, self._like.profile)
         super().__init__(settings=settings or None, profile=profile)
 
     @property
@@ -84,13 +289,13 @@ class Replay(Model[Any]):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        sent = Sent(messages, model_settings, model_request_parameters)
-        call = asked(self._like.id, sent)
-        name = self._tape.next(self._like.id, key(call))
-        if not os.path.exists(os.path.join(self._tape.folder, name)):
-            raise EvalError(self._why(call), AGAIN)
-        answer = put_back(read(self._tape.folder, name)["answer"], sent)
-        [response] = ModelMessagesTypeAdapter.validate_json(json.dumps([answer]))
+        call = ModelCall(messages, model_settings, model_request_parameters)
+        record = record_call(self._like.id, call)
+        name = self._recording.next_file(self._like.id, cache_key(record))
+        if not os.path.exists(os.path.join(self._recording.folder, name)):
+            raise EvalError(self._explain_missing(record), HOW_TO_RECORD)
+        stored = read_recording(self._recording.folder, name)["answer"]
+        [response] = ModelMessagesTypeAdapter.validate_json(json.dumps([restore_folders(stored, call)]))
         assert isinstance(response, ModelResponse)
         return response
 
@@ -105,31 +310,26 @@ class Replay(Model[Any]):
         response = await self.request(messages, model_settings, model_request_parameters)
         yield CompletedStreamedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)
 
-    def _why(self, call: Asked) -> str:
-        """What differs from the nearest call that was recorded."""
-        folder, files = self._tape.folder, self._tape.calls(self._like.id)
+    def _explain_missing(self, record: CallRecord) -> str:
+        """Describe how a call differs from the nearest one that was recorded."""
+        folder = self._recording.folder
+        files = self._recording.find_calls(self._like.id)
         if not files:
-            trial = f" in {self._tape.trial}" if self._tape.trial else ""
-            return f"{folder} has nothing that {self._like.id} said{trial}"
-        if same := [name for name in files if key(call) in name]:
-            return f"this call was recorded {len(same)} times in {folder}, and is asked for once more"
-        others = [read(folder, name)["asked"] for name in files[:_LOOKED_AT]]
-        then = max(others, key=lambda other: _nearness(call, other))
-        return f"this call is not in {folder}; from the nearest one there differ {'; '.join(differences(call, then))}"
+            scope = " for this trial" if self._recording.trial else ""
+            return f"{folder} has no answers of {self._like.id}{scope}"
+
+        key = cache_key(record)
+        times = sum(key in name for name in files)
+        if times:
+            return f"this call was recorded {times} times in {folder}, and is made once more"
+
+        recorded = [read_recording(folder, name)["asked"] for name in files[:MAX_CALLS_COMPARED]]
+        nearest = max(recorded, key=lambda other: _nearness(record, other))
+        differences = "; ".join(describe_differences(record, nearest))
+        return f"this call is not in {folder}; the nearest one there differs in {differences}"
 
 
-def describe(
-    model: Model[Any], tools: bool = True, window: int = 0, wanted: str = "", names: list[str] | None = None
-) -> Recorded:
-    """A model as its stand-in must be."""
-    profile = {name: value for name, value in model.profile.items() if isinstance(value, str | int | float | None)}
-    settings = to_jsonable_python(public(model.settings), fallback=str)
-    window = window or resolve_context_window(model) or DEFAULT_CONTEXT_WINDOW
-    return Recorded(
-        model.model_id, model.model_name, model.system, profile, settings, tools, window, wanted, names or []
-    )
-
-
-def _nearness(now: Asked, then: Asked) -> tuple[int, int, int]:
-    alike = sum(now[part] == then[part] for part in ("system", "tools", "settings"))
-    return common(now, then), alike, -abs(len(now["messages"]) - len(then["messages"]))
+def _nearness(now: CallRecord, then: CallRecord) -> tuple[int, int, int]:
+    equal_parts = sum(now[part] == then[part] for part in ("system", "tools", "settings"))
+    length_difference = abs(len(now["messages"]) - len(then["messages"]))
+    return count_equal_messages(now, then), equal_parts, -length_difference

@@ -1,4 +1,4 @@
-"""What a run of evals gave: one outcome for each trial, as plain values in a JSON file that outlasts the process."""
+"""The results of a run: one outcome for each trial, as plain values in a JSON file."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, Literal
 
 from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals._trace import Trace, trace_from_json
-from skillshelf.evals.check import Verdict
+from skillshelf.evals.check import About, Check, Verdict
 
 Status = Literal["passed", "missed", "error"]
-"""`error`: the trial was none, because a provider or a check could not be asked. Neither a pass nor a miss."""
+"""`error` means that the trial, or one of its checks, could not be made. It is neither a pass nor a miss."""
 Arm = Literal["with", "without", "old"]
 """With the skill as it is, without it, or with the version that `--baseline` names."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseInfo:
-    """What a report needs to know of a case."""
+    """The facts about a case that reports show."""
 
     id: str
     name: str
@@ -36,11 +36,16 @@ class CheckResult:
 
     name: str
     verdict: Verdict
+    about: About | None = None
+
+
+def make_result(check: Check, verdict: Verdict) -> CheckResult:
+    return CheckResult(check.name, verdict, check.about)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One trial: a case, on one arm, for the so-manieth time."""
+    """The result of one trial: the nth repeat of a case on one arm."""
 
     case: str
     arm: Arm
@@ -48,26 +53,30 @@ class Outcome:
     checks: tuple[CheckResult, ...]
     trace: Trace
     judging: Usage | None = None
-    """What the judges among the checks took; None where there was none."""
+    """The usage of the judges among the checks; None if there was none."""
 
     @property
     def usage(self) -> Usage:
-        """What the trial took, its judges included; the trace has what the agent took."""
-        return self.trace.usage + self.judging if self.judging else self.trace.usage
+        """The usage of the trial, judges included. The trace has the usage of the agent alone."""
+        if self.judging is None:
+            return self.trace.usage
+        return self.trace.usage + self.judging
 
     @property
     def status(self) -> Status:
-        """A check that did not hold is a miss, whatever another one would have said that could not be made."""
+        """`missed` if a check did not hold, even if another check could not be made."""
         if self.trace.error:
             return "error"
         if self.failed:
             return "missed"
-        return "error" if any(one.verdict.error for one in self.checks) else "passed"
+        if any(result.verdict.error for result in self.checks):
+            return "error"
+        return "passed"
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:
         """The checks that were made and did not hold."""
-        return tuple(one for one in self.checks if not one.verdict.passed and not one.verdict.error)
+        return tuple(result for result in self.checks if not result.verdict.passed and not result.verdict.error)
 
     @property
     def loaded(self) -> frozenset[str]:
@@ -77,7 +86,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All outcomes of one invocation, and how it was made."""
+    """All outcomes of one run, and how it was made."""
 
     id: str
     started: str
@@ -86,10 +95,10 @@ class Run:
     cases: tuple[CaseInfo, ...]
     outcomes: tuple[Outcome, ...]
     skills: Mapping[str, str] = field(default_factory=dict)
-    """The skills under test: name to the path of the SKILL.md."""
+    """The skills under test: the path of the SKILL.md by name."""
     repeats: int = 1
     baseline: str = ""
-    """`none`, a path or a revision; empty without one."""
+    """`none`, a path or a revision; empty if the run has no baseline."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -101,7 +110,7 @@ class Run:
             "baseline": self.baseline,
             "skills": dict(self.skills),
             "cases": [asdict(case) for case in self.cases],
-            "outcomes": [outcome_as_json(one) for one in self.outcomes],
+            "outcomes": [outcome_as_json(outcome) for outcome in self.outcomes],
         }
 
 
@@ -111,28 +120,42 @@ def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
         "arm": outcome.arm,
         "repeat": outcome.repeat,
         "status": outcome.status,
-        "checks": [{"name": one.name, **asdict(one.verdict)} for one in outcome.checks],
+        "checks": [_check_as_json(result) for result in outcome.checks],
         "trace": outcome.trace.as_json(),
         "judging": asdict(outcome.judging) if outcome.judging else None,
     }
 
 
 def outcome_from_json(plain: Mapping[str, Any]) -> Outcome:
-    checks = tuple(
-        CheckResult(one["name"], Verdict(one["passed"], one["reason"], one["error"])) for one in plain["checks"]
+    return Outcome(
+        case=plain["case"],
+        arm=plain["arm"],
+        repeat=plain["repeat"],
+        checks=tuple(_check_from_json(result) for result in plain["checks"]),
+        trace=trace_from_json(plain["trace"]),
+        judging=Usage(**plain["judging"]) if plain.get("judging") else None,
     )
-    judging = Usage(**plain["judging"]) if plain.get("judging") else None
-    return Outcome(plain["case"], plain["arm"], plain["repeat"], checks, trace_from_json(plain["trace"]), judging)
+
+
+def _check_as_json(result: CheckResult) -> dict[str, Any]:
+    about = asdict(result.about) if result.about else None
+    return {"name": result.name, **asdict(result.verdict), "about": about}
+
+
+def _check_from_json(plain: Mapping[str, Any]) -> CheckResult:
+    verdict = Verdict(plain["passed"], plain["reason"], plain["error"])
+    about = About(**plain["about"]) if plain["about"] else None
+    return CheckResult(plain["name"], verdict, about)
 
 
 def run_from_json(plain: Mapping[str, Any]) -> Run:
     return Run(
-        plain["id"],
-        plain["started"],
-        plain["model"],
-        tuple(CaseInfo(**case) for case in plain["cases"]),
-        tuple(outcome_from_json(one) for one in plain["outcomes"]),
-        dict(plain["skills"]),
-        plain["repeats"],
-        plain["baseline"],
+        id=plain["id"],
+        started=plain["started"],
+        model=plain["model"],
+        cases=tuple(CaseInfo(**case) for case in plain["cases"]),
+        outcomes=tuple(outcome_from_json(outcome) for outcome in plain["outcomes"]),
+        skills=dict(plain["skills"]),
+        repeats=plain["repeats"],
+        baseline=plain["baseline"],
     )

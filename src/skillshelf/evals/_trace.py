@@ -1,4 +1,4 @@
-"""What happened in one trial of a case: the record that checks read, as plain values that survive a restart."""
+"""The trace of a trial: everything that checks read, as plain values that survive a restart."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class FileState:
     """A file of the workspace after the trial."""
 
     text: str | None
-    """None for what is no text, or too long to keep."""
+    """None if the file is not text, or too long to keep."""
     changed: bool
-    """Whether it differs from what the case put there; true for a file that is new."""
+    """True if the file is new, or differs from the one that the case put there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run of all turns of a case."""
+    """One run through all turns of a case."""
 
     events: tuple[Event, ...] = ()
     answers: tuple[str, ...] = ()
@@ -34,12 +34,13 @@ class Trace:
     usage: Usage = field(default_factory=lambda: Usage(0, 0))
     seconds: float = 0.0
     error: str = ""
-    """What kept the trial from being one: a provider that failed, a workspace that could not be made.
+    """Why the trial could not be made: a provider failed, say, or the workspace could not be written.
 
-    Neither a pass nor a miss of the skill."""
+    Such a trial is neither a pass nor a miss of the skill."""
 
     @property
     def answer(self) -> str:
+        """The last answer."""
         return self.answers[-1] if self.answers else ""
 
     def as_json(self) -> dict[str, Any]:
@@ -57,12 +58,12 @@ class Trace:
 
 def trace_from_json(plain: Mapping[str, Any]) -> Trace:
     return Trace(
-        tuple(from_json(event) for event in plain["events"]),
-        tuple(plain["answers"]),
-        tuple(plain["systems"]),
-        {path: FileState(**state) for path, state in plain["files"].items()},
-        tuple(plain["removed"]),
-        Usage(**plain["usage"]),
-        plain["seconds"],
-        plain["error"],
+        events=tuple(from_json(event) for event in plain["events"]),
+        answers=tuple(plain["answers"]),
+        systems=tuple(plain["systems"]),
+        files={path: FileState(**state) for path, state in plain["files"].items()},
+        removed=tuple(plain["removed"]),
+        usage=Usage(**plain["usage"]),
+        seconds=plain["seconds"],
+        error=plain["error"],
     )

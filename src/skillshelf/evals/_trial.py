@@ -1,23 +1,30 @@
-"""One trial: a fresh workspace, the agent as it is, the turns of a case, and the record of what happened."""
+"""One trial: a fresh workspace, the agent as users run it, the turns of a case, and the trace of what happened."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import InstructionPart
+from pydantic_ai.models import Model
 
 from skillshelf.agent import AgentCore, ChosenModel, Policy
 from skillshelf.agent.events import Event, Failed, Finished
-from skillshelf.evals._case import Case, Edit
-from skillshelf.evals._code_skills import code_source
-from skillshelf.evals._observe import Observed
+from skillshelf.evals._case import Case, Edit, make_code_source
+from skillshelf.evals._model_calls import ModelCall, WatchedModel
 from skillshelf.evals._trace import FileState, Trace
-from skillshelf.evals._workspace import change_file, changes_in, make_workspace, temporary_folder
+from skillshelf.evals._workspace import change_file, find_changes, make_workspace, temporary_folder
+from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
 
-# What went wrong with the skill, the case or the model's own doing, and not with the machinery: the trial counts.
-_COUNTED = frozenset(
+DEFAULT_TIMEOUT = 900
+"""Seconds a trial may take: a provider that never answers must not hold up a run forever."""
+
+# Errors that the skill, the case or the model's own behaviour caused. A trial that ends with one of them counts.
+_COUNTED_ERRORS = frozenset(
     {
         "SkillNotFoundError",
         "PolicyError",
@@ -30,49 +37,73 @@ _COUNTED = frozenset(
 )
 
 
-SECONDS = 900
-"""As long as a trial may take: a provider that never answers must not hold up a run for good."""
+class _ObservedModel(WatchedModel):
+    """A model that keeps the system prompt of each call, for the checks."""
+
+    def __init__(self, wrapped: Model[Any]) -> None:
+        super().__init__(wrapped)
+        self.systems: list[str] = []
+
+    def before_call(self, call: ModelCall) -> None:
+        self.systems.append(InstructionPart.join(call.parameters.instruction_parts or []) or "")
 
 
-async def run_trial(case: Case, model: ChosenModel, seconds: float = SECONDS) -> Trace:
-    """Run a case once. Nothing of the machine is in it: no skill of the user's, no file outside a temporary folder.
+async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIMEOUT) -> Trace:
+    """Run a case once, without the user's own skills and without any file outside a temporary folder.
 
     Raises EvalError for a code skill that cannot be made.
     """
     start = time.monotonic()
-    observed = Observed(model.model)
-    own = [code_source(case.code_skills)] if case.code_skills else []
+    observed = _ObservedModel(model.model)
+    code_sources = [make_code_source(case.code_skills)] if case.code_skills else []
+    core = AgentCore(replace(model, model=observed), policy=Policy(case.policy))  # type: ignore[arg-type]
+    if case.should_trigger is not None:  # a skill that is listed in full need not be loaded
+        core.disclosure = "catalog"
+
     events: list[Event] = []
     answers: list[str] = []
     files: dict[str, FileState] = {}
     removed: tuple[str, ...] = ()
     error = ""
-    core = AgentCore(replace(model, model=observed), policy=Policy(case.policy))  # type: ignore[arg-type]
-    if case.should_trigger is not None:  # a skill that stands in the listing in full need not be loaded
-        core.disclosure = "catalog"
     with temporary_folder() as root:
         try:
             before = await asyncio.to_thread(make_workspace, root, case)
-            core.load_skills(root, shelf=Shelf([*own, DirectorySource(root, "project", cache=False)]))
+            core.load_skills(root, shelf=Shelf([*code_sources, DirectorySource(root, "project", cache=False)]))
             async with asyncio.timeout(seconds):
                 await _take_turns(core, root, case, events, answers)
-            files, removed = await asyncio.to_thread(changes_in, root, before)
+            files, removed = await asyncio.to_thread(find_changes, root, before)
         except TimeoutError:
             error = f"The trial took longer than {seconds:g} seconds; --timeout gives it more"
-        except OSError as fault:
+        except (OSError, NotPlainFile) as fault:
             error = f"The workspace cannot be used: {fault}"
-    failed = [event for event in events if isinstance(event, Failed) and event.error not in _COUNTED]
-    error = f"{failed[0].error}: {failed[0].message}" if failed else error
-    took = round(time.monotonic() - start, 3)
-    return Trace(tuple(events), tuple(answers), tuple(observed.systems), files, removed, core.spent, took, error)
+
+    return Trace(
+        events=tuple(events),
+        answers=tuple(answers),
+        systems=tuple(observed.systems),
+        files=files,
+        removed=removed,
+        usage=core.spent,
+        seconds=round(time.monotonic() - start, 3),
+        error=_find_infrastructure_error(events) or error,
+    )
 
 
 async def _take_turns(core: AgentCore, root: str, case: Case, events: list[Event], answers: list[str]) -> None:
     for turn in case.turns:
         if isinstance(turn, Edit):
-            change_file(root, turn.path, None if turn.text is None else turn.text.encode("utf-8", "surrogatepass"))
+            data = None if turn.text is None else turn.text.encode("utf-8", "surrogatepass")
+            change_file(root, turn.path, data)
             continue
         async for event in core.process_message(turn.text):
             events.append(event)
         last = events[-1]
         answers.append(last.text if isinstance(last, Finished) else "")
+
+
+def _find_infrastructure_error(events: list[Event]) -> str:
+    """Return the first error that keeps the trial from counting, or an empty text."""
+    for event in events:
+        if isinstance(event, Failed) and event.error not in _COUNTED_ERRORS:
+            return event.message
+    return ""

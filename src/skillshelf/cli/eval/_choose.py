@@ -10,22 +10,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from skillshelf.cli._output import Output, complain, plural, shown_path
-from skillshelf.cli.eval._run import find_approved_cases, run_plan
+from skillshelf.cli.eval._run import find_approved_cases, run_and_report
 from skillshelf.errors import EvalError
 from skillshelf.evals import (
-    AGAIN,
-    Candidate,
+    HOW_TO_RECORD,
     Case,
+    CurrentSkill,
     Decision,
     Plan,
-    Present,
     Run,
+    Variant,
     decide,
-    make_candidates,
-    plan_of,
-    present_skill,
-    queries_among,
+    make_variants,
+    plan_variants,
+    read_current_skill,
     read_descriptions,
+    select_queries,
 )
 from skillshelf.evals.engine import RunFolder
 from skillshelf.evals.report import choice_as_json, choice_table, choice_verdict, plain, rich, summarize, write_run
@@ -42,13 +42,13 @@ def choose_description(args: argparse.Namespace, out: Output) -> int:
             "choose takes the folder of one skill, and descriptions for it",
             "skillshelf eval choose SKILL --descriptions FILE",
         )
-    skill = present_skill(args.paths[0])
+    skill = read_current_skill(args.paths[0])
     descriptions = read_descriptions(args.descriptions, skill.text.description)
     cases = find_approved_cases(args, out)
     if not cases:
         return 2
 
-    queries = queries_among(cases, skill.name)
+    queries = select_queries(cases, skill.name)
     unused = len(cases) - len(queries)
     if unused and not args.json:
         complain(
@@ -56,7 +56,7 @@ def choose_description(args: argparse.Namespace, out: Output) -> int:
             "without a script can tell descriptions apart."
         )
     choice = _Choice(skill, descriptions, queries)
-    return run_plan(
+    return run_and_report(
         lambda stage: choice.make_plan(stage, args.repeat),
         lambda run, plan, folder: _report(choice, run, folder, args, out),
         args,
@@ -67,15 +67,15 @@ def choose_description(args: argparse.Namespace, out: Output) -> int:
 class _Choice:
     """A choice between descriptions of one skill: its candidates, and the run that compares them."""
 
-    def __init__(self, skill: Present, descriptions: Sequence[str], queries: Sequence[Case]) -> None:
+    def __init__(self, skill: CurrentSkill, descriptions: Sequence[str], queries: Sequence[Case]) -> None:
         self.skill = skill
         self.queries = tuple(queries)
         self._descriptions = descriptions
-        self._candidates: tuple[Candidate, ...] = ()
+        self._candidates: tuple[Variant, ...] = ()
 
     def make_plan(self, stage: str, repeats: int) -> Plan:
-        self._candidates = make_candidates(self.skill, self._descriptions, self.queries, stage)
-        return plan_of(self._candidates, repeats)
+        self._candidates = make_variants(self.skill, self._descriptions, self.queries, stage)
+        return plan_variants(self._candidates, repeats)
 
     def decide(self, run: Run) -> Decision:
         return decide(self.queries, self._candidates, run.outcomes)
@@ -131,14 +131,14 @@ def _print_faults(run: Run, folder: RunFolder, out: Output) -> None:
     if not faults:
         return
     for fault in faults[:_MAX_LISTED_FAULTS]:
-        message = fault.message.replace(f" {AGAIN}", "")  # this advice is printed once, below
+        message = fault.message.replace(f" {HOW_TO_RECORD}", "")  # this advice is printed once, below
         out.print_styled(f"{plural(fault.times, 'trial')} could not be completed: {message}", "yellow")
     others = faults[_MAX_LISTED_FAULTS:]
     if others:
         trials = plural(sum(fault.times for fault in others), "trial")
         out.print_styled(f"and {trials} more, for {plural(len(others), 'other reason')}", "yellow")
 
-    is_unrecorded = [AGAIN in fault.message for fault in faults]
+    is_unrecorded = [HOW_TO_RECORD in fault.message for fault in faults]
     if any(is_unrecorded):  # resuming would not help: the answers are not there the next time either
         out.print_styled(
             "`skillshelf eval choose` with --record instead of --replay asks the model for the missing answers.",
@@ -151,7 +151,7 @@ def _print_faults(run: Run, folder: RunFolder, out: Output) -> None:
     out.print()
 
 
-def _print_best_description(decision: Decision, skill: Present, out: Output) -> None:
+def _print_best_description(decision: Decision, skill: CurrentSkill, out: Output) -> None:
     """Print the best description as YAML for the frontmatter, unless the skill has it already."""
     if decision.best is None or decision.best.number == 1:
         return

@@ -211,10 +211,10 @@ def _compare_runs(args: argparse.Namespace, out: Output) -> int:
 
 
 def _read_run(name_or_path: str) -> "Run":
-    from skillshelf.evals.engine import find_folder
+    from skillshelf.evals.engine import find_run_folder
     from skillshelf.evals.report import RunUnreadableError, read_run
 
-    path = name_or_path if os.path.exists(name_or_path) else find_folder(name_or_path)
+    path = name_or_path if os.path.exists(name_or_path) else find_run_folder(name_or_path)
     try:
         return read_run(path)
     except RunUnreadableError as error:
@@ -233,13 +233,13 @@ def _run_worker(args: argparse.Namespace) -> int:
 
 async def _work(url: str) -> None:
     """Run trials until interrupted. DBOS runs them in the event loop that starts it, which is this one."""
-    from skillshelf.evals.engine import LOOK_SECONDS, server_node
+    from skillshelf.evals.engine import RECOVERY_SECONDS, start_server_node
 
-    node = server_node(url)
+    node = start_server_node(url)
     complain("skillshelf: waiting for trials. Ctrl-C stops the worker; another one takes over its unfinished trials.")
     try:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            await asyncio.to_thread(node.look_after)
+            await asyncio.sleep(RECOVERY_SECONDS)
+            await asyncio.to_thread(node.recover_trials)
     finally:
         node.close()

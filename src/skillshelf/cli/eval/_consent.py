@@ -14,7 +14,7 @@ from skillshelf.agent import SHELL
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, is_skill, skills_in
-from skillshelf.evals.formats import case_files, case_folder
+from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 from skillshelf.trust import Pending, Trust, pending_folder, summary
 
 _NO_SANDBOX = "commands cannot be confined on this machine, and these trials run them without asking"
@@ -23,7 +23,7 @@ _HOW_TO_ALLOW = "Pass --allow-unconfined if they may write anywhere"
 
 def case_folders(args: argparse.Namespace) -> list[str]:
     """Return the folders with the cases and recordings of a run. Raises EvalError for a path that does not exist."""
-    folders = {case_folder(path) for path in case_files(args.paths or [args.workspace])}
+    folders = {find_folder_to_approve(path) for path in find_case_files(args.paths or [args.workspace])}
     if args.replay and os.path.isdir(args.replay):
         folders.add(os.path.realpath(args.replay))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from skillshelf.cli._output import shown_path
 from skillshelf.errors import EvalError
-from skillshelf.evals import SECONDS
-from skillshelf.evals.engine import find_folder, read_run
+from skillshelf.evals import DEFAULT_TIMEOUT
+from skillshelf.evals.engine import find_run_folder, read_run_folder
 
 _FIXED_OPTIONS = (
     "paths",
@@ -29,14 +29,14 @@ _FIXED_OPTIONS = (
 _REPORT_OPTIONS = ("junit", "github")
 """Options about the report, which may differ when a run is resumed."""
 _PATH_OPTIONS = ("baseline", "record", "replay", "descriptions", "junit")
-_DEFAULTS: tuple[Any, ...] = (None, "", 0, 1, SECONDS, [])
+_DEFAULTS: tuple[Any, ...] = (None, "", 0, 1, DEFAULT_TIMEOUT, [])
 
 
 def restore_request(args: argparse.Namespace) -> None:
     """Fill `args` with the request of the run to resume. Raises EvalError if they contradict each other."""
     if args.report:
         raise EvalError("--resume continues in the folder of the run", "Leave out --report")
-    stored = read_run(find_folder(args.resume))
+    stored = read_run_folder(find_run_folder(args.resume))
     if stored is None:
         raise EvalError(f"The request of the run {args.resume!r} cannot be read", "Start a new run")
     if stored.finished and not stored.failed:

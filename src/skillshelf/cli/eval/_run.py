@@ -21,19 +21,19 @@ from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Outcome, Plan, Run, make_plan
 from skillshelf.evals.check import bless, is_judge
 from skillshelf.evals.engine import (
-    PARALLEL,
+    DEFAULT_PARALLEL,
     Options,
+    PackedPlan,
     RunFolder,
-    Work,
-    begin,
-    carry_out,
-    find_folder,
-    finish,
-    new_folder,
-    only_here,
-    read_run,
-    replayed,
-    state_of,
+    begin_run,
+    find_replayed_model,
+    find_run_folder,
+    finish_run,
+    lock_run,
+    make_run_folder,
+    make_state_folder,
+    read_run_folder,
+    run_plan,
 )
 from skillshelf.evals.report import (
     HTML_FILE,
@@ -48,7 +48,7 @@ from skillshelf.evals.report import (
     tables,
     write_run,
 )
-from skillshelf.evals.stats import SkillText
+from skillshelf.evals.stats import SkillContent
 
 _EXIT_STYLES = {0: "green", 1: "red"}
 _STATUS_STYLES = {"passed": "green", "missed": "red", "error": "yellow"}
@@ -58,9 +58,9 @@ def run_cases(args: argparse.Namespace, out: Output) -> int:
     cases = find_approved_cases(args, out)
     if not cases:
         return 2
-    return run_plan(
+    return run_and_report(
         lambda stage: make_plan(cases, args.repeat, args.baseline, stage),
-        lambda run, plan, folder: _report(run, plan.texts, folder, args, out),
+        lambda run, plan, folder: _report(run, plan.contents, folder, args, out),
         args,
         out,
     )
@@ -94,7 +94,7 @@ def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, 
     complain(f"skillshelf: nothing was run, because of {count_by_severity(notes)} in the files of cases.")
 
 
-def run_plan(
+def run_and_report(
     make: Callable[[str], Plan],
     report: Callable[[Run, Plan, RunFolder], int],
     args: argparse.Namespace,
@@ -109,19 +109,19 @@ def run_plan(
     options = _make_options(args)
     check_output_paths(args)
     with tempfile.TemporaryDirectory(prefix="skillshelf-old-") as stage:
-        work = Work(make(stage), options)
+        work = PackedPlan(make(stage), options)
         for skill in work.plan.new:
             complain(f"skillshelf: {skill} is new since {args.baseline}, so there is nothing to compare it with.")
         if options.parallel:
             refuse_unconfined((trial.case for trial in work.plan.trials), args)
         model = _resolve_models(work.plan.cases, options)
 
-        path = find_folder(args.resume) if args.resume else new_folder(args.report)
-        with only_here(state_of(path)):
+        path = find_run_folder(args.resume) if args.resume else make_run_folder(args.report)
+        with lock_run(make_state_folder(path)):
             folder = _open_run_folder(path, work, args)
             run = _run_trials(work, folder, model, args, out)
             code = report(run, work.plan, folder)
-            finish(work, folder, run.outcomes)
+            finish_run(work, folder, run.outcomes)
     return code
 
 
@@ -131,7 +131,7 @@ def _make_options(args: argparse.Namespace) -> Options:
         args.record,
         args.replay,
         args.engine,
-        PARALLEL if args.parallel is None else args.parallel,
+        DEFAULT_PARALLEL if args.parallel is None else args.parallel,
         args.rate,
         args.timeout,
         named=args.model or "",
@@ -142,7 +142,7 @@ def _resolve_models(cases: Sequence[Case], options: Options) -> str:
     """Return the name of the run's model after checking that every model works. Raises ModelUnavailableError."""
     live = [case for case in cases if case.script is None]
     if options.replay:
-        recorded = {replayed(options, case.model).id for case in live}
+        recorded = {find_replayed_model(options, case.model).id for case in live}
         return ", ".join(sorted(recorded)) or "scripted"
     # Judges run here, even if workers run the trials.
     if any(is_judge(check) for case in cases for check in case.checks):
@@ -154,16 +154,16 @@ def _resolve_models(cases: Sequence[Case], options: Options) -> str:
 
     names = []
     for model in sorted({case.model for case in live}):
-        resolved = resolve(options.settings_of(model))
+        resolved = resolve(options.settings_for(model))
         names.append(resolved.name)
         if resolved.note:
             complain(resolved.note)
     return ", ".join(names)
 
 
-def _open_run_folder(path: str, work: Work, args: argparse.Namespace) -> RunFolder:
+def _open_run_folder(path: str, work: PackedPlan, args: argparse.Namespace) -> RunFolder:
     """Continue the run in the folder if it was interrupted, or begin a new one."""
-    previous = read_run(path)
+    previous = read_run_folder(path)
     if args.resume and previous:
         if previous.fingerprint != work.fingerprint:
             raise EvalError(
@@ -174,7 +174,7 @@ def _open_run_folder(path: str, work: Work, args: argparse.Namespace) -> RunFold
         previous.save()
         return previous
 
-    folder = begin(path, work.fingerprint, make_request(args))
+    folder = begin_run(path, work.fingerprint, make_request(args))
     if previous and not previous.finished:
         if previous.id == folder.id:
             complain(f"skillshelf: continuing run {folder.id}, which was interrupted.")
@@ -186,13 +186,13 @@ def _open_run_folder(path: str, work: Work, args: argparse.Namespace) -> RunFold
     return folder
 
 
-def _run_trials(work: Work, folder: RunFolder, model: str, args: argparse.Namespace, out: Output) -> Run:
+def _run_trials(work: PackedPlan, folder: RunFolder, model: str, args: argparse.Namespace, out: Output) -> Run:
     plan = work.plan
     if work.options.server and not work.options.parallel:
         complain(f"skillshelf: {plural(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
     try:
         with show_progress(out, len(plan.trials), visible=out.is_terminal and not args.json) as report_outcome:
-            outcomes = asyncio.run(carry_out(work, folder, report_outcome))
+            outcomes = asyncio.run(run_plan(work, folder, report_outcome))
     except KeyboardInterrupt:
         place = shown_path(folder.path) if args.report else os.path.basename(folder.path)
         command = f"skillshelf eval --resume {place}"
@@ -242,10 +242,12 @@ def _update_golden_files(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> 
     return blessed.outcomes
 
 
-def _report(run: Run, texts: Mapping[str, SkillText], folder: RunFolder, args: argparse.Namespace, out: Output) -> int:
+def _report(
+    run: Run, contents: Mapping[str, SkillContent], folder: RunFolder, args: argparse.Namespace, out: Output
+) -> int:
     """Write the files of a run, then print its summary, which can be printed again. Return the exit code."""
-    write_run(run, folder.path, texts)
-    summary = summarize(run, texts)
+    write_run(run, folder.path, contents)
+    summary = summarize(run, contents)
     if args.junit:
         with open(args.junit, "w", encoding="utf-8") as file:
             file.write(junit(summary))

@@ -1,17 +1,23 @@
-"""The checks: `check.skill_loaded("pdf")`, `~check.tool_called("run_command")`. They read what was recorded.
+"""The checks: `check.skill_loaded("pdf")`, `~check.tool_called("run_command")`. They read a trial's trace.
 
     check.register("mentions", lambda word: lambda trace: Verdict(word in trace.answer))
 
-adds one, which case files then use by its name.
+adds one of your own, which case files then use by its name.
 """
 
-from skillshelf.evals.check._answers import response_contains, response_matches
-from skillshelf.evals.check._base import Check, Verdict
-from skillshelf.evals.check._bless import bless
-from skillshelf.evals.check._custom import custom, look
-from skillshelf.evals.check._golden import Golden, golden
-from skillshelf.evals.check._judge import is_judge, judge, judged_by, verdict_in
-from skillshelf.evals.check._loads import (
+from skillshelf.evals.check._behavior import (
+    file_contains,
+    file_unchanged,
+    max_cost,
+    max_tokens,
+    response_contains,
+    response_matches,
+    tool_called,
+)
+from skillshelf.evals.check._check import About, Check, Verdict, custom, look
+from skillshelf.evals.check._golden import Golden, bless, golden
+from skillshelf.evals.check._judge import is_judge, judge, judged_by, parse_verdict
+from skillshelf.evals.check._loading import (
     listing_contains,
     reference_denied,
     reference_loaded,
@@ -20,17 +26,15 @@ from skillshelf.evals.check._loads import (
     skill_reloaded,
     trigger,
 )
-from skillshelf.evals.check._registry import Context, from_config, get_registered, register
-from skillshelf.evals.check._words import clip
-from skillshelf.evals.check._work import file_contains, file_unchanged, max_cost, max_tokens, tool_called
+from skillshelf.evals.check._registry import CaseContext, from_config, get_registered, register
 
 __all__ = [
+    "About",
+    "CaseContext",
     "Check",
-    "Context",
     "Golden",
     "Verdict",
     "bless",
-    "clip",
     "custom",
     "file_contains",
     "file_unchanged",
@@ -43,6 +47,7 @@ __all__ = [
     "look",
     "max_cost",
     "max_tokens",
+    "parse_verdict",
     "reference_denied",
     "reference_loaded",
     "register",
@@ -53,7 +58,6 @@ __all__ = [
     "skill_reloaded",
     "tool_called",
     "trigger",
-    "verdict_in",
 ]
 
 __getattr__ = get_registered

@@ -1,117 +1,202 @@
-"""A stored text that the answer, or a file of the workspace, must equal."""
+"""Golden checks: a stored text that the answer, or a file of the workspace, must equal. `bless` stores new texts."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from skillshelf.evals._paths import inside
+from skillshelf.evals._folders import resolve_inside
+from skillshelf.evals._text import clip, find_first_difference
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._base import Check, Verdict
-from skillshelf.evals.check._words import clip, refuse_empty
+from skillshelf.evals.check._check import About, Check, Verdict, built_in, negate, refuse_empty
 from skillshelf.files import replace_file
 
-_LARGEST = 1024 * 1024
+if TYPE_CHECKING:
+    from skillshelf.evals._case import Case
+    from skillshelf.evals._results import Outcome
+
+MAX_GOLDEN_FILE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Golden(Check):
-    """A golden check, whose text `bless` can bring up to date."""
+    """A golden check. `bless` can bring its stored text up to date."""
 
     path: str = ""
     file: str | None = None
-    """The file of the workspace that is compared; None for the answer."""
-    negated: bool = False
+    """The file of the workspace to compare; None for the answer."""
+
+    @property
+    def is_negated(self) -> bool:
+        return self.about is not None and self.about.negated
 
     def below(self, folder: str, root: str) -> Golden:
-        """The same, with its path taken from the folder of the case. It is written too, and never outside the root."""
-        return _named(self.name, inside(root, folder, self.path), self.file, self.negated)
+        """Return the check with its path resolved against `folder`. Raises EvalError if it leads out of `root`."""
+        return _make_golden(self.name, resolve_inside(root, folder, self.path), self.file, self.about)
 
     def __invert__(self) -> Golden:
-        """Still a golden check: whoever reads the case has yet to say which folder its path is from."""
-        return _named(f"not {self.name}", self.path, self.file, not self.negated)
+        """Return the opposite, which is a Golden too: its path may still have to be resolved with `below`."""
+        return _make_golden(f"not {self.name}", self.path, self.file, negate(self.about))
+
+    def find_text(self, trace: Trace) -> str | None:
+        """Return the text that this check compares; None if the trial left no such text."""
+        if self.file is None:
+            return trace.answer
+        state = trace.files.get(self.file)
+        return state.text if state else None
 
 
+@built_in()
 def golden(path: str, file: str | None = None) -> Golden:
-    """The last answer, or a file of the workspace, equals the text in `path`; line ends and the last newline aside."""
+    """Check that the last answer, or a file of the workspace, equals the text stored in `path`.
+
+    Kinds of line endings and newlines at the end make no difference.
+    """
     refuse_empty("golden", path=path)
-    return _named(f"golden {path}" + (f" for {file}" if file else ""), path, file)
+    name = f"golden {path} for {file}" if file else f"golden {path}"
+    return _make_golden(name, path, file, About("golden"))
 
 
-def _named(name: str, path: str, file: str | None, negated: bool = False) -> Golden:
+def _make_golden(name: str, path: str, file: str | None, about: About | None) -> Golden:
     def look(trace: Trace) -> Verdict:
         try:
-            wanted = _read(path)
+            stored = _read(path)
+        except FileNotFoundError:
+            return Verdict(False, error=f"{path} is missing; {_how_to_write(check)}.")
         except (OSError, ValueError) as error:
-            reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
-            how = "write what must not come" if negated else "`skillshelf eval --update-golden` writes it from a run"
-            return Verdict(False, error=f"{path} {reason}; {how}.")
-        found = _found(trace, file)
-        if found is None:
-            return Verdict(negated, f"there is no text file {file} to compare")
-        return Verdict(_same(found, wanted) != negated, _difference(found, wanted, path))
+            return Verdict(False, error=f"{path} cannot be read: {error}; {_how_to_write(check)}.")
 
-    return Golden(name, look, path=path, file=file, negated=negated)
+        text = check.find_text(trace)
+        if text is None:
+            return Verdict(check.is_negated, f"there is no text file {file} to compare")
+        difference = find_first_difference(_normalize(text), _normalize(stored))
+        if difference is None:
+            return Verdict(not check.is_negated, f"it equals {path}")
+        ours = _show_line(difference.ours)
+        theirs = _show_line(difference.theirs)
+        return Verdict(check.is_negated, f"line {difference.number} is {ours}; {path} has {theirs}")
 
-
-def text_for(check: Check, trace: Trace) -> tuple[str, str] | None:
-    """What a golden check would have stored, and where; None for any other check, and where there is no such text."""
-    if not isinstance(check, Golden) or check.negated:  # what must not be there is not learnt from what was
-        return None
-    found = _found(trace, check.file)
-    return None if found is None else (check.path, _normal(found) + "\n")
+    check = Golden(name, look, about=about, path=path, file=file)
+    return check
 
 
-def store(path: str, text: str) -> bool:
-    """Whether there was anything to change. Raises OSError."""
-    if _is_stored(path, text):
-        return False
-    _write(path, text)
-    return True
+def _how_to_write(check: Golden) -> str:
+    if check.is_negated:
+        return "write the text that must not appear"
+    return "`skillshelf eval --update-golden` writes it from a run"
 
 
-def _found(trace: Trace, file: str | None) -> str | None:
-    if file is None:
-        return trace.answer
-    state = trace.files.get(file)
-    return state.text if state else None
+def _show_line(line: str | None) -> str:
+    return "the end" if line is None else repr(clip(line))
 
 
-def _is_stored(path: str, found: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class Blessed:
+    """The result of `bless`."""
+
+    outcomes: tuple[Outcome, ...]
+    """The outcomes given, with new verdicts of their golden checks."""
+    written: tuple[str, ...]
+    """The golden files that changed."""
+    left: tuple[str, ...]
+    """Why other golden files were left as they are, a sentence for each."""
+
+
+def bless(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Blessed:
+    """Store the golden texts of each case from its first trial that passed all other checks. Raises OSError.
+
+    A trial that missed another check is not an example to follow. If two cases want different texts in one file, the
+    file stays as it is, because one of them would always miss.
+    """
+    wanted: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    """The cases that want a text, by path and text."""
+    left: list[str] = []
+    for case in cases:
+        goldens = [check for check in case.checks if isinstance(check, Golden) and not check.is_negated]
+        if not goldens:
+            continue
+        example = _find_example(case, outcomes)
+        if example is None:
+            left.append(f"{case.id}: no trial passed its other checks, so its golden files stay as they are")
+            continue
+        for check in goldens:
+            text = check.find_text(example.trace)
+            if text is not None:
+                wanted[check.path][_normalize(text) + "\n"].append(case.id)
+
+    written: list[str] = []
+    for path, cases_by_text in wanted.items():
+        if len(cases_by_text) > 1:
+            left.append(_describe_conflict(path, cases_by_text))
+            continue
+        [text] = cases_by_text
+        if not _is_stored(path, text):
+            _write(path, text)
+            written.append(path)
+
+    checks = {case.id: case.checks for case in cases}
+    looked_again = tuple(_look_again(outcome, checks[outcome.case]) for outcome in outcomes)
+    return Blessed(looked_again, tuple(written), tuple(left))
+
+
+def _find_example(case: Case, outcomes: Iterable[Outcome]) -> Outcome | None:
+    """Return the first trial with the skill that passed every check but the golden ones."""
+    for outcome in outcomes:
+        if outcome.case != case.id or outcome.arm != "with" or outcome.trace.error:
+            continue
+        others = [
+            result.verdict
+            for check, result in zip(case.checks, outcome.checks, strict=True)
+            if not isinstance(check, Golden) or check.is_negated
+        ]
+        if all(verdict.passed and not verdict.error for verdict in others):
+            return outcome
+    return None
+
+
+def _describe_conflict(path: str, cases_by_text: Mapping[str, Sequence[str]]) -> str:
+    cases = list(dict.fromkeys(case for ids in cases_by_text.values() for case in ids))
+    if len(cases) > 1:
+        return f"{path}: {' and '.join(cases[:3])} want different texts in it, so it stays as it is"
+    return f"{path}: {cases[0]} has two checks that want different texts in it, so it stays as it is"
+
+
+def _look_again(outcome: Outcome, checks: Sequence[Check]) -> Outcome:
+    if outcome.trace.error:
+        return outcome
+    results = []
+    for check, result in zip(checks, outcome.checks, strict=True):
+        if isinstance(check, Golden):
+            verdict = check.look(outcome.trace)
+            assert isinstance(verdict, Verdict)
+            result = replace(result, verdict=verdict)
+        results.append(result)
+    return replace(outcome, checks=tuple(results))
+
+
+def _is_stored(path: str, text: str) -> bool:
     try:
-        return _same(found, _read(path))
+        return _normalize(text) == _normalize(_read(path))
     except (OSError, ValueError):
         return False
 
 
 def _read(path: str) -> str:
-    # Without O_NONBLOCK a named pipe in its place would hold the run up for good.
+    # Without O_NONBLOCK, opening a named pipe would block forever.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        data = file.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise ValueError(f"it is larger than {_LARGEST // 1024} KiB")
+        data = file.read(MAX_GOLDEN_FILE + 1)
+    if len(data) > MAX_GOLDEN_FILE:
+        raise ValueError(f"it is larger than {MAX_GOLDEN_FILE // 1024} KiB")
     return data.decode("utf-8-sig")
 
 
 def _write(path: str, text: str) -> None:
-    folder = os.path.dirname(path) or "."
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     replace_file(path, text.encode(), 0o666)
 
 
-def _normal(text: str) -> str:
+def _normalize(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
-
-
-def _same(one: str, other: str) -> bool:
-    return _normal(one) == _normal(other)
-
-
-def _difference(found: str, wanted: str, path: str) -> str:
-    """The first line that differs."""
-    if _same(found, wanted):
-        return f"it equals {path}"
-    ours, theirs = _normal(found).split("\n"), _normal(wanted).split("\n")
-    at = next((at for at, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
-    shown = [repr(clip(lines[at])) if at < len(lines) else "the end" for lines in (ours, theirs)]
-    return f"line {at + 1} is {shown[0]}; {path} has {shown[1]}"

@@ -1,168 +1,154 @@
-"""Checks by name: the built-in ones and those that users add, and how a case file configures them."""
+"""Checks by name: the built-in ones, those that users register, and how a case file writes their arguments."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from skillshelf.errors import EvalError
-from skillshelf.evals.check._answers import response_contains, response_matches
-from skillshelf.evals.check._base import Check, Look
-from skillshelf.evals.check._custom import custom
-from skillshelf.evals.check._golden import Golden, golden
-from skillshelf.evals.check._judge import judge
-from skillshelf.evals.check._loads import (
-    listing_contains,
-    reference_denied,
-    reference_loaded,
-    skill_invoked,
-    skill_loaded,
-    skill_reloaded,
-)
-from skillshelf.evals.check._words import clip
-from skillshelf.evals.check._work import file_contains, file_unchanged, max_cost, max_tokens, tool_called
+from skillshelf.evals._text import clip
+from skillshelf.evals.check import _behavior, _judge, _loading  # noqa: F401  # they fill BUILT_IN
+from skillshelf.evals.check._check import BUILT_IN, Check, CheckFunction, CheckMaker, custom
+from skillshelf.evals.check._golden import Golden
 from skillshelf.text import closest_names
 
-Maker = Callable[..., Check | Look]
-"""Takes the arguments of a check, and returns the check or the function that looks."""
-
-BUILT_IN = (
-    skill_invoked,
-    skill_loaded,
-    skill_reloaded,
-    reference_loaded,
-    reference_denied,
-    listing_contains,
-    tool_called,
-    file_contains,
-    file_unchanged,
-    response_contains,
-    response_matches,
-    max_tokens,
-    max_cost,
-    golden,
-    judge,
-)
-_makers: dict[str, Maker] = {maker.__name__: maker for maker in BUILT_IN}
-_OWN = frozenset(_makers)
-# What a bare argument is, where that is not the first one; and what the case's own skill is.
-_BARE = {"reference_loaded": "reference", "reference_denied": "reference"}
-_SKILL = {
-    **dict.fromkeys(("skill_invoked", "skill_loaded", "skill_reloaded"), "name"),
-    **dict.fromkeys(("reference_loaded", "reference_denied"), "skill"),
-}
-# By the words of the annotation, which is a text where a module puts off its annotations.
-_TYPES = {"str": (str, "text: put it in quotes"), "int": (int, "a whole number")}
+_makers: dict[str, CheckMaker] = dict(BUILT_IN)
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """Where a check is written."""
+class CaseContext:
+    """The facts about a case that its checks may leave out."""
 
     skill: str = ""
     """The skill under test, for checks that name none."""
     folder: str = ""
-    """What a golden path is relative to; empty: the current folder."""
+    """The folder that golden paths are relative to; empty for the current folder."""
     root: str = ""
-    """What it may not leave."""
+    """The folder that golden paths may not leave."""
 
 
-def maker(name: str) -> Maker:
-    """The check of this name, to be configured. Raises EvalError."""
+def register(name: str, function: Callable[..., Check | CheckFunction]) -> None:
+    """Add a check: a function of its arguments that returns a Check, or a function Trace -> Verdict."""
+    if not name.isidentifier() or name in BUILT_IN or name == "not":
+        raise EvalError(f"a check cannot be named {name!r}", "Choose a single word that no built-in check has")
+    other = _makers.get(name)
+    if other and _origin(other.function) != _origin(function):  # a module that is read again may register it again
+        raise EvalError(f"there is a check {name!r} already, from {_origin(other.function)}", "Choose another name")
+    _makers[name] = CheckMaker(function)
+
+
+def get_registered(name: str) -> Callable[..., Check | CheckFunction]:
+    """Return the function that a user registered under this name, as an attribute of `check`."""
+    try:
+        return _find_maker(name).function
+    except EvalError as error:
+        raise AttributeError(str(error)) from None
+
+
+def from_config(name: str, argument: Any = None, context: CaseContext | None = None) -> Check:
+    """Make the check that `name: argument` in a case file stands for. Raises EvalError.
+
+    A mapping holds the check's arguments by name; any other value is its only argument.
+    """
+    context = context or CaseContext()
+    if name == "not":
+        return ~_make_negated(argument, context)
+
+    maker = _find_maker(name)
+    arguments = _read_arguments(name, maker, argument)
+    if maker.skill_argument and maker.skill_argument not in arguments and context.skill:
+        arguments[maker.skill_argument] = context.skill
+    _check_arguments(name, maker, arguments)
+
+    made = _make(name, maker, arguments)
+    if isinstance(made, Golden) and context.folder:
+        return made.below(context.folder, context.root or context.folder)
+    if isinstance(made, Check):
+        return made
+    return custom(made, f"{name} {clip(str(argument), 60)}" if arguments else name)
+
+
+def _find_maker(name: str) -> CheckMaker:
     if name in _makers:
         return _makers[name]
-    near = closest_names(name, _makers)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"Checks: {', '.join(_makers)}"
-    raise EvalError(f"there is no check {clip(name, 60)!r}", hint)
+    suggestions = closest_names(name, _makers)
+    if suggestions:
+        fix = f"Did you mean {' or '.join(suggestions)}?"
+    else:
+        fix = f"Checks: {', '.join(sorted(_makers))}"
+    raise EvalError(f"there is no check {clip(name, 60)!r}", fix)
 
 
-def register(name: str, function: Maker) -> None:
-    """Add a check: a function of its arguments that returns a Check, or a function Trace -> Verdict."""
-    if not name.isidentifier() or name in _OWN or name == "not":
-        raise EvalError(f"a check cannot be named {name!r}", "It is a word of its own that no built-in check has")
-    other = _makers.get(name)
-    if other and _origin(other) != _origin(function):  # the same module, read again, may say it again
-        raise EvalError(f"there is a check {name!r} already, from {_origin(other)}", "Choose another name")
-    _makers[name] = function
-
-
-def from_config(name: str, argument: Any = None, context: Context | None = None) -> Check:
-    """The check that `name: argument` means: a mapping holds its arguments by name, anything else is the one."""
-    where = context or Context()
-    if name == "not":
-        return ~_negated(argument, where)
-    make = maker(name)
-    signature = inspect.signature(make)
-    given = _arguments(name, signature, argument)
-    if (own := _SKILL.get(name)) and own not in given and where.skill:
-        given[own] = where.skill
-    _fit(name, signature, given)
-    made = _made(name, make, given)
-    if isinstance(made, Golden) and where.folder:
-        return made.below(where.folder, where.root or where.folder)
-    return made if isinstance(made, Check) else custom(made, f"{name} {clip(str(argument), 60)}" if given else name)
-
-
-def _made(name: str, make: Maker, given: Mapping[str, Any]) -> Check | Look:
-    try:
-        made = make(**given)
-    except EvalError:
-        raise
-    except Exception as error:  # a registered check is anybody's code
-        raise EvalError(f"{name} refuses its arguments: {type(error).__name__}: {clip(str(error))}") from error
-    if not isinstance(made, Check) and not callable(made):
-        raise EvalError(f"{name} makes {clip(repr(made), 60)}", "It returns a Check, or a function of the trace")
-    return made
-
-
-def _negated(argument: Any, where: Context) -> Check:
+def _make_negated(argument: Any, context: CaseContext) -> Check:
     if isinstance(argument, str):
-        return from_config(argument, None, where)
+        return from_config(argument, None, context)
     if isinstance(argument, Mapping) and len(argument) == 1:
         [(name, inner)] = argument.items()
-        return from_config(str(name), inner, where)
-    raise EvalError(f"`not` is given {clip(str(argument), 60)!r}", "It takes one check: `not: {skill_loaded: pdf}`")
+        return from_config(str(name), inner, context)
+    raise EvalError(f"`not` is given {clip(str(argument), 60)!r}", "Give it one check: `not: {skill_loaded: pdf}`")
 
 
-def _arguments(name: str, signature: inspect.Signature, argument: Any) -> dict[str, Any]:
+def _read_arguments(name: str, maker: CheckMaker, argument: Any) -> dict[str, Any]:
     if argument is None:
         return {}
     if isinstance(argument, Mapping):
         return {str(key): value for key, value in argument.items()}
-    if not signature.parameters:
+    parameters = list(inspect.signature(maker.function).parameters)
+    if not parameters:
         raise EvalError(f"{name} takes no argument", f"Write `- {name}`")
-    return {_BARE.get(name) or next(iter(signature.parameters)): argument}
+    return {maker.bare_argument or parameters[0]: argument}
 
 
-def _fit(name: str, signature: inspect.Signature, given: Mapping[str, Any]) -> None:
-    """Whether the function takes these, and plain values are what it says they are."""
-    known = ", ".join(signature.parameters)
+def _check_arguments(name: str, maker: CheckMaker, arguments: Mapping[str, Any]) -> None:
+    """Raise EvalError if the function does not take these arguments, or a plain value has the wrong type."""
+    signature = inspect.signature(maker.function)
     try:
-        signature.bind(**given)
+        signature.bind(**arguments)
     except TypeError as error:
-        raise EvalError(f"{name}: {error}", f"Its arguments: {known or 'none'}") from None
-    for key, value in given.items():
-        parameter = signature.parameters.get(key)
-        kind, words = _TYPES.get(_type(parameter), (None, ""))
-        if kind and type(value) is not kind:
-            raise EvalError(f"{name}: {key} is {clip(repr(value), 60)}", f"It must be {words}")
-        if key == "arguments" and name == "tool_called" and not isinstance(value, Mapping):
-            raise EvalError(f"{name}: arguments is {clip(repr(value), 60)}", "It is a mapping: {path: README.md}")
+        known = ", ".join(signature.parameters) or "none"
+        raise EvalError(f"{name}: {error}", f"Its arguments: {known}") from None
+
+    hints = _parameter_types(maker.function)
+    for key, value in arguments.items():
+        expected = _wrong_type(value, hints.get(key))
+        if expected:
+            raise EvalError(f"{name}: {key} is {clip(repr(value), 60)}", f"It must be {expected}")
 
 
-def _type(parameter: inspect.Parameter | None) -> str:
-    annotation = parameter.annotation if parameter else ""
-    words = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    return words.removesuffix(" | None")
-
-
-def _origin(function: Maker) -> str:
-    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"
-
-
-def get_registered(name: str) -> Maker:
-    """Return the check that a user registered under this name, as an attribute of `check`."""
+def _parameter_types(function: Callable[..., Any]) -> Mapping[str, Any]:
     try:
-        return maker(name)
-    except EvalError as error:
-        raise AttributeError(str(error)) from None
+        return get_type_hints(function)
+    except Exception:  # a user's annotation may be anything, and some names exist for type checkers only
+        parameters = inspect.signature(function).parameters
+        return {name: parameter.annotation for name, parameter in parameters.items()}
+
+
+def _wrong_type(value: Any, hint: Any) -> str:
+    """Return the type that a value should have, in words; empty if it fits or its type is not checked."""
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+        hint = kinds[0] if len(kinds) == 1 else None
+    if hint is str and type(value) is not str:
+        return "text: put it in quotes"
+    if hint is int and type(value) is not int:  # not isinstance: True is an int
+        return "a whole number"
+    if get_origin(hint) is Mapping and not isinstance(value, Mapping):
+        return "a mapping: {path: README.md}"
+    return ""
+
+
+def _make(name: str, maker: CheckMaker, arguments: Mapping[str, Any]) -> Check | CheckFunction:
+    try:
+        made = maker.function(**arguments)
+    except EvalError:
+        raise
+    except Exception as error:  # a registered check is the user's own code
+        raise EvalError(f"{name} refuses its arguments: {type(error).__name__}: {clip(str(error))}") from error
+    if not isinstance(made, Check) and not callable(made):
+        raise EvalError(f"{name} makes {clip(repr(made), 60)}", "Return a Check, or a function of the trace")
+    return made
+
+
+def _origin(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"

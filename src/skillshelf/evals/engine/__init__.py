@@ -1,43 +1,55 @@
-"""Runs that survive: a plan is carried out here and on other machines, and what was paid for is never lost."""
+"""Running a plan here and on other machines, so that an interrupted run loses nothing that was paid for."""
 
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.evals.engine._carry_out import Work, carry_out, finish
-    from skillshelf.evals.engine._folder import RunFolder, begin, find_folder, new_folder, read_run, state_of
-    from skillshelf.evals.engine._liveness import only_here
-    from skillshelf.evals.engine._models import replayed
-    from skillshelf.evals.engine._node import LOOK_SECONDS, server_node
-    from skillshelf.evals.engine._options import PARALLEL, Options
+    from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, find_replayed_model
+    from skillshelf.evals.engine._queue import RECOVERY_SECONDS, start_server_node
+    from skillshelf.evals.engine._run_folder import (
+        RunFolder,
+        begin_run,
+        find_run_folder,
+        lock_run,
+        make_run_folder,
+        make_state_folder,
+        read_run_folder,
+    )
+    from skillshelf.evals.engine._runner import PackedPlan, finish_run, run_plan
 
 __all__ = [
-    "LOOK_SECONDS",
-    "PARALLEL",
+    "DEFAULT_PARALLEL",
+    "RECOVERY_SECONDS",
     "Options",
+    "PackedPlan",
     "RunFolder",
-    "Work",
-    "begin",
-    "carry_out",
-    "find_folder",
-    "finish",
-    "new_folder",
-    "only_here",
-    "read_run",
-    "replayed",
-    "server_node",
-    "state_of",
+    "begin_run",
+    "find_replayed_model",
+    "find_run_folder",
+    "finish_run",
+    "lock_run",
+    "make_run_folder",
+    "make_state_folder",
+    "read_run_folder",
+    "run_plan",
+    "start_server_node",
 ]
 
 __getattr__ = export_lazily(
     __name__,
     {
-        "_carry_out": ["Work", "carry_out", "finish"],
-        "_folder": ["RunFolder", "begin", "find_folder", "new_folder", "read_run", "state_of"],
-        "_liveness": ["only_here"],
-        "_models": ["replayed"],
-        "_node": ["LOOK_SECONDS", "server_node"],
-        "_options": ["Options", "PARALLEL"],
+        "_models": ["DEFAULT_PARALLEL", "Options", "find_replayed_model"],
+        "_queue": ["RECOVERY_SECONDS", "start_server_node"],
+        "_run_folder": [
+            "RunFolder",
+            "begin_run",
+            "find_run_folder",
+            "lock_run",
+            "make_run_folder",
+            "make_state_folder",
+            "read_run_folder",
+        ],
+        "_runner": ["PackedPlan", "finish_run", "run_plan"],
     },
 )

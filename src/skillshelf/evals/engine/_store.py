@@ -1,7 +1,7 @@
-"""What a run must not lose and not pay for twice, in a database: the responses of models, and the cases that travel.
+"""The database of a run: responses that must not be paid for twice, and packed cases for workers.
 
-Beside the tables of DBOS, which keep the finished trials: SQLite in the run's folder, or the PostgreSQL server that the
-workers share.
+It lies beside the tables of DBOS, which keep the finished trials: in SQLite in the run's folder, or on the PostgreSQL
+server that workers share.
 """
 
 from __future__ import annotations
@@ -10,49 +10,54 @@ import os
 import platform
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from skillshelf.errors import EvalError, MissingExtraError
-from skillshelf.evals.engine._sqlite import URL_PREFIX
 
+SQLITE_PREFIX = "sqlite:///"
 _TABLES = (
-    "CREATE TABLE IF NOT EXISTS {}kept (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
+    "CREATE TABLE IF NOT EXISTS {}responses (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
     "CREATE TABLE IF NOT EXISTS {}blobs (run TEXT, digest TEXT, data {}, PRIMARY KEY (run, digest))",
 )
 _SCHEMA = "skillshelf_evals"
-# How SQLite names the causes, each the beginning of several names.
+# SQLite's names of these causes. Each is the beginning of several names.
 _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 _NO_ACCESS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_BUSY")
+_FIRST_WITH_SUBSEC = (3, 42, 0)
+_SUBSEC = "subsec"
 
 
 class Database:
-    """One connection, for all threads of a process."""
+    """One connection for all threads of a process."""
 
-    def __init__(self, url: str, connect: Callable[[], Any], *, postgres: bool = False) -> None:
+    def __init__(self, url: str, connect: Callable[[], Any], *, is_postgres: bool = False) -> None:
         """Connect. Raises EvalError if the SQLite file at `url` cannot be used."""
         self._url = url
         self._connect = connect
-        self._postgres = postgres
+        self._is_postgres = is_postgres
         self._lock = threading.Lock()
         try:
             self._connection = connect()
         except sqlite3.Error as error:
-            raise unusable(url, error) from error
+            raise database_error(url, error) from error
 
-    def do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        text = statement.format(f"{_SCHEMA}." if self._postgres else "")
-        if self._postgres:
-            text = text.replace("?", "%s")
+    def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Execute a statement, with `{}` before the names of tables, and return its rows."""
+        if self._is_postgres:
+            text = statement.format(f"{_SCHEMA}.").replace("?", "%s")
+        else:
+            text = statement.format("")
         with self._lock:
             try:
                 return _execute(self._connection, text, values)
             except sqlite3.Error as error:
-                raise unusable(self._url, error) from error
+                raise database_error(self._url, error) from error
             except Exception:
-                if not (self._postgres and self._connection.closed):
+                if not (self._is_postgres and self._connection.closed):
                     raise
-                self._connection = self._connect()  # the server was started anew
+                self._connection = self._connect()  # the server was restarted
                 return _execute(self._connection, text, values)
 
     def close(self) -> None:
@@ -60,44 +65,52 @@ class Database:
             self._connection.close()
 
 
-class Store:
-    """Of one run. What is written once stays: a second writer finds the first one's value."""
+def _execute(connection: Any, text: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(text, values)
+    return list(cursor.fetchall()) if cursor.description else []
+
+
+class RunStore:
+    """The responses and blobs of one run. A value is never replaced: a second writer finds the first one's value."""
 
     def __init__(self, run: str, database: Database) -> None:
-        self._run, self._database = run, database
+        self._run = run
+        self._database = database
 
-    def of(self, run: str) -> Store:
-        """The same database, for another run."""
-        return Store(run, self._database)
+    def for_run(self, run: str) -> RunStore:
+        """Return the store of another run in the same database."""
+        return RunStore(run, self._database)
 
-    def keep(self, name: str, value: str) -> None:
-        self._database.do("INSERT INTO {}kept VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, name, value)
+    def add_response(self, name: str, value: str) -> None:
+        statement = "INSERT INTO {}responses VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        self._database.execute(statement, self._run, name, value)
 
-    def kept(self, name: str) -> str | None:
-        rows = self._database.do("SELECT value FROM {}kept WHERE run = ? AND name = ?", self._run, name)
+    def find_response(self, name: str) -> str | None:
+        rows = self._database.execute("SELECT value FROM {}responses WHERE run = ? AND name = ?", self._run, name)
         return str(rows[0][0]) if rows else None
 
-    def put(self, digest: str, data: bytes) -> None:
-        self._database.do("INSERT INTO {}blobs VALUES (?, ?, ?) ON CONFLICT DO NOTHING", self._run, digest, data)
+    def add_blob(self, digest: str, data: bytes) -> None:
+        statement = "INSERT INTO {}blobs VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        self._database.execute(statement, self._run, digest, data)
 
-    def get(self, digest: str) -> bytes:
-        """Raises KeyError."""
-        rows = self._database.do("SELECT data FROM {}blobs WHERE run = ? AND digest = ?", self._run, digest)
+    def get_blob(self, digest: str) -> bytes:
+        """Return a blob. Raises KeyError."""
+        rows = self._database.execute("SELECT data FROM {}blobs WHERE run = ? AND digest = ?", self._run, digest)
         if not rows:
             raise KeyError(digest)
         return bytes(rows[0][0])
 
     def forget(self) -> None:
-        """The run is over, and its report is written."""
-        for table in ("kept", "blobs"):
-            self._database.do(f"DELETE FROM {{}}{table} WHERE run = ?", self._run)
+        """Remove everything of this run. It is over, and its report is written."""
+        for table in ("responses", "blobs"):
+            self._database.execute(f"DELETE FROM {{}}{table} WHERE run = ?", self._run)
 
     def close(self) -> None:
         self._database.close()
 
 
-def open_file(path: str, run: str) -> Store:
-    """A store in a file of the run's folder."""
+def open_file_store(path: str, run: str) -> RunStore:
+    """Open a store in a file of the run's folder. Raises EvalError."""
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -107,12 +120,12 @@ def open_file(path: str, run: str) -> Store:
             connection.execute(table.format("", "BLOB"))
         return connection
 
-    return Store(run, Database(f"{URL_PREFIX}{path}", connect))
+    return RunStore(run, Database(f"{SQLITE_PREFIX}{path}", connect))
 
 
-def open_server(url: str, run: str) -> Store:
-    """A store on a PostgreSQL server. Raises EvalError."""
-    psycopg = postgres()
+def open_server_store(url: str, run: str) -> RunStore:
+    """Open a store on a PostgreSQL server. Raises EvalError."""
+    psycopg = import_psycopg()
 
     def connect() -> Any:
         connection = psycopg.connect(url, autocommit=True)
@@ -124,24 +137,33 @@ def open_server(url: str, run: str) -> Store:
         return connection
 
     try:
-        return Store(run, Database(url, connect, postgres=True))
+        return RunStore(run, Database(url, connect, is_postgres=True))
     except psycopg.Error as error:
-        raise unusable(url, error) from error
+        raise database_error(url, error) from error
 
 
-def unusable(url: str, error: Exception) -> EvalError:
+def import_psycopg() -> Any:
+    """Import the PostgreSQL driver. Raises MissingExtraError."""
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtraError("--engine", "evals") from None
+    return psycopg
+
+
+def database_error(url: str, error: Exception) -> EvalError:
     """Return an error that says why a database cannot be used and what to do. It leaves out the address's password."""
     from skillshelf.agent import safe
 
     reason = safe(str(error).splitlines()[0])
-    if not url.startswith(URL_PREFIX):
+    if not url.startswith(SQLITE_PREFIX):
         return EvalError(f"--engine {safe(url)} cannot be used: {reason}")
-    path = url.removeprefix(URL_PREFIX)
-    return EvalError(f"The run's database {path} cannot be used: {reason}", _advice(path, error))
+    path = url.removeprefix(SQLITE_PREFIX)
+    return EvalError(f"The run's database {path} cannot be used: {reason}", _advise(path, error))
 
 
-def _advice(path: str, error: Exception) -> str:
-    """Say what mends a fault of the run's own SQLite file."""
+def _advise(path: str, error: Exception) -> str:
+    """Say how to mend a fault of the run's own SQLite file."""
     cause = getattr(error, "orig", error)
     code = getattr(cause, "sqlite_errorname", "")
     run = os.path.dirname(os.path.dirname(path))
@@ -153,14 +175,31 @@ def _advice(path: str, error: Exception) -> str:
     return f"A new run would not help. Report it with these versions: Python {python}, SQLite {sqlite3.sqlite_version}"
 
 
-def _execute(connection: Any, text: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-    cursor = connection.execute(text, values)
-    return list(cursor.fetchall()) if cursor.description else []
+class DbosConnection(sqlite3.Connection):
+    """A connection on which DBOS can keep its timestamps, on an old SQLite too.
+
+    From Python 3.12 on, DBOS takes the time from `unixepoch('subsec')`. SQLite knows that modifier since 3.42 and
+    returns NULL before, which the tables of DBOS refuse. Debian 12 has 3.40.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if sqlite3.sqlite_version_info >= _FIRST_WITH_SUBSEC:
+            return
+
+        self.create_function("unixepoch", 1, _unixepoch)
+        # The tables name the function in their defaults, which some builds of SQLite allow for built-in functions only.
+        self.execute("PRAGMA trusted_schema = ON")
 
 
-def postgres() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise MissingExtraError("--engine", "evals") from None
-    return psycopg
+def dbos_engine_arguments(url: str) -> dict[str, Any]:
+    """Return the SQLAlchemy engine arguments that DBOS needs for a database."""
+    if not url.startswith(SQLITE_PREFIX):
+        return {}
+    return {"connect_args": {"factory": DbosConnection}}
+
+
+def _unixepoch(modifier: object) -> float:
+    if modifier != _SUBSEC:
+        raise ValueError(f"unixepoch({modifier!r}) needs SQLite 3.42; here only unixepoch({_SUBSEC!r}) is known")
+    return time.time()

@@ -1,18 +1,18 @@
-"""Cases as people write them: YAML, Python, and the JSON of other tools."""
+"""Cases as users write them: YAML, Python, and the JSON of other tools."""
 
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.evals.formats._document import Row, parse_yaml, read_bytes, read_text
-    from skillshelf.evals.formats._find import case_files, case_folder, find_cases, list_cases
+    from skillshelf.evals.formats._document import YamlList, parse_yaml, read_bytes, read_text
+    from skillshelf.evals.formats._find import find_case_files, find_cases, find_folder_to_approve, list_cases
 
 __all__ = [
-    "Row",
-    "case_files",
-    "case_folder",
+    "YamlList",
+    "find_case_files",
     "find_cases",
+    "find_folder_to_approve",
     "list_cases",
     "parse_yaml",
     "read_bytes",
@@ -22,7 +22,7 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
-        "_document": ["Row", "parse_yaml", "read_bytes", "read_text"],
-        "_find": ["case_files", "case_folder", "find_cases", "list_cases"],
+        "_document": ["YamlList", "parse_yaml", "read_bytes", "read_text"],
+        "_find": ["find_case_files", "find_cases", "find_folder_to_approve", "list_cases"],
     },
 )

@@ -1,4 +1,4 @@
-"""Where cases are: in the skills' own `evals/` folders, in a suite's folder, or in a file."""
+"""Finding cases: in the skills' own `evals/` folders, in the folder of a suite, or in a file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit
-from skillshelf.evals._folders import is_skill
-from skillshelf.evals.formats import _legacy as legacy
-from skillshelf.evals.formats import _python as python
-from skillshelf.evals.formats import _yaml as yaml
-from skillshelf.evals.formats._fields import Home, Listing, home_of
+from skillshelf.evals._folders import EVALS_FOLDER, is_skill
+from skillshelf.evals.formats import _json, _python, _yaml
+from skillshelf.evals.formats._home import Home, Listing, find_home
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
+
+Paths = Iterable[str | os.PathLike[str]]
 
 
 class _Format(NamedTuple):
@@ -22,175 +22,207 @@ class _Format(NamedTuple):
     holds_cases: Callable[..., bool]
 
 
-_YAML = _Format(yaml.read_yaml, yaml.holds_cases)
-# Python first: a check that a module registers is there for the files beside it.
+_YAML = _Format(_yaml.read_yaml, _yaml.holds_cases)
+# Python first: the files beside a module may use the checks that it registers.
 _FORMATS = {
-    ".py": _Format(python.read_python, python.holds_cases),
+    ".py": _Format(_python.read_python, _python.holds_cases),
     ".yaml": _YAML,
     ".yml": _YAML,
-    ".json": _Format(legacy.read_legacy, legacy.holds_cases),
+    ".json": _Format(_json.read_json, _json.holds_cases),
 }
-_ORDER = list(_FORMATS)
-_Place = Literal["named", "evals", "beside", "stray"]
-"""Where a file was found: by its name, in the `evals/` of a skill or a suite, beside them, in one without a skill."""
+_READING_ORDER = list(_FORMATS)
+
+_FoundIn = Literal["named", "evals", "beside", "stray"]
+"""How a file was found: named by the user, in the `evals/` of a skill or suite, beside the skills of a suite, or in an
+`evals/` without a skill."""
 
 
-def find_cases(paths: Iterable[str | os.PathLike[str]]) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
-    """Return the cases of files and folders, and the faults in what was written as one.
+class _CaseFile(NamedTuple):
+    path: str
+    found_in: _FoundIn
 
-    Of a folder: its own files of cases, and those in every `evals/` below it. Files of Python are run, and code skills
+    @property
+    def format(self) -> _Format | None:
+        return _FORMATS.get(_extension(self.path))
+
+
+def find_cases(paths: Paths) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+    """Return the cases of files and folders, and the faults in the files.
+
+    A folder has its own files of cases, and those in every `evals/` below it. Python files are run, and code skills are
     imported: a program that passes a folder trusts it. Raises EvalError for a path that does not exist.
     """
     return _find(paths, None)
 
 
-def list_cases(paths: Iterable[str | os.PathLike[str]]) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+def list_cases(paths: Paths) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     """Return the same cases without running or importing anything of theirs, to be shown and not to be run.
 
-    In files of Python, a value that is computed reads "not evaluated". Raises EvalError for a path that does not exist.
+    In Python files, a value that is computed reads "not evaluated". Raises EvalError for a path that does not exist.
     """
     return _find(paths, Listing())
 
 
-def case_files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+def find_case_files(paths: Paths) -> Iterator[str]:
     """Yield the files that `find_cases` reads. Raises EvalError for a path that does not exist."""
-    for path, place in _unique(paths):
-        kind = _FORMATS.get(os.path.splitext(path)[1].lower())
+    for file in _find_files(paths):
+        if file.format is None:
+            continue
         try:
-            if kind and (place == "named" or _is_meant(path, place, kind)):
-                yield path
+            if file.found_in == "named" or _is_meant(file, file.format):
+                yield file.path
         except EvalError:  # a file that cannot be parsed now may be mended before it is run
-            yield path
+            yield file.path
 
 
-def case_folder(path: str) -> str:
+def find_folder_to_approve(path: str) -> str:
     """Return the real folder that the user approves before a file of cases is run.
 
     It is the skill whose `evals/` holds the file, or the suite's `evals/`, or else the folder that the file lies in:
     cases take fixtures from there, and Python imports helpers.
     """
     folder = os.path.dirname(os.path.realpath(path))
-    if os.path.basename(folder) != "evals":
+    if os.path.basename(folder) != EVALS_FOLDER:
         return folder
     owner = os.path.dirname(folder)
     return owner if is_skill(owner) else folder
 
 
-def _find(
-    paths: Iterable[str | os.PathLike[str]], listing: Listing | None
-) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+def _find(paths: Paths, listing: Listing | None) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     cases: dict[str, Case] = {}
-    faults: list[Diagnostic] = []
-    for path, place in _unique(paths):
-        read, found = _read(path, place, listing)
-        faults += found
-        for case in read:
+    notes: list[Diagnostic] = []
+    for file in _find_files(paths):
+        file_cases, file_notes = _read(file, listing)
+        notes += file_notes
+        for case in file_cases:
             first = cases.setdefault(case.id, case)
             if first is not case:
-                faults.append(_twice(case, first))
-    return tuple(cases.values()), tuple(faults)
+                notes.append(_note_duplicate(case, first))
+    return tuple(cases.values()), tuple(notes)
 
 
-def _unique(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, _Place]]:
-    """The files, each once."""
-    seen = set()
-    for one in paths:
-        given = os.fspath(one)
-        if not os.path.exists(given):
-            raise EvalError(f"there is no {given}", "Give a file of cases, a skill, or a folder of skills")
-        for path, place in _files(given):
-            if (real := os.path.realpath(path)) not in seen:
-                seen.add(real)
-                yield path, place
+def _find_files(paths: Paths) -> Iterator[_CaseFile]:
+    """Yield the files that may hold cases, each once."""
+    known = set()
+    for given in paths:
+        path = os.fspath(given)
+        if not os.path.exists(path):
+            raise EvalError(f"there is no {path}", "Give a file of cases, a skill, or a folder of skills")
+        for file in _find_files_below(path):
+            real_path = os.path.realpath(file.path)
+            if real_path not in known:
+                known.add(real_path)
+                yield file
 
 
-def _files(folder: str) -> Iterator[tuple[str, _Place]]:
-    if not os.path.isdir(folder):
-        yield folder, "named"
+def _find_files_below(top: str) -> Iterator[_CaseFile]:
+    if not os.path.isdir(top):
+        yield _CaseFile(top, "named")
         return
-    if os.path.basename(os.path.abspath(folder)) == "evals":
-        yield from ((path, "evals") for path in _case_files(folder))
+    if os.path.basename(os.path.abspath(top)) == EVALS_FOLDER:
+        yield from _list_files(top, "evals")
         return
-    if not is_skill(folder):
-        yield from ((path, "beside") for path in _case_files(folder))
-    for path, below, _ in os.walk(folder):
+    if not is_skill(top):
+        yield from _list_files(top, "beside")
+
+    # Not `files.walk`: an `evals/` may be a link, and comes before the other folders beside it.
+    for folder, below, _ in os.walk(top):
         below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
-        at_home = path == folder or is_skill(path)
-        if "evals" in below:
-            place: _Place = "evals" if at_home else "stray"
-            yield from ((file, place) for file in _case_files(os.path.join(path, "evals")))
-            below.remove("evals")  # what lies deeper are fixtures
-        if is_skill(path):  # a skill inside another is none
+        if EVALS_FOLDER in below:
+            has_owner = folder == top or is_skill(folder)
+            yield from _list_files(os.path.join(folder, EVALS_FOLDER), "evals" if has_owner else "stray")
+            below.remove(EVALS_FOLDER)  # anything deeper is a fixture
+        if is_skill(folder):  # a skill inside a skill is not one of its own
             below.clear()
 
 
-def _case_files(folder: str) -> list[str]:
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    kinds = [(name, os.path.splitext(name)[1].lower()) for name in names if not name.startswith((".", "_"))]
-    known = sorted((_ORDER.index(kind), name) for name, kind in kinds if kind in _FORMATS)
-    return [path for _, name in known if os.path.isfile(path := os.path.join(folder, name))]
+def _list_files(folder: str, found_in: _FoundIn) -> Iterator[_CaseFile]:
+    if not os.path.isdir(folder):
+        return
+    names = [name for name in os.listdir(folder) if not name.startswith((".", "_")) and _extension(name) in _FORMATS]
+    names.sort(key=lambda name: (_READING_ORDER.index(_extension(name)), name))
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            yield _CaseFile(path, found_in)
 
 
-def _read(path: str, place: _Place, listing: Listing | None) -> tuple[list[Case], list[Diagnostic]]:
-    kind = _FORMATS.get(os.path.splitext(path)[1].lower())
+def _extension(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
+
+
+def _read(file: _CaseFile, listing: Listing | None) -> tuple[list[Case], list[Diagnostic]]:
     try:
-        if kind is None:
-            raise EvalError("it is no file of cases", f"Their names end in {', '.join(_FORMATS)}", path)
-        if place != "named" and not _is_meant(path, place, kind):
-            # Results and graders lie there as a rule; a YAML file without `cases:` is more likely a slip.
-            severity: Severity = "warning" if kind is _YAML else "info"
-            return [], [_left_alone(severity, path)] if place == "evals" else []
-        home = home_of(path, listing)
-        cases, faults = kind.read(home)
-        if not home.folder and _in_evals(path) and _are_astray(cases, place):
-            return [], [_stray(path), *map(_diagnostic, faults)]
-        return cases, [_diagnostic(fault) for fault in faults] or ([] if cases else [_left_alone("warning", path)])
+        if file.format is None:
+            raise EvalError("it is not a file of cases", f"Their names end in {', '.join(_FORMATS)}", file.path)
+        return _read_as(file.format, file, listing)
     except EvalError as fault:
-        return [], [_diagnostic(fault)]
+        return [], [_note_fault(fault)]
 
 
-def _is_meant(path: str, place: _Place, kind: _Format) -> bool:
-    """Whether a file that was found is one of cases. Elsewhere than in `evals/`, any file may lie, broken ones too."""
-    if place == "evals" and os.path.basename(path) == "evals.json":
+def _read_as(file_format: _Format, file: _CaseFile, listing: Listing | None) -> tuple[list[Case], list[Diagnostic]]:
+    if file.found_in != "named" and not _is_meant(file, file_format):
+        if file.found_in != "evals":
+            return [], []
+        # Results and graders often lie there. A YAML file without `cases:` is more likely a slip.
+        severity: Severity = "warning" if file_format is _YAML else "info"
+        return [], [_note_no_cases(severity, file.path)]
+
+    home = find_home(file.path, listing)
+    cases, faults = file_format.read(home)
+    notes = [_note_fault(fault) for fault in faults]
+    in_evals = os.path.basename(home.base) == EVALS_FOLDER
+    if in_evals and not home.folder and _lack_skill(cases, file.found_in):
+        return [], [_note_stray(file.path), *notes]
+    if not cases and not notes:
+        notes = [_note_no_cases("warning", file.path)]
+    return cases, notes
+
+
+def _is_meant(file: _CaseFile, file_format: _Format) -> bool:
+    """True if a file is meant to hold cases. Outside `evals/` any file may lie, even a broken one."""
+    in_evals = file.found_in == "evals"
+    if in_evals and os.path.basename(file.path) == "evals.json":
         return True
     try:
-        return kind.holds_cases(path, anywhere=place != "evals")
+        return file_format.holds_cases(file.path, anywhere=not in_evals)
     except EvalError:
-        if place == "evals":
+        if in_evals:
             raise
         return False
 
 
-def _in_evals(path: str) -> bool:
-    return os.path.basename(os.path.dirname(os.path.abspath(path))) == "evals"
-
-
-def _are_astray(cases: Sequence[Case], place: _Place) -> bool:
-    """Cases that have no skill to be about. What none could be read of below a folder was meant for one, too."""
-    return not all(map(_has_skill, cases)) or (place == "stray" and not cases)
+def _lack_skill(cases: Sequence[Case], found_in: _FoundIn) -> bool:
+    """True if cases have no skill to be about. A stray file whose cases are all faulty was meant for a skill too."""
+    if not cases:
+        return found_in == "stray"
+    return not all(_has_skill(case) for case in cases)
 
 
 def _has_skill(case: Case) -> bool:
-    written = [*case.files, *(turn.path for turn in case.turns if isinstance(turn, Edit))]
-    return bool(case.skills or case.code_skills) or any(path.endswith(SKILL_FILES) for path in written)
+    if case.skills or case.code_skills:
+        return True
+    edited = [turn.path for turn in case.turns if isinstance(turn, Edit)]
+    return any(path.endswith(SKILL_FILES) for path in (*case.files, *edited))
 
 
-def _stray(path: str) -> Diagnostic:
-    home = os.path.dirname(os.path.dirname(path)) or "this folder"
-    message = f"these cases belong to no skill: there is no SKILL.md in {home}"
+def _note_stray(path: str) -> Diagnostic:
+    owner = os.path.dirname(os.path.dirname(path)) or "this folder"
+    message = f"these cases belong to no skill: there is no SKILL.md in {owner}"
     fix = "Put it back, or name the skills with `skills:` or `code_skills:`"
     return Diagnostic("error", "case-invalid", message, path, 1, fix)
 
 
-def _left_alone(severity: Severity, path: str) -> Diagnostic:
-    return Diagnostic(severity, "no-cases", "the file has no cases; it is left alone", path)
+def _note_no_cases(severity: Severity, path: str) -> Diagnostic:
+    return Diagnostic(severity, "no-cases", "the file has no cases and is ignored", path)
 
 
-def _diagnostic(fault: EvalError) -> Diagnostic:
+def _note_fault(fault: EvalError) -> Diagnostic:
     return Diagnostic("error", "case-invalid", fault.problem, fault.path, fault.line, fault.fix)
 
 
-def _twice(case: Case, first: Case) -> Diagnostic:
+def _note_duplicate(case: Case, first: Case) -> Diagnostic:
     path, _, line = case.location.rpartition(":")
     message = f"there is a case {case.id!r} already, at {first.location}"
-    return Diagnostic("error", "case-twice", message, path, int(line) if line.isdecimal() else 0, "Rename one of them")
+    number = int(line) if line.isdecimal() else 0
+    return Diagnostic("error", "case-twice", message, path, number, "Rename one of them")

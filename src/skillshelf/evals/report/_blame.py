@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals.check import clip
+from skillshelf.evals._text import clip
 from skillshelf.evals.report._about import about
 from skillshelf.evals.report._lines import Lines
 from skillshelf.evals.report._tree import CaseSummary, Fault, Summary

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from skillshelf.evals._candidates import LEAST
-from skillshelf.evals._decide import Decision, Standing
-from skillshelf.evals.check import clip
+from skillshelf.evals._descriptions import MIN_QUERIES, Decision, Standing
+from skillshelf.evals._text import clip
 from skillshelf.evals.report._words import chance, ends, gain, percent, rate
 from skillshelf.evals.stats import Choice, Rate
 from skillshelf.tables import Column, Table
@@ -24,7 +23,7 @@ def choice_table(decision: Decision) -> Table:
     for one in decision.standings:
         scores = ["–", "–"]
         if choice:
-            chosen, held = one.on(choice.choosing), one.on(choice.held)
+            chosen, held = one.rate_on(choice.choosing_queries), one.rate_on(choice.held_out_queries)
             scores = [f"{chosen.passed}/{chosen.total}", f"{held.passed}/{held.total}  {rate(held)}"]
         words = clip(" ".join(one.description.split()), _FIRST_WORDS)
         rows.append((str(one.number), _mark(one, decision), str(one.tokens), *scores, words))
@@ -43,16 +42,16 @@ def choice_verdict(decision: Decision) -> Iterator[str]:
     if choice is None or best is None:
         yield (
             f"Undecided: infrastructure errors left {_queries(decision.left_out)} without a score, and of those that "
-            f"should load the skill and of those that should not, {LEAST} each are needed."
+            f"should load the skill and of those that should not, {MIN_QUERIES} each are needed."
         )
         return
     which = "The present description" if best.number == 1 else f"Description {best.number}"
     yield (
-        f"{which} is the best on the {_queries(len(choice.choosing))} to choose by: right on "
+        f"{which} is the best on the {_queries(len(choice.choosing_queries))} to choose by: right on "
         f"{choice.chosen_on.passed}{_tied(decision, choice)}."
     )
     yield (
-        f"On the {len(choice.held)} held out, which had no say in it: {rate(choice.held_out)}. Over all "
+        f"On the {len(choice.held_out_queries)} held out, which had no say in it: {rate(choice.held_out)}. Over all "
         f"{choice.naive.total}, corrected for having been chosen: {percent(choice.corrected)} "
         f"{ends(choice.corrected_interval)}."
     )
@@ -65,7 +64,9 @@ def choice_verdict(decision: Decision) -> Iterator[str]:
 
 
 def _tied(decision: Decision, choice: Choice) -> str:
-    alike = sum(one.on(choice.choosing).passed == choice.chosen_on.passed for one in decision.standings) - 1
+    alike = (
+        sum(one.rate_on(choice.choosing_queries).passed == choice.chosen_on.passed for one in decision.standings) - 1
+    )
     rule = "a tie changes nothing" if choice.best == "1" else "the first of these is taken"
     return f", as {alike} of the others; {rule}" if alike else ""
 
@@ -74,7 +75,7 @@ def _against_present(decision: Decision) -> str:
     found = decision.gain
     if found is None:
         return "There is nothing to change."
-    more = f"; about {decision.enough} queries in all would settle it" if decision.enough else ""
+    more = f"; about {decision.queries_to_settle} queries in all would settle it" if decision.queries_to_settle else ""
     return (
         f"Against the present description, on those held out: {gain(found)}, p {chance(found.p)}, "
         f"{_BEYOND[found.verdict]}{more}."
@@ -95,16 +96,16 @@ def choice_as_json(decision: Decision) -> dict[str, Any]:
         "best": decision.best.number if decision.best else None,
         **(_scores(decision.choice) if decision.choice else {}),
         "gain": {**asdict(found), "verdict": found.verdict} if found else None,
-        "queries_to_settle": decision.enough,
+        "queries_to_settle": decision.queries_to_settle,
         "descriptions": [_facts(one, decision.choice) for one in decision.standings],
     }
 
 
 def _part(at: int, choice: Choice | None) -> str:
     """Which part of the choice a query had."""
-    if choice and at in choice.choosing:
+    if choice and at in choice.choosing_queries:
         return "choosing"
-    return "held_out" if choice and at in choice.held else "left_out"
+    return "held_out" if choice and at in choice.held_out_queries else "left_out"
 
 
 def _scores(choice: Choice) -> dict[str, Any]:
@@ -118,7 +119,14 @@ def _scores(choice: Choice) -> dict[str, Any]:
 
 
 def _facts(one: Standing, choice: Choice | None) -> dict[str, Any]:
-    on = {"chosen_on": _rate(one.on(choice.choosing)), "held_out": _rate(one.on(choice.held))} if choice else {}
+    on = (
+        {
+            "chosen_on": _rate(one.rate_on(choice.choosing_queries)),
+            "held_out": _rate(one.rate_on(choice.held_out_queries)),
+        }
+        if choice
+        else {}
+    )
     return {**asdict(one), **on}
 
 

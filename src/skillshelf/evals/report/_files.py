@@ -13,7 +13,7 @@ from skillshelf.evals.report._junit import junit
 from skillshelf.evals.report._shape import fault_of
 from skillshelf.evals.report._summary import summarize
 from skillshelf.evals.report.html import page
-from skillshelf.evals.stats import SkillText
+from skillshelf.evals.stats import SkillContent
 from skillshelf.files import replace_file
 from skillshelf.text import to_json
 
@@ -29,7 +29,7 @@ class RunUnreadableError(EvalError):
         super().__init__(f"it cannot be read as a run of evals: {reason}", path=path)
 
 
-def write_run(run: Run, folder: str | os.PathLike[str], texts: Mapping[str, SkillText] | None = None) -> None:
+def write_run(run: Run, folder: str | os.PathLike[str], texts: Mapping[str, SkillContent] | None = None) -> None:
     """Write all three files. A reader never sees half of one. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
     summary = summarize(run, texts)

@@ -11,7 +11,7 @@ from typing import Literal
 from skillshelf.agent.events import Event, ReferenceDenied, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled
 from skillshelf.evals._results import Outcome
 from skillshelf.evals.report._words import fault
-from skillshelf.evals.stats import Coverage, SkillText, cover
+from skillshelf.evals.stats import Coverage, SkillContent, measure_coverage
 from skillshelf.listing import parse
 
 Lane = Literal["offered", "selected", "loaded", "followed"]
@@ -90,7 +90,7 @@ def _step(event: Event) -> tuple[Lane, str, bool] | None:
     return None
 
 
-def coverage_of(skill: str, text: SkillText, outcomes: Sequence[Outcome]) -> Coverage:
+def coverage_of(skill: str, text: SkillContent, outcomes: Sequence[Outcome]) -> Coverage:
     """What of a skill the trials with it loaded; instructions that the listing shows in full were seen too."""
     loaded, most = False, Counter[str]()
     for outcome in outcomes:
@@ -105,4 +105,4 @@ def coverage_of(skill: str, text: SkillText, outcomes: Sequence[Outcome]) -> Cov
                 # Of a binary file nothing enters, and it was loaded all the same.
                 pages[event.reference] += max(1, event.size)
         most |= pages
-    return cover(skill, text, loaded, most)
+    return measure_coverage(skill, text, loaded, most)

@@ -13,21 +13,21 @@ from skillshelf.evals.report._versus import versus
 from skillshelf.evals.report._words import fault
 from skillshelf.evals.stats import (
     Counts,
-    SkillText,
-    Trigger,
+    SkillContent,
     TriggerScore,
-    clustered,
-    confusion,
-    score,
-    spent,
-    tries,
+    TriggerTrial,
+    clustered_rate,
+    count_confusion,
+    pass_k,
+    score_triggers,
+    sum_spending,
     wilson,
 )
 
 _TRIES = (2, 3, 5, 10)
 
 
-def summarize(run: Run, texts: Mapping[str, SkillText] | None = None) -> Summary:
+def summarize(run: Run, texts: Mapping[str, SkillContent] | None = None) -> Summary:
     """`texts`: the skills under test, for the coverage; see `stats.skill_texts`."""
     by_case: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in run.outcomes:
@@ -38,14 +38,14 @@ def summarize(run: Run, texts: Mapping[str, SkillText] | None = None) -> Summary
     groups = []
     for name in names:
         own = [case for case in cases if case.info.skill == name]
-        judged = score(name, triggers) if any(one.skill == name for one in triggers) else None
+        judged = score_triggers(name, triggers) if any(one.skill == name for one in triggers) else None
         groups.append(_group(name, own, run.repeats, judged))
     covered = tuple(coverage_of(name, text, run.outcomes) for name, text in (texts or {}).items())
     return Summary(
         run,
         _group("", cases, run.repeats),
         tuple(groups),
-        confusion(triggers) if triggers else None,
+        count_confusion(triggers) if triggers else None,
         covered,
         _faults(run.outcomes),
     )
@@ -77,7 +77,7 @@ def case_arm(outcomes: Iterable[Outcome]) -> CaseArm:
         given,
         counts,
         wilson(counts.passed, counts.trials),
-        spent((one.trace.usage, one.trace.seconds) for one in tried),
+        sum_spending((one.trace.usage, one.trace.seconds) for one in tried),
         tuple(Failure(name, reasons[0], len(reasons)) for name, reasons in failed.items()),
         tuple(error_of(one) for one in given if one.status == "error"),
         tuple(Stop(*one) for one in Counter(stop_of(one) for one in tried if one.failed).items() if one[0]),
@@ -124,21 +124,21 @@ def _arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
     pairs = [(case.counts.passed, case.counts.trials) for case in cases]
     # The same cases for every k, where there are any without errors: else pass@3 could come out below pass@2.
     whole = [pair for pair in pairs if pair[1] >= repeats] or pairs
-    several = [tries(k, whole) for k in sorted({*_TRIES, repeats}) if 1 < k <= repeats]
+    several = [pass_k(k, whole) for k in sorted({*_TRIES, repeats}) if 1 < k <= repeats]
     return ArmSummary(
         sum((case.counts for case in cases), Counts()),
-        clustered(pairs),
+        clustered_rate(pairs),
         tuple(one for one in several if one),
-        spent((one.usage, one.trace.seconds) for case in cases for one in case.outcomes),
+        sum_spending((one.usage, one.trace.seconds) for case in cases for one in case.outcomes),
     )
 
 
-def _triggers(case: CaseSummary) -> list[Trigger]:
+def _triggers(case: CaseSummary) -> list[TriggerTrial]:
     info = case.info
     if info.should_trigger is None:
         return []
     tried = [one for one in case.main.outcomes if one.status != "error"]
-    return [Trigger(info.id, info.skill, info.should_trigger, one.loaded) for one in tried]
+    return [TriggerTrial(info.id, info.skill, info.should_trigger, one.loaded) for one in tried]
 
 
 def _faults(outcomes: Sequence[Outcome]) -> tuple[Fault, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skillshelf.evals.check import clip
+from skillshelf.evals._text import clip
 from skillshelf.evals.report._sections import cut_rows, inert
 from skillshelf.evals.report._tree import CaseSummary, Group, Summary
 from skillshelf.evals.report._words import (

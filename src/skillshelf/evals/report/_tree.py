@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from skillshelf.evals._results import Arm, CaseInfo, Outcome, Run
 from skillshelf.evals.report._versus import Versus
-from skillshelf.evals.stats import Confusion, Counts, Coverage, Rate, Spent, Tries, TriggerScore, wilson
+from skillshelf.evals.stats import Confusion, Counts, Coverage, PassK, Rate, Spending, TriggerScore, wilson
 
 ARMS: tuple[Arm, ...] = ("with", "without", "old")
 
@@ -36,7 +36,7 @@ class CaseArm:
     outcomes: tuple[Outcome, ...]
     counts: Counts
     rate: Rate
-    spent: Spent
+    spent: Spending
     """What the agent took in the trials that count; what errors and judges took is in the sum of the arm."""
     failures: tuple[Failure, ...]
     errors: tuple[str, ...]
@@ -44,7 +44,7 @@ class CaseArm:
     """Of the trials that missed."""
 
 
-_NO_TRIALS = CaseArm((), Counts(), wilson(0, 0), Spent(), (), ())
+_NO_TRIALS = CaseArm((), Counts(), wilson(0, 0), Spending(), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class ArmSummary:
 
     counts: Counts
     rate: Rate
-    tries: tuple[Tries, ...]
-    spent: Spent
+    tries: tuple[PassK, ...]
+    spent: Spending
     """Everything that was paid for, errors and judges too."""
 
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from skillshelf.evals._results import Outcome
 from skillshelf.evals.report._about import is_settled_without
-from skillshelf.evals.stats import Difference, Mean, Pair, Settle, difference, mean, settle
+from skillshelf.evals.stats import Difference, Mean, NeededRuns, Pair, difference, mean, settle
 
 Trials = Mapping[str, Sequence[Outcome]]
 """The trials of an arm by case."""
@@ -20,7 +20,7 @@ class Versus:
 
     base: str
     difference: Difference | None
-    settle: Settle | None
+    settle: NeededRuns | None
     tokens: Mean | None
     seconds: Mean | None
     cost: Mean | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import ceil, floor
 
-from skillshelf.evals.stats import Difference, Interval, Mean, Rate, Spent
+from skillshelf.evals.stats import Difference, Interval, Mean, Rate, Spending
 
 SUITE = "(no skill)"
 NOTHING = "–"
@@ -83,11 +83,11 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s" if abs(value) < 100 else f"{value / 60:.1f} min"
 
 
-def cost(given: Spent) -> str:
+def cost(given: Spending) -> str:
     """The price; `≥` where some of it is not known, nothing where none is."""
     if given.unpriced == given.trials:
         return NOTHING
-    return money(given.cost) if given.priced else f"≥ {money(given.cost)}"
+    return money(given.cost) if given.is_priced else f"≥ {money(given.cost)}"
 
 
 def change(given: Mean | None, unit: str = "") -> str:

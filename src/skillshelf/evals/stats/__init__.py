@@ -1,13 +1,32 @@
-"""Honest numbers: pure functions from counts to rates, differences and what would settle them."""
+"""Honest numbers: pure functions from counts to rates, differences, and the runs that would settle them."""
 
 from skillshelf.evals.stats._choose import Choice, choose_best
-from skillshelf.evals.stats._coverage import Coverage, Section, SkillText, cover, skill_texts
-from skillshelf.evals.stats._paired import Difference, Pair, difference, mcnemar, sign_flip
-from skillshelf.evals.stats._passk import Tries, pass_all, pass_at, tries
-from skillshelf.evals.stats._rates import Counts, Interval, Rate, clustered, wilson
-from skillshelf.evals.stats._settle import Settle, settle
-from skillshelf.evals.stats._spending import Mean, Spent, mean, spent
-from skillshelf.evals.stats._triggers import Confusion, Queries, Trigger, TriggerScore, confusion, is_right, score
+from skillshelf.evals.stats._coverage import Coverage, Section, SkillContent, measure_coverage, read_skill_contents
+from skillshelf.evals.stats._paired import Difference, NeededRuns, Pair, difference, mcnemar, settle, sign_flip
+from skillshelf.evals.stats._rates import (
+    Counts,
+    Interval,
+    Mean,
+    PassK,
+    Rate,
+    Spending,
+    clustered_rate,
+    mean,
+    pass_all,
+    pass_at,
+    pass_k,
+    sum_spending,
+    wilson,
+)
+from skillshelf.evals.stats._triggers import (
+    Confusion,
+    Queries,
+    TriggerScore,
+    TriggerTrial,
+    count_confusion,
+    is_right,
+    score_triggers,
+)
 
 __all__ = [
     "Choice",
@@ -17,31 +36,31 @@ __all__ = [
     "Difference",
     "Interval",
     "Mean",
+    "NeededRuns",
     "Pair",
+    "PassK",
     "Queries",
     "Rate",
     "Section",
-    "Settle",
-    "SkillText",
-    "Spent",
-    "Tries",
-    "Trigger",
+    "SkillContent",
+    "Spending",
     "TriggerScore",
+    "TriggerTrial",
     "choose_best",
-    "clustered",
-    "confusion",
-    "cover",
+    "clustered_rate",
+    "count_confusion",
     "difference",
     "is_right",
     "mcnemar",
     "mean",
+    "measure_coverage",
     "pass_all",
     "pass_at",
-    "score",
+    "pass_k",
+    "read_skill_contents",
+    "score_triggers",
     "settle",
     "sign_flip",
-    "skill_texts",
-    "spent",
-    "tries",
+    "sum_spending",
     "wilson",
 ]

@@ -1,36 +1,38 @@
-"""Which parts of a skill no case ever loaded."""
+"""Coverage: which parts of a skill no case ever loaded."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from skillshelf.errors import SkillError
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 
-# What is beyond is not looked into for headings.
-_READ = 4 * 1024 * 1024
+MAX_REFERENCE_READ = 4 * 1024 * 1024
+"""Headings beyond this many bytes of a reference are not found."""
+MARKDOWN_ENDINGS = (".md", ".markdown")
 # The closing marks are cut off in code: a pattern for them would try every run of spaces in the title.
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)
-class SkillText:
-    """What there is of a skill to be loaded."""
+class SkillContent:
+    """Everything of a skill that can be loaded."""
 
     instructions: str
     references: Mapping[str, str] = field(default_factory=dict)
-    """Text by path; empty for what is no text."""
+    """Text by path; empty for a file that is not text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading of a file. `file` is empty for the instructions."""
+    """A heading of a file."""
 
     file: str
+    """Empty for the instructions."""
     title: str
     offset: int
     """Where it begins, in bytes of UTF-8."""
@@ -38,7 +40,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Of one skill."""
+    """The parts of one skill that the cases loaded."""
 
     skill: str
     loaded: bool
@@ -52,62 +54,71 @@ class Coverage:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """For people: files first, then the sections of files that were loaded in part."""
+        """For readers: the files that were never loaded, then the sections of files that were loaded in part."""
         if not self.loaded:
             return "SKILL.md", *self.unloaded
-        parts = [one for one in self.unread if one.file not in self.unloaded]
-        return *self.unloaded, *(f"{one.file or 'SKILL.md'} # {one.title}" for one in parts)
+        sections = [section for section in self.unread if section.file not in self.unloaded]
+        return *self.unloaded, *(f"{section.file or 'SKILL.md'} # {section.title}" for section in sections)
 
 
-def cover(skill: str, text: SkillText, loaded: bool, references: Mapping[str, int]) -> Coverage:
-    """`references`: the most bytes that any one trial loaded of each.
+def measure_coverage(skill: str, content: SkillContent, loaded: bool, references: Mapping[str, int]) -> Coverage:
+    """Return the coverage of a skill. `references` has the most bytes that any one trial loaded of each.
 
-    Instructions come whole, references in pages from the beginning: a section is loaded where its heading is.
+    Instructions are loaded whole, references in pages from the beginning. A section is loaded if its heading is.
     """
-    sections = [*headings("", text.instructions)]
-    for path, body in text.references.items():
-        sections += headings(path, body) if path.endswith((".md", ".markdown")) else ()
-    unread = [one for one in sections if not (one.offset < references.get(one.file, 0) if one.file else loaded)]
-    unloaded = tuple(path for path in text.references if path not in references)
-    return Coverage(skill, loaded, len(text.references), unloaded, len(sections), tuple(unread))
+    sections = list(find_headings("", content.instructions))
+    for path, text in content.references.items():
+        if path.endswith(MARKDOWN_ENDINGS):
+            sections += find_headings(path, text)
+
+    unread = []
+    for section in sections:
+        is_read = section.offset < references.get(section.file, 0) if section.file else loaded
+        if not is_read:
+            unread.append(section)
+    unloaded = tuple(path for path in content.references if path not in references)
+    return Coverage(skill, loaded, len(content.references), unloaded, len(sections), tuple(unread))
 
 
-def headings(file: str, text: str) -> Iterable[Section]:
-    """The ATX headings of a Markdown text, outside fenced code."""
-    offset, fence = 0, ""
+def find_headings(file: str, text: str) -> Iterator[Section]:
+    """Yield the ATX headings of a Markdown text, outside fenced code."""
+    offset = 0
+    open_fence = ""
     for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        elif not fence:
+        fence = _FENCE.match(line)
+        if fence and not open_fence:
+            open_fence = fence[1]
+        elif fence and fence[1].startswith(open_fence):
+            open_fence = ""
+        elif not open_fence:
             heading = _HEADING.match(line.rstrip("\r\n"))
             if heading:
-                yield Section(file, _title(heading[1]), offset)
+                yield Section(file, _strip_closing_marks(heading[1]), offset)
         offset += len(line.encode("utf-8", "surrogatepass"))
 
 
-def _title(text: str) -> str:
-    """Return a heading's text without the marks that close it."""
-    return text.rstrip(" \t").rstrip("#").rstrip(" \t")
+def _strip_closing_marks(title: str) -> str:
+    return title.rstrip(" \t").rstrip("#").rstrip(" \t")
 
 
-def skill_texts(shelf: Shelf, names: Iterable[str]) -> dict[str, SkillText]:
-    """The texts of these skills as they are on a shelf; one that cannot be read is left out."""
-    found = {}
+def read_skill_contents(shelf: Shelf, names: Iterable[str]) -> dict[str, SkillContent]:
+    """Read these skills from a shelf. A skill that cannot be read is left out."""
+    contents = {}
     for name in names:
         try:
-            found[name] = SkillText(shelf.instructions(name), _references(shelf, name))
+            contents[name] = SkillContent(shelf.instructions(name), _read_references(shelf, name))
         except SkillError:
             continue
-    return found
+    return contents
 
 
-def _references(shelf: Shelf, name: str) -> dict[str, str]:
+def _read_references(shelf: Shelf, name: str) -> dict[str, str]:
     candidate = shelf.catalog.find(name)
-    source, texts = shelf.sources[candidate.place.source], {}
+    source = shelf.sources[candidate.place.source]
+    texts = {}
     for path in candidate.descriptor.references:
         try:
-            page = source.reference(candidate.place.key, candidate.descriptor, path, 0, _READ)
+            page = source.reference(candidate.place.key, candidate.descriptor, path, 0, MAX_REFERENCE_READ)
         except (SkillError, OSError, NotPlainFile):
             texts[path] = ""
             continue

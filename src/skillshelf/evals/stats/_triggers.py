@@ -1,4 +1,4 @@
-"""Whether a skill is loaded when it should be, and who is loaded in its place."""
+"""Triggers: whether a skill is loaded when it should be, and which skill is loaded instead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from skillshelf.evals.stats._rates import CONFIDENCE, Interval, Rate, clustered
+from skillshelf.evals.stats._rates import CONFIDENCE, Interval, Rate, clustered_rate
 
 NONE = ""
 """The column of trials that loaded nothing."""
@@ -16,8 +16,8 @@ NONE = ""
 class Queries:
     """A row of the matrix: the queries that a skill should be loaded for, or those that it should leave alone.
 
-    The latter are often another skill's queries, and the case does not say whose: only a load of this very skill is
-    wrong there.
+    The latter are often queries for another skill, but the case does not say for which: only a load of this very skill
+    is wrong there.
     """
 
     skill: str
@@ -28,8 +28,8 @@ class Queries:
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
-    """One trial of a case of a trigger set."""
+class TriggerTrial:
+    """One trial of a case with `should_trigger`."""
 
     case: str
     skill: str
@@ -39,7 +39,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Who was loaded for whose queries."""
+    """Which skills were loaded for which queries."""
 
     rows: tuple[Queries, ...]
     columns: tuple[str, ...]
@@ -51,25 +51,29 @@ class Confusion:
 
     @property
     def stolen(self) -> tuple[tuple[str, str, int], ...]:
-        """Whose queries loaded another skill, which, and how often; the most frequent first."""
+        """The skill a query was for, the other skill it loaded, and how often; the most frequent first."""
         found = [
             (row.skill, column, number)
             for (row, column), number in self.counts.items()
             if row.should and column and row.skill != column and number
         ]
-        return tuple(sorted(found, key=lambda one: (-one[2], one)))
+        return tuple(sorted(found, key=lambda theft: (-theft[2], theft)))
 
 
 def is_right(row: Queries, column: str) -> bool | None:
-    """Whether these queries should load this skill, or nothing; None where the case does not say."""
+    """Return whether these queries should load this skill, or nothing; None if the case does not say."""
     if row.should:
         return row.skill == column
-    return False if row.skill == column else True if column == NONE else None
+    if row.skill == column:
+        return False
+    if column == NONE:
+        return True
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerScore:
-    """How well one skill's description draws the queries that are its own."""
+    """How well a skill's description attracts the queries that it is for."""
 
     skill: str
     precision: Rate
@@ -80,50 +84,55 @@ class TriggerScore:
     f1_interval: Interval | None
 
 
-def confusion(trials: Sequence[Trigger]) -> Confusion:
-    """The matrix: rows are the skill that should, or should not, have been loaded; columns what was, or none."""
+def count_confusion(trials: Sequence[TriggerTrial]) -> Confusion:
+    """Count trials in a matrix: rows by the skill that should or should not be loaded, columns by what was loaded."""
     counts: dict[tuple[Queries, str], int] = defaultdict(int)
     totals: dict[Queries, int] = defaultdict(int)
-    for one in trials:
-        row = Queries(one.skill, one.should)
+    for trial in trials:
+        row = Queries(trial.skill, trial.should)
         totals[row] += 1
-        for column in one.loaded or {NONE}:
+        for column in trial.loaded or {NONE}:
             counts[row, column] += 1
+
     rows = sorted(totals, key=lambda row: (not row.should, row.skill))
-    columns = sorted({column for _, column in counts} | {row.skill for row in totals} | {NONE}, key=_none_last)
+    names = {column for _, column in counts} | {row.skill for row in totals} | {NONE}
+    columns = sorted(names, key=lambda name: (name == NONE, name))
     return Confusion(tuple(rows), tuple(columns), dict(counts), dict(totals))
 
 
-def score(skill: str, trials: Sequence[Trigger], confidence: float = CONFIDENCE) -> TriggerScore:
-    """Precision, recall and F1 of a skill, each with a Wilson interval clustered by case.
+def score_triggers(skill: str, trials: Sequence[TriggerTrial], confidence: float = CONFIDENCE) -> TriggerScore:
+    """Return the precision, recall and F1 of a skill, each with a Wilson interval clustered by case.
 
-    Another skill's query that loads this one counts against its precision, also where the other was loaded too. A
-    query that some other skill should leave alone says nothing about this one. F1 is 2J / (1 + J), rising in the
-    Jaccard share J = TP / (TP + FP + FN), so its interval is that of J carried through (van Rijsbergen 1979, ch. 7).
+    A query for another skill that loads this one counts against its precision, even if the other was loaded too. A
+    query that another skill should leave alone says nothing about this one. F1 is 2J / (1 + J), rising in the Jaccard
+    share J = TP / (TP + FP + FN), so its interval is that of J carried through (van Rijsbergen 1979, ch. 7).
     """
-    known = [one for one in trials if one.should or one.skill == skill]
-    precision, recall, jaccard = (defaultdict[str, list[bool]](list) for _ in range(3))
-    for one in known:
-        right, taken = one.should and one.skill == skill, skill in one.loaded
-        if taken:
-            precision[one.case].append(right)
-        if right:
-            recall[one.case].append(taken)
-        if right or taken:
-            jaccard[one.case].append(right and taken)
-    share = _rate(jaccard, confidence)
-    f1 = None if share.value is None else _f1(share.value)
-    ends = share.interval and Interval(_f1(share.interval.low), _f1(share.interval.high))
-    return TriggerScore(skill, _rate(precision, confidence), _rate(recall, confidence), f1, ends)
+    precision: dict[str, list[bool]] = defaultdict(list)
+    recall: dict[str, list[bool]] = defaultdict(list)
+    jaccard: dict[str, list[bool]] = defaultdict(list)
+    for trial in trials:
+        if not trial.should and trial.skill != skill:
+            continue
+        should_load = trial.should and trial.skill == skill
+        did_load = skill in trial.loaded
+        if did_load:
+            precision[trial.case].append(should_load)
+        if should_load:
+            recall[trial.case].append(did_load)
+        if should_load or did_load:
+            jaccard[trial.case].append(should_load and did_load)
+
+    share = _rate_by_case(jaccard, confidence)
+    f1 = None if share.value is None else _f1_of(share.value)
+    f1_interval = None
+    if share.interval:
+        f1_interval = Interval(_f1_of(share.interval.low), _f1_of(share.interval.high))
+    return TriggerScore(skill, _rate_by_case(precision, confidence), _rate_by_case(recall, confidence), f1, f1_interval)
 
 
-def _rate(cases: Mapping[str, Sequence[bool]], confidence: float) -> Rate:
-    return clustered([(sum(one), len(one)) for one in cases.values()], confidence)
+def _rate_by_case(cases: Mapping[str, Sequence[bool]], confidence: float) -> Rate:
+    return clustered_rate([(sum(hits), len(hits)) for hits in cases.values()], confidence)
 
 
-def _f1(jaccard: float) -> float:
+def _f1_of(jaccard: float) -> float:
     return 2 * jaccard / (1 + jaccard)
-
-
-def _none_last(name: str) -> tuple[bool, str]:
-    return name == NONE, name

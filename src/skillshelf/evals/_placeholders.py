@@ -1,0 +1,72 @@
+"""Placeholders for the folders of a trial in recorded texts.
+
+Each trial has a workspace of another name, and each machine has its temporary folder elsewhere. A recording must be
+replayed on all of them, so these paths are replaced when it is written and put back when it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+WORKSPACE = "/skillshelf-eval-workspace"
+"""Stands for the workspace of a trial."""
+SCRATCH = "/skillshelf-eval-scratch"
+"""Stands for the temporary folder of the commands that a trial runs."""
+
+_FOLDER_NAME = "[a-z0-9_]{8}(?![a-z0-9_-])"
+# The parent folders of a workspace on another machine, whose trial is judged on this one.
+_ANY_PARENTS = r"(?:/[^\s/\"'`<>|:;=,()\[\]{}\\]+)*"
+
+
+class _Patterns(NamedTuple):
+    workspace: re.Pattern[str]
+    scratch: re.Pattern[str]
+
+
+def hide_folders(text: str) -> str:
+    """Replace the paths of trial folders by placeholders."""
+    patterns = _patterns(tempfile.gettempdir())
+    text = patterns.workspace.sub(WORKSPACE, text)
+    return patterns.scratch.sub(SCRATCH, text)
+
+
+def find_workspace(text: str) -> str:
+    """Return the first workspace that a text names, or its placeholder if the text names none."""
+    match = _patterns(tempfile.gettempdir()).workspace.search(text)
+    return match[0] if match else WORKSPACE
+
+
+def find_scratch(text: str) -> str:
+    """Return the first scratch folder that a text names, or its placeholder if the text names none."""
+    match = _patterns(tempfile.gettempdir()).scratch.search(text)
+    return match[0] if match else SCRATCH
+
+
+def map_texts(change: Callable[[str], str], value: Any) -> Any:
+    """Return a JSON value with each of its texts changed.
+
+    Changing the encoded JSON would miss paths with a quote, which are escaped there.
+    """
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [map_texts(change, item) for item in value]
+    if isinstance(value, dict):
+        return {name: map_texts(change, item) for name, item in value.items()}
+    return value
+
+
+@lru_cache(maxsize=4)
+def _patterns(temporary: str) -> _Patterns:
+    # Commands see the temporary folder without links. Its path may hold spaces or brackets.
+    roots = sorted({temporary, os.path.realpath(temporary)}, key=len, reverse=True)
+    here = "|".join(re.escape(root) for root in roots)
+    return _Patterns(
+        re.compile(f"(?:{here}|{_ANY_PARENTS})/skillshelf-eval-{_FOLDER_NAME}"),
+        re.compile(f"(?:{here})/skillshelf-{_FOLDER_NAME}"),
+    )

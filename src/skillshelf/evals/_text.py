@@ -1,0 +1,50 @@
+"""Short texts for messages and reports: shortened, listed, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+MAX_LISTED_ITEMS = 8
+MAX_LENGTH = 160
+
+
+def clip(text: str, length: int = MAX_LENGTH) -> str:
+    """Return the text, cut to at most `length` characters. A text that was cut ends in `…`."""
+    if len(text) <= length:
+        return text
+    return f"{text[: length - 1]}…"
+
+
+def list_items(items: Sequence[str]) -> str:
+    """Return items for a sentence, each once: `a, b and 3 more`, or `none`."""
+    unique = list(dict.fromkeys(items))
+    if not unique:
+        return "none"
+
+    listed = ", ".join(clip(item) for item in unique[:MAX_LISTED_ITEMS])
+    left_out = len(unique) - MAX_LISTED_ITEMS
+    if left_out > 0:
+        return f"{listed} and {left_out} more"
+    return listed
+
+
+class LineDifference(NamedTuple):
+    """The first line in which two texts differ."""
+
+    number: int
+    ours: str | None
+    """None if our text has ended before this line."""
+    theirs: str | None
+
+
+def find_first_difference(ours: str, theirs: str) -> LineDifference | None:
+    """Return the first line that differs, or None if the texts are equal."""
+    our_lines = ours.split("\n")
+    their_lines = theirs.split("\n")
+    for index in range(max(len(our_lines), len(their_lines))):
+        our_line = our_lines[index] if index < len(our_lines) else None
+        their_line = their_lines[index] if index < len(their_lines) else None
+        if our_line != their_line:
+            return LineDifference(index + 1, our_line, their_line)
+    return None

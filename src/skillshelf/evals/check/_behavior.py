@@ -1,0 +1,213 @@
+"""Checks of the agent's behaviour: its answers, the tools it called, the files it wrote, the tokens it spent."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from skillshelf.agent.events import ToolCalled, ToolReturned
+from skillshelf.errors import EvalError
+from skillshelf.evals._text import clip, list_items
+from skillshelf.evals._trace import Trace
+from skillshelf.evals.check._check import About, Check, Verdict, built_in, refuse_empty
+
+SEARCH_SECONDS = 3.0
+# With one repetition or choice a search is quadratic at worst: some milliseconds for this much text.
+MAX_TEXT_SEARCHED_HERE = 4096
+_BRANCH = re.compile(r"[*+?{|]")
+# A match cannot be stopped from outside its process.
+_SEARCH_PROGRAM = "import json, re, sys; pattern, text = json.load(sys.stdin); print(bool(re.search(pattern, text)))"
+# The beginnings of the answers that the gate, or a skill's own policy, gives in place of a tool.
+REFUSALS = (
+    "is not allowed: the policy is",
+    "needs the person's approval",
+    "The person did not allow this call",
+    "is blocked by the policy of its skill",
+)
+
+
+@built_in()
+def response_contains(text: str, turn: int | None = None) -> Check:
+    """Check that the answer to the last message, or to the message of this number, contains a text."""
+    refuse_empty("response_contains", text=text)
+    _refuse_turn("response_contains", turn)
+
+    def look(trace: Trace) -> Verdict:
+        answer = _find_answer(trace, turn)
+        if isinstance(answer, Verdict):
+            return answer
+        return Verdict(text in answer, f"the answer: {clip(answer)!r}")
+
+    return Check(f"response_contains {clip(text, 60)!r}{_turn_note(turn)}", look, about=About("response_contains"))
+
+
+@built_in()
+def response_matches(regex: str, turn: int | None = None) -> Check:
+    """Check that a pattern matches somewhere in the answer to the last message, or to the message of this number.
+
+    A search that takes longer than a few seconds is stopped, and the verdict is an error.
+    """
+    refuse_empty("response_matches", regex=regex)
+    _refuse_turn("response_matches", turn)
+    try:
+        re.compile(regex)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise EvalError(f"{clip(regex)!r} is not a regular expression: {error}", "Use the syntax of Python") from None
+
+    async def look(trace: Trace) -> Verdict:
+        answer = _find_answer(trace, turn)
+        if isinstance(answer, Verdict):
+            return answer
+        try:
+            held = await _search(regex, answer)
+        except subprocess.TimeoutExpired:
+            advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
+            return Verdict(False, error=f"The search for {clip(regex)!r} {advice}")
+        except (subprocess.SubprocessError, OSError) as error:
+            return Verdict(False, error=f"The search for {clip(regex)!r} failed: {error}")
+        return Verdict(held, f"the answer: {clip(answer)!r}")
+
+    return Check(f"response_matches {clip(regex, 60)!r}{_turn_note(turn)}", look, about=About("response_matches"))
+
+
+async def _search(regex: str, text: str) -> bool:
+    is_quick = len(_BRANCH.findall(regex)) <= 1 and len(text) <= MAX_TEXT_SEARCHED_HERE
+    if is_quick:
+        return bool(re.search(regex, text))
+
+    command = [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        command,
+        input=json.dumps([regex, text]),
+        text=True,
+        capture_output=True,
+        timeout=SEARCH_SECONDS,
+    )
+    done.check_returncode()
+    return str(done.stdout).strip() == "True"
+
+
+def _refuse_turn(check: str, turn: int | None) -> None:
+    if turn is not None and turn < 1:
+        raise EvalError(f"{check}: turn is {turn}", "The first answer is 1; leave `turn` out for the last one")
+
+
+def _find_answer(trace: Trace, turn: int | None) -> str | Verdict:
+    """Return the answer to look at, or a verdict with the error that there is none."""
+    if turn is None:
+        return trace.answer
+    if turn <= len(trace.answers):
+        return trace.answers[turn - 1]
+    # The case decides how many messages there are, so a missing answer is the case's own fault.
+    return Verdict(False, error=f"There is no answer {turn}: the case has {len(trace.answers)}.")
+
+
+def _turn_note(turn: int | None) -> str:
+    return "" if turn is None else f" in answer {turn}"
+
+
+@built_in()
+def tool_called(name: str, arguments: Mapping[str, Any] | None = None) -> Check:
+    """Check that the model called the tool with these arguments, among others. A refused call does not count."""
+    refuse_empty("tool_called", name=name)
+    wanted = dict(arguments or {})
+
+    def look(trace: Trace) -> Verdict:
+        calls = [event for event in trace.events if isinstance(event, ToolCalled)]
+        problems = {event.id: _problem_of(event) for event in trace.events if isinstance(event, ToolReturned)}
+        held = False
+        shown = []
+        for call in calls:
+            problem = problems.get(call.id, "")
+            if call.name == name and is_part(wanted, call.arguments) and problem != "refused":
+                held = True
+            note = f" ({problem})" if problem else ""
+            shown.append(f"{call.name} {call.arguments}{note}")
+        return Verdict(held, f"tools called: {list_items(shown)}")
+
+    shown_name = f"tool_called {name} {wanted}" if wanted else f"tool_called {name}"
+    return Check(shown_name, look, about=About("tool_called"))
+
+
+def _problem_of(event: ToolReturned) -> str:
+    """Return how a call went wrong, or an empty text. A tool that failed may have had an effect all the same."""
+    if event.ok:
+        return ""
+    if any(words in event.text for words in REFUSALS):
+        return "refused"
+    return "failed"
+
+
+def is_part(wanted: Any, given: Any) -> bool:
+    """True if a value has all that is wanted. Mappings may have more keys, at every depth; all else must be equal."""
+    if isinstance(wanted, Mapping):
+        if not isinstance(given, Mapping):
+            return False
+        return all(key in given and is_part(value, given[key]) for key, value in wanted.items())
+    return type(wanted) is type(given) and bool(wanted == given)  # True and 1 are different arguments
+
+
+@built_in()
+def file_contains(path: str, text: str) -> Check:
+    """Check that a file of the workspace contains this text after the trial."""
+    refuse_empty("file_contains", path=path, text=text)
+
+    def look(trace: Trace) -> Verdict:
+        state = trace.files.get(path)
+        if state is None:
+            changed = [path for path, state in trace.files.items() if state.changed]
+            return Verdict(False, f"there is no file {path}; changed: {list_items(changed)}")
+        if state.text is None:
+            return Verdict(False, error=f"{path} is not text, or too long to search.")
+        return Verdict(text in state.text, f"{path} is: {clip(state.text)!r}")
+
+    return Check(f"file_contains {path} {clip(text, 40)!r}", look, about=About("file_contains"))
+
+
+@built_in()
+def file_unchanged(path: str) -> Check:
+    """Check that a file of the case is as the case wrote it."""
+    refuse_empty("file_unchanged", path=path)
+
+    def look(trace: Trace) -> Verdict:
+        if path in trace.removed:
+            return Verdict(False, f"{path} is gone")
+        if path not in trace.files:
+            return Verdict(False, error=f"The case has no file {path} that could change.")
+        if trace.files[path].changed:
+            return Verdict(False, f"{path} changed, or is new")
+        return Verdict(True, f"{path} is as it was")
+
+    return Check(f"file_unchanged {path}", look, about=About("file_unchanged"))
+
+
+@built_in()
+def max_tokens(tokens: int) -> Check:
+    """Check that the model calls of the trial took no more tokens than this, input and output together."""
+    if type(tokens) is not int or tokens < 0:  # not isinstance: True is an int
+        raise EvalError(f"max_tokens is {tokens!r}", "Give a whole number of tokens")
+
+    def look(trace: Trace) -> Verdict:
+        used = trace.usage.input + trace.usage.output
+        return Verdict(used <= tokens, f"{used:,} tokens of at most {tokens:,}")
+
+    return Check(f"max_tokens {tokens}", look, about=About("max_tokens"))
+
+
+@built_in()
+def max_cost(dollars: float) -> Check:
+    """Check that the model calls of the trial cost no more than this, in US dollars."""
+    if isinstance(dollars, bool) or not isinstance(dollars, int | float) or dollars < 0:
+        raise EvalError(f"max_cost is {dollars!r}", "Give a number of US dollars, such as 0.05")
+
+    def look(trace: Trace) -> Verdict:
+        cost = trace.usage.cost
+        if cost is None:
+            return Verdict(False, error="The price of this model is not known.")
+        return Verdict(cost <= dollars, f"${cost:.4f} of at most ${dollars:.4f}")
+
+    return Check(f"max_cost {dollars}", look, about=About("max_cost"))

@@ -1,0 +1,146 @@
+"""A cache of model responses with retries: a trial that is resumed after a crash pays for no response twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import (
+    ModelConnectionError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelServerError,
+    ModelUnavailableError,
+)
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from skillshelf.agent import SHELL
+from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_folders
+from skillshelf.evals._placeholders import hide_folders, map_texts
+from skillshelf.evals.check import parse_verdict
+from skillshelf.evals.engine._store import RunStore
+
+RETRY_PAUSES = (1.0, 3.0, 9.0, 27.0)
+"""Seconds before each further attempt at a call that failed with a transient error."""
+MAX_PAUSE = 90.0
+TRANSIENT_ERRORS = (
+    ModelConnectionError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelServerError,
+    ModelUnavailableError,
+    ConnectionError,
+    TimeoutError,
+)
+
+
+class CachedModel(WrapperModel):
+    """A model whose responses survive a crash, so that a resumed trial does not pay for them again.
+
+    A response is stored before the trial sees it. A call that was in flight when the process died is made again,
+    because it is unknown whether the provider answered it.
+    """
+
+    def __init__(self, wrapped: Model[Any], store: RunStore, name: str, pauses: Sequence[float] = RETRY_PAUSES) -> None:
+        """`name` is that of the trial or the check that makes these calls, one after the other."""
+        super().__init__(wrapped)
+        self._store = store
+        self._name = name
+        self._pauses = pauses
+        self._calls = 0
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        async def ask() -> ModelResponse:
+            return await self.wrapped.request(messages, model_settings, model_request_parameters)
+
+        return await self._find_or_ask(ask, ModelCall(messages, model_settings, model_request_parameters))
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        async def ask() -> ModelResponse:
+            parameters = model_request_parameters
+            async with self.wrapped.request_stream(messages, model_settings, parameters, run_context) as stream:
+                async for _ in stream:
+                    pass
+            return stream.get()
+
+        response = await self._find_or_ask(ask, ModelCall(messages, model_settings, model_request_parameters))
+        yield CompletedStreamedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)
+
+    async def _find_or_ask(self, ask: Callable[[], Awaitable[ModelResponse]], call: ModelCall) -> ModelResponse:
+        name = self.name_call(call)
+        stored = await asyncio.to_thread(self._store.find_response, name)
+        if stored is None:
+            response = await retry_transient(ask, self._pauses)
+            if self.is_worth_storing(response):
+                plain = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+                text = json.dumps(map_texts(hide_folders, plain))
+                await asyncio.to_thread(self._store.add_response, name, text)
+            return response
+
+        # The resumed trial has a workspace of another name, and the model may have used the old one.
+        restored = restore_folders(json.loads(stored), call)
+        [message] = ModelMessagesTypeAdapter.validate_json(json.dumps(restored))
+        assert isinstance(message, ModelResponse)
+        return message
+
+    def name_call(self, call: ModelCall) -> str:
+        """Return a name by number and question: a response to another question is of no use."""
+        self._calls += 1
+        record = _clear_command_output(record_call(self.model_id, call))
+        return f"{self._name}/{self._calls}/{cache_key(record)}"
+
+    def is_worth_storing(self, response: ModelResponse) -> bool:
+        return True
+
+
+class CachedJudge(CachedModel):
+    """A judge whose decisions survive a crash. An answer without a decision is not stored, so it is asked again."""
+
+    def name_call(self, call: ModelCall) -> str:
+        """Return a name by the question alone: another rubric in the same place is another question."""
+        return f"{self._name}/{cache_key(record_call(self.model_id, call))}"
+
+    def is_worth_storing(self, response: ModelResponse) -> bool:
+        return parse_verdict(response.text or "") is not None
+
+
+def _clear_command_output(record: CallRecord) -> CallRecord:
+    """Remove the output of commands: the times and process ids in it are not a reason to pay again."""
+    for message in record["messages"]:
+        for part in message["parts"]:
+            if part["part_kind"] == "tool-return" and part["tool_name"] == SHELL:
+                part["content"] = ""
+    return record
+
+
+async def retry_transient(ask: Callable[[], Awaitable[ModelResponse]], pauses: Sequence[float]) -> ModelResponse:
+    """Ask again after a transient error, such as a rate limit, as often as there are pauses."""
+    for pause in pauses:
+        try:
+            return await ask()
+        except TRANSIENT_ERRORS as error:
+            requested = getattr(error, "retry_after", None) or 0.0
+            # Trials that were refused together must not come back together.
+            uneven = pause * random.uniform(0.75, 1.25)
+            await asyncio.sleep(min(MAX_PAUSE, max(uneven, requested)))
+    return await ask()

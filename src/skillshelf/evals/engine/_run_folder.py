@@ -1,0 +1,154 @@
+"""The folder of a run: its request, its state, and the databases from which an interrupted run is resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from skillshelf.errors import EvalError
+from skillshelf.files import LockTimeout, hold_lock, make_private_folders, replace_file, state_home
+
+MAX_RUNS_KEPT = 100
+"""Of the runs without `--report`, this many are kept."""
+_STATE = "state"
+_MANIFEST = "begun.json"
+_LOCK = "lock"
+
+
+@dataclass(slots=True)
+class RunFolder:
+    """A run in its folder."""
+
+    path: str
+    id: str
+    started: str
+    """ISO 8601, UTC."""
+    fingerprint: str
+    """A digest of everything that decides what the trials are."""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the command line."""
+    finished: bool = False
+    failed: bool = False
+    """True if the run ended with trials that could not be made, which another start tries again."""
+
+    @property
+    def state(self) -> str:
+        """The folder of the run's databases."""
+        return make_state_folder(self.path)
+
+    def save(self) -> None:
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "path"}
+        data = json.dumps(plain, indent=1).encode()
+        replace_file(os.path.join(self.state, _MANIFEST), data, 0o666)
+
+    def finish(self, failed: bool) -> None:
+        """Mark the run as finished. Its databases are removed unless there are trials to try again."""
+        self.finished = True
+        self.failed = failed
+        self.save()
+        if not failed:
+            _remove_state(self.state, keep=(_MANIFEST,))
+
+
+def make_state_folder(folder: str) -> str:
+    """Make and return the folder for the databases of the run in `folder`."""
+    path = os.path.join(folder, _STATE)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
+@contextmanager
+def lock_run(state: str) -> Iterator[None]:
+    """Hold a run for this process. The lock ends with the process. Raises EvalError if another process has it."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lock(os.path.join(state, _LOCK)))
+        except LockTimeout:
+            folder = os.path.dirname(state)
+            raise EvalError(f"{folder}: another process is working on this run", "Wait until it ends") from None
+        yield
+
+
+def make_run_folder(report: str, max_kept: int = MAX_RUNS_KEPT) -> str:
+    """Make and return the folder of a new run: the one for its report, or one in the user's state folder.
+
+    Of the runs in the state folder, the newest `max_kept` are kept.
+    """
+    if report:
+        os.makedirs(report, exist_ok=True)
+        return os.path.abspath(report)
+    runs = _runs_folder()
+    folder = os.path.join(runs, _make_id())
+    make_private_folders(folder)
+    _remove_old_runs(runs, max_kept)
+    return folder
+
+
+def _remove_old_runs(runs: str, max_kept: int) -> None:
+    names = [name for name in os.listdir(runs) if os.path.isdir(os.path.join(runs, name))]
+    names.sort(reverse=True)  # their names begin with the time
+    for name in names[max_kept:]:
+        run = read_run_folder(os.path.join(runs, name))
+        if run and run.finished:
+            shutil.rmtree(run.path, ignore_errors=True)
+
+
+def find_run_folder(run: str) -> str:
+    """Return the folder of a run, given by its name or its path. Raises EvalError."""
+    for folder in (run, os.path.join(_runs_folder(), run)):
+        if os.path.isfile(os.path.join(folder, _STATE, _MANIFEST)):
+            return os.path.abspath(folder)
+    raise EvalError(f"There is no run {run!r}", f"Runs are in {_runs_folder()}, or in the folder that --report named")
+
+
+def read_run_folder(folder: str) -> RunFolder | None:
+    """Return the run in a folder; None if there is none that can be read."""
+    try:
+        with open(os.path.join(folder, _STATE, _MANIFEST), encoding="utf-8") as file:
+            return RunFolder(folder, **json.load(file))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def begin_run(folder: str, fingerprint: str, request: Mapping[str, Any]) -> RunFolder:
+    """Return the unfinished run in this folder if its fingerprint is the same; otherwise begin a new one."""
+    found = read_run_folder(folder)
+    if found and not found.finished and found.fingerprint == fingerprint:
+        return found
+
+    _remove_state(make_state_folder(folder))
+    # A run in the state folder is named like its folder, so that --resume finds it by either.
+    is_in_state_home = state_home() is not None and os.path.dirname(folder) == _runs_folder()
+    run = RunFolder(
+        path=folder,
+        id=os.path.basename(folder) if is_in_state_home else _make_id(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        fingerprint=fingerprint,
+        request=request,
+    )
+    run.save()
+    return run
+
+
+def _make_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def _remove_state(state: str, keep: tuple[str, ...] = ()) -> None:
+    for name in os.listdir(state):
+        if name not in (_LOCK, *keep):
+            os.unlink(os.path.join(state, name))
+
+
+def _runs_folder() -> str:
+    home = state_home()
+    if home is None:
+        raise EvalError("This user has no home folder to keep runs in", "Give --report DIR")
+    return os.path.join(home, "evals")

@@ -1,0 +1,201 @@
+"""Running a plan, from the first trial to the last outcome. Free trials run here; those that cost money are queued."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from skillshelf._version import __version__
+from skillshelf.agent import explain
+from skillshelf.agent.events import Usage
+from skillshelf.errors import EvalError, SkillError
+from skillshelf.evals._plan import Plan, Trial
+from skillshelf.evals._recording import TrialRecording, recording_of
+from skillshelf.evals._results import CheckResult, Outcome, make_result
+from skillshelf.evals._trace import Trace, trace_from_json
+from skillshelf.evals._trial import run_trial
+from skillshelf.evals.check import judged_by, look
+from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
+from skillshelf.evals.engine._packing import Packer
+from skillshelf.evals.engine._run_folder import RunFolder
+from skillshelf.evals.engine._store import RunStore, open_file_store, open_server_store
+
+Report = Callable[[Outcome], None]
+"""Gets each outcome as soon as it is known."""
+
+
+class PackedPlan:
+    """A plan with its cases packed: which trials are queued, and a fingerprint of all of it."""
+
+    def __init__(self, plan: Plan, options: Options) -> None:
+        self.plan = plan
+        self.options = options
+        self.packer = Packer()
+        self._digest_by_case: dict[int, str] = {}
+        self._unpackable_cases: set[int] = set()
+        self.digests = {trial.id: self._pack(trial) for trial in plan.trials}
+        """The digest of each trial's case."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest that is the same if a second start has the same to do."""
+        facts = [
+            __version__,
+            self.options.as_json()["settings"],
+            [self.options.replay, bool(self.options.engine)],
+            self.plan.baseline,
+            self.digests,
+            {case.id: [check.name for check in case.checks] for case in self.plan.cases},
+        ]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def queued(self) -> dict[str, Trial]:
+        """The trials that must not be repeated when a run is resumed, or that workers help with; by id."""
+        queued = {}
+        for trial in self.plan.trials:
+            is_wanted = self.options.server or not self.options.is_free(trial.case)
+            if is_wanted and id(trial.case) not in self._unpackable_cases:
+                queued[trial.id] = trial
+        return queued
+
+    def _pack(self, trial: Trial) -> str:
+        key = id(trial.case)  # repeats share the case object, so a thousand of them are packed once
+        if key not in self._digest_by_case:
+            try:
+                self._digest_by_case[key] = self.packer.pack(trial.case)
+            except TypeError:  # it cannot leave the process, and must still not change while a run is interrupted
+                self._digest_by_case[key] = self.packer.digest(trial.case)
+                self._unpackable_cases.add(key)
+        return self._digest_by_case[key]
+
+
+async def run_plan(packed: PackedPlan, run: RunFolder, report: Report = lambda outcome: None) -> tuple[Outcome, ...]:
+    """Run every trial, and return the outcomes in the order of the plan. Raises EvalError if the engine fails."""
+    store = _open_store(packed.options, run)
+    try:
+        return await Runner(packed, run, store, report).run()
+    finally:
+        store.close()
+
+
+def finish_run(packed: PackedPlan, run: RunFolder, outcomes: Iterable[Outcome]) -> None:
+    """Finish a run whose report is written. Its state is removed unless there are trials to try again."""
+    failed = any(outcome.status == "error" for outcome in outcomes)
+    run.finish(failed)
+    if packed.options.server and not failed:
+        from skillshelf.evals.engine._queue import forget_run
+
+        with suppress(EvalError):  # the server is gone, but the report is not
+            forget_run(packed.options.server, run.id)
+
+
+def _open_store(options: Options, run: RunFolder) -> RunStore:
+    if options.server:
+        return open_server_store(options.server, run.id)
+    return open_file_store(os.path.join(run.state, "responses.sqlite"), run.id)
+
+
+class Runner:
+    """Runs the trials of one plan."""
+
+    def __init__(self, packed: PackedPlan, run: RunFolder, store: RunStore, report: Report) -> None:
+        self._packed = packed
+        self._options = packed.options
+        self._run = run
+        self._store = store
+        self._report = report
+        self._models = RunModels(packed.options, store)
+        self._parallel = packed.options.parallel or DEFAULT_PARALLEL
+        self._judging = asyncio.Semaphore(self._parallel)
+        self._outcomes: dict[str, Outcome] = {}
+
+    async def run(self) -> tuple[Outcome, ...]:
+        trials = self._packed.plan.trials
+        queued = self._packed.queued
+        work = [self._run_here([trial for trial in trials if trial.id not in queued])]
+        if queued:
+            work.append(self._run_queued(queued))
+        await asyncio.gather(*work)
+        return tuple(self._outcomes[trial.id] for trial in trials)
+
+    async def _run_here(self, trials: Sequence[Trial]) -> None:
+        remaining = iter(trials)
+
+        async def run_one_after_another() -> None:
+            for trial in remaining:
+                recording = self._recording_of(trial)
+                trace = await self._run_trial(trial, recording)
+                await self._finish_trial(trial, trace, recording)
+
+        await asyncio.gather(*(run_one_after_another() for _ in range(self._parallel)))
+
+    async def _run_trial(self, trial: Trial, recording: TrialRecording | None) -> Trace:
+        try:
+            model = self._models.model_for_trial(trial.case, trial.id, recording)
+            return await run_trial(trial.case, model, self._options.timeout)
+        except SkillError as error:  # such as a missing recording, or a script that cannot be read
+            return Trace(error=explain(error)[1])
+
+    async def _run_queued(self, trials: dict[str, Trial]) -> None:
+        from skillshelf.evals.engine._queue import RunQueue, Task, start_local_node, start_server_node
+
+        for digest, data in self._packed.packer.blobs.items():
+            await asyncio.to_thread(self._store.add_blob, digest, data)
+        if self._options.server:
+            node = start_server_node(self._options.server, listens=self._options.parallel > 0)
+        else:
+            node = start_local_node(self._run.state, _open_store(self._options, self._run))
+        try:
+            queue = RunQueue(node, self._run.id, self._options)
+            tasks = [Task(name, trial.repeat, self._packed.digests[name]) for name, trial in trials.items()]
+            finishing = []
+            async for name, result in queue.run_tasks(tasks):
+                recording = self._recording_of(trials[name])
+                trace = add_worker_files(trace_from_json(result["trace"]), result["recorded"], recording)
+                finishing.append(asyncio.create_task(self._finish_trial(trials[name], trace, recording)))
+            await asyncio.gather(*finishing)
+        finally:
+            await asyncio.to_thread(node.close)
+
+    async def _finish_trial(self, trial: Trial, trace: Trace, recording: TrialRecording | None) -> None:
+        async with self._judging:
+            outcome = await make_outcome(trial, trace, self._models, recording)
+        if recording and self._options.record and outcome.status != "error":
+            await asyncio.to_thread(recording.remove_outdated)
+        self._outcomes[trial.id] = outcome
+        self._report(outcome)
+
+    def _recording_of(self, trial: Trial) -> TrialRecording | None:
+        return recording_of(self._options.record or self._options.replay, trial.id, trial.repeat)
+
+
+async def make_outcome(
+    trial: Trial, trace: Trace, models: RunModels, recording: TrialRecording | None = None
+) -> Outcome:
+    """Make the checks of a trial. If the trial has an error, they would prove nothing, and a judge costs money."""
+    results: list[CheckResult] = []
+    usages: list[Usage] = []
+    checks = () if trace.error else trial.case.checks
+    for number, check in enumerate(checks, 1):
+        find_model = partial(models.model_for_judge, name=f"{trial.id}/check-{number}", recording=recording)
+        with judged_by(find_model) as judge_usages:
+            results.append(make_result(check, await look(check, trace)))
+        usages += judge_usages
+    judging = sum(usages[1:], usages[0]) if usages else None
+    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace, judging)
+
+
+def add_worker_files(trace: Trace, files: Mapping[str, str], recording: TrialRecording | None) -> Trace:
+    """Add the files that a worker recorded to this run's recording. If that fails, the trial could not be made."""
+    try:
+        if recording:
+            recording.add_files(files)
+    except EvalError as error:
+        return Trace(error=str(error))
+    return trace

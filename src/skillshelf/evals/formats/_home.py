@@ -1,0 +1,114 @@
+"""Where a file of cases lies: the skill it belongs to, and the skills and files that its cases may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from skillshelf.errors import EvalError
+from skillshelf.evals._case import CodeSkill, code_skill_name
+from skillshelf.evals._folders import (
+    EVALS_FOLDER,
+    check_workspace_path,
+    is_skill,
+    resolve_inside,
+    skill_name,
+    skills_in,
+)
+from skillshelf.evals.formats._document import read_bytes
+from skillshelf.files import open_below, walk
+
+MAX_WORKSPACE = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Listing:
+    """Set while cases are listed, when nothing of theirs may be imported or run."""
+
+    checks: set[str] = field(default_factory=set)
+    """The names of the checks that Python files register, as far as their source shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A file of cases, and the skill it belongs to, if any."""
+
+    path: str
+    """The file of cases."""
+    skill: str = ""
+    folder: str = ""
+    """The folder of the skill."""
+    listing: Listing | None = None
+
+    @property
+    def base(self) -> str:
+        """The folder that paths in the file are relative to."""
+        return os.path.dirname(os.path.abspath(self.path))
+
+    @property
+    def root(self) -> str:
+        """The folder that the cases may read files from: the skill, or the folder of the suite."""
+        return self.folder or self.base
+
+
+def find_home(path: str, listing: Listing | None = None) -> Home:
+    """Return the home of a file: a file in `<skill>/evals/` belongs to that skill, any other is a suite."""
+    parent = os.path.dirname(os.path.abspath(path))
+    owner = os.path.dirname(parent)
+    if os.path.basename(parent) == EVALS_FOLDER and is_skill(owner):
+        return Home(path, skill_name(owner), owner, listing)
+    return Home(path, listing=listing)
+
+
+def resolve_skill_folders(paths: Sequence[str], home: Home) -> tuple[str, ...]:
+    """Return the folders of skills that cases name, relative to their file. Raises EvalError."""
+    folders = tuple(os.path.normpath(os.path.join(home.base, path)) for path in paths)
+    skills_by_name: dict[str, str] = {}
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise EvalError(f"there is no folder {folder}", "Paths are relative to this file")
+        for skill in skills_in(folder):
+            first = skills_by_name.setdefault(os.path.basename(os.path.abspath(skill)), skill)
+            if first != skill:
+                raise EvalError(
+                    f"{skill} and {first} would be the same folder of the workspace", "Leave one of them out"
+                )
+    return folders
+
+
+def find_only_skill(skills: Sequence[str], code_skills: Sequence[CodeSkill]) -> str:
+    """Return the name of the skill under test if the shelf has no other, else an empty text."""
+    if len(skills) == 1 and not code_skills and is_skill(skills[0]):
+        return skill_name(skills[0])
+    if len(code_skills) == 1 and not skills:
+        return code_skill_name(code_skills[0])
+    return ""
+
+
+def copy_files(home: Home, source: str, target: str) -> dict[str, bytes]:
+    """Read `source`, a file or folder beside the cases, and return its files by their paths in the workspace.
+
+    Links in a folder are left out. Raises EvalError.
+    """
+    path = resolve_inside(home.root, home.base, source)
+    if not os.path.exists(path):
+        raise EvalError(f"there is no file {source!r:.80}", f"Paths in `from:` are relative to {home.base}")
+    if not os.path.isdir(path):
+        return {check_workspace_path(target): read_bytes(path, MAX_WORKSPACE)}
+
+    prefix = "" if target == "." else f"{check_workspace_path(target)}/"
+    files = {}
+    with open_below(path, ()) as top:
+        for entry in walk(top):
+            if entry.kind in ("file", "other"):
+                files[prefix + entry.path] = read_bytes(os.path.join(path, entry.path), MAX_WORKSPACE)
+    return files
+
+
+def check_size(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Return the files of a workspace. Raises EvalError if they are too large."""
+    size = sum(len(data) for data in files.values())
+    if size > MAX_WORKSPACE:
+        raise EvalError(f"the files have {size // 1024} KiB", f"Keep them below {MAX_WORKSPACE // 1024} KiB")
+    return files
