@@ -1,5 +1,6 @@
 """Trust by content: which skills of a workspace reach the shelf, and which version is served while they change."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from skillshelf import DirectorySource, Shelf, SkillNotFoundError, SkillUnreadableError
 from skillshelf.errors import TrustError
+from skillshelf.files import system
 from skillshelf.trust import Pending, Trust, TrustedSource, review_text, summary, trusted_text
 from skillshelf.trust._snapshot import MAX_FILES, take_snapshot
 
@@ -579,3 +581,29 @@ def test_a_damaged_copy_is_not_served(agent: Agent, tmp_path: Path, write: Write
     write("pdf", "Fills forms.", "Changed.\n")
     other = Agent(tmp_path)
     assert (list(other.shelf.catalog), other.waiting) == (["sql"], {"pdf": "new"})
+
+
+def test_a_fault_that_passes_does_not_hide_an_approved_skill(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever read fails once, after an approval or in a new process, the next reload serves the skills."""
+    agent.approve_all()
+    pread = system.pread
+    calls = 0
+    fails_at = 0
+
+    def fail_once(fd: int, size: int, offset: int) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls == fails_at:
+            raise OSError(errno.EIO, "Input/output error")
+        return pread(fd, size, offset)
+
+    monkeypatch.setattr(system, "pread", fail_once)
+    while fails_at <= calls:
+        fails_at += 1
+        calls = 0
+        other = Agent(tmp_path)
+        other.shelf.reload()
+        assert sorted(other.shelf.catalog) == ["pdf", "sql"], f"read {fails_at} failed"
+    assert fails_at > 5

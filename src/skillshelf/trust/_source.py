@@ -289,7 +289,7 @@ class TrustedSource:
         mounts = mounts_below(self.root) if keys else frozenset()
         for key in keys:
             skill = self._skills[key]
-            skill.needs_check = False
+            skill.needs_check = True  # until it is served, so that a fault on the way is made up for
             if skill.reading is not None:
                 skill.on_disk = take_snapshot(self.root, key, mounts)
 
@@ -318,12 +318,12 @@ class TrustedSource:
         if decision.ends_session:
             skill.session = None
         if skill.reading is None:
+            skill.needs_check = False
             return None
 
         copy: TreeCopy | None = None
         if decision.serve == "on_disk" and skill.on_disk:
             copy = self.trust.copy(decision.tree) or self._session_copies.make(self.root, key, skill.on_disk.snapshot)
-            skill.needs_check = copy is None
         elif decision.serve == "in_session" and skill.session:
             copy = skill.session.copy
         elif decision.serve == "approved_copy":
@@ -331,11 +331,20 @@ class TrustedSource:
 
         if copy is None:
             skill.serving = None
-        elif skill.serving and skill.serving.copy.tree == copy.tree:
-            skill.serving = ServedVersion(copy, skill.serving.found)
+            skill.needs_check = decision.serve == "on_disk"
         else:
-            skill.serving = ServedVersion(copy, read_skill_folder(copy.files, self._path(key), self.name))
+            skill.serving = ServedVersion(copy, self._read_copy(key, skill, copy))
+            # Only usable skills can be approved, so an approved copy that cannot be read as one is tried again.
+            is_unread = skill.serving.found.descriptor is None
+            skill.needs_check = is_unread and decision.serve != "in_session"
         return self._found_for_shelf(key, skill)
+
+    def _read_copy(self, key: str, skill: WorkspaceSkill, copy: TreeCopy) -> Found:
+        """Read a copy as a skill, unless it is the version that is served already."""
+        known = skill.serving
+        if known and known.copy.tree == copy.tree and known.found.descriptor:
+            return known.found
+        return read_skill_folder(copy.files, self._path(key), self.name)
 
     def _found_for_shelf(self, key: str, skill: WorkspaceSkill) -> Found | None:
         faults = self._own_faults(key, skill)
