@@ -43,7 +43,8 @@ def named(paths: list[Path]) -> list[str]:
 
 def markdown_files() -> list[Path]:
     """All that people read here; skills are for models, and have checks of their own."""
-    return [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
+    folders = (REPO / ".github", REPO / "docs")
+    return [*sorted(REPO.glob("*.md")), *(path for folder in folders for path in sorted(folder.rglob("*.md")))]
 
 
 @pytest.mark.parametrize("page", named(pages()))
