@@ -43,8 +43,8 @@ class BreakingSource:
         raise NotImplementedError
 
 
-def test_sources_that_are_alike_in_all_but_their_order_are_told_apart() -> None:
-    """Same source name, key and location: each skill still has a name that leads to it, and the diagnostics say it."""
+def test_sources_that_differ_only_in_order_can_both_be_reached() -> None:
+    """Even with the same source name, key and location, each skill has a name of its own; the diagnostics give it."""
     shelf = Shelf([MemorySource({"a": skill("a", "First.")}), MemorySource({"a": skill("a", "Second.")})])
     first, second = shelf.catalog.candidates("a")
     assert (shelf.catalog.reach(first), shelf.catalog.reach(second)) == ("a", "a@1:a")
@@ -53,7 +53,7 @@ def test_sources_that_are_alike_in_all_but_their_order_are_told_apart() -> None:
 
 
 def test_a_user_folder_that_is_a_link_to_another_comes_once(tmp_path: Path) -> None:
-    """`~/.claude/skills -> ~/.agents/skills` shadows nothing and is no second source."""
+    """`~/.claude/skills -> ~/.agents/skills` shadows nothing and does not become a second source."""
     folder = Path.home() / ".agents" / "skills"
     (folder / "a").mkdir(parents=True)
     (folder / "a" / "SKILL.md").write_text(skill("a"))
@@ -64,8 +64,8 @@ def test_a_user_folder_that_is_a_link_to_another_comes_once(tmp_path: Path) -> N
     assert (shelf.catalog["a"].source, shelf.catalog.shadowed) == ("user", ())
 
 
-def test_a_source_that_fails_costs_the_others_nothing() -> None:
-    """What it raises is raised once the others have told what they had to, before it and after it."""
+def test_a_failing_source_does_not_lose_the_changes_of_others() -> None:
+    """Its error is raised after the other sources, before and after it, have been refreshed."""
     before, breaking, after = MemorySource(), BreakingSource(), MemorySource()
     shelf = Shelf([before, breaking, after])
     before.put("a", skill("a"))
@@ -79,7 +79,7 @@ def test_a_source_that_fails_costs_the_others_nothing() -> None:
 
 
 def test_thousands_of_one_name_take_no_longer_than_thousands_of_names() -> None:
-    """Putting them on the shelf, telling each how to reach it, and taking them off again."""
+    """Adding them, finding the name that reaches each one, and removing them all take linear time."""
     source = MemorySource({f"k{number}": skill("same") for number in range(4000)})
     start = time.process_time()
     shelf = Shelf([source])
@@ -91,8 +91,8 @@ def test_thousands_of_one_name_take_no_longer_than_thousands_of_names() -> None:
     assert time.process_time() - start < 2
 
 
-def test_what_is_put_while_a_reload_reads_is_seen_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A put from another thread, just when its skill is being read, is not forgotten."""
+def test_a_skill_put_during_a_reload_is_found_by_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may put a skill at the moment it is being read; the new version is not lost."""
     source = MemorySource({"a": skill("a", "Old.")})
     read = source._found
 
@@ -109,8 +109,8 @@ def test_what_is_put_while_a_reload_reads_is_seen_by_the_next(monkeypatch: pytes
     assert shelf.catalog["a"].description == "New."
 
 
-def test_a_skill_that_was_removed_says_so_until_the_reload() -> None:
-    """In words, not as a bare key."""
+def test_loading_a_removed_skill_explains_that_it_is_gone() -> None:
+    """Until the next reload, the error is a sentence instead of a bare key."""
     source = MemorySource({"a": skill("a")})
     shelf = Shelf([source])
     source.remove("a")
@@ -119,7 +119,7 @@ def test_a_skill_that_was_removed_says_so_until_the_reload() -> None:
 
 
 def test_a_catalog_is_a_mapping_like_others() -> None:
-    """What it does not have is a KeyError, whose text is a sentence."""
+    """A missing name raises a KeyError whose text is a sentence."""
     catalog = Shelf([MemorySource({"a": skill("a")})]).catalog
     other = SkillDescriptor("b", "B.")
     assert ChainMap(catalog, {"b": other})["b"] is other  # type: ignore[arg-type]  # only ever written to: its first
@@ -129,8 +129,8 @@ def test_a_catalog_is_a_mapping_like_others() -> None:
     assert str(error.value).startswith("There is no skill named 'b'.")
 
 
-def test_frontmatter_of_ten_thousand_fields_is_compared_at_once() -> None:
-    """Equal to any mapping with the same items, in whatever order, and hashed alike."""
+def test_frontmatter_of_ten_thousand_fields_is_compared_in_linear_time() -> None:
+    """A FrozenMap equals any mapping with the same items in any order, and has the same hash."""
     fields = {f"key-{number}": str(number) for number in range(10_000)}
     start = time.process_time()
     one, other = FrozenMap(fields), FrozenMap(dict(reversed(fields.items())))
@@ -143,7 +143,7 @@ def test_frontmatter_of_ten_thousand_fields_is_compared_at_once() -> None:
 
 
 def test_errors_survive_pickling() -> None:
-    """What another process raised arrives with its facts and its message."""
+    """An error from another process arrives with its attributes and its message."""
     for error in (
         SkillNotFoundError("pfd", ["pdf"]),
         ReferenceNotAllowedError("pdf", "../x", ("a.md",)),

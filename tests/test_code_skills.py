@@ -62,7 +62,7 @@ class ShellSkill(BaseSkill):
 
 
 def test_the_descriptor_comes_from_the_class_alone() -> None:
-    """No instance is needed for the card; references stay as the author wrote them, size counts UTF-8 bytes."""
+    """No instance is needed; references stay as the author wrote them, and the size is in UTF-8 bytes."""
     assert RagSkill.descriptor("app") == SkillDescriptor(
         name="agentic-rag",
         description="Answers questions from the graph.",
@@ -113,13 +113,13 @@ def test_a_tool_shows_what_a_model_needs() -> None:
 
 
 def test_wrong_arguments_of_an_async_tool_are_refused_at_the_call() -> None:
-    """The refusal comes from call() itself, not from a coroutine that nobody awaited."""
+    """The error comes from call() itself, not from a coroutine that was never awaited."""
     with pytest.raises(ToolArgumentError, match="'limit' must be an integer"):
         RagSkill({}).tools()[0].call({"question": "why", "limit": "two"})
 
 
 def test_tools_are_inherited_and_can_be_overridden() -> None:
-    """Tools of base classes come first; an override without the mark is no tool."""
+    """Tools of base classes come first; an override without the mark is not a tool."""
 
     class Wider(RagSkill):
         name = "wider"
@@ -160,15 +160,15 @@ def test_a_decorated_method_keeps_its_hints() -> None:
     assert [each.call({"number": 1}) for each in LoggedSkill().tools()] == ["logged 1", "logged 1"]
 
 
-def test_a_raw_skill_cannot_be_attached_bare() -> None:
-    """Without a policy a raw skill gives no tools; the error names them and shows the call to make."""
+def test_a_raw_skill_without_a_policy_has_no_tools() -> None:
+    """The error names the tools and shows the call to make."""
     with pytest.raises(PolicyError) as raised:
         ShellSkill().tools()
     assert "skill.with_policy({'run': 'ask', 'read': 'ask'})" in str(raised.value)
 
 
-def test_what_the_policy_of_a_raw_skill_does_not_name_is_blocked() -> None:
-    """The policy grants tool by tool; everything else is there, and blocked."""
+def test_tools_that_the_policy_of_a_raw_skill_does_not_name_are_blocked() -> None:
+    """Blocked tools are still listed."""
     shell = ShellSkill().with_policy({"read": "safe"})
     assert type(shell) is ShellSkill
     run, read = shell.tools()
@@ -178,7 +178,7 @@ def test_what_the_policy_of_a_raw_skill_does_not_name_is_blocked() -> None:
 
 
 def test_an_ask_tool_runs_only_when_approved() -> None:
-    """`ask` needs the person's word for each call."""
+    """`ask` needs the user's approval for each call."""
     run, _ = ShellSkill().with_policy({"run": "ask"}).tools()
     with pytest.raises(PolicyError, match="after the user has approved"):
         run.call({"command": "ls"})
@@ -202,7 +202,7 @@ def test_a_policy_of_a_standard_skill_narrows_what_it_names() -> None:
 
 
 def test_a_frozen_dataclass_can_be_a_skill() -> None:
-    """The constructor is the subclass's own, whatever makes it."""
+    """A subclass may have any constructor."""
 
     @dataclasses.dataclass(frozen=True)
     class FrozenShell(ShellSkill):
@@ -223,8 +223,8 @@ def test_a_frozen_dataclass_can_be_a_skill() -> None:
         ({"run": "allow"}, "Unknown permission 'allow' for 'run'. Use 'safe', 'ask' or 'blocked'."),
     ],
 )
-def test_a_policy_that_means_nothing_is_refused(policy: Any, message: str) -> None:
-    """A tool the skill lacks and a word that is no permission are errors that list what there is."""
+def test_a_policy_with_unknown_names_is_refused(policy: Any, message: str) -> None:
+    """An unknown tool or permission raises an error that lists the valid ones."""
     with pytest.raises(PolicyError) as raised:
         ShellSkill().with_policy(policy)
     assert str(raised.value) == message
@@ -350,13 +350,13 @@ def untyped() -> Any:
     ],
 )
 def test_a_faulty_tool_says_what_to_write(define: Any, message: str) -> None:
-    """A tool that cannot be one is an InvalidSkillError when the class is defined or described."""
+    """A faulty tool raises InvalidSkillError when the class is defined or described."""
     with pytest.raises(InvalidSkillError, match=message):
         define()
 
 
 def test_a_tool_is_immutable() -> None:
-    """What was checked cannot be changed afterwards."""
+    """A tool cannot be changed after it was checked."""
     run, _ = ShellSkill().with_policy({}).tools()
     assert isinstance(run, Tool)
     with pytest.raises(dataclasses.FrozenInstanceError):

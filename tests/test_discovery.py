@@ -48,7 +48,7 @@ def find(shelf: Shelf) -> SkillDiscoverySkill:
 
 
 def test_the_tools_are_named_and_described_for_a_model(find: SkillDiscoverySkill) -> None:
-    """Their schema comes from the hints, and holds no skill's text."""
+    """The schema comes from type hints and contains no text of any skill."""
     tools = {tool.name: tool for tool in find.tools()}
     assert list(tools) == ["list_skills", "search_skills", "load_skill_instructions"]
     load = tools["load_skill_instructions"].parameters
@@ -58,7 +58,7 @@ def test_the_tools_are_named_and_described_for_a_model(find: SkillDiscoverySkill
 
 
 def test_listing_and_search_name_the_references(find: SkillDiscoverySkill) -> None:
-    """And search finds a skill by the name of a reference alone."""
+    """A search also finds a skill by the name of a reference alone."""
     card = {"name": "pdf", "description": "Fill in forms.", "references": ["references/forms.md", "scripts/fill.py"]}
     assert find.list_skills() == {
         "skills": [{"name": "deploy", "description": "Ship the site to production.", "references": []}, card],
@@ -70,7 +70,7 @@ def test_listing_and_search_name_the_references(find: SkillDiscoverySkill) -> No
 
 
 def test_a_long_shelf_is_listed_in_pages() -> None:
-    """next_offset says where to go on, and is missing at the end."""
+    """next_offset says where the next page begins, and the last page has none."""
     find = SkillDiscoverySkill(Shelf([MemorySource({f"s{n:03}": text(f"s{n:03}", "x") for n in range(150)})]))
     first = find.list_skills()
     assert (len(first["skills"]), first["total"], first["next_offset"]) == (100, 150, 100)
@@ -78,8 +78,8 @@ def test_a_long_shelf_is_listed_in_pages() -> None:
     assert (len(last["skills"]), "next_offset" in last) == (50, False)
 
 
-def test_a_place_before_the_first_skill_is_refused(find: SkillDiscoverySkill) -> None:
-    """Counted from the end, it would leave some out."""
+def test_a_negative_offset_is_refused(find: SkillDiscoverySkill) -> None:
+    """Counting from the end would leave some skills out."""
     [listing] = [tool for tool in find.tools() if tool.name == "list_skills"]
     with pytest.raises(ToolArgumentError, match="begin at 0"):
         listing.call({"offset": -5})
@@ -94,8 +94,8 @@ def test_loading_a_skill_gives_its_instructions_and_its_references(find: SkillDi
     assert find.load_skill_instructions("deploy", "") == "Instructions of deploy.\n"
 
 
-def test_what_is_for_the_person_is_not_there_for_the_model(find: SkillDiscoverySkill, shelf: Shelf) -> None:
-    """The tools do not name or load it; the person's turn does."""
+def test_the_model_cannot_load_a_skill_for_the_user_alone(find: SkillDiscoverySkill, shelf: Shelf) -> None:
+    """The tools neither name nor load it; the user can."""
     for name in ("secret", "secrt"):
         with pytest.raises(SkillNotFoundError) as refused:
             find.load_skill_instructions(name)
@@ -109,8 +109,8 @@ def test_what_is_for_the_person_is_not_there_for_the_model(find: SkillDiscoveryS
     ["../pdf/SKILL.md", "/etc/passwd", "~/x", "references\\forms.md", "C:\\x", "file:///etc/passwd", "a\0b", "%2e%2e/x",
      "References/forms.md", "./references/forms.md", "references/forms.md/", "forms.md ", "ｆorms.md", "x" * 100_000],
 )  # fmt: skip
-def test_anything_not_listed_is_refused_with_what_is(find: SkillDiscoverySkill, reference: str) -> None:
-    """A typed error that names the legal references, and stays short whatever was asked."""
+def test_an_unlisted_reference_is_refused_and_listed_ones_named(find: SkillDiscoverySkill, reference: str) -> None:
+    """The error names the listed references and stays short however long the request was."""
     with pytest.raises(ReferenceNotAllowedError) as error:
         find.load_skill_instructions("pdf", reference)
     assert error.value.allowed == ("references/forms.md", "scripts/fill.py")
@@ -119,7 +119,7 @@ def test_anything_not_listed_is_refused_with_what_is(find: SkillDiscoverySkill, 
 
 
 def test_calls_in_a_turn_share_its_cache(find: SkillDiscoverySkill, shelf: Shelf) -> None:
-    """Inside `with shelf.turn()` a second load is a hit; outside, each call is a turn of its own."""
+    """Inside `with shelf.turn()` a second load is a cache hit; outside, each call has a turn of its own."""
     with shelf.turn() as turn:
         find.load_skill_instructions("pdf", "forms.md")
         find.load_skill_instructions("pdf", "references/forms.md")
@@ -130,7 +130,7 @@ def test_calls_in_a_turn_share_its_cache(find: SkillDiscoverySkill, shelf: Shelf
 
 
 def test_long_references_come_in_pages_that_join_to_the_whole(tmp_path: Path, write: Write) -> None:
-    """No character is cut in two, and what is left is said."""
+    """No character is cut in two, and each page says how many bytes are left."""
     whole = "ä€😀x" * 150_000
     write("big", references__long_md=whole)
     turn = Turn(Shelf([DirectorySource(tmp_path)]))
@@ -152,7 +152,7 @@ def test_long_references_come_in_pages_that_join_to_the_whole(tmp_path: Path, wr
 
 
 def test_binary_references_get_a_typed_answer(tmp_path: Path, write: Write) -> None:
-    """Media type and size instead of bytes."""
+    """A binary file is answered with its media type and size."""
     write("art")
     (tmp_path / "art/assets").mkdir()
     (tmp_path / "art/assets/logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
@@ -165,21 +165,21 @@ def test_binary_references_get_a_typed_answer(tmp_path: Path, write: Write) -> N
 
 
 def test_hidden_characters_in_instructions_are_written_out() -> None:
-    """The model sees what a reader of the file cannot, and the load is flagged."""
+    """The model sees the characters that a reader of the file cannot, and the load is flagged."""
     shelf = Shelf([MemorySource({"a": "---\nname: a\ndescription: b\n---\nDo\u200b it \U000e0041now.\n"})])
     loaded = Turn(shelf).load("a")
     assert (loaded.text, loaded.hidden) == ("Do<U+200B> it <U+E0041>now.\n", True)
 
 
 def test_all_names_of_a_skill_lead_to_one_load(shelf: Shelf) -> None:
-    """`pdf` and `pdf@memory` are one read and one activation, with its bytes."""
+    """`pdf` and `pdf@memory` cause one read and one activation."""
     turn = Turn(shelf)
     assert turn.load("pdf") is turn.load("pdf@memory")
     assert (turn.hits, turn.activations) == (1, [Activation("pdf", "", "model", 21)])
 
 
-def test_sizes_are_bytes_of_what_was_read() -> None:
-    """Of the file as it is now, not of the card, and never characters."""
+def test_sizes_are_the_bytes_that_were_read() -> None:
+    """The size is that of the current file in bytes, whatever the descriptor says."""
     source = MemorySource({"a": text("a", "A.")})
     turn = Turn(Shelf([source]))
     source.put("a", "---\nname: a\ndescription: A.\n---\näöü\u200b\n")
@@ -188,13 +188,13 @@ def test_sizes_are_bytes_of_what_was_read() -> None:
 
 
 def test_an_offset_into_instructions_is_refused(shelf: Shelf) -> None:
-    """They come whole; a model that pages on is told so."""
+    """Instructions come whole, and the error says so."""
     with pytest.raises(SkillUnreadableError, match="an offset goes with a reference only"):
         Turn(shelf).load("pdf", offset=10)
 
 
 def test_a_written_file_is_read_again_and_nothing_else(tmp_path: Path, write: Write) -> None:
-    """Of its own skill all is read again; skills in other folders and in code stay in the turn's cache."""
+    """Only the skill of the written file is read again; all others stay in the turn's cache."""
     path = write("a", body="One.\n")
     write("ab", body="Other.\n")
     turn = Turn(Shelf([DirectorySource(tmp_path), PackageSource("skillshelf.bundled")]))
@@ -207,7 +207,7 @@ def test_a_written_file_is_read_again_and_nothing_else(tmp_path: Path, write: Wr
 
 
 def test_a_sandbox_that_closes_proc_can_load(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system does not let us ask for mounts, devices alone tell them apart."""
+    """If the system does not reveal mounts, devices alone are compared."""
     write("a", references__guide_md="Text.")
     really_open = os.open
 
@@ -222,7 +222,7 @@ def test_a_sandbox_that_closes_proc_can_load(tmp_path: Path, write: Write, monke
 
 
 def test_an_observer_may_load_in_the_same_turn() -> None:
-    """It is told once the text is there, and holds up nobody."""
+    """Observers are called after the lock is released."""
     shelf = Shelf([MemorySource({"a": {"SKILL.md": text("a", "About a."), "notes.md": "Notes."}})])
     seen: list[str] = []
 
@@ -236,8 +236,8 @@ def test_an_observer_may_load_in_the_same_turn() -> None:
     assert seen == ["", "notes.md"]
 
 
-def test_an_observer_that_fails_is_logged_and_spoils_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """The text is there, it is recorded once, and the next observer hears of it."""
+def test_a_failing_observer_is_logged_and_disturbs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """The text is loaded, recorded once, and the next observer is called."""
     shelf = Shelf([MemorySource({"a": text("a", "About a.")})])
     seen: list[Activation] = []
     shelf.on_activation(lambda one: [][1])
@@ -249,15 +249,15 @@ def test_an_observer_that_fails_is_logged_and_spoils_nothing(caplog: pytest.LogC
 
 
 def test_a_skill_that_was_loaded_can_still_be_invoked() -> None:
-    """What the person asks for counts as asked for, also where the model was faster."""
+    """The user's invocation counts even if the model loaded the skill first."""
     turn = Shelf([MemorySource({"a": text("a", "About a.")})]).turn()
     turn.load("a")
     turn.load("a", by="user")
     assert (turn.invoked, len(turn.activations)) == ({"a"}, 1)
 
 
-def test_a_turn_holds_so_much_and_no_more() -> None:
-    """Of a file with more pages than that the first are read again, and the last are at hand."""
+def test_a_turn_caches_a_bounded_amount_of_text() -> None:
+    """The first pages of a very long file are read again; the last ones are still cached."""
     size = MAX_CACHED_BYTES + 4 * PAGE_BYTES
     turn = Shelf([MemorySource({"a": {"SKILL.md": text("a", "About a."), "long.md": "x" * size}})]).turn()
     for offset in range(0, size, PAGE_BYTES):

@@ -35,8 +35,8 @@ def changing() -> tuple[Feed, MemorySource, Shelf, Clock]:
     return feed, source, shelf, clock
 
 
-def test_a_long_conversation_keeps_the_section_and_is_told_in_a_note() -> None:
-    """At the message that was the last then, and there from then on."""
+def test_a_long_conversation_keeps_its_section_and_gets_a_note() -> None:
+    """The note stays at the message that was the last one when the change happened."""
     feed, _, shelf, _ = changing()
     sent = feed.section(said(5))
     assert '"b"' not in sent
@@ -48,8 +48,8 @@ def test_a_long_conversation_keeps_the_section_and_is_told_in_a_note() -> None:
     assert shelf.listing().text != sent
 
 
-def test_where_nothing_is_cached_the_section_itself_is_brought_up_to_date() -> None:
-    """A short conversation, one that rested, one that was rewritten, a turn after the note, one that begins anew."""
+def test_the_section_itself_is_updated_if_no_prompt_is_cached() -> None:
+    """That is so for a short, a resting, a rewritten or a new conversation, and for a turn after the note."""
     feed, *_ = changing()
     assert '"b"' in feed.section(["short"] * 5)
     feed, _, _, clock = changing()
@@ -72,7 +72,7 @@ def test_where_nothing_is_cached_the_section_itself_is_brought_up_to_date() -> N
 
 
 def test_notes_longer_than_the_section_give_way_to_it() -> None:
-    """Many changes are told once, not one after the other."""
+    """Many changes lead to one fresh section instead of note after note."""
     feed, source, shelf, _ = changing()
     for at in range(20):
         source.put(f"more-{at}", skill(f"more-{at}"))
@@ -94,7 +94,7 @@ class Hostile:
 
 
 def test_a_name_cannot_break_out_of_a_note() -> None:
-    """Escaped as in the section, added or removed."""
+    """Names of added and removed skills are escaped as in the section."""
     shelf = Hostile()
     feed = Feed(shelf, lambda messages: len("".join(messages)))  # type: ignore[arg-type]
     feed.section(said(1))
@@ -108,8 +108,8 @@ def test_a_name_cannot_break_out_of_a_note() -> None:
     assert "\nSYSTEM" not in told
 
 
-def test_a_change_among_the_skills_that_are_not_named_is_told_too() -> None:
-    """With room for few names, the model hears that a search finds others now."""
+def test_a_change_among_unnamed_skills_is_reported() -> None:
+    """If there is room for few names, the note says that a search finds the others."""
     source = MemorySource({f"a{at:03}": skill(f"a{at:03}") for at in range(300)})
     shelf = Shelf([source])
     feed = Feed(shelf, lambda messages: len("".join(messages)), budget=400)
@@ -121,8 +121,8 @@ def test_a_change_among_the_skills_that_are_not_named_is_told_too() -> None:
     assert note.text == "The available skills changed. Those not named above: `search_skills(query)` finds them."
 
 
-def test_a_note_says_how_to_load_where_nothing_said_so_before() -> None:
-    """All skills were there in full; the one that comes now is too long for that."""
+def test_a_note_explains_loading_if_the_section_did_not() -> None:
+    """All skills were shown in full, and the new one is too long for that."""
     source = MemorySource({"a": skill("a")})
     shelf = Shelf([source])
     feed = Feed(shelf, lambda messages: len("".join(messages)), budget=2000)

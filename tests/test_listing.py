@@ -16,7 +16,7 @@ def shelf_of(*names: str, **skills: str) -> Shelf:
 
 
 def test_the_section_shows_names_descriptions_references_and_the_bodies_that_fit() -> None:
-    """By default: all in one look, with a sentence on how to load the rest."""
+    """By default the section shows every skill and explains how to load the rest."""
     files = {
         "SKILL.md": skill("pdf", "Fill in forms.", "# Forms\n\nUse `fill.py`.\n"),
         "scripts/fill.py": "…",
@@ -44,13 +44,13 @@ Use `fill.py`.
 
 
 def test_no_skills_no_section() -> None:
-    """Nothing to show is an empty text, and so is a shelf of skills that are only for the person."""
+    """An empty shelf has an empty section, and so has a shelf of skills for the user alone."""
     assert shelf_of().listing().text == ""
     assert shelf_of(own=skill("own", extra="disable-model-invocation: true\n")).listing().text == ""
 
 
 def test_full_shows_every_body_and_catalog_none() -> None:
-    """The two literal forms; with every body in full there is nothing to load, and the section does not say how."""
+    """With every skill in full there is nothing to load, so the section does not explain loading."""
     shelf = shelf_of("a", "b")
     full, catalog = shelf.listing("full"), shelf.listing("catalog")
     assert parse(full.text) == [
@@ -63,7 +63,7 @@ def test_full_shows_every_body_and_catalog_none() -> None:
 
 
 def test_a_skill_can_ask_to_be_always_in_full() -> None:
-    """It comes before smaller ones when there is room for one body only."""
+    """An `always` skill comes before smaller ones if only one fits."""
     body = "many words here " * 40
     small = skill("small", body="fewer words " * 30)
     shelf = shelf_of(small=small, big=skill("big", body=body, extra="disclosure: always\n"))
@@ -71,8 +71,8 @@ def test_a_skill_can_ask_to_be_always_in_full() -> None:
     assert shelf.listing(budget=room).full == ("big",)
 
 
-def test_instructions_that_do_not_fit_although_they_should_always_be_there_are_reported() -> None:
-    """A skill that asks to be always in full, and is too long for it, is named in the account and in the note."""
+def test_an_always_skill_whose_instructions_do_not_fit_is_reported() -> None:
+    """An `always` skill that is too long is listed as shortened, and the section says that something is missing."""
     shelf = shelf_of(big=skill("big", body="many words here " * 4000, extra="disclosure: always\n"))
     listing = shelf.listing()
     assert (listing.full, listing.shortened) == ((), (Shortened("big", "instructions"),))
@@ -87,7 +87,7 @@ def test_instructions_of_the_cheapest_letters_fit_as_far_as_the_budget_goes() ->
 
 
 @pytest.mark.parametrize("budget", [10, 300, 600, 1200, 2500, 6000])
-def test_the_budget_holds_and_what_was_shortened_is_said(budget: int) -> None:
+def test_the_budget_holds_and_shortened_skills_are_reported(budget: int) -> None:
     """Descriptions are cut before skills are left out, every skill is shown or counted, and the section says so."""
     skills = {
         f"skill-{number:03}": skill(f"skill-{number:03}", "Some words that go on. " * 30) for number in range(100)
@@ -113,7 +113,7 @@ def test_a_long_description_is_cut_and_reported() -> None:
 
 
 def test_the_section_is_the_same_object_until_something_changes() -> None:
-    """Byte-stable, and no work, so that a provider's prompt cache holds."""
+    """The bytes stay the same, so that a provider's prompt cache stays valid."""
     source = MemorySource({"a": skill("a")})
     shelf = Shelf([source])
     first = shelf.listing()
@@ -139,13 +139,13 @@ def test_a_skill_cannot_leave_its_block() -> None:
 
 
 def test_an_unknown_disclosure_is_refused() -> None:
-    """With the words that would be right."""
+    """The error names the three valid values."""
     with pytest.raises(ValueError, match="'auto', 'catalog' or 'full'"):
         shelf_of("a").listing("everything")  # type: ignore[arg-type]
 
 
 def test_the_counter_is_the_callers() -> None:
-    """A shelf counts with what it is given."""
+    """The listing uses the counter that was given to the shelf."""
     shelf = Shelf([MemorySource({"a": skill("a")})], counter=len)
     listing = shelf.listing("catalog")
     assert listing.tokens == len(listing.text)

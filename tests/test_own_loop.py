@@ -1,4 +1,4 @@
-"""Loops that a program writes itself: `shelf.openai_tools` gives the definitions, `shelf.dispatch` runs the calls."""
+"""A program's own agent loop: `shelf.openai_tools` returns the definitions, `shelf.dispatch` runs the calls."""
 
 import asyncio
 import json
@@ -75,7 +75,7 @@ SCRIPT: list[str | tuple[str, str]] = [
 
 
 def test_a_chat_completions_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf) -> None:
-    """Over HTTP, with OpenAI's own client."""
+    """The loop talks over HTTP with OpenAI's own client."""
     api = OpenAIApi(SCRIPT)
     messages: list[Any] = [{"role": "user", "content": "Where is A-17?"}]
     with api.serve() as url, shelf.turn() as turn:
@@ -113,7 +113,7 @@ def test_a_chat_completions_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf)
 
 
 def test_a_responses_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf) -> None:
-    """Over HTTP, with OpenAI's own client."""
+    """The loop talks over HTTP with OpenAI's own client."""
     api = OpenAIApi(SCRIPT)
     items: list[Any] = [{"role": "user", "content": "Where is A-17?"}]
     with api.serve() as url, shelf.turn():
@@ -137,7 +137,7 @@ def test_a_responses_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf) -> Non
 
 
 def test_another_form_is_refused(shelf: Shelf) -> None:
-    """The message names the two that there are."""
+    """The message names the two valid forms."""
     with pytest.raises(ValueError, match=r"Unknown form 'assistants'. Choose 'chat' or 'responses'"):
         shelf.openai_tools("assistants")  # type: ignore[arg-type]
 
@@ -164,7 +164,7 @@ def test_a_models_mistake_comes_back_as_text(shelf: Shelf, name: str, arguments:
 
 
 def test_a_tool_that_asks_is_refused_without_a_way_to_ask(shelf: Shelf, orders: Orders) -> None:
-    """The model hears that it cannot have it."""
+    """The model is informed that the program does not ask the user."""
     text = shelf.dispatch("cancel", {"number": "A-17"})
     assert "runs only after the user has approved the call, and this program does not ask" in text
     assert orders.cancelled == []
@@ -179,7 +179,7 @@ def test_a_tool_that_asks_does_not_run_unless_the_answer_is_true(shelf: Shelf, o
 
 
 def test_the_user_is_asked_about_the_arguments_that_run(shelf: Shelf, orders: Orders) -> None:
-    """Parsed, and for tools that ask only."""
+    """The callback gets the parsed arguments, and only for tools whose permission is `ask`."""
     questions: list[tuple[str, Mapping[str, Any]]] = []
 
     def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
@@ -207,7 +207,7 @@ def test_calls_inside_a_turn_share_it(shelf: Shelf, orders: Orders) -> None:
 
 
 def test_a_call_outside_a_turn_has_one_of_its_own(shelf: Shelf, orders: Orders) -> None:
-    """It is over with the call."""
+    """That turn ends with the call."""
     shelf.dispatch("find_order", {"number": "A-17"})
     shelf.dispatch("find_order", {"number": "A-17"})
     assert current_turn.get() is None
@@ -216,7 +216,7 @@ def test_a_call_outside_a_turn_has_one_of_its_own(shelf: Shelf, orders: Orders) 
 
 
 def test_plain_code_can_call_an_async_tool(shelf: Shelf) -> None:
-    """Also where an event loop is running, as in a notebook."""
+    """This also works while an event loop is running, as in a notebook."""
 
     async def inside_a_loop() -> str:
         return shelf.dispatch("track", {"number": "A-17"})
@@ -226,7 +226,7 @@ def test_plain_code_can_call_an_async_tool(shelf: Shelf) -> None:
 
 
 def test_async_code_can_ask_the_user_asynchronously(shelf: Shelf, orders: Orders) -> None:
-    """And calls async tools on its own loop."""
+    """Async tools run on the caller's event loop."""
 
     async def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
         await asyncio.sleep(0)
@@ -249,7 +249,7 @@ def test_async_code_can_ask_the_user_asynchronously(shelf: Shelf, orders: Orders
 
 
 def test_a_raw_skill_without_a_policy_is_the_programs_mistake() -> None:
-    """So it is raised, and the model does not see it."""
+    """The error is raised, so the model does not see it."""
 
     class Shell(BaseSkill):
         name = "shell"

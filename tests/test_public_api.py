@@ -20,7 +20,7 @@ def test_the_public_names() -> None:
 
 
 def test_importing_brings_in_nothing_heavy() -> None:
-    """No framework, no YAML, no terminal, no network: the standard library's light part and ourselves."""
+    """The import brings in no framework, YAML parser, terminal or network library."""
     code = "import sys; old = set(sys.modules); import skillshelf; print(*set(sys.modules) - old)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = {name.split(".")[0] for name in output.split()}

@@ -1,4 +1,4 @@
-"""The schema of a tool's parameters, and what a call makes of a model's arguments."""
+"""The schema of a tool's parameters, and the conversion of a model's arguments."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_hint_becomes_json_schema(hint: Any, schema: dict[str, Any]) -> None:
     ],
 )
 def test_a_default_makes_a_parameter_optional(hint: Any, default: Any, schema: dict[str, Any]) -> None:
-    """A default takes the parameter off the required list, and is in the schema where JSON can write it."""
+    """The schema includes the default if JSON can write it."""
     parameters = with_hint(hint, default).parameters
     assert parameters == {"type": "object", "properties": {"value": schema}, "additionalProperties": False}
     json.dumps(parameters, allow_nan=False)
@@ -189,7 +189,7 @@ def test_a_default_makes_a_parameter_optional(hint: Any, default: Any, schema: d
     ],
 )
 def test_arguments_arrive_as_the_hint_says(hint: Any, given: Any, wanted: Any) -> None:
-    """What a model writes in JSON reaches the method as the type its hint names."""
+    """JSON values are converted to the type that the hint names."""
     received = with_hint(hint).call({"value": given})
     assert (received, type(received)) == (wanted, type(wanted))
 
@@ -222,7 +222,7 @@ def test_arguments_arrive_as_the_hint_says(hint: Any, given: Any, wanted: Any) -
     ],
 )
 def test_a_wrong_argument_is_refused_with_what_would_be_right(hint: Any, given: Any, reason: str) -> None:
-    """A wrong type is a ToolArgumentError that names the tool, the argument, what it must be and what it was."""
+    """The ToolArgumentError names the tool, the argument, the expected type and the value."""
     with pytest.raises(ToolArgumentError) as raised:
         with_hint(hint).call({"value": given})
     assert str(raised.value).startswith(f"Tool 'use' cannot take these arguments: {reason}")
@@ -238,7 +238,7 @@ def test_a_wrong_argument_is_refused_with_what_would_be_right(hint: Any, given: 
     ],
 )
 def test_unknown_and_missing_arguments_are_refused(arguments: Any, reason: str) -> None:
-    """An argument too many or too few is refused before the method runs, with the names there are."""
+    """The call is refused before the method runs, and the error names the valid arguments."""
 
     def search(self, query: str, limit: int = 5) -> None:
         raise AssertionError("must not run")
@@ -249,7 +249,7 @@ def test_unknown_and_missing_arguments_are_refused(arguments: Any, reason: str) 
 
 
 def test_fields_may_have_any_name() -> None:
-    """Parameters called like the parts of the machinery that calls them arrive all the same."""
+    """Names such as `build`, `value` or `where` do not clash with our own."""
 
     def use(self, build: int, where: int, value: int, name: int, method: int) -> tuple[int, ...]:
         return build, where, value, name, method
@@ -318,7 +318,7 @@ def test_docstrings_describe_the_tool_and_its_parameters(method: Any) -> None:
 
 
 def test_a_docstring_without_sections_is_all_description() -> None:
-    """Prose that merely mentions arguments, and no docstring at all, are no sections."""
+    """Prose that merely mentions arguments does not open a section; a missing docstring is empty."""
 
     def prose(self, query: str) -> None:
         """Args: see the manual. Returns: nothing.
@@ -395,8 +395,8 @@ def test_enum_values_without_json_form_are_refused() -> None:
         with_hint(odd)
 
 
-def test_a_schema_belongs_to_whoever_got_it() -> None:
-    """A framework that edits the schema it was given changes no other tool's."""
+def test_each_caller_gets_a_schema_of_its_own() -> None:
+    """A framework that edits the schema of one tool does not change another's."""
     first = with_hint(str)
     first.parameters["properties"]["value"]["type"] = "spoilt"
     assert with_hint(str).parameters["properties"]["value"] == {"type": "string"}

@@ -32,18 +32,18 @@ def shelf() -> Shelf:
     ],
 )
 def test_words_find_skills_best_first(shelf: Shelf, query: str, names: list[str]) -> None:
-    """A name counts more than a description, word forms meet, `form` is not in `platform`."""
+    """A name counts more than a description, forms of a word match, and `form` is not found in `platform`."""
     assert [match.descriptor.name for match in shelf.search(query)] == names
 
 
 def test_a_match_says_why(shelf: Shelf) -> None:
-    """Each word that was found, and where."""
+    """It names each word that was found and its field."""
     assert shelf.search("site rollback")[0].why == ("site in name", "rollback in description")
     assert shelf.search("pdf forms")[0].why == ("pdf in name", "forms in name")
 
 
 def test_the_limit_holds(shelf: Shelf) -> None:
-    """The best, and no more."""
+    """Only the best matches are returned."""
     assert [match.descriptor.name for match in shelf.search("pdf", limit=1)] == ["pdf-forms"]
 
 

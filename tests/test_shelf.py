@@ -1,4 +1,4 @@
-"""The shelf: what is found where, which comes first, and what can be loaded of it."""
+"""The shelf: where skills are found, which one comes first, and which references can be loaded."""
 
 import os
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_skills_are_found_at_any_depth_and_in_dot_folders(tmp_path: Path, write:
 
 
 def test_a_file_named_almost_skill_md_is_reported(tmp_path: Path) -> None:
-    """It makes no skill, and is not dropped without a word; renamed, it is one."""
+    """The file is reported, and becomes a skill once it is renamed."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a/Skill.md").write_text("---\nname: a\ndescription: x\n---\n")
     shelf = shelf_of(tmp_path)
@@ -56,7 +56,7 @@ def test_a_file_named_almost_skill_md_is_reported(tmp_path: Path) -> None:
 
 
 def test_dependency_folders_are_skipped(tmp_path: Path, write: Write) -> None:
-    """Version control, virtual environments, caches and node_modules are nobody's own skills."""
+    """Version control, virtual environments, caches and node_modules are not searched."""
     for folder in (".git/hooks/a", "node_modules/p/b", ".venv/lib/c", "__pycache__/d", "kept"):
         write(folder)
     assert list(shelf_of(tmp_path).catalog) == ["kept"]
@@ -110,7 +110,7 @@ def test_links_inside_the_root_are_followed_once(tmp_path: Path, write: Write) -
 
 
 def test_a_link_brings_in_what_the_walk_skips(tmp_path: Path, write: Write) -> None:
-    """Somebody who links a skill out of node_modules wants it."""
+    """A link to a skill in node_modules shows that the user wants it."""
     write("node_modules/kit/skills/tables")
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills/tables").symlink_to("../node_modules/kit/skills/tables")
@@ -133,7 +133,7 @@ def test_links_that_leave_the_root_are_reported(tmp_path: Path, write: Write) ->
 
 
 def test_limits_are_reported_when_they_are_hit(tmp_path: Path, write: Write) -> None:
-    """Too many folders, too deep a nesting: what was left out is said."""
+    """Too many or too deeply nested folders are left out, and a diagnostic says so."""
     for number in range(5):
         write(f"s{number}")
     few = Shelf([DirectorySource(tmp_path, max_folders=3)])
@@ -160,7 +160,7 @@ def test_an_earlier_source_comes_first_and_the_other_can_be_reached(tmp_path: Pa
     assert codes(shelf) == []
 
 
-def test_namesakes_in_one_source_are_told_apart_by_their_folder(tmp_path: Path, write: Write) -> None:
+def test_namesakes_in_one_source_are_ordered_by_their_folder(tmp_path: Path, write: Write) -> None:
     """The less deep folder comes first; an exact copy is a note, another text a warning."""
     write("pdf", "Same.")
     write("plugins/pdf", "Same.")
@@ -198,8 +198,8 @@ def test_open_takes_project_then_user_then_bundled(tmp_path: Path, write: Write)
     assert shelf.catalog["skill-authoring@bundled"].references == ("references/format.md", "references/descriptions.md")
 
 
-def test_a_file_is_no_folder_of_skills(tmp_path: Path, write: Write) -> None:
-    """A path to a file is refused when the source is made; a missing folder is an empty source that may come to be."""
+def test_a_file_is_not_a_folder_of_skills(tmp_path: Path, write: Write) -> None:
+    """A path to a file is refused at once; a missing folder is an empty source, since it may appear later."""
     with pytest.raises(SourceError, match="Not a directory"):
         DirectorySource(write("a"))
     shelf = shelf_of(tmp_path / "later")
@@ -209,7 +209,7 @@ def test_a_file_is_no_folder_of_skills(tmp_path: Path, write: Write) -> None:
     assert codes(shelf) == []
 
 
-def test_references_are_what_the_folder_offers(tmp_path: Path, write: Write) -> None:
+def test_references_are_the_files_that_the_folder_offers(tmp_path: Path, write: Write) -> None:
     """references/, scripts/ and assets/ with all below, and other files that the instructions link to or name."""
     write(
         "kit",
@@ -234,7 +234,7 @@ def test_references_are_what_the_folder_offers(tmp_path: Path, write: Write) -> 
 
 
 def test_a_list_in_the_frontmatter_is_the_allowlist(tmp_path: Path, write: Write) -> None:
-    """Only what the author lists can be loaded; a path out of the folder is refused and reported."""
+    """Only listed files can be loaded; a path that leaves the folder is refused and reported."""
     path = write("kit", references__a_md="A", references__b_md="B")
     path.write_text(
         "---\nname: kit\ndescription: d\n"
@@ -265,7 +265,7 @@ def test_references_answer_to_path_and_unambiguous_name(tmp_path: Path, write: W
 
 
 def test_a_file_that_appears_later_waits_for_the_next_reload(tmp_path: Path, write: Write) -> None:
-    """The allowlist is of scan time."""
+    """The allowlist is made when the folder is scanned."""
     write("kit", references__a_md="A")
     shelf = shelf_of(tmp_path)
     with shelf.turn() as turn:
@@ -277,7 +277,7 @@ def test_a_file_that_appears_later_waits_for_the_next_reload(tmp_path: Path, wri
 
 
 def test_an_unknown_skill_is_answered_with_the_closest(tmp_path: Path, write: Write) -> None:
-    """The message is fit to act on."""
+    """The message names skills to try instead."""
     write("pdf-forms")
     shelf = shelf_of(tmp_path)
     with pytest.raises(SkillNotFoundError) as error:
@@ -289,7 +289,7 @@ def test_an_unknown_skill_is_answered_with_the_closest(tmp_path: Path, write: Wr
 
 
 def test_a_descriptor_is_frozen_and_hashable() -> None:
-    """It can be a key; a list or a bare string for references is refused when it is made."""
+    """A descriptor can be a key; a list or a bare string for references is refused."""
     one = SkillDescriptor("a", "b", references=("c.md",))
     assert {one: 1}[SkillDescriptor("a", "b", references=("c.md",))] == 1
     with pytest.raises(AttributeError):
@@ -334,14 +334,14 @@ def test_code_skills_join_the_shelf_with_their_tools() -> None:
         assert turn.load("greeter").text == "Call `greet`."
 
 
-def test_a_raw_skill_is_not_attached_bare() -> None:
-    """Without a policy the shelf is not even made."""
+def test_a_raw_skill_without_a_policy_is_refused() -> None:
+    """Creating the shelf fails."""
     with pytest.raises(PolicyError, match="with_policy"):
         Shelf.open(skills=[Runner()])
 
 
 def test_memory_skills_change_with_a_reload() -> None:
-    """put and remove are seen at the next reload, like files."""
+    """The next reload picks up put and remove, as it does for files."""
     source = MemorySource({"a": "---\nname: a\ndescription: One.\n---\nDo it.\n"})
     shelf = Shelf([source])
     source.put("b", {"SKILL.md": "---\nname: b\ndescription: Two.\n---\n", "references/x.md": "X"})

@@ -85,7 +85,7 @@ def test_count_is_that_of_openai() -> None:
 
 
 def test_empty_text_has_no_tokens() -> None:
-    """Nothing is no tokens; anything is at least one."""
+    """Empty text has no tokens; any other text has at least one."""
     assert [estimate(text) for text in ("", "a", "\r", "\0", "\ud800", "é")] == [0, 1, 1, 1, 1, 1]
 
 

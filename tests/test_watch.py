@@ -23,7 +23,7 @@ def wait_for(write: Write, seen: threading.Event, folder: str) -> bool:
 
 
 def test_a_callback_that_fails_is_recorded_and_watching_goes_on(tmp_path: Path, write: Write) -> None:
-    """The exception is in `failure`, and the next change is told all the same."""
+    """The exception is in `failure`, and the next change still calls the callback."""
     failed, told = threading.Event(), threading.Event()
 
     def on_change(delta: Delta) -> None:
@@ -39,7 +39,7 @@ def test_a_callback_that_fails_is_recorded_and_watching_goes_on(tmp_path: Path, 
 
 
 def test_a_callback_can_close_its_watch(tmp_path: Path, write: Write) -> None:
-    """Once is enough for some: it stops, and nothing is raised."""
+    """Closing from inside the callback stops the watch without an error."""
     closed = threading.Event()
     watches: list[Watch] = []
 
