@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.host_loaders import HOSTS, Variant
-from skillshelf.lint.hosts import conditions, judge
+from skillshelf.lint.hosts import find_conditions, judge
 from skillshelf.lint.hosts._frontmatter import BEHAVIOR
 from skillshelf.skillmd import Unreadable, decode, read
 
@@ -170,7 +170,9 @@ def _meant(data: bytes, folder: str) -> Variant:
         written = dict(re.findall(r"^(name|description):[ \t]*(.*)$", lines, re.M))
         return Variant(data, written.get("name", folder), written.get("description", ""), folder)
     name, description = skill.values.get("name"), skill.description
-    if "comment-cuts-value" in conditions(data, folder):  # what comes after ` #` is lost to us too; its author sees it
+    if "comment-cuts-value" in find_conditions(
+        data, folder
+    ):  # what comes after ` #` is lost to us too; its author sees it
         description += "".join(re.findall(r"^description:.*?(\s#.*)$", skill.text, re.M)[:1])
     return Variant(data, name if isinstance(name, str) and name else folder, description, folder)
 
@@ -180,7 +182,7 @@ def disagreements(
 ) -> Iterator[tuple[str, str, str, str]]:
     """Host, skill, what `check --hosts` says of the two, and what the host does."""
     for path, skill in skills.items():
-        said = {one.host: one.makes for one in judge(conditions(skill.data, skill.folder))}
+        said = {one.host: one.makes for one in judge(find_conditions(skill.data, skill.folder))}
         for host, row in rows.items():
             if row["makes"][path] != said[host]:
                 yield host, path, said[host], row["makes"][path]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.lint import check_name, check_path, check_skill, check_text, look, suggest
+from skillshelf.lint import check_name, check_path, check_skill, check_text, check_tree, suggest_name
 from skillshelf.lint._names import RESERVED
 
 CASES = Path(__file__).parent / "skills" / "checking"
@@ -83,12 +83,12 @@ def test_every_diagnostic_says_where_and_what_to_do() -> None:
 
 def test_a_skill_md_is_a_path_too() -> None:
     """A SKILL.md stands for its folder."""
-    assert look(CASES / "reference-unnamed" / "SKILL.md") == look(CASES / "reference-unnamed")
+    assert check_tree(CASES / "reference-unnamed" / "SKILL.md") == check_tree(CASES / "reference-unnamed")
 
 
 def test_all_skills_below_a_folder() -> None:
     """Each is checked as it would be alone."""
-    checked = look(CASES)
+    checked = check_tree(CASES)
     assert checked.skills == len(EXPECTED)
     assert sorted(note.code for note in checked.diagnostics) == sorted(
         code for expected in EXPECTED.values() for _, code, _, _ in expected
@@ -96,7 +96,7 @@ def test_all_skills_below_a_folder() -> None:
 
 
 def test_names_that_collide_below_a_folder(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """Two skills of one name, and two whose names look alike, are told of."""
+    """Two skills of one name, and two whose names check_tree alike, are told of."""
     write("a/pdf"), write("b/pdf", "Does something else."), write("b/p-d"), write("a/p_d")
     found = [(note.code, os.path.relpath(note.path, tmp_path)) for note in check_path(tmp_path)]
     assert ("shadowed", "b/pdf/SKILL.md") in found
@@ -147,14 +147,14 @@ def test_frontmatter_that_is_missing_is_said_once(tmp_path: Path) -> None:
 def test_reserved_names(name: str) -> None:
     """A word that commands or systems use themselves is no good name, and another is suggested."""
     assert [note.code for note in check_name(name)] == ["name-reserved"]
-    assert suggest(name) not in RESERVED
+    assert suggest_name(name) not in RESERVED
 
 
 @pytest.mark.parametrize("name", ["prototype", "constructor"])
 def test_words_of_a_programming_language_are_fine_names(name: str) -> None:
     """Nothing here or on any system is called so."""
     assert check_name(name) == []
-    assert suggest(name) == name
+    assert suggest_name(name) == name
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_names_spelt_with_other_letters(name: str, code: str | None) -> None:
 )
 def test_a_right_name_is_suggested(name: str, near: str) -> None:
     """Whatever is typed, what is suggested has no fault."""
-    assert suggest(name) == near
+    assert suggest_name(name) == near
     assert check_name(near) == []
 
 

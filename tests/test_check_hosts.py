@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import portability
 from benchmarks.host_loaders import HOSTS, Variant
-from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, conditions, judge, table
+from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, find_conditions, judge, table
 from skillshelf.lint.hosts._frontmatter import BEHAVIOR
 
 Run = Callable[..., tuple[int, str, str]]
@@ -37,13 +37,13 @@ def test_a_condition_is_seen_in_the_file_it_was_measured_with(code: str) -> None
     """In that one, and nothing else is."""
     variant = portability.VARIANTS[code]
     folder = variant.folder or variant.name
-    found = conditions(variant.data, folder, file=variant.file, nested=variant.nested, linked=variant.linked)
+    found = find_conditions(variant.data, folder, file=variant.file, nested=variant.nested, linked=variant.linked)
     assert found == sorted({code, TOGETHER.get(code, code)})
 
 
 def test_a_plain_skill_loads_everywhere() -> None:
     """It has none of the conditions."""
-    assert conditions(portability.VARIANTS["plain"].data, "plain") == []
+    assert find_conditions(portability.VARIANTS["plain"].data, "plain") == []
     assert {(one.makes, one.because) for one in judge([])} == {("loads", ())}
 
 
@@ -110,7 +110,7 @@ def test_the_hosts_that_are_installed_do_as_we_say_of_odd_skills(makes: Makes) -
 def test_the_fields_of_a_kind_are_alike(makes: Makes, kind: str) -> None:
     """Each of them alone does what all of them together were measured to do."""
     alone = {field: with_field(field) for field in FIELDS[kind]}
-    assert {code for one in alone.values() for code in conditions(one.data, "plain")} == {kind}
+    assert {code for one in alone.values() for code in find_conditions(one.data, "plain")} == {kind}
     for host, made in makes(kind, alone).items():
         assert set(made.values()) == {table()[host]["makes"][kind]}, (host, made)
 
@@ -131,7 +131,7 @@ def test_the_fields_of_a_kind_are_alike(makes: Makes, kind: str) -> None:
 def test_what_real_skills_have_is_seen(fields: str, host: str, makes: str) -> None:
     """Each was told wrongly once."""
     name = "" if "name:" in fields else "name: x\n"
-    found = conditions(f"---\n{name}{fields}\n---\n\nDo it.\n".encode(), "x")
+    found = find_conditions(f"---\n{name}{fields}\n---\n\nDo it.\n".encode(), "x")
     assert {one.host: one.makes for one in judge(found)}[host] == makes
 
 
@@ -139,18 +139,20 @@ def test_a_frontmatter_that_is_hard_to_read_takes_no_long_time() -> None:
     """Aliases of aliases, brackets without end: found, and no more."""
     bomb = "a: &a [x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnop"))
     for fields, code in ((bomb, "yaml-anchor"), ("a: " + "[" * 2_000, "yaml-repaired")):
-        assert code in conditions(f"---\nname: x\ndescription: y\n{fields}\n---\n\nDo it.\n".encode(), "x")
+        assert code in find_conditions(f"---\nname: x\ndescription: y\n{fields}\n---\n\nDo it.\n".encode(), "x")
 
 
 def test_a_hidden_character_in_the_name_is_a_character_that_hosts_mind() -> None:
     """We refuse such a skill; what is judged is what others do with it."""
-    assert conditions("---\nname: pla\u200bin\ndescription: d\n---\nBody\n".encode(), "plain") == ["name-characters"]
+    assert find_conditions("---\nname: pla\u200bin\ndescription: d\n---\nBody\n".encode(), "plain") == [
+        "name-characters"
+    ]
 
 
 def test_a_frontmatter_that_is_longer_than_we_read_is_judged_by_its_beginning() -> None:
     """Hosts that have no such limit find the name and the description there."""
     fields = "".join(f"k{at}: value\n" for at in range(25_000))
-    assert conditions(f"---\nname: a\ndescription: d\n{fields}---\nBody\n".encode(), "a") == ["fields-unknown"]
+    assert find_conditions(f"---\nname: a\ndescription: d\n{fields}---\nBody\n".encode(), "a") == ["fields-unknown"]
 
 
 def test_the_worst_of_several_conditions_counts() -> None:

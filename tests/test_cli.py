@@ -56,6 +56,7 @@ def test_help(run: Run) -> None:
             ["eval", "run skills on test cases and measure their effect and their cost"],
             ["serve", "serve the skills to other programs over MCP"],
             ["conformance", "run the same scenario through every adapter and interface"],
+            ["completion", "print a script for the completion of your shell"],
         ]
     )
     assert "examples:\n  skillshelf new pdf-forms " in out

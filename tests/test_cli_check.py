@@ -52,7 +52,7 @@ skills/reference-unnamed/references/a.md:1: reference-unnamed (warning) neither 
 def test_nothing_to_mend(run: Run, tmp_path: Path) -> None:
     """Exit code 0 and one line."""
     shutil.copytree(CASES / "complete", tmp_path / "complete")
-    assert run("check") == (0, "1 skill checked: nothing to mend\n", "")
+    assert run("check") == (0, "1 skill checked: no problems\n", "")
 
 
 def test_warnings_alone_do_not_fail(run: Run, faulty: Path) -> None:

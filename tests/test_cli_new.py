@@ -27,7 +27,7 @@ def test_a_new_skill(run: Run, tmp_path: Path) -> None:
 .skillshelf/skills/pdf-forms/SKILL.md
 .skillshelf/skills/pdf-forms/references/details.md
 
-Write the description first: it is all a model sees before it loads the skill. Then run
+Write the description first: a model sees nothing else before it loads the skill. Then run
   skillshelf check .skillshelf/skills/pdf-forms
 """,
             "",
@@ -85,7 +85,7 @@ def test_nothing_is_overwritten(run: Run, tmp_path: Path, existing: str) -> None
         place.symlink_to("/nowhere")
     code, _, err = run("new", "pdf")
     assert code == 1
-    assert ".skillshelf/skills/pdf is there already" in err
+    assert ".skillshelf/skills/pdf already exists" in err
     assert files(tmp_path) == ([".skillshelf/skills/pdf"] if existing == "file" else [])
 
 

@@ -27,7 +27,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, run: Run) -> None:
         code, _, told = run("serve", "-C", str(tmp_path), "--http", "--port", str(port))
     assert code == 1
     assert f"cannot listen on 127.0.0.1:{port}: " in told
-    assert "--port takes another" in told
+    assert "Choose another one with --port" in told
 
 
 def test_a_wrong_option_is_told_with_the_usage_of_the_command(run: Run) -> None:
@@ -55,7 +55,7 @@ def test_an_edit_that_waits_for_the_person_is_told_while_it_serves(tmp_path: Pat
     finally:
         process.kill()
         process.communicate()
-    assert told.startswith("Not served, because you have not agreed to them as they are now: late.")
+    assert told.startswith("Not served, because you have not approved them as they are now: late.")
     assert f"`skillshelf trust -C '{folder.resolve()}'`" in told
 
 

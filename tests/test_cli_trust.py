@@ -48,7 +48,7 @@ def test_yes_approves_exactly_what_is_there_and_says_its_hash(run: Run) -> None:
     assert run("trust", "--list")[0] == 0
     assert run("trust") == (
         0,
-        "Nothing is pending: every skill of this workspace is as you agreed to it, or there is none.\n",
+        "Nothing is pending: every skill of this workspace is as you approved it, or there is none.\n",
         "",
     )
 

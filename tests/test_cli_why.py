@@ -160,7 +160,7 @@ def test_a_skill_in_a_crowd(run: Run, write: Write) -> None:
     for number in range(60):
         write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
     text = reasons(run, "skill-7")
-    assert "in the listing by its description" in text
+    assert "in the listing with its description" in text
     assert "shortened there by the budget of 4,000 tokens" in text
     for number in range(60, 1500):
         write(f"skill-{number}")

@@ -320,7 +320,7 @@ def test_no_face_holds_up_the_command(run: Run, monkeypatch: pytest.MonkeyPatch)
     """One that blocks and one that is broken are rows with faults, and the others have theirs."""
     monkeypatch.setattr("skillshelf.testing.conformance._scenario.STEP_SECONDS", 5.0)
     monkeypatch.setattr("skillshelf.testing.conformance.STEP_SECONDS", 5.0)
-    monkeypatch.setattr("skillshelf.cli._conformance._GRACE", 0.5)
+    monkeypatch.setattr("skillshelf.cli._conformance._GRACE_SECONDS", 0.5)
     monkeypatch.setattr(
         "skillshelf.testing.conformance.FACES", {"blocks": Blocks, "broken": Broken, "loop": Loop}, raising=True
     )
@@ -328,7 +328,7 @@ def test_no_face_holds_up_the_command(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert code == 1
     assert [line.split()[1] for line in out.splitlines()[1:4]] == ["failed", "failed", "ok"]
     assert "blocks, listing present: expected an answer; none came within 5.5 seconds" in out
-    assert "broken, listing present: the face could not be made: ImportError: no name 'Agent'" in out
+    assert "broken, listing present: the face could not be created: ImportError: no name 'Agent'" in out
 
 
 def test_an_unknown_face_is_wrong_use(run: Run) -> None:

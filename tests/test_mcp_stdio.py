@@ -107,7 +107,7 @@ def test_what_nobody_agreed_to_is_not_served(tmp_path: Path, write: Callable[...
     answers, told, code = converse(command(tmp_path), 2, json.dumps(INITIALIZE), json.dumps(ask))
     assert code == 0
     assert "From the clone." not in json.dumps(answers)
-    assert "Not served, because you have not agreed to them as they are now: pdf" in told
+    assert "Not served, because you have not approved them as they are now: pdf" in told
 
 
 def test_only_the_protocol_is_on_standard_output(tmp_path: Path, write: Callable[..., Path]) -> None:

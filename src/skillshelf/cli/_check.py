@@ -1,37 +1,50 @@
-"""`skillshelf check`: what is wrong with skills, for a person, for CI and for editors."""
+"""`skillshelf check`: mistakes in skills, for people, for CI and for editors; and how other agents load them."""
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
-from skillshelf.cli._output import Output, complain, plural
+from skillshelf.cli._diagnostics import as_json, as_sarif, count_by_severity, github_annotation, print_diagnostic
+from skillshelf.cli._output import Output, complain, plural, shown_path
+from skillshelf.cli._parsers import Parser
 from skillshelf.descriptor import Diagnostic
+from skillshelf.files import NotPlainFile, read_file
+from skillshelf.tables import Cell, Column
+
+if TYPE_CHECKING:
+    from skillshelf.lint.hosts import Verdict
 
 EXAMPLES = """
-  skillshelf check                              every skill below this folder
-  skillshelf check .claude/skills/pdf           one skill
-  skillshelf check --ignore reference-unnamed   without one kind of diagnostic
-  skillshelf check --strict                     as the format's own validator has it
-  skillshelf check --format sarif > check.sarif for code scanning
-  skillshelf check --format github              as annotations in a GitHub workflow
-  skillshelf check --hosts .claude/skills/pdf   what other agents make of a skill
+  skillshelf check                              check every skill below this folder
+  skillshelf check .claude/skills/pdf           check one skill
+  skillshelf check --ignore reference-unnamed   leave out one kind of diagnostic
+  skillshelf check --strict                     be as strict as the format's own validator
+  skillshelf check --format sarif > check.sarif write a log for code scanning
+  skillshelf check --format github              print annotations in a GitHub workflow
+  skillshelf check --hosts .claude/skills/pdf   see how other agents load a skill
 """
+_HOST_COLUMNS = (Column("HOST"), Column("MAKES OF IT"), Column("BECAUSE"))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "paths", metavar="PATH", nargs="*", help="a skill's folder, a SKILL.md, or a folder of skills (the workspace)"
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="a skill's folder, a SKILL.md, or a folder of skills (default: the workspace)",
     )
     parser.add_argument(
-        "--format", choices=("text", "json", "sarif", "github"), default="text", help="how to say it (text)"
+        "--format", choices=("text", "json", "sarif", "github"), default="text", help="the output format (text)"
     )
     parser.add_argument(
         "--ignore",
         metavar="CODE",
-        type=_code,
+        type=_diagnostic_code,
         action="append",
         default=[],
-        help="leave out diagnostics of this code; repeatable",
+        help="leave out diagnostics with this code; repeatable",
     )
     parser.add_argument(
         "--strict",
@@ -39,58 +52,190 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="treat every field outside the open format as an error, as the format's own validator does",
     )
     parser.add_argument(
-        "--hosts", action="store_true", help="say instead what the loaders of other agents make of each skill"
+        "--hosts", action="store_true", help="show instead how the loaders of other agents treat each skill"
     )
 
 
-def run(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.lint import look
+def _diagnostic_code(word: str) -> str:
+    from skillshelf.lint import CODES
+    from skillshelf.text import closest_names
 
+    if word not in CODES:
+        message = f"unknown diagnostic code {word!r}"
+        closest = ", ".join(closest_names(word, CODES))
+        if closest:
+            message += f"; did you mean {closest}?"
+        raise argparse.ArgumentTypeError(message)
+    return word
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    output_format = "json" if args.json else args.format
+    paths = args.paths or [args.workspace]
     if args.json and args.format not in ("text", "json"):
         complain(f"skillshelf check: --json and --format {args.format} exclude each other; give one of them")
         return 2
     if args.hosts:
-        from skillshelf.cli._hosts import run_hosts
-
-        if args.format not in ("text", "json"):
+        if output_format not in ("text", "json"):
             complain(f"skillshelf check: --hosts and --format {args.format} exclude each other; give one of them")
             return 2
-        return run_hosts(args.paths or [args.workspace], out, as_json=args.json or args.format == "json")
-    checked = [look(path, strict=args.strict) for path in args.paths or [args.workspace]]
-    # Paths that overlap say the same twice.
-    notes = list(dict.fromkeys(note for one in checked for note in one.diagnostics if note.code not in args.ignore))
-    form = "json" if args.json else args.format
-    if form == "json":
-        out.print_json({"skills": sum(one.skills for one in checked), "diagnostics": [as_json(note) for note in notes]})
-    elif form == "sarif":
-        from skillshelf.cli._diagnostics import as_sarif
+        return _check_hosts(paths, out, as_json=output_format == "json")
+    return _check_skills(paths, args, output_format, out)
 
+
+def _check_skills(paths: Sequence[str], args: argparse.Namespace, output_format: str, out: Output) -> int:
+    from skillshelf.lint import check_tree
+
+    skills = 0
+    unique: dict[Diagnostic, None] = {}  # paths may overlap
+    for path in paths:
+        report = check_tree(path, strict=args.strict)
+        skills += report.skills
+        unique.update(dict.fromkeys(report.diagnostics))
+    notes = [note for note in unique if note.code not in args.ignore]
+
+    if output_format == "json":
+        out.print_json({"skills": skills, "diagnostics": [as_json(note) for note in notes]})
+    elif output_format == "sarif":
         out.print_json(as_sarif(notes))
-    elif form == "github":
-        from skillshelf.cli._diagnostics import github_annotation
-
+    elif output_format == "github":
         for note in notes:
             out.print(github_annotation(note))
     else:
         for note in notes:
             print_diagnostic(note, out)
-        _summarize(sum(one.skills for one in checked), notes, out)
+        _print_summary(skills, notes, out)
     return 1 if any(note.severity == "error" for note in notes) else 0
 
 
-def _code(word: str) -> str:
-    from skillshelf.lint import CODES
-    from skillshelf.text import closest_names
+def _print_summary(skills: int, notes: Sequence[Diagnostic], out: Output) -> None:
+    severities = {note.severity for note in notes}
+    style = "green"
+    if "error" in severities:
+        style = "red"
+    elif "warning" in severities:
+        style = "yellow"
+    out.print_styled(f"{plural(skills, 'skill')} checked: {count_by_severity(notes) or 'no problems'}", style)
 
-    if word not in CODES:
-        near = ", ".join(closest_names(word, CODES))
-        raise argparse.ArgumentTypeError(
-            f"{word!r} is no code of a diagnostic" + (f"; did you mean {near}?" if near else "")
+
+@dataclass(frozen=True, slots=True)
+class _HostReport:
+    """How the loaders of other agents treat one skill."""
+
+    path: str
+    conditions: list[str]
+    verdicts: "list[Verdict]"
+
+    @property
+    def is_loaded_as_written(self) -> bool:
+        return all(verdict.makes in ("loads", "warns") for verdict in self.verdicts)
+
+
+def _check_hosts(paths: Sequence[str], out: Output, as_json: bool) -> int:
+    """Return 0 if every host loads every skill as written, 1 if one does not, and 2 if there is no skill."""
+    reports: list[_HostReport] = []
+    for path in paths:
+        reports.extend(_judge_skills(os.path.abspath(path)))
+    if not reports:
+        places = ", ".join(shown_path(os.path.abspath(path)) for path in paths)
+        complain(f"skillshelf check: there is no skill in {places}")
+        return 2
+
+    faultless = sum(report.is_loaded_as_written for report in reports)
+    if as_json:
+        out.print_json({"skills": [_host_report_as_json(report) for report in reports]})
+    else:
+        for report in reports:
+            if not report.is_loaded_as_written or len(reports) == 1:
+                _print_host_report(report, out)
+        style = "green" if faultless == len(reports) else "yellow"
+        out.print_styled(
+            f"{plural(len(reports), 'skill')} checked: {faultless:,} loaded as written by every host", style
         )
-    return word
+    return 0 if faultless == len(reports) else 1
 
 
-def _summarize(skills: int, notes: Sequence[Diagnostic], out: Output) -> None:
-    found = {note.severity for note in notes}
-    style = "red" if "error" in found else "yellow" if "warning" in found else "green"
-    out.print_styled(f"{plural(skills, 'skill')} checked: {count_by_severity(notes) or 'nothing to mend'}", style)
+def _judge_skills(path: str) -> Iterator[_HostReport]:
+    from skillshelf.lint.hosts import find_conditions, judge
+    from skillshelf.sources import SKILL_FILES, find_skill_places
+
+    if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        return
+    # The shelf reads a skill where it really is, and only inside the folder; a host sees the link itself.
+    for key in find_skill_places(path):
+        folder = os.path.join(path, key).rstrip("/")
+        is_link = os.path.islink(folder)
+        root = os.path.realpath(folder if is_link else path)
+        # Take the name from the folder's list: on some disks, SKILL.md also opens skill.md.
+        file = next((name for name in SKILL_FILES if name in _list_names(folder)), "")
+        if not file:
+            continue
+        data = _read_skill_file(root, "" if is_link else key, file)
+        if data is None:
+            continue
+        conditions = find_conditions(
+            data, os.path.basename(folder), file=file, nested=_is_nested(path, key), linked=is_link
+        )
+        yield _HostReport(f"{folder}/{file}", conditions, judge(conditions))
+
+
+def _list_names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _read_skill_file(root: str, key: str, file: str) -> bytes | None:
+    """Return the content, or None if it cannot be read, which `check` without --hosts reports."""
+    from skillshelf.skillmd import MAX_FILE
+
+    parts = f"{key}/{file}".lstrip("/").split("/")
+    try:
+        return read_file(root, parts, 0, MAX_FILE + 1).data
+    except (NotPlainFile, OSError):
+        return None
+
+
+def _is_nested(checked: str, key: str) -> bool:
+    """Return True if the skill lies below a folder called `skills`, which hosts scan, but not directly in it.
+
+    Only the checked folder and those below it count: the folders above say nothing about where a host will look.
+    """
+    folders = [os.path.basename(checked), *key.split("/")][:-1]
+    return "skills" in folders and folders[-1] != "skills"
+
+
+def _host_report_as_json(report: _HostReport) -> dict[str, object]:
+    from skillshelf.lint.hosts import CONDITIONS
+
+    conditions = [{"code": code, **asdict(CONDITIONS[code])} for code in report.conditions]
+    return {"path": report.path, "conditions": conditions, "hosts": [asdict(verdict) for verdict in report.verdicts]}
+
+
+def _print_host_report(report: _HostReport, out: Output) -> None:
+    from skillshelf.lint.hosts import CONDITIONS
+
+    out.print_styled(shown_path(report.path), "bold")
+    rows: list[list[str | Cell]] = []
+    fixes: dict[str, None] = {}
+    for verdict in report.verdicts:
+        conditions = [CONDITIONS[code] for code in verdict.because]
+        outcome = Cell(verdict.makes.replace("-", " "), _style_verdict(verdict))
+        reasons = "; ".join(condition.says for condition in conditions)
+        rows.append([f"{verdict.host} {verdict.version}", outcome, reasons])
+        fixes.update(dict.fromkeys(f"{condition.says}: {condition.fix}" for condition in conditions))
+    out.print_table(_HOST_COLUMNS, rows)
+    for fix in fixes:
+        out.print_styled(f"fix: {fix}", indent=4)
+    out.print()
+
+
+def _style_verdict(verdict: "Verdict") -> str:
+    if verdict.makes in ("loads", "warns"):
+        return "green"
+    if verdict.makes == "truncates":
+        return "yellow"
+    return "red"

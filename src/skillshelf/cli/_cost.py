@@ -1,9 +1,10 @@
-"""`skillshelf cost`: what each skill takes of a model's window, and when."""
+"""`skillshelf cost`: how many tokens each skill takes from a model's context window, and when."""
 
 import argparse
 from dataclasses import asdict, dataclass
 
-from skillshelf.cli._output import Output, plural
+from skillshelf.cli._output import Output, list_names, plural
+from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
@@ -15,123 +16,130 @@ from skillshelf.tokens import count, estimate
 from skillshelf.turn import Turn
 
 EXAMPLES = """
-  skillshelf cost                       an estimate
-  skillshelf cost --exact               counted; needs pip install 'skillshelf[tokens]'
+  skillshelf cost                       estimate the tokens
+  skillshelf cost --exact               count them; needs pip install 'skillshelf[tokens]'
 """
-_SHOWN = 5
+_MAX_LISTED_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Tokens of one skill: in every call, when it is loaded, and if all its references are."""
+class SkillCost:
+    """The tokens of one skill."""
 
     name: str
     every_call: int
+    """Of its entry in the listing."""
     instructions: int
     references: int
+    """Of all its references together."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("--exact", action="store_true", help="count with the o200k tokenizer instead of estimating")
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
     if args.exact:
-        count("")  # says what to install before anything is read
+        count("")  # raises at once if the tokenizer is not installed
     shelf = open_shelf(args, count if args.exact else estimate)
     listing = shelf.listing()
-    costs = _costs(shelf, listing)
-    warnings = _warnings(costs, listing, shelf.listing("catalog").tokens)
+    costs = _measure_skills(shelf, listing)
+    warnings = _find_warnings(costs, listing, uncut_tokens=shelf.listing("catalog").tokens)
     if args.json:
         skills = [asdict(cost) for cost in costs]
         out.print_json({"skills": skills, "listing": listing.tokens, "exact": args.exact, "warnings": warnings})
         return 0
-    _print(costs, listing, out)
+    _print_costs(costs, listing, out)
     for warning in warnings:
         out.print_styled(f"warning: {warning}", "yellow")
     return 0
 
 
-def _costs(shelf: Shelf, listing: Listing) -> list[Cost]:
-    """The heaviest to load first."""
+def _measure_skills(shelf: Shelf, listing: Listing) -> list[SkillCost]:
+    """Return the cost of each skill, the most expensive instructions first."""
     entries = {entry.name: entry for entry in listing.entries}
     costs = []
     for name, skill in shelf.catalog.items():
         entry = entries.get(name)
-        shown = 0 if entry is None else shelf.counter(entry.render() if entry.description else f" | {name}")
-        costs.append(Cost(name, shown, _tokens(shelf, skill), _reference_tokens(shelf, skill)))
+        every_call = 0
+        if entry is not None:
+            every_call = shelf.counter(entry.render() if entry.description else f" | {name}")
+        references = sum(_count_tokens(shelf, skill, path) for path in skill.references)
+        costs.append(SkillCost(name, every_call, _count_tokens(shelf, skill), references))
     return sorted(costs, key=lambda cost: (-cost.instructions, cost.name))
 
 
-def _tokens(shelf: Shelf, skill: SkillDescriptor, reference: str = "") -> int:
-    """Of the instructions or a reference; what cannot be read or is no text brings nothing into a window."""
+def _count_tokens(shelf: Shelf, skill: SkillDescriptor, reference: str = "") -> int:
+    """Return the tokens of the instructions or a reference, or 0 if it cannot be loaded as text."""
     try:
         loaded = Turn(shelf).load(skill.name, reference)
     except SkillError:
         return 0
     tokens = shelf.counter(loaded.text)
     if loaded.next_offset:
-        # Further pages are taken to be like the first: nobody waits for gigabytes to be counted.
+        # Assume that further pages are like the first: counting gigabytes would take minutes.
         tokens = tokens * loaded.size // loaded.next_offset
     return tokens
 
 
-def _reference_tokens(shelf: Shelf, skill: SkillDescriptor) -> int:
-    return sum(_tokens(shelf, skill, path) for path in skill.references)
-
-
-def _warnings(costs: list[Cost], listing: Listing, whole: int) -> list[str]:
-    """`whole`: tokens of a listing that shortens nothing."""
-    said = []
-    if long := [cost.name for cost in costs if cost.instructions > MAX_TOKENS]:
-        more = f" and {len(long) - _SHOWN:,} more" if len(long) > _SHOWN else ""
-        said.append(
+def _find_warnings(costs: list[SkillCost], listing: Listing, uncut_tokens: int) -> list[str]:
+    """`uncut_tokens`: the tokens of a listing that shortens nothing."""
+    warnings = []
+    long = [cost.name for cost in costs if cost.instructions > MAX_TOKENS]
+    if long:
+        warnings.append(
             f"{plural(len(long), 'skill')} with instructions over {MAX_TOKENS:,} tokens: "
-            f"{', '.join(long[:_SHOWN])}{more}; move parts into references/"
+            f"{list_names(long, _MAX_LISTED_NAMES)}; move parts into references/"
         )
-    if whole > DEFAULT_BUDGET:
-        names = {one.name for one in listing.shortened}
-        said.append(
-            f"the descriptions take {whole:,} tokens and the listing has a budget of {DEFAULT_BUDGET:,}: "
-            f"{len(names):,} of {plural(len(costs), 'skill')} are not shown whole"
+    if uncut_tokens > DEFAULT_BUDGET:
+        shortened = {entry.name for entry in listing.shortened}
+        warnings.append(
+            f"the descriptions take {uncut_tokens:,} tokens and the listing has a budget of {DEFAULT_BUDGET:,}: "
+            f"{len(shortened):,} of {plural(len(costs), 'skill')} are not shown in full"
         )
-    return said
+    return warnings
 
 
-def _print(costs: list[Cost], listing: Listing, out: Output) -> None:
-    columns = [
-        Column("skill", style="bold"),
-        *(Column(title, right=True) for title in ("every call", "loaded", "references")),
-    ]
-    rows: list[list[str | Cell]] = [
-        [cost.name, _number(cost.every_call), _number(cost.instructions), _number(cost.references)] for cost in costs
-    ]
+def _print_costs(costs: list[SkillCost], listing: Listing, out: Output) -> None:
+    columns = [Column("skill", style="bold")]
+    columns += [Column(title, right=True) for title in ("every call", "loaded", "references")]
+    rows: list[list[str | Cell]] = []
+    for cost in costs:
+        numbers = (cost.every_call, cost.instructions, cost.references)
+        rows.append([cost.name, *(_format_number(number) for number in numbers)])
+
+    framing = listing.tokens - sum(cost.every_call for cost in costs)
+    rows.append([Cell("heading and how to load", "dim"), _format_number(framing), "", ""])
+    totals = (listing.tokens, sum(cost.instructions for cost in costs), sum(cost.references for cost in costs))
+    rows.append([Cell("total", "bold"), *(Cell(f"{total:,}", "bold") for total in totals)])
+
     if out.is_terminal:
-        width = out.console.width
-        _add_bars(costs, columns, rows, max(4, min(24, width - width // 3 - 35)))
-    totals = (sum(getattr(cost, field) for cost in costs) for field in ("instructions", "references"))
-    rest = listing.tokens - sum(cost.every_call for cost in costs)
-    blank = [""] * (len(columns) - 4)
-    rows.append([Cell("heading and how to load", "dim"), _number(rest), "", "", *blank])
-    rows.append([Cell("total", "bold"), *(Cell(f"{total:,}", "bold") for total in (listing.tokens, *totals)), *blank])
+        _add_bars(costs, columns, rows, out.console.width)
     out.print_table(columns, rows)
     out.print()
 
 
-def _add_bars(costs: list[Cost], columns: list[Column], rows: list[list[str | Cell]], cells: int) -> None:
-    columns.append(Column(""))
-    most = max((cost.instructions for cost in costs), default=0)
-    for cost, row in zip(costs, rows, strict=True):
-        style = "yellow" if cost.instructions > MAX_TOKENS else "green"
-        row.append(Cell(bar(cost.instructions / most, cells) if cost.instructions else "", style))
-
-
-def bar(value: float, cells: int) -> str:
-    """A bar of so many cells for 1.0, in eighths of a cell."""
-    eighths = round(min(1.0, value) * cells * 8)
-    rest = eighths % 8
-    return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[rest] if rest else "" if eighths else "▏")
-
-
-def _number(tokens: int) -> str:
+def _format_number(tokens: int) -> str:
     return f"{tokens:,}" if tokens else "·"
+
+
+def _add_bars(costs: list[SkillCost], columns: list[Column], rows: list[list[str | Cell]], screen: int) -> None:
+    """Add a column with a bar for the instructions of each skill. The last two rows are not skills."""
+    length = max(4, min(24, screen - screen // 3 - 35))
+    most = max((cost.instructions for cost in costs), default=0)
+    columns.append(Column(""))
+    for cost, row in zip(costs, rows, strict=False):
+        style = "yellow" if cost.instructions > MAX_TOKENS else "green"
+        row.append(Cell(_draw_bar(cost.instructions / most, length) if cost.instructions else "", style))
+    for row in rows[len(costs) :]:
+        row.append("")
+
+
+def _draw_bar(share: float, length: int) -> str:
+    """Draw a bar that is `length` cells long for a share of 1.0, in steps of an eighth of a cell."""
+    eighths = max(1, round(share * length * 8))
+    whole, rest = divmod(eighths, 8)
+    bar = "█" * whole
+    if rest:
+        bar += " ▏▎▍▌▋▊▉"[rest]
+    return bar

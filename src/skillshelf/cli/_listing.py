@@ -1,24 +1,30 @@
-"""`skillshelf listing`: exactly what a model would see of the shelf."""
+"""`skillshelf listing`: exactly what a model sees of the shelf."""
 
 import argparse
 import sys
 
 from skillshelf.cli._output import Output, complain, plural
-from skillshelf.cli._parsers import positive_number
+from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.listing import DEFAULT_BUDGET, Listing, to_xml
 
 EXAMPLES = """
-  skillshelf listing                            as `Shelf.listing()` makes it
+  skillshelf listing                            the section that `Shelf.listing()` returns
   skillshelf listing --disclosure catalog       names, descriptions and references; no instructions
-  skillshelf listing --budget 1000              what remains of it in 1,000 tokens
+  skillshelf listing --budget 1000              what fits into 1,000 tokens
   skillshelf listing --format xml               as the format's reference library writes it
 """
+_SHORTENED = {
+    "description": "with a shortened description",
+    "references": "without all references",
+    "instructions": "without the instructions it asks to show",
+    "omitted": "left out",
+}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--disclosure", choices=("auto", "catalog", "full"), default="auto", help="how much is shown (auto)"
+        "--disclosure", choices=("auto", "catalog", "full"), default="auto", help="how much to show (auto)"
     )
     parser.add_argument(
         "--budget",
@@ -42,28 +48,22 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 0
     listing = shelf.listing(args.disclosure, args.budget)
     if args.json:
-        shortened = [{"name": one.name, "what": one.what} for one in listing.shortened]
-        out.print_json(
-            {"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)}
-        )
+        shortened = [{"name": entry.name, "what": entry.what} for entry in listing.shortened]
+        facts = {"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)}
+        out.print_json(facts)
         return 0
     out.write(listing.text)
     if sys.stderr.isatty():
-        complain(_account(listing))
+        complain(_summarize(listing))
     return 0
 
 
-def _account(listing: Listing) -> str:
-    kinds: dict[str, list[str]] = {}
-    for one in listing.shortened:
-        kinds.setdefault(one.what, []).append(one.name)
-    words = {
-        "description": "with a shortened description",
-        "references": "without all references",
-        "instructions": "without the instructions it asks to show",
-        "omitted": "left out",
-    }
-    said = [f"{plural(len(names), 'skill')} {words[what]}" for what, names in kinds.items()]
-    return f"\n{listing.tokens:,} tokens in every call; {plural(len(listing.full), 'skill')} in full" + "".join(
-        f"; {one}" for one in said
-    )
+def _summarize(listing: Listing) -> str:
+    """Return the price of the listing, and what it leaves out."""
+    names: dict[str, list[str]] = {}
+    for entry in listing.shortened:
+        names.setdefault(entry.what, []).append(entry.name)
+    parts = [f"\n{listing.tokens:,} tokens in every call", f"{plural(len(listing.full), 'skill')} in full"]
+    for what, skills in names.items():
+        parts.append(f"{plural(len(skills), 'skill')} {_SHORTENED[what]}")
+    return "; ".join(parts)

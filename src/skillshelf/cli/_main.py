@@ -31,8 +31,9 @@ COMMANDS = {
     "eval": "run skills on test cases and measure their effect and their cost",
     "serve": "serve the skills to other programs over MCP",
     "conformance": "run the same scenario through every adapter and interface",
+    "completion": "print a script for the completion of your shell",
 }
-WITHOUT_JSON = ("new", "serve")
+_WITHOUT_JSON = ("new", "serve", "completion")
 _EXAMPLES = """
 examples:
   skillshelf new pdf-forms              create a skill in .skillshelf/skills/
@@ -124,12 +125,12 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def make_parser(loaded: Collection[str] = tuple(COMMANDS)) -> Parser:
+def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) -> Parser:
     """Make the parser of the whole command line.
 
     It knows every command by name, but the arguments only of those in `loaded`, whose modules it imports.
     """
-    parser = Parser(
+    parser = parser_class(
         prog="skillshelf",
         description="A shelf of skills for agents: find, check and measure SKILL.md files and Python skills.",
         epilog=_EXAMPLES,
@@ -144,7 +145,7 @@ def make_parser(loaded: Collection[str] = tuple(COMMANDS)) -> Parser:
             module = _import_command(name)
             command.epilog = f"examples:{module.EXAMPLES}"
             module.add_arguments(command)
-            add_shared_options(command, json=name not in WITHOUT_JSON)
+            add_shared_options(command, json=name not in _WITHOUT_JSON)
     return parser
 
 

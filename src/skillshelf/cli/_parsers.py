@@ -21,9 +21,13 @@ class Parser(argparse.ArgumentParser):
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         argument = super().add_argument(*names, **options)
+        self.note_argument(argument)
+        return argument
+
+    def note_argument(self, argument: argparse.Action) -> None:
+        """Take note of an argument. An exclusive group adds its arguments itself, so they need a call of their own."""
         if argument.nargs == 0:
             self.flags.update(argument.option_strings)
-        return argument
 
     def set_default_action(self, default: str, actions: "Mapping[str, Parser]") -> None:
         """Run the sub-command `default` if the words name none, such as `run` for `skillshelf eval`."""

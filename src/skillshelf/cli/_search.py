@@ -1,10 +1,10 @@
-"""`skillshelf search`: which skill fits?"""
+"""`skillshelf search`: the skills that fit a task."""
 
 import argparse
 
 from skillshelf.cli._output import Output, complain
-from skillshelf.cli._parsers import positive_number
-from skillshelf.cli._workspace import as_json, open_shelf
+from skillshelf.cli._parsers import Parser, positive_number
+from skillshelf.cli._workspace import open_shelf, skill_as_json
 from skillshelf.text import clean_line
 
 EXAMPLES = """
@@ -13,21 +13,25 @@ EXAMPLES = """
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", metavar="QUERY", nargs="+", help="what the task is about, in a few words")
-    parser.add_argument("--limit", metavar="N", type=positive_number, default=5, help="at most so many skills (5)")
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="the task in a few words")
+    parser.add_argument("--limit", metavar="N", type=positive_number, default=5, help="the most skills to show (5)")
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
-    matches = open_shelf(args).search(query, max(0, args.limit))
+    matches = open_shelf(args).search(query, args.limit)
     if args.json:
-        found = [{"score": match.score, "why": list(match.why), **as_json(match.descriptor)} for match in matches]
+        found = [{"score": match.score, "why": list(match.why), **skill_as_json(match.descriptor)} for match in matches]
         out.print_json({"query": query, "matches": found})
-    elif not matches:
-        complain(f"No skill fits {query!r}. `skillshelf list` names them all.")
-    for rank, match in enumerate(() if args.json else matches, 1):
-        out.print_styled(f"{rank}. {clean_line(match.descriptor.name)}  ({match.descriptor.source})", "bold")
-        out.print_styled(out.shorten(clean_line(match.descriptor.description), lines=2), indent=3)
+        return 0 if matches else 1
+    if not matches:
+        complain(f"No skill fits {query!r}. `skillshelf list` shows all skills.")
+        return 1
+
+    for rank, match in enumerate(matches, 1):
+        skill = match.descriptor
+        out.print_styled(f"{rank}. {clean_line(skill.name)}  ({skill.source})", "bold")
+        out.print_styled(out.shorten(clean_line(skill.description), lines=2), indent=3)
         out.print_styled(f"{match.score:.1f}  {', '.join(match.why)}", "dim", indent=3)
-    return 0 if matches else 1
+    return 0

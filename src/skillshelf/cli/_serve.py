@@ -1,4 +1,4 @@
-"""`skillshelf serve`: the shelf as an MCP server, over standard input and output or over HTTP."""
+"""`skillshelf serve`: an MCP server for the shelf, over standard input and output or over HTTP."""
 
 import argparse
 import gc
@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillshelf.cli._output import Output, complain, plural
+from skillshelf.cli._output import Output, complain, list_names, plural
+from skillshelf.cli._parsers import Parser
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.shelf import Shelf
@@ -23,53 +24,60 @@ if TYPE_CHECKING:
 EXAMPLES = """
   skillshelf serve -C ~/src/app                 for a host that starts it: MCP over standard input and output
   skillshelf serve --http                       on http://127.0.0.1:8765/mcp, for programs on this machine
-  skillshelf serve --http --host 0.0.0.0 --token-file FILE       for others too, who must know the token
+  skillshelf serve --http --host 0.0.0.0 --token-file FILE       for other machines too, with a token
   skillshelf serve --trust-workspace            with this folder's skills, reviewed or not
 """
-HOST = "127.0.0.1"
-PORT = 8765
-TOKEN = "SKILLSHELF_TOKEN"
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8765
+TOKEN_VARIABLE = "SKILLSHELF_TOKEN"
 _REPORT_SECONDS = 2.0
-_TOKEN_BYTES = 4096
+_MAX_TOKEN_BYTES = 4096
+_MAX_LISTED_NAMES = 20
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--http", action="store_true", help="streamable HTTP instead of standard input and output")
-    parser.add_argument("--host", help=f"the address to listen on ({HOST})")
-    parser.add_argument("--port", type=_port, help=f"the port to listen on ({PORT})")
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--http", action="store_true", help="use streamable HTTP instead of standard input and output")
+    parser.add_argument("--host", help=f"the address to listen on ({DEFAULT_HOST})")
+    parser.add_argument("--port", type=_port_number, help=f"the port to listen on ({DEFAULT_PORT})")
     parser.add_argument(
-        "--token-file", metavar="FILE", help=f"holds the bearer token that clients must send; or set {TOKEN}"
+        "--token-file",
+        metavar="FILE",
+        help=f"a file with the token that clients must send; or set {TOKEN_VARIABLE}",
     )
     parser.add_argument("--token", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--max-connections", type=_count, metavar="N", help="connections that may be open at once (2048)"
+        "--max-connections", type=_connection_count, metavar="N", help="the most connections at once (2048)"
     )
     parser.add_argument(
-        "--allow-origin", action="append", default=[], metavar="ORIGIN", help="a web page that may call, as https://a.b"
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="a web origin that may send requests, such as https://a.b",
     )
     parser.add_argument("--trust-workspace", action="store_true", help="use this folder's skills without review")
 
 
-def _port(text: str) -> int:
+def _port_number(text: str) -> int:
     if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"a port is a number from 0 (any that is free) to 65535, not {text!r}")
+        raise argparse.ArgumentTypeError(f"give a number from 0 (any free port) to 65535, not {text!r}")
     return int(text)
 
 
-def _count(text: str) -> int:
+def _connection_count(text: str) -> int:
     if not text.isdecimal() or len(text) > 6 or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"a number from 1 to 999999, not {text!r}")
+        raise argparse.ArgumentTypeError(f"give a number from 1 to 999999, not {text!r}")
     return int(text)
 
 
-class Opened(NamedTuple):
-    """A shelf to serve, and the skills that are not on it until the user approves them."""
+class ServedShelf(NamedTuple):
+    """A shelf to serve, and the skills that stay off it until the user approves them."""
 
     shelf: Shelf
     pending: "PendingSkills | None" = None
 
 
-OpenShelf = Callable[[argparse.Namespace], AbstractContextManager[Opened]]
+OpenShelf = Callable[[argparse.Namespace], AbstractContextManager[ServedShelf]]
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
@@ -78,8 +86,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def serve_shelf(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     """Run the command on the shelf that `open_shelf` opens."""
-    # A start makes hundreds of thousands of objects and drops few of them. Looking for garbage took a ninth of the time
-    # until the first answer, and a host may begin without a server that is late.
+    # A start creates hundreds of thousands of objects and drops few. Collecting garbage took a ninth of the time until
+    # the first answer, and a host may go ahead without a server that is late.
     gc.disable()
     try:
         return _start(args, open_shelf)
@@ -96,21 +104,21 @@ def _start(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     except MissingExtraError:
         raise MissingExtraError("skillshelf serve", "mcp") from None
 
-    _check(args)
+    _check_options(args)
     token = _find_token(args) if args.http else ""
-    with open_shelf(args) as opened, _watching(opened.shelf):
-        server = make_server(opened.shelf, pending=opened.pending)
+    with open_shelf(args) as served, _watch(served.shelf):
+        server = make_server(served.shelf, pending=served.pending)
         if args.http:
             return _serve_http(args, token, server)
         return _serve_stdio(server)
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Raise SettingsError for options that would have no effect, and for a token that everybody can read."""
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise SettingsError for options that would have no effect, and for a token that other users can read."""
     if args.token is not None:
         raise SettingsError(
             "Every user of this machine can read --token in the list of processes. Choose another token, and put it "
-            f"into a file for --token-file or into the variable {TOKEN}."
+            f"into a file for --token-file or into the variable {TOKEN_VARIABLE}."
         )
     given = {
         "--host": args.host,
@@ -119,29 +127,31 @@ def _check(args: argparse.Namespace) -> None:
         "--max-connections": args.max_connections,
         "--allow-origin": args.allow_origin or None,
     }
-    idle = [option for option, value in given.items() if value is not None]
-    if idle and not args.http:
-        raise SettingsError(f"{', '.join(idle)}: only with --http.")
+    options = [option for option, value in given.items() if value is not None]
+    if options and not args.http:
+        raise SettingsError(f"{', '.join(options)}: only with --http.")
 
 
 def _find_token(args: argparse.Namespace) -> str:
-    """Return the token from the file or the environment, empty if there is none. Raises SettingsError."""
+    """Return the token from the file or the environment, or an empty string. Raises SettingsError."""
     if args.token_file is not None:
         token = _read_token(args.token_file)
-    elif TOKEN in os.environ:
-        token = os.environ[TOKEN]
+    elif TOKEN_VARIABLE in os.environ:
+        token = os.environ[TOKEN_VARIABLE]
     else:
         return ""
     if not token.strip():
-        raise SettingsError(f"The token is blank: give one (--token-file, or {TOKEN} in the environment), or none.")
+        raise SettingsError(
+            f"The token is blank: give one (--token-file, or {TOKEN_VARIABLE} in the environment), or none."
+        )
     return token
 
 
 def _read_token(path: str) -> str:
     """Read a token from a file that no other user can read or write. Raises SettingsError."""
     try:
-        # Links are followed to the file itself: that is how secrets are mounted into containers.
-        data = read_private(os.path.realpath(path), _TOKEN_BYTES, secret=True)
+        # Follow links: containers mount secrets that way.
+        data = read_private(os.path.realpath(path), _MAX_TOKEN_BYTES, secret=True)
         return data.decode("ascii")
     except NotPlainFile as error:
         raise SettingsError(f"The token file {path!r} cannot be used: {error}.") from None
@@ -150,7 +160,7 @@ def _read_token(path: str) -> str:
     except OSError as error:
         raise SettingsError(f"The token file {path!r} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"The token file {path!r} has characters that no header can carry.") from None
+        raise SettingsError(f"The token file {path!r} has characters that an HTTP header cannot carry.") from None
 
 
 def _serve_stdio(server: "SkillsServer") -> int:
@@ -161,7 +171,7 @@ def _serve_stdio(server: "SkillsServer") -> int:
     skills = plural(len(server.shelf.catalog), "skill")
     hint = " Hosts start this command themselves; Ctrl-C ends it." if sys.stdin.isatty() else ""
     complain(f"skillshelf: {skills}, MCP over standard input and output.{hint}")
-    # A thread may be reading a file or running a tool, and Python would wait for it.
+    # Let Ctrl-C end the process at once: Python would wait for a thread that reads a file or runs a tool.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _collect_garbage_from_now()
     anyio.run(serve_stdio, server)
@@ -173,15 +183,15 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
 
     from skillshelf.mcp import MCP_PATH, Limits, http_app, listen, serve_http
 
-    host = args.host or HOST
-    port = PORT if args.port is None else args.port
+    host = args.host or DEFAULT_HOST
+    port = DEFAULT_PORT if args.port is None else args.port
     address = f"[{host}]" if ":" in host else host
     app = http_app(server, token=token, host=host, origins=args.allow_origin)
     try:
         listening = listen(host, port)
     except OSError as error:
         reason = f"cannot listen on {address}:{port}: {error.strerror}"
-        complain(f"skillshelf: {reason}. --port takes another, 0 any that is free.")
+        complain(f"skillshelf: {reason}. Choose another one with --port; 0 takes any free port.")
         return 1
     with listening:
         skills = plural(len(server.shelf.catalog), "skill")
@@ -193,19 +203,18 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
 
 
 def _collect_garbage_from_now() -> None:
-    """Leave out what is in memory by now: it stays as long as the process.
+    """Exempt all present objects from garbage collection: they live as long as the process.
 
-    The collector walked all of it each time, which took a fifth of the server's time, and waited with that until a
-    quarter as much again had gathered.
+    Walking them each time took a fifth of the server's time, and new garbage was left until it was a quarter as much.
     """
     gc.freeze()
     gc.enable()
-    gc.collect()  # of nothing: what there is from now on is measured against itself
+    gc.collect()  # finds nothing, but resets the size that new garbage is compared with
 
 
 @contextmanager
-def _open_workspace(args: argparse.Namespace) -> Iterator[Opened]:
-    """Open the workspace's shelf. A host's model gets what the user approved, as in `chat`."""
+def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
+    """Open the workspace's shelf with the skills that the user approved, as in `chat`."""
     from skillshelf.agent import WorkspaceSkills
     from skillshelf.mcp import PendingSkills, is_loopback
     from skillshelf.trust import Trust
@@ -214,28 +223,28 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[Opened]:
     skills = WorkspaceSkills(args.workspace, trust=trust)
     source = skills.trusted
     if trust is None or source is None:
-        yield Opened(skills.shelf)
+        yield ServedShelf(skills.shelf)
         return
 
     for problem in trust.problems:
         complain(problem)
-    # A client elsewhere cannot use the path, and need not know it.
-    is_local = not args.http or is_loopback(args.host or HOST)
+    # A client on another machine cannot use the path, and need not know it.
+    is_local = not args.http or is_loopback(args.host or DEFAULT_HOST)
     pending = PendingSkills(lambda: len(source.find_pending()), skills.root if is_local else "")
     with _report_pending(source, pending):
-        yield Opened(skills.shelf, pending)
+        yield ServedShelf(skills.shelf, pending)
 
 
 @contextmanager
 def _report_pending(source: "TrustedSource", pending: "PendingSkills") -> Iterator[None]:
-    """Say on standard error which skills are not served, now and whenever an edit makes another one pending."""
+    """Report skills that are not served on standard error, now and whenever an edit makes another one pending."""
     reported = _complain_about_pending(source, frozenset())
     is_over = Event()
 
     def keep_reporting(reported: frozenset[str]) -> None:
         while not is_over.wait(_REPORT_SECONDS):
             reported = _complain_about_pending(source, reported)
-            pending.refresh()  # a client that comes now reads the count in the server's instructions
+            pending.refresh()  # new clients read the count in the server's instructions
 
     Thread(target=keep_reporting, args=(reported,), daemon=True).start()
     try:
@@ -249,16 +258,18 @@ def _complain_about_pending(source: "TrustedSource", reported: frozenset[str]) -
     waiting = frozenset(skill.name for skill in source.find_pending())
     new = sorted(waiting - reported)
     if new:
-        more = f" and {len(new) - 20} more" if len(new) > 20 else ""
         complain(
-            f"Not served, because you have not agreed to them as they are now: {', '.join(new[:20])}{more}. "
+            f"Not served, because you have not approved them as they are now: {list_names(new, _MAX_LISTED_NAMES)}. "
             f"Review them with `skillshelf trust -C {shlex.quote(source.root)}`, or pass --trust-workspace."
         )
     return waiting
 
 
-def _watching(shelf: Shelf) -> AbstractContextManager[object]:
-    """With watchfiles clients hear of an edit within a second; without it, at the server's own next sweep."""
+def _watch(shelf: Shelf) -> AbstractContextManager[object]:
+    """Watch the shelf's folders if watchfiles is installed.
+
+    Clients then learn of an edit within a second; otherwise at the server's next sweep.
+    """
     try:
         return shelf.watch()
     except MissingExtraError:

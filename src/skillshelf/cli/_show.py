@@ -1,27 +1,37 @@
 """`skillshelf show`: a skill's facts and instructions, or one of its references."""
 
 import argparse
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from typing import Any
 
 from skillshelf.cli._output import Output, relative
-from skillshelf.cli._workspace import as_json, open_shelf
+from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import open_shelf, skill_as_json
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line
 from skillshelf.turn import Loaded, Turn
 
 EXAMPLES = """
-  skillshelf show skill-authoring               what is known of a skill, and its instructions
+  skillshelf show skill-authoring               a skill's facts and its instructions
   skillshelf show skill-authoring format.md     one of its references
-  skillshelf show pdf@user                      a skill that another of its name comes before
+  skillshelf show pdf@user                      a skill that another one with its name shadows
   skillshelf show pdf | less                    in a pipe, the text as it is written
 """
-_FACTS = ("category", "tools", "allowed_tools", "license", "compatibility", "disclosure", "arguments", "argument_hint")
+_SHOWN_FIELDS = (
+    "category",
+    "tools",
+    "allowed_tools",
+    "license",
+    "compatibility",
+    "disclosure",
+    "arguments",
+    "argument_hint",
+)
+_DEFAULT_VALUES = ("standard", "auto")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", help="the skill's name, or name@source")
     parser.add_argument("reference", metavar="REFERENCE", nargs="?", help="a listed reference: its path or file name")
 
@@ -29,41 +39,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     if args.reference:
-        _show_reference(_pages(shelf, args.name, args.reference), args.json, out)
+        _show_reference(_load_pages(shelf, args.name, args.reference), args.json, out)
+        return 0
+    skill = shelf.catalog[args.name]
+    instructions = Turn(shelf).load(args.name, by="user").text
+    tokens = shelf.counter(instructions)
+    if args.json:
+        out.print_json({**skill_as_json(skill), "tokens": tokens, "instructions": instructions})
     else:
-        skill, loaded = shelf.catalog[args.name], Turn(shelf).load(args.name, by="user")
-        if args.json:
-            out.print_json({**as_json(skill), "tokens": shelf.counter(loaded.text), "instructions": loaded.text})
-        else:
-            _show_skill(skill, loaded.text, shelf.counter(loaded.text), out)
+        _show_skill(skill, instructions, tokens, out)
     return 0
 
 
-def _pages(shelf: Shelf, name: str, reference: str) -> Iterator[Loaded]:
+def _load_pages(shelf: Shelf, name: str, reference: str) -> Iterator[Loaded]:
     offset: int | None = 0
     while offset is not None:
-        # A turn of its own for each page: a turn keeps what it loads, and a file may be larger than memory.
+        # Each page gets its own turn: a turn keeps what it loads, and a file may be larger than memory.
         page = Turn(shelf).load(name, reference, offset=offset, by="user")
         yield page
         offset = page.next_offset
 
 
-def _show_reference(pages: Iterator[Loaded], json: bool, out: Output) -> None:
-    first = next(pages)
-    if json:
-        text = "".join((first.text, *(page.text for page in pages)))
-        facts = {field: getattr(first, field) for field in ("skill", "reference", "media_type", "size", "binary")}
-        out.print_json({**facts, "text": text})
-    elif first.binary:
-        out.print(str(first))
-    elif out.is_terminal and first.media_type == "text/markdown" and first.next_offset is None:
-        _show_markdown(first.text, out)
-    else:
-        _write(out, chain((first,), pages))
+def _show_reference(pages: Iterator[Loaded], as_json: bool, out: Output) -> None:
+    page = next(pages)
+    if as_json:
+        facts = {field: getattr(page, field) for field in ("skill", "reference", "media_type", "size", "binary")}
+        rest = "".join(further.text for further in pages)
+        out.print_json({**facts, "text": page.text + rest})
+        return
+    if page.binary:
+        out.print(str(page))
+        return
+    if out.is_terminal and page.media_type == "text/markdown" and page.next_offset is None:
+        _show_markdown(page.text, out)
+        return
 
-
-def _write(out: Output, pages: Iterable[Loaded]) -> None:
-    """Write all pages as the model gets them, with a line feed at the end."""
+    out.write(page.text)
     for page in pages:
         out.write(page.text)
     if not page.text.endswith("\n"):
@@ -74,7 +85,7 @@ def _show_skill(skill: SkillDescriptor, instructions: str, tokens: int, out: Out
     out.print_styled(skill.name, "bold")
     out.print_styled(clean_line(skill.description))
     out.print()
-    for label, value in _facts(skill, tokens):
+    for label, value in _list_facts(skill, tokens):
         out.print_styled(f"{clean_line(label):14} {clean_line(value)}", "dim")
     out.print()
     if out.is_terminal:
@@ -88,14 +99,16 @@ def _show_skill(skill: SkillDescriptor, instructions: str, tokens: int, out: Out
             out.print(f"- {path}")
 
 
-def _facts(skill: SkillDescriptor, tokens: int) -> Iterator[tuple[str, str]]:
+def _list_facts(skill: SkillDescriptor, tokens: int) -> Iterator[tuple[str, str]]:
     yield "source", skill.source
     yield "location", relative(skill.location)
     yield "instructions", f"{tokens:,} tokens, {skill.size:,} bytes"
-    for field in _FACTS:
+    for field in _SHOWN_FIELDS:
         value: Any = getattr(skill, field)
-        if value and value not in ("standard", "auto"):
-            yield field.replace("_", "-"), " ".join(value) if isinstance(value, tuple) else value
+        if not value or value in _DEFAULT_VALUES:
+            continue
+        label = field.replace("_", "-")
+        yield label, " ".join(value) if isinstance(value, tuple) else value
     if not skill.user_invocable:
         yield "user-invocable", "false"
     for mapping in (skill.metadata, skill.fields):

@@ -1,4 +1,4 @@
-"""`skillshelf trust`: look at what a workspace brings, and say which of it the agent may use."""
+"""`skillshelf trust`: review the skills of a workspace and decide which of them the agent may use."""
 
 import argparse
 import os
@@ -7,66 +7,79 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._output import Output, complain, plural, shown_path
-from skillshelf.errors import SkillNotFoundError, SourceError, TrustError
+from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import check_workspace
+from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.tables import Column
 
 if TYPE_CHECKING:
     from skillshelf.trust import Pending
 
 EXAMPLES = """
-  skillshelf trust                      look at each skill or eval folder that is new or changed, and decide
-  skillshelf trust --list               what is approved here, and what is pending
-  skillshelf trust --show pdf-forms     everything in a pending skill
+  skillshelf trust                      review each new or changed skill and eval folder, and decide
+  skillshelf trust --list               list what is approved here, and what is pending
+  skillshelf trust --show pdf-forms     show everything in a pending skill
   skillshelf trust --yes pdf-forms      approve it exactly as it is now
-  skillshelf trust --revoke pdf-forms   take that back, for every version of it
+  skillshelf trust --revoke pdf-forms   withdraw the approval of all its versions
 """
 _COLUMNS = (Column("name", style="bold"), Column("status", style="cyan"), Column("approved"), Column("where"))
-_QUESTION = "[y]es / [n]o / [a]ll that are left / [q]uit (no): "
-_ALONE = (
-    "Nobody is here to ask. Look at them with `skillshelf trust --show NAME`, approve with "
+_CHOICES = "[y]es / [n]o / [a]ll that are left / [q]uit (no): "
+_NOT_A_TERMINAL = (
+    "This is not a terminal, so there is no one to ask. Look at them with `skillshelf trust --show NAME`, approve with "
     "`skillshelf trust --yes NAME`, or run `skillshelf trust` in a terminal."
 )
+_SHOWN_DIGITS = 16
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="what is approved here, and what is pending")
-    what.add_argument("--show", metavar="NAME", help="everything in a pending skill, and what changed in it")
-    what.add_argument("--yes", metavar="NAME", nargs="+", help="approve these exactly as they are now")
-    what.add_argument("--revoke", metavar="NAME", nargs="*", help="approve these no longer, in any version")
-    parser.add_argument("--all", action="store_true", help="with --revoke: all that is approved here")
+def add_arguments(parser: Parser) -> None:
+    task = parser.add_mutually_exclusive_group()
+    for argument in (
+        task.add_argument("--list", action="store_true", help="list what is approved here, and what is pending"),
+        task.add_argument("--show", metavar="NAME", help="show everything in a pending skill, and what changed in it"),
+        task.add_argument("--yes", metavar="NAME", nargs="+", help="approve these exactly as they are now"),
+        task.add_argument("--revoke", metavar="NAME", nargs="*", help="withdraw the approval of all their versions"),
+    ):
+        parser.note_argument(argument)
+    parser.add_argument("--all", action="store_true", help="with --revoke: everything that is approved here")
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    if (args.revoke == []) != args.all or (args.all and args.revoke is None):
+    revokes_all = args.revoke == []
+    if revokes_all != args.all:
         complain("skillshelf trust: --revoke takes names, or --all; --all goes with --revoke only")
         return 2
-    here = _Here(args.workspace)
-    for problem in here.trust.problems:
+
+    workspace = _Workspace(args.workspace)
+    for problem in workspace.trust.problems:
         complain(problem)
     if args.show:
-        return _show(here, args.show, args.json, out)
+        return _show_item(workspace, args.show, args.json, out)
     if args.yes:
-        _approve(here, [one.pending or one for one in map(here.find, args.yes)], out, args.json)
+        items = [workspace.find(name) for name in args.yes]
+        _approve(workspace, items, out, quiet=args.json)
     elif args.revoke is not None:
-        _revoke(here, here.approved if args.all else [here.find(name) for name in args.revoke], out, args.json)
-    elif not (args.list or args.json):
-        return _ask(here, out)
+        items = workspace.find_approved() if args.all else [workspace.find(name) for name in args.revoke]
+        _revoke(workspace, items, out, quiet=args.json)
+    elif not args.list and not args.json:
+        return _review_pending(workspace, out)
+
     if args.json:
-        out.print_json({"skills": [one.as_json() for one in here.rows()], "problems": list(here.trust.problems)})
+        items = workspace.find_all()
+        out.print_json({"skills": [item.as_json() for item in items], "problems": list(workspace.trust.problems)})
     elif args.list:
-        _list(here, out)
-    return 1 if here.pending and (args.list or args.json) else 0
+        _print_list(workspace, out)
+    has_pending = bool(workspace.find_pending())
+    return 1 if has_pending and (args.list or args.json) else 0
 
 
-class _Row(NamedTuple):
-    """A skill, a file of instructions or a folder of eval cases in the workspace, and what the user said of it."""
+class _Item(NamedTuple):
+    """A skill, an instruction file or a folder of eval cases in the workspace, and the user's decision on it."""
 
     key: str
     name: str
     location: str
     tree: str
-    """That was agreed to; empty where none was."""
+    """The hash of the approved version; empty if none is approved."""
     pending: "Pending | None"
 
     @property
@@ -74,177 +87,220 @@ class _Row(NamedTuple):
         return self.pending.status if self.pending else "approved"
 
     def as_json(self) -> dict[str, Any]:
-        tree = self.pending.tree if self.pending else self.tree
-        blocked = {"blocked": self.pending.blocked} if self.pending and self.pending.blocked else {}
-        facts = {"name": self.name, "status": self.status, "location": self.location, "tree": tree}
-        return {**facts, "approved": self.tree or None, **blocked}
+        facts: dict[str, Any] = {
+            "name": self.name,
+            "status": self.status,
+            "location": self.location,
+            "tree": self.pending.tree if self.pending else self.tree,
+            "approved": self.tree or None,
+        }
+        if self.pending and self.pending.blocked:
+            facts["blocked"] = self.pending.blocked
+        return facts
 
 
-class _Here:
+class _Workspace:
     """The workspace as the agent would see it."""
 
-    def __init__(self, workspace: str) -> None:
+    def __init__(self, folder: str) -> None:
         from skillshelf.sources import DirectorySource
         from skillshelf.trust import Trust, TrustedSource
 
-        if not os.path.isdir(workspace):
-            raise SourceError(f"There is no folder {workspace!r} to take as the workspace.")
+        check_workspace(folder)
         self.trust = Trust.open()
-        self.source = TrustedSource(DirectorySource(workspace, "project"), self.trust)
+        self.source = TrustedSource(DirectorySource(folder, "project"), self.trust)
 
-    def rows(self) -> list[_Row]:
-        """What is here, by place, and what was approved here and is not here now."""
+    @property
+    def root(self) -> str:
+        return self.source.root
+
+    def find_all(self) -> list[_Item]:
+        """Return everything here that needs approval, and everything that was approved here and is gone now."""
+        self.source.refresh()
+        items: dict[str, _Item] = {}
+        for key, (name, tree) in self.source.served.items():
+            items[key] = _Item(key, name, f"{self.root}/{key}", tree, None)
+        for pending in (*self.source.pending, *self._pending_instruction_files()):
+            location = f"{self.root}/{pending.key.lstrip('/')}"
+            items[pending.key] = _Item(pending.key, pending.name, location, _approved_tree(pending), pending)
+        for item in self._find_eval_folders():
+            items.setdefault(item.key, item)
+        if not self.source.refusal:
+            for item in self._find_approved_before():
+                items.setdefault(item.key, item)
+        return sorted(items.values(), key=lambda item: (item.name, item.key))
+
+    def _pending_instruction_files(self) -> "list[Pending]":
         from skillshelf.trust import INSTRUCTION_FILES, trusted_text
 
-        self.source.refresh()
-        root, approvals = self.source.root, self.trust.approvals
-        found = {key: _Row(key, name, f"{root}/{key}", tree, None) for key, (name, tree) in self.source.served.items()}
-        files = [trusted_text(f"{root}/{name}", self.trust)[1] for name in INSTRUCTION_FILES]
-        for one in (*self.source.pending, *filter(None, files)):
-            tree = one.copy.tree if one.copy else ""
-            found[one.key] = _Row(one.key, one.name, f"{root}/{one.key.lstrip('/')}", tree, one)
-        for key, row in self._eval_rows().items():
-            found.setdefault(key, row)
-        for key in approvals.places.get(root, {}) if not self.source.refusal else ():
-            tree = approvals.last(root, key)
-            if tree and key not in found:
-                found[key] = _Row(key, approvals.trees[tree].name, f"{root}/{key.lstrip('/')}", tree, None)
-        return [found[key] for key in sorted(found, key=lambda key: (found[key].name, key))]
+        waiting = []
+        for name in INSTRUCTION_FILES:
+            _, pending = trusted_text(f"{self.root}/{name}", self.trust)
+            if pending:
+                waiting.append(pending)
+        return waiting
 
-    def _eval_rows(self) -> dict[str, _Row]:
-        """Return the folders of eval cases, by place; those of skills are part of the skills."""
+    def _find_eval_folders(self) -> list[_Item]:
+        """Return the folders of eval cases. Those inside skills are approved with their skill."""
         from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 
-        folders = dict.fromkeys(find_folder_to_approve(path) for path in find_case_files([self.source.root]))
-        rows = [self._folder_row(folder) for folder in folders if self._is_below(folder)]
-        return {row.key: row for row in rows}
+        folders = dict.fromkeys(find_folder_to_approve(path) for path in find_case_files([self.root]))
+        return [self._describe_folder(folder) for folder in folders if self._contains(folder)]
 
-    def _folder_row(self, folder: str) -> _Row:
+    def _find_approved_before(self) -> list[_Item]:
+        approvals = self.trust.approvals
+        items = []
+        for key in approvals.places.get(self.root, {}):
+            tree = approvals.last(self.root, key)
+            if tree:
+                items.append(_Item(key, approvals.trees[tree].name, f"{self.root}/{key.lstrip('/')}", tree, None))
+        return items
+
+    def _describe_folder(self, folder: str) -> _Item:
         from skillshelf.trust import pending_folder
 
-        root = self.source.root
-        key = os.path.relpath(folder, root) if folder != root else ""
-        pending = pending_folder(folder, root, self.trust)
+        key = "" if folder == self.root else os.path.relpath(folder, self.root)
+        pending = pending_folder(folder, self.root, self.trust)
         if pending:
-            tree = pending.copy.tree if pending.copy else ""
-            return _Row(key, pending.name, pending.location, tree, pending)
-        return _Row(key, key or os.path.basename(root), folder, self.trust.approvals.last(root, key), None)
+            return _Item(key, pending.name, pending.location, _approved_tree(pending), pending)
+        name = key or os.path.basename(self.root)
+        return _Item(key, name, folder, self.trust.approvals.last(self.root, key), None)
 
-    def _is_below(self, folder: str) -> bool:
-        return f"{folder}/".startswith(self.source.root.rstrip("/") + "/")
+    def _contains(self, folder: str) -> bool:
+        return f"{folder}/".startswith(self.root.rstrip("/") + "/")
 
-    @property
-    def pending(self) -> "list[Pending]":
-        return [one.pending for one in self.rows() if one.pending]
+    def find_pending(self) -> "list[Pending]":
+        return [item.pending for item in self.find_all() if item.pending]
 
-    @property
-    def approved(self) -> list[_Row]:
-        return [one for one in self.rows() if one.tree]
+    def find_approved(self) -> list[_Item]:
+        return [item for item in self.find_all() if item.tree]
 
-    def find(self, name: str) -> _Row:
-        """By name, or by place where several have the name."""
-        rows = self.rows()
-        by_place = [one for one in rows if name.rstrip("/") in (one.key, one.location, shown_path(one.location))]
-        found = by_place or [one for one in rows if one.name == name]
-        folder = os.path.realpath(name)
-        if not found and os.path.isdir(folder) and self._is_below(folder):
-            return self._folder_row(folder)  # such as recordings of evals
-        if not found:
-            raise SkillNotFoundError(name, [one.name for one in rows if name in one.name][:3])
-        if len(found) > 1:
-            places = ", ".join(shown_path(one.location) for one in found)
+    def find(self, name: str) -> _Item:
+        """Return the item with this path or name. Raises TrustError if several have the name."""
+        items = self.find_all()
+        path = name.rstrip("/")
+        matches = [item for item in items if path in (item.key, item.location, shown_path(item.location))]
+        if not matches:
+            matches = [item for item in items if item.name == name]
+        if len(matches) > 1:
+            places = ", ".join(shown_path(item.location) for item in matches)
             raise TrustError(f"Several skills are named {name!r}. Give the path of the one you mean: {places}.")
-        return found[0]
+        if matches:
+            return matches[0]
+
+        folder = os.path.realpath(name)
+        if os.path.isdir(folder) and self._contains(folder):
+            return self._describe_folder(folder)  # any other folder, such as recordings of evals
+        raise SkillNotFoundError(name, [item.name for item in items if name in item.name][:3])
 
 
-def _show(here: _Here, name: str, json: bool, out: Output) -> int:
+def _approved_tree(pending: "Pending") -> str:
+    return pending.copy.tree if pending.copy else ""
+
+
+def _show_item(workspace: _Workspace, name: str, as_json: bool, out: Output) -> int:
     from skillshelf.trust import review_text
 
-    row = here.find(name)
-    if json:
-        out.print_json({**row.as_json(), **({"review": review_text(row.pending)} if row.pending else {})})
-    elif row.pending:
-        out.write(review_text(row.pending))
+    item = workspace.find(name)
+    if as_json:
+        facts = item.as_json()
+        if item.pending:
+            facts["review"] = review_text(item.pending)
+        out.print_json(facts)
+    elif item.pending:
+        out.write(review_text(item.pending))
     else:
-        out.print(f"{row.name} is approved as it is: {row.tree}")
+        out.print(f"{item.name} is approved as it is: {item.tree}")
     return 0
 
 
-def _approve(here: _Here, chosen: "Sequence[Pending | _Row]", out: Output, quiet: bool = False) -> None:
-    for one in chosen:
-        if not isinstance(one, _Row):
-            here.trust.approve(one)
+def _approve(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
+    for item in items:
+        tree = item.tree
+        if item.pending:
+            workspace.trust.approve(item.pending)
+            tree = item.pending.tree
         if not quiet:
-            out.print(f"approved {one.name} {one.tree}")
+            out.print(f"approved {item.name} {tree}")
 
 
-def _revoke(here: _Here, rows: list[_Row], out: Output, quiet: bool) -> None:
-    for row in rows:
-        trees = here.source.revoke(row.key)
+def _revoke(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
+    for item in items:
+        trees = workspace.source.revoke(item.key)
         if not quiet:
             versions = plural(len(trees), "version") if trees else "it was not approved"
-            out.print(f"revoked {row.name} ({versions})")
+            out.print(f"revoked {item.name} ({versions})")
 
 
-def _list(here: _Here, out: Output) -> None:
-    rows = here.rows()
-    if rows:
-        out.print_table(_COLUMNS, [[one.name, one.status, one.tree[:16], shown_path(one.location)] for one in rows])
+def _print_list(workspace: _Workspace, out: Output) -> None:
+    items = workspace.find_all()
+    if items:
+        rows = [[item.name, item.status, item.tree[:_SHOWN_DIGITS], shown_path(item.location)] for item in items]
+        out.print_table(_COLUMNS, rows)
         out.print()
-    waiting = sum(one.pending is not None for one in rows)
-    out.print_styled(f"{len(rows) - waiting} approved, {waiting} pending", "dim")
+    pending = sum(item.pending is not None for item in items)
+    out.print_styled(f"{len(items) - pending} approved, {pending} pending", "dim")
 
 
-def _ask(here: _Here, out: Output) -> int:
-    """One listing, then one question for each; whatever is not a clear yes is a no."""
-    from skillshelf.trust import review_text, summary
+def _review_pending(workspace: _Workspace, out: Output) -> int:
+    """List everything that is pending, then ask about each. Anything but a clear yes is a no."""
+    from skillshelf.trust import summary
 
-    pending = here.pending
-    if not pending:
-        out.print("Nothing is pending: every skill of this workspace is as you agreed to it, or there is none.")
+    waiting = workspace.find_pending()
+    if not waiting:
+        out.print("Nothing is pending: every skill of this workspace is as you approved it, or there is none.")
         return 0
-    out.print(f"{_count(pending)} in {shown_path(here.source.root)}:")
-    for one in pending:
-        out.print(f"  {summary(one)}")
+    out.print(f"{_count_pending(waiting)} in {shown_path(workspace.root)}:")
+    for pending in waiting:
+        out.print(f"  {summary(pending)}")
     if not (sys.stdin.isatty() and out.is_terminal):
-        complain(_ALONE)
+        complain(_NOT_A_TERMINAL)
         return 1
-    everything, said_yes = False, 0
-    for at, one in enumerate(pending, 1):
-        answer = "y" if everything else ""
-        if not everything:
-            out.write(f"\n{review_text(one)}\n")
-            answer = (
-                "n" if one.blocked else _answer(f"({at}/{len(pending)}) Approve {one.name} as it is now? {_QUESTION}")
-            )
-        if answer == "q":
-            break
-        everything = everything or answer == "a"
-        if answer in ("y", "a") and not one.blocked:
-            said_yes += _said_yes(here, one, out)
-    return 0 if said_yes == len(pending) else 1
+    return _ask_about_each(workspace, waiting, out)
 
 
-def _count(pending: "Sequence[Pending]") -> str:
-    """Count what waits: skills and instructions, and folders of eval cases that are not skills."""
-    suites = sum(os.path.isdir(one.location) for one in pending)
-    skills = len(pending) - suites
-    counts = [plural(skills, "pending skill")] if skills else []
-    counts += [plural(suites, "pending eval folder")] if suites else []
+def _ask_about_each(workspace: _Workspace, waiting: "Sequence[Pending]", out: Output) -> int:
+    """Return 0 if the user approved everything, and 1 otherwise."""
+    from skillshelf.trust import review_text
+
+    approves_rest = False
+    approved = 0
+    for number, pending in enumerate(waiting, 1):
+        if not approves_rest:
+            out.write(f"\n{review_text(pending)}\n")
+        if pending.blocked:
+            continue
+        if not approves_rest:
+            answer = _ask(f"({number}/{len(waiting)}) Approve {pending.name} as it is now? {_CHOICES}")
+            if answer == "q":
+                break
+            if answer not in ("y", "a"):
+                continue
+            approves_rest = answer == "a"
+        try:
+            workspace.trust.approve(pending)
+        except TrustError as error:
+            complain(str(error))
+            continue
+        out.print(f"approved {pending.name} {pending.tree}")
+        approved += 1
+    return 0 if approved == len(waiting) else 1
+
+
+def _count_pending(waiting: "Sequence[Pending]") -> str:
+    """Count skills (with instruction files) and folders of eval cases."""
+    folders = sum(os.path.isdir(pending.location) for pending in waiting)
+    skills = len(waiting) - folders
+    counts = []
+    if skills:
+        counts.append(plural(skills, "pending skill"))
+    if folders:
+        counts.append(plural(folders, "pending eval folder"))
     return " and ".join(counts)
 
 
-def _said_yes(here: _Here, one: "Pending", out: Output) -> bool:
-    try:
-        _approve(here, [one], out)
-    except TrustError as error:
-        complain(str(error))
-        return False
-    return True
-
-
-def _answer(question: str) -> str:
-    """What the person types now: what was typed before the question is no answer to it."""
+def _ask(question: str) -> str:
+    """Return the first letter of the user's choice. Keys pressed before the question appeared are ignored."""
     import termios
 
     from skillshelf.text import clean_line

@@ -1,26 +1,48 @@
 """`skillshelf why`: why a skill is on the shelf, or is not."""
 
 import argparse
+import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 
 from skillshelf.catalog import Candidate
-from skillshelf.cli._elsewhere import Finding, Search
 from skillshelf.cli._output import Output, relative, shown_path
+from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import all_candidates, open_shelf
-from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
+from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
+from skillshelf.files import NotPlainFile, TreeEntry, open_folder, read_file, system, walk
 from skillshelf.listing import DEFAULT_BUDGET
 from skillshelf.shelf import Shelf
-from skillshelf.sources import DirectorySource
+from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.sources import (
+    IGNORE_FILE,
+    SKILL_FILES,
+    SKIPPED_FOLDERS,
+    VERSION_CONTROL_FOLDERS,
+    DirectorySource,
+    IgnoreFile,
+)
 from skillshelf.text import clean_line, closest_names, skeleton
 
 EXAMPLES = """
   skillshelf why pdf-forms              where it was found, what it shadows, what the model sees of it
 """
-_STYLES = {"taken": "green", "shadowed": "yellow"}
+_VERDICT_STYLES = {"taken": "green", "shadowed": "yellow"}
+_MAX_FOLDERS = 100_000
+_SKILL_FILE_LOOKALIKES = ("skill.md", "skills.md", "skill.txt", "skill.mdx")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A place where a skill with the name is, or might be, and the shelf's verdict on it."""
+
+    path: str
+    verdict: str
+    reasons: tuple[str, ...] = ()
+    source: str = ""
+
+
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", help="the skill's name, or name@source")
 
 
@@ -28,101 +50,303 @@ def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     skill = shelf.catalog.get(args.name)
     name = skill.name if skill else args.name
-    found = [_explain(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
-    others, notes = _elsewhere(shelf, name)
-    if found:
-        # A folder that merely bears the name is of interest only where the skill is missed.
-        others = [finding for finding in others if finding.verdict != "no skill"]
-    near = [] if found else list(closest_names(name, shelf.catalog))
+    findings = [_explain_candidate(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
+    is_on_shelf = bool(findings)
+
+    elsewhere, notes = _search_elsewhere(shelf, name)
+    if is_on_shelf:
+        # A folder that merely has the name matters only to someone who misses the skill.
+        elsewhere = [finding for finding in elsewhere if finding.verdict != "no skill"]
+    findings += elsewhere
+    closest = [] if is_on_shelf else list(closest_names(name, shelf.catalog))
+
     if args.json:
-        findings = [asdict(finding) for finding in (*found, *others)]
-        out.print_json({"name": name, "on_shelf": bool(found), "findings": findings, "closest": near, "notes": notes})
+        out.print_json(
+            {
+                "name": name,
+                "on_shelf": is_on_shelf,
+                "findings": [asdict(finding) for finding in findings],
+                "closest": closest,
+                "notes": notes,
+            }
+        )
     else:
-        _print(name, bool(found), [*found, *others], near, notes, out)
-    return 0 if found else 1
+        out.print_styled(f"{name} is {'on the shelf' if is_on_shelf else 'not on the shelf'}.", "bold")
+        _print_findings(findings, closest, notes, out)
+    return 0 if is_on_shelf else 1
 
 
-def _explain(shelf: Shelf, candidate: Candidate) -> Finding:
-    skill, first = candidate.descriptor, shelf.catalog.find(candidate.descriptor.name)
+def _print_findings(findings: list[Finding], closest: list[str], notes: list[str], out: Output) -> None:
+    for finding in findings:
+        source = f" ({finding.source})" if finding.source else ""
+        out.print()
+        out.print_styled(
+            f"{finding.verdict}: {shown_path(finding.path)}{source}", _VERDICT_STYLES.get(finding.verdict, "cyan")
+        )
+        for reason in finding.reasons:
+            out.print_styled(f"- {clean_line(reason)}", indent=2)
+    if closest:
+        out.print(f"Did you mean {', '.join(closest)}?")
+    elif not findings:
+        out.print("Nothing with that name was found. `skillshelf list` shows all skills.")
+    for note in notes:
+        out.print_styled(f"Note: {note}", "dim")
+
+
+def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Finding:
+    """Explain a skill that the shelf found: the first with its name, or one that the first shadows."""
+    skill = candidate.descriptor
+    first = shelf.catalog.find(skill.name)
+    is_first = candidate == first
     reasons: list[str] = []
-    if candidate == first:
-        reasons += _in_listing(shelf, skill)
+    if is_first:
+        reasons += _explain_listing(shelf, skill)
     else:
-        if candidate.place.source > first.place.source:
-            ahead = "an earlier source"
-        elif first.is_named_by_folder() and not candidate.is_named_by_folder():
-            ahead = "its folder carries the name"
-        else:
-            ahead = "a place less deep, or earlier by name"
-        reasons.append(f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {ahead})")
+        advantage = _explain_precedence(first, candidate)
+        reasons.append(f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {advantage})")
         reasons.append(f"reach it as {shelf.catalog.reach(candidate)!r}")
-    folder = skill.location.rpartition("/")[0]
+
+    folder = os.path.dirname(skill.location)
     for note in shelf.catalog.diagnostics:
-        inside = folder and note.path.startswith(f"{folder}/")
-        if note.code != "shadowed" and (note.path == skill.location or inside):
-            line = f"line {note.line}, " if note.line else ""
-            place = "" if note.path == skill.location else f"{relative(note.path)}, "
-            reasons.append(f"{place}{line}{note.code}: {note.message}")
-    return Finding(skill.location, "taken" if candidate == first else "shadowed", tuple(reasons), skill.source)
+        is_about_file = note.path == skill.location
+        is_in_folder = bool(folder) and note.path.startswith(f"{folder}/")
+        if note.code == "shadowed" or not (is_about_file or is_in_folder):
+            continue
+        place = "" if is_about_file else f"{relative(note.path)}, "
+        line = f"line {note.line}, " if note.line else ""
+        reasons.append(f"{place}{line}{note.code}: {note.message}")
+    return Finding(skill.location, "taken" if is_first else "shadowed", tuple(reasons), skill.source)
 
 
-def _in_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
+def _explain_precedence(first: Candidate, other: Candidate) -> str:
+    if other.place.source > first.place.source:
+        return "an earlier source"
+    if first.is_named_by_folder() and not other.is_named_by_folder():
+        return "its folder has the skill's name"
+    return "a place less deep, or earlier by name"
+
+
+def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
+    """Yield what the model sees of a skill before it loads the skill."""
     if skill.disclosure == "manual":
-        yield "hidden from the model: its disclosure is manual; a person can invoke it"
+        yield "hidden from the model: its disclosure is manual; the user can invoke it"
         return
     listing = shelf.listing()
-    what = {one.what for one in listing.shortened if one.name == skill.name}
+    shortened = {entry.what for entry in listing.shortened if entry.name == skill.name}
     budget = f"the budget of {DEFAULT_BUDGET:,} tokens"
-    if "omitted" in what:
+    if "omitted" in shortened:
         yield f"left out of the listing by {budget}; search_skills finds it"
     elif skill.name in listing.full:
         yield "in the listing in full"
     else:
-        yield "in the listing by its description; the instructions are loaded on demand"
-    if "description" in what:
-        yield (
-            f"its description is shortened there by {budget}"
-            if len(skill.description) <= MAX_DESCRIPTION
-            else ("its description is shortened there: it is very long")
-        )
-    if "references" in what:
+        yield "in the listing with its description; the instructions are loaded on demand"
+    if "description" in shortened:
+        cause = f"by {budget}"
+        if len(skill.description) > MAX_DESCRIPTION:
+            cause = "because it is very long"
+        yield f"its description is shortened there {cause}"
+    if "references" in shortened:
         yield "its references are not all named there; loading the skill names them"
-    if "instructions" in what:
+    if "instructions" in shortened:
         yield f"its disclosure is always, but its instructions do not fit into {budget}"
 
 
-def _elsewhere(shelf: Shelf, name: str) -> tuple[list[Finding], list[str]]:
+def _search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Finding], list[str]]:
+    """Return skills with the name that the shelf left out, and notes about the search."""
     catalog = shelf.catalog
-    known = {one.descriptor.location: one.descriptor.name for one in all_candidates(catalog)}
+    known = {candidate.descriptor.location: candidate.descriptor.name for candidate in all_candidates(catalog)}
     findings: list[Finding] = []
     notes: list[str] = []
-    for root in dict.fromkeys(source.root for source in shelf.sources if isinstance(source, DirectorySource)):
-        search = Search(root, name, known, catalog.diagnostics)
-        findings += search.findings()
-        if search.cut_short:
-            notes.append(f"only the first {search.folders:,} folders of {relative(root)} were looked through")
-    return findings + list(_broken_code(shelf, name)), notes
+    roots = dict.fromkeys(source.root for source in shelf.sources if isinstance(source, DirectorySource))
+    for root in roots:
+        search = _DiskSearch(root, name, known, catalog.diagnostics)
+        findings += search.find()
+        if search.is_cut_short:
+            notes.append(f"only the first {_MAX_FOLDERS:,} folders of {relative(root)} were searched")
+    findings += _find_broken_modules(catalog.diagnostics, name)
+    return findings, notes
 
 
-def _broken_code(shelf: Shelf, name: str) -> Iterator[Finding]:
-    """Code skills of that name that could not be imported or made; their diagnostics hold paths from the package on."""
-    for note in shelf.catalog.diagnostics:
+def _find_broken_modules(notes: tuple[Diagnostic, ...], name: str) -> Iterator[Finding]:
+    """Yield Python skills with the name that could not be imported. Their paths begin at the package."""
+    for note in notes:
         parts = note.path.removesuffix(".py").split("/")
         if not note.path.startswith("/") and skeleton(name) in map(skeleton, parts):
             yield Finding(note.path, "refused", (f"{note.code}: {note.message}",))
 
 
-def _print(name: str, found: bool, findings: list[Finding], near: list[str], notes: list[str], out: Output) -> None:
-    out.print_styled(f"{name} is {'on the shelf' if found else 'not on the shelf'}.", "bold")
-    for finding in findings:
-        out.print()
-        source = f" ({finding.source})" if finding.source else ""
-        out.print_styled(f"{finding.verdict}: {shown_path(finding.path)}{source}", _STYLES.get(finding.verdict, "cyan"))
-        for reason in finding.reasons:
-            out.print_styled(f"- {clean_line(reason)}", indent=2)
-    if near:
-        out.print(f"Did you mean {', '.join(near)}?")
-    elif not findings:
-        out.print("Nothing of that name was found. `skillshelf list` names what there is.")
-    for note in notes:
-        out.print_styled(f"Note: {note}", "dim")
+@dataclass(slots=True)
+class _Folder:
+    """A folder that the search came through, with the names in it that matter."""
+
+    skill_files: list[str] = field(default_factory=list)
+    """SKILL.md and similar names."""
+    links: list[str] = field(default_factory=list)
+    is_readable: bool = True
+
+    @property
+    def skill_file(self) -> str:
+        return next((name for name in SKILL_FILES if name in self.skill_files), "")
+
+
+class _DiskSearch:
+    """A search for a name in all folders below a root, also in those that the shelf passes over.
+
+    Links are not followed, and folders of version control are left out.
+    """
+
+    def __init__(self, root: str, name: str, known: dict[str, str], notes: tuple[Diagnostic, ...]) -> None:
+        """`known` holds the names of the skills on the shelf by the path of their SKILL.md."""
+        self.is_cut_short = False
+        self._root = root
+        self._name = name
+        self._skeleton = skeleton(name)
+        self._known = known
+        self._notes = notes
+        self._ignore = IgnoreFile(root)
+
+    def find(self) -> list[Finding]:
+        """Return every place with the name that is not on the shelf under it."""
+        folders = self._read_folders()
+        owners: dict[str, str] = {}
+        findings: list[Finding] = []
+        for key, folder in folders.items():
+            owner = ""
+            if key:
+                owner = self._find_owner(key, folders, owners)
+            owners[key] = owner
+            findings += self._judge_folder(key, folder, owner)
+        return findings
+
+    def _read_folders(self) -> dict[str, _Folder]:
+        """Return the folders by their key, each after the one above it."""
+        folders = {"": _Folder()}
+
+        def enter(entry: TreeEntry) -> bool:
+            if entry.name in VERSION_CONTROL_FOLDERS:
+                return False
+            if len(folders) >= _MAX_FOLDERS:
+                self.is_cut_short = True
+                return False
+            folders[entry.path] = _Folder()
+            return True
+
+        def report(path: str, reason: str) -> None:
+            if path in folders:
+                folders[path].is_readable = False
+
+        try:
+            top = open_folder(self._root)
+        except (OSError, NotPlainFile):
+            return {}
+        try:
+            self._ignore.update(top)
+            for entry in walk(top, enter, report):
+                folder = folders[os.path.dirname(entry.path)]
+                if entry.kind == "link":
+                    folder.links.append(entry.name)
+                is_lookalike = entry.kind == "file" and entry.name.lower() in _SKILL_FILE_LOOKALIKES
+                # A link or a folder called SKILL.md is a fault of the skill, not of its absence.
+                if is_lookalike or entry.name in SKILL_FILES:
+                    folder.skill_files.append(entry.name)
+        finally:
+            system.close(top)
+        return folders
+
+    def _find_owner(self, key: str, folders: dict[str, _Folder], owners: dict[str, str]) -> str:
+        """Return the SKILL.md of the skill whose folder this one lies in, or an empty string."""
+        parent, _, name = key.rpartition("/")
+        # A workspace that is itself a skill still has others in its dot-folders.
+        if not parent and name.startswith("."):
+            return ""
+        if owners[parent]:
+            return owners[parent]
+        skill_file = folders[parent].skill_file
+        return f"{self._path(parent)}/{skill_file}" if skill_file else ""
+
+    def _judge_folder(self, key: str, folder: _Folder, owner: str) -> Iterator[Finding]:
+        has_name = bool(key) and self._fits(os.path.basename(key))
+        if not folder.is_readable:
+            if has_name:
+                yield Finding(self._path(key), "refused", self._diagnostics_for(key) or ("it cannot be opened",))
+            return
+        for link in folder.links:
+            if self._fits(link):
+                path = f"{key}/{link}".lstrip("/")
+                reasons = self._diagnostics_for(path) or ("a symlink: its target is found where it lies",)
+                yield Finding(self._path(path), "link", reasons)
+
+        if not folder.skill_file:
+            if has_name and not owner and not self._explain_exclusion(key):
+                yield Finding(self._path(key), "no skill", (_explain_missing_file(folder),))
+            return
+        location = f"{self._path(key)}/{folder.skill_file}"
+        if location in self._known:
+            known_name = self._known[location]
+            if has_name and skeleton(known_name) != self._skeleton:
+                yield Finding(location, "other name", (f"its SKILL.md names it {known_name!r}",))
+        elif has_name or self._read_name(key, folder.skill_file) == self._name:
+            yield self._explain_absence(key, location, owner)
+
+    def _explain_absence(self, key: str, location: str, owner: str) -> Finding:
+        """Explain why the SKILL.md at `location` is not on the shelf."""
+        exclusion = self._explain_exclusion(key)
+        if exclusion:
+            verdict, reasons = exclusion
+            return Finding(location, verdict, reasons)
+        if owner:
+            owner_name = self._known.get(owner, "")
+            owner_folder = relative(os.path.dirname(owner))
+            reason = f"it lies inside the folder of another skill, {owner_name!r} ({owner_folder}), and belongs to it"
+            return Finding(location, "nested", (reason, "move its folder out to make it a skill of its own"))
+        reasons = self._diagnostics_for(key)
+        for file in SKILL_FILES:
+            reasons += self._diagnostics_for(f"{key}/{file}")
+        return Finding(location, "refused", reasons or ("`skillshelf check` may explain it",))
+
+    def _explain_exclusion(self, key: str) -> tuple[str, tuple[str, ...]] | None:
+        """Return the verdict and reasons that keep the shelf out of this folder or one above it, or None."""
+        parts = key.split("/")
+        for depth, name in enumerate(parts, 1):
+            above = "/".join(parts[:depth])
+            if name in SKIPPED_FOLDERS:
+                return "skipped", (f"the shelf never looks into folders named {name!r}",)
+            line = self._ignore.rules.match(above, True)
+            if line is not None:
+                rule = self._ignore.lines[line - 1].strip()
+                return "ignored", (f"line {line} of {relative(self._path(IGNORE_FILE))} ignores it: {rule}",)
+            if depth < len(parts):
+                reasons = self._diagnostics_for(above)
+                if reasons:
+                    return "out of reach", reasons
+        return None
+
+    def _diagnostics_for(self, key: str) -> tuple[str, ...]:
+        path = self._path(key)
+        reasons = []
+        for note in self._notes:
+            if note.path == path:
+                fix = f" ({note.fix})" if note.fix else ""
+                reasons.append(f"{note.code}: {note.message}{fix}")
+        return tuple(reasons)
+
+    def _read_name(self, key: str, file: str) -> str:
+        """Return the name that a SKILL.md gives its skill, or an empty string if it cannot be read."""
+        parts = f"{key}/{file}".lstrip("/").split("/")
+        try:
+            data = read_file(self._root, parts, 0, MAX_FILE + 1).data
+            return read(decode(data), os.path.basename(key)).name
+        except (OSError, NotPlainFile, Unreadable):
+            return ""
+
+    def _fits(self, name: str) -> bool:
+        return skeleton(name) == self._skeleton
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}/{key}" if key else self._root
+
+
+def _explain_missing_file(folder: _Folder) -> str:
+    if folder.skill_files:
+        return f"the folder has {folder.skill_files[0]!r}, but the file must be called SKILL.md"
+    return "the folder has no SKILL.md"

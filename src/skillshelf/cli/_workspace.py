@@ -1,4 +1,4 @@
-"""The shelf that a command looks at, and what commands say of a skill on it."""
+"""The shelf of the workspace that a command works on."""
 
 import argparse
 import os
@@ -11,30 +11,37 @@ from skillshelf.errors import SkillError, SourceError
 from skillshelf.shelf import Shelf
 from skillshelf.tokens import Counter, estimate
 
+_ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "size")
+
 
 def open_shelf(args: argparse.Namespace, counter: Counter = estimate) -> Shelf:
-    """Raises SourceError for a workspace that is none."""
-    if not os.path.isdir(args.workspace):
-        raise SourceError(f"There is no folder {args.workspace!r} to take as the workspace.")
+    """Open the shelf of the workspace. Raises SourceError if the workspace is not a folder."""
+    check_workspace(args.workspace)
     return Shelf.open(args.workspace, counter=counter)
 
 
+def check_workspace(folder: str) -> None:
+    """Raise SourceError if the workspace is not a folder."""
+    if not os.path.isdir(folder):
+        raise SourceError(f"There is no folder {folder!r} to use as the workspace.")
+
+
 def all_candidates(catalog: Catalog) -> Iterator[Candidate]:
-    """Every skill by name, each followed by those it shadows."""
+    """Yield every skill by name, each followed by the skills it shadows."""
     for name in catalog:
         yield from catalog.candidates(name)
 
 
-def instructions_of(shelf: Shelf, candidate: Candidate) -> str | None:
-    """None where the file cannot be read right now."""
+def read_instructions(shelf: Shelf, candidate: Candidate) -> str | None:
+    """Return the instructions of a skill, or None if its file cannot be read now."""
+    source = shelf.sources[candidate.place.source]
     try:
-        return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
+        return source.instructions(candidate.place.key, candidate.descriptor)
     except SkillError:
         return None
 
 
-def as_json(skill: SkillDescriptor) -> dict[str, Any]:
-    """A descriptor for a program, without the fields that say nothing."""
-    facts = {field: thaw(getattr(skill, field)) for field in SkillDescriptor.__dataclass_fields__}
-    always = ("name", "description", "source", "location", "references", "size")
-    return {field: value for field, value in facts.items() if field in always or value}
+def skill_as_json(skill: SkillDescriptor) -> dict[str, Any]:
+    """Return the fields of a descriptor for another program, without those that are empty."""
+    fields = {field: thaw(getattr(skill, field)) for field in SkillDescriptor.__dataclass_fields__}
+    return {field: value for field, value in fields.items() if field in _ALWAYS_SHOWN or value}

@@ -6,15 +6,15 @@
 from skillshelf.lint._codes import CODES, READING
 from skillshelf.lint._entries import EntryFault, find_entry_faults
 from skillshelf.lint._format import MAX_TOKENS, check_text
-from skillshelf.lint._names import check_name, suggest
-from skillshelf.lint._paths import Checked, check_path, check_skill, look
+from skillshelf.lint._names import check_name, suggest_name
+from skillshelf.lint._paths import CheckReport, check_path, check_skill, check_tree
 from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted
 
 __all__ = [
     "CODES",
     "MAX_TOKENS",
     "READING",
-    "Checked",
+    "CheckReport",
     "EntryFault",
     "check_content",
     "check_listed",
@@ -23,8 +23,8 @@ __all__ = [
     "check_path",
     "check_skill",
     "check_text",
+    "check_tree",
     "check_unlisted",
     "find_entry_faults",
-    "look",
-    "suggest",
+    "suggest_name",
 ]

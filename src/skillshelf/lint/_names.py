@@ -20,14 +20,14 @@ def check_name(written: str, line: int = 0) -> list[Diagnostic]:
     name = unicodedata.normalize("NFKC", written.strip())
     if not name:
         return [Diagnostic("error", "name-missing", "the name is blank", line=line, fix="write `name: my-skill`")]
-    fix = f"write `name: {suggest(name)}`"
+    fix = f"write `name: {suggest_name(name)}`"
     faults = [Diagnostic("error", code, message, line=line, fix=fix) for code, message in _faults(name)]
     return faults + [
         Diagnostic("warning", code, message, line=line, fix=fix) for code, message, fix in _doubts(name, fix)
     ]
 
 
-def suggest(name: str) -> str:
+def suggest_name(name: str) -> str:
     """The nearest name that every reader of the format takes."""
     near = re.sub("[^a-z0-9]+", "-", skeleton(name))[:MAX_NAME].strip("-") or "my-skill"
     return f"{near}-skill" if near in RESERVED else near

@@ -32,7 +32,7 @@ _DATA = (".json", ".jsonl", ".csv", ".tsv", ".xml", ".xsd", ".svg", ".html", ".i
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckReport:
     """What a check looked at, and what it found."""
 
     skills: int
@@ -44,7 +44,7 @@ def check_path(path: str | os.PathLike[str], *, strict: bool = False) -> list[Di
 
     If `strict`, every field that the format does not know is an error, as it is to the format's own validator.
     """
-    return look(path, strict=strict).diagnostics
+    return check_tree(path, strict=strict).diagnostics
 
 
 def check_skill(folder: str | os.PathLike[str], *, strict: bool = False) -> list[Diagnostic]:
@@ -62,13 +62,13 @@ def check_skill(folder: str | os.PathLike[str], *, strict: bool = False) -> list
     return _sorted(_check_found(source.root, "", found, strict))
 
 
-def look(path: str | os.PathLike[str], *, strict: bool = False) -> Checked:
+def check_tree(path: str | os.PathLike[str], *, strict: bool = False) -> CheckReport:
     """Check a path, and count the skills there."""
     path = os.path.abspath(path)
     if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
-        return Checked(1, check_skill(os.path.dirname(path), strict=strict))
+        return CheckReport(1, check_skill(os.path.dirname(path), strict=strict))
     if not os.path.isdir(path):
-        return Checked(0, check_skill(path, strict=strict))
+        return CheckReport(0, check_skill(path, strict=strict))
     source = DirectorySource(path, "project", cache=False)
     found = {key: one for key, one in source.refresh().items() if one}
     diagnostics = [note for key, one in found.items() for note in _check_found(source.root, key, one, strict)]
@@ -79,7 +79,7 @@ def look(path: str | os.PathLike[str], *, strict: bool = False) -> Checked:
         diagnostics.append(
             _wrong(path, "no-skill", "there is no skill in it or below", "`skillshelf new NAME` makes one")
         )
-    return Checked(sum(one.descriptor is not None for one in found.values()), _sorted(diagnostics))
+    return CheckReport(sum(one.descriptor is not None for one in found.values()), _sorted(diagnostics))
 
 
 def _wrong(path: str, code: str, message: str, fix: str) -> Diagnostic:

@@ -117,8 +117,11 @@ def _add_trial_options(parser: Parser) -> None:
         "--repeat", metavar="N", type=positive_number, default=1, help="run each case this many times (1)"
     )
     answers = parser.add_mutually_exclusive_group()
-    answers.add_argument("--record", metavar="DIR", default="", help="store the model's answers in this folder")
-    answers.add_argument("--replay", metavar="DIR", default="", help="use stored answers instead of the model")
+    for option, use in (
+        ("--record", "store the model's answers in this folder"),
+        ("--replay", "use stored answers instead of the model"),
+    ):
+        parser.note_argument(answers.add_argument(option, metavar="DIR", default="", help=use))
     parser.add_argument(
         "--parallel", metavar="N", type=count_or_zero, help="trials to run at once (4); 0 leaves all of them to workers"
     )

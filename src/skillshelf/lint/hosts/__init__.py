@@ -6,6 +6,6 @@ writes it anew.
 
 from skillshelf.lint.hosts._conditions import CONDITIONS, Condition
 from skillshelf.lint.hosts._judged import WORDS, Makes, Verdict, judge, table
-from skillshelf.lint.hosts._seen import conditions
+from skillshelf.lint.hosts._seen import find_conditions
 
-__all__ = ["CONDITIONS", "WORDS", "Condition", "Makes", "Verdict", "conditions", "judge", "table"]
+__all__ = ["CONDITIONS", "WORDS", "Condition", "Makes", "Verdict", "find_conditions", "judge", "table"]

@@ -24,7 +24,7 @@ _NO_FIELDS = {
 }
 
 
-def conditions(
+def find_conditions(
     data: bytes, folder: str, *, file: str = "SKILL.md", nested: bool = False, linked: bool = False
 ) -> list[str]:
     """What of the conditions holds for a SKILL.md with these bytes, in a folder of that name."""

@@ -93,4 +93,4 @@ class Stage:
 def server_command(shelf: Shelf, *words: str) -> list[str]:
     """What starts an MCP server of a face's shelf in a process of its own. `words`: options of `skillshelf serve`."""
     [root] = [source.root for source in shelf.sources if isinstance(source, DirectorySource)]
-    return [sys.executable, "-m", "skillshelf.cli._staged", os.path.dirname(root), *words]
+    return [sys.executable, "-m", "skillshelf.cli._serve_stage", os.path.dirname(root), *words]
