@@ -1,6 +1,6 @@
 """Fail, shorten or kill at the n-th file operation that a piece of skillshelf makes, and look at what is left.
 
-A scenario does something with files between `with armed:` and the end of that block. The driver first counts the file
+A scenario works with files between `with armed:` and the end of that block. The driver first counts the file
 operations in the block. Then it runs the scenario once for each of them in a child process, with a fault at that
 operation, and checks what the scenario promises: in the child if it survives, and on the disk in any case.
 
@@ -101,10 +101,10 @@ class Armed:
 
 
 class Scenario(Protocol):
-    """Something skillshelf does with files, and what must hold whatever becomes of it."""
+    """An operation of skillshelf on files, and what must hold whatever happens to it."""
 
     def prepare(self, place: Path) -> None:
-        """Lay out the files it starts from."""
+        """Create the files that it starts from."""
 
     def act(self, place: Path, armed: Armed) -> object:
         """Do it, with faults inside `with armed:`. Errors that it promises are caught and are part of the result."""
@@ -118,7 +118,7 @@ class Scenario(Protocol):
 
 @dataclass(slots=True)
 class Report:
-    """What came of one scenario and kind of fault."""
+    """The results of one scenario with one kind of fault."""
 
     operations: int = 0
     tried: list[int] = field(default_factory=list)

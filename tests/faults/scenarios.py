@@ -1,4 +1,4 @@
-"""What skillshelf does with files, and what must hold when any single file operation goes wrong."""
+"""Operations of skillshelf on files, and what must hold if any single file operation fails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_skill(folder: Path, references: Mapping[str, str] | None = None) -> No
 
 
 def lay_out_workspace(root: Path) -> None:
-    """Skills at several depths, with references, a link between them, and an ignore file."""
+    """Create skills at several depths, with references, a link between them, and an ignore file."""
     write_skill(root / "plain")
     write_skill(root / ".claude/skills/pdf", {"references/forms.md": GUIDE, "scripts/fill.py": "print()\n"})
     write_skill(root / "a/b/deep", {"references/one.md": "One.\n", "references/two.md": "Two.\n"})
@@ -45,7 +45,7 @@ def lay_out_workspace(root: Path) -> None:
 
 
 class Scan:
-    """Scanning a workspace: no skill disappears without a diagnostic, and the next look finds everything."""
+    """Scanning a workspace: no skill disappears without a diagnostic, and the next scan finds everything."""
 
     def __init__(self, empty_folders: int = 0) -> None:
         """`empty_folders`: beside the skills. A workspace with many folders is kept in the scan cache."""

@@ -1,4 +1,4 @@
-"""FAULTS: what happens while files are written, lost and restored, and when the machine has no room."""
+"""FAULTS: files that are written, lost and restored while they are read, and machines that run out of space."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ SETTLED = 2.2
 
 
 def run(script: str, *arguments: object, **environment: str) -> str:
-    """What a Python process of its own prints."""
+    """Return what a new Python process prints."""
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         capture_output=True,
@@ -41,7 +41,7 @@ def run(script: str, *arguments: object, **environment: str) -> str:
 
 
 def _version(tag: int) -> str:
-    """A text that shows when it is torn."""
+    """Return a text in which a torn read shows."""
     return f"version {tag}\n" * 2000 + f"end {tag}\n"
 
 
@@ -51,7 +51,7 @@ def _is_whole(text: str) -> bool:
 
 
 class Crowd:
-    """Threads that each do one thing over and over, until told to stop."""
+    """Threads that each repeat one action until they are stopped."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
@@ -138,7 +138,7 @@ def test_every_load_is_one_whole_version(workspace: Workspace) -> None:
 
 
 def test_a_reload_and_a_listing_see_one_catalog(workspace: Workspace) -> None:
-    """K05: a section made while reloads go on is that of one snapshot, never half of two."""
+    """K05: a listing made during reloads shows one snapshot, never halves of two."""
     shelf = workspace.shelf()
     seen = []
 
@@ -166,7 +166,7 @@ def test_a_reload_and_a_listing_see_one_catalog(workspace: Workspace) -> None:
 
 
 def test_an_edit_is_seen_without_a_watcher(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K07: where there is no watcher at all, asking for one is a typed error and the next turn sees the edit."""
+    """K07: without the extra, asking for a watcher is a typed error, and the next turn sees the edit."""
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     shelf = workspace.shelf()
     with pytest.raises(MissingExtraError, match="watch"):
@@ -176,7 +176,7 @@ def test_an_edit_is_seen_without_a_watcher(workspace: Workspace, monkeypatch: py
 
 
 def test_an_edit_is_seen_after_the_watcher_is_closed(workspace: Workspace) -> None:
-    """K07: once the watcher is gone, the next turn sees the edit all the same."""
+    """K07: after the watcher is closed, the next turn still sees the edit."""
     pytest.importorskip("watchfiles")
     shelf = workspace.shelf()
     with shelf.watch():
@@ -186,7 +186,7 @@ def test_an_edit_is_seen_after_the_watcher_is_closed(workspace: Workspace) -> No
 
 
 def test_a_watcher_sees_an_edit_by_itself(workspace: Workspace) -> None:
-    """K07: with a watcher, the catalog follows an edit, a new skill and a removal without anybody asking."""
+    """K07: with a watcher, the catalog follows edits, new skills and removals without a call."""
     pytest.importorskip("watchfiles")
     shelf = workspace.shelf()
     deltas: list[Delta] = []
@@ -241,8 +241,8 @@ print(watch.failure is not None, shelf.turn().load("good").text, end="")
 """
 
 
-def test_a_watcher_that_cannot_start_says_so_and_the_turn_goes_on(workspace: Workspace) -> None:
-    """K07: with no watch to be had from the system, the failure is kept as a value and the next turn sees the edit."""
+def test_a_watcher_that_cannot_start_reports_it_and_turns_still_work(workspace: Workspace) -> None:
+    """K07: if the system has no watches left, the failure is available as a value, and the next turn sees the edit."""
     pytest.importorskip("watchfiles")
     assert run(NO_WATCHES, workspace.root) == "True Edited.\n"
 
@@ -255,13 +255,13 @@ NEW = PLAIN.format(name="bad", description="New and longer.", body="New text.\n"
 
 @pytest.fixture
 def edited(workspace: Workspace) -> tuple[Workspace, Shelf, Path]:
-    """A shelf that knows the old version, and the file to be edited."""
+    """Return a shelf that knows the old version, and the file to edit."""
     file = workspace.raw("bad", OLD) / "SKILL.md"
     return workspace, workspace.shelf(), file
 
 
 def assert_old(workspace: Workspace, shelf: Shelf) -> None:
-    """The last good version answers, with a warning, in a load, in the catalog and in the section."""
+    """Check that loads, catalog and listing have the last good version, with a warning."""
     assert shelf.turn().load("bad").text == "Old text.\n"
     assert shelf.catalog["bad"].description == "Old."
     assert "Old text." in shelf.listing("full").text
@@ -285,7 +285,7 @@ CUTS = [0, *range(3, HEAD - 5)]
 def test_a_file_written_in_two_halves_keeps_the_old_text_in_between(
     cut: int, edited: tuple[Workspace, Shelf, Path]
 ) -> None:
-    """K08: cut anywhere in its frontmatter, a file is broken: the last good version stays until the rest is there."""
+    """K08: a file cut off inside its frontmatter is broken, so the last good version stays until the rest is there."""
     workspace, shelf, file = edited
     with open(file, "w") as half:
         half.write(NEW[:cut])
@@ -296,7 +296,7 @@ def test_a_file_written_in_two_halves_keeps_the_old_text_in_between(
 
 
 def test_a_truncated_file_keeps_the_old_text(edited: tuple[Workspace, Shelf, Path]) -> None:
-    """K08: between truncation and writing the file is empty, and the last good version answers."""
+    """K08: while the file is empty, between truncation and writing, the last good version is served."""
     workspace, shelf, file = edited
     file.write_bytes(b"")
     assert_old(workspace, shelf)
@@ -306,7 +306,7 @@ def test_a_truncated_file_keeps_the_old_text(edited: tuple[Workspace, Shelf, Pat
 
 
 def test_a_file_replaced_by_a_rename_is_new_at_the_next_turn(edited: tuple[Workspace, Shelf, Path]) -> None:
-    """K08: a rename over the file is one step from old to new, whatever scratch files lie beside it."""
+    """K08: a rename is one step from old to new, whatever scratch files lie beside the file."""
     workspace, shelf, file = edited
     for scratch in (".SKILL.md.swp", "SKILL.md~", "4913", ".#SKILL.md"):
         (file.parent / scratch).write_text("scratch")
@@ -318,7 +318,7 @@ def test_a_file_replaced_by_a_rename_is_new_at_the_next_turn(edited: tuple[Works
 
 
 def test_a_file_that_is_deleted_and_created_is_new_at_the_next_turn(edited: tuple[Workspace, Shelf, Path]) -> None:
-    """K08: a load in between answers with the old text; a turn in between has no such skill; the next has the new."""
+    """K08: in between, a load gets the old text and a new turn has no such skill; the next turn has the new text."""
     workspace, shelf, file = edited
     turn = shelf.turn()
     file.unlink()
@@ -330,7 +330,7 @@ def test_a_file_that_is_deleted_and_created_is_new_at_the_next_turn(edited: tupl
 
 
 def test_a_change_of_mode_alone_changes_nothing(edited: tuple[Workspace, Shelf, Path]) -> None:
-    """K08: after chmod the section has the same bytes and a load the same text."""
+    """K08: after chmod, listing and loaded text are the same."""
     workspace, shelf, file = edited
     before = shelf.listing("full").text
     file.chmod(0o600)
@@ -346,7 +346,7 @@ def test_a_change_of_mode_alone_changes_nothing(edited: tuple[Workspace, Shelf, 
 def test_the_last_good_text_lasts_as_long_as_the_fault(
     data: bytes, code: str, edited: tuple[Workspace, Shelf, Path]
 ) -> None:
-    """K08: over several turns and several kinds of fault; what is said names the fault and what stands in for it."""
+    """K08: this holds over several turns and kinds of fault, and the diagnostics name the fault and the substitute."""
     workspace, shelf, file = edited
     file.write_bytes(data)
     for _ in range(3):
@@ -357,7 +357,7 @@ def test_the_last_good_text_lasts_as_long_as_the_fault(
 
 
 def test_a_turn_keeps_what_it_loaded(edited: tuple[Workspace, Shelf, Path]) -> None:
-    """K08: within a turn a second load is the first one's text, whatever happened on disk."""
+    """K08: a second load within a turn returns the text of the first, whatever happened on disk."""
     _, shelf, file = edited
     turn = shelf.turn()
     assert turn.load("bad").text == "Old text.\n"
@@ -388,7 +388,7 @@ def _by_rename(path: Path) -> None:
 
 
 def test_an_edit_that_hides_its_time_is_seen(workspace: Workspace) -> None:
-    """K09: same size and same time, times of 1970 and 2099, a clock set back: the next turn sees every edit."""
+    """K09: the same size and time, times in 1970 and 2099, or a clock set back do not hide an edit."""
     names = ["in-place", "by-rename", "in-1970", "in-2099", "set-back"]
     files = {name: workspace.skill(name, description="Old.", body="Old.\n") / "SKILL.md" for name in names}
     for name, year in (("in-1970", 0), ("in-2099", 4_070_908_800)):
@@ -408,7 +408,7 @@ def test_an_edit_that_hides_its_time_is_seen(workspace: Workspace) -> None:
 
 
 def test_two_edits_within_a_tick_are_both_seen(workspace: Workspace) -> None:
-    """K09: a hundred edits as fast as they can be made are each seen by the turn after it."""
+    """K09: each of a hundred fast edits is seen by the turn after it."""
     file = workspace.skill("bad") / "SKILL.md"
     shelf = workspace.shelf()
     for number in range(100, 200):
@@ -424,7 +424,7 @@ COUNT = 600
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As many skills as make a cache worth while, settled."""
+    """Return a folder with enough old skills for a scan cache."""
     root = tmp_path_factory.mktemp("many")
     for number in range(COUNT):
         write_skill(root / f"skill-{number:03}", f"Number {number}.", f"Text {number}.\n", {})
@@ -446,7 +446,7 @@ def index_of(cache: Path) -> Path:
 
 
 def assert_all_there(root: Path) -> Shelf:
-    """A new shelf has every skill, its words, and the one diagnostic."""
+    """Check that a new shelf has every skill with its texts, and the one diagnostic."""
     shelf = Shelf([DirectorySource(root, "project")])
     assert {name: skill.description for name, skill in shelf.catalog.items()} == {
         f"skill-{number:03}": f"Number {number}." for number in range(1, COUNT)
@@ -493,7 +493,7 @@ CORRUPT: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("spoil", CORRUPT.values(), ids=CORRUPT.keys())
 def test_a_corrupt_cache_is_set_aside_and_made_anew(spoil: Callable[[bytes], bytes], many: Path, cache: Path) -> None:
-    """K10: whatever is in the file, the result is right, the file is kept as .bad, and a good one takes its place."""
+    """K10: whatever the file contains, the result is right, the file is kept as .bad, and a good one replaces it."""
     assert_all_there(many)
     index = index_of(cache)
     good = index.read_bytes()
@@ -508,7 +508,7 @@ def test_a_corrupt_cache_is_set_aside_and_made_anew(spoil: Callable[[bytes], byt
 
 @pytest.mark.parametrize("header", [b"2 0\n", b"99 abc xyz\n", b"1000 {}\n", b"2\n"])
 def test_a_cache_of_a_newer_version_is_left_alone(header: bytes, many: Path, cache: Path) -> None:
-    """K10: what a newer skillshelf wrote is neither read, replaced nor set aside, byte for byte."""
+    """K10: a file of a newer skillshelf is neither read nor replaced nor set aside."""
     assert_all_there(many)
     index = index_of(cache)
     newer = header + b"what only a newer version understands"
@@ -521,8 +521,8 @@ def test_a_cache_of_a_newer_version_is_left_alone(header: bytes, many: Path, cac
     assert [path.name for path in index.parent.iterdir()] == [index.name]
 
 
-def test_a_cache_does_not_hide_what_changed(many: Path, cache: Path, tmp_path: Path) -> None:
-    """K09, K10: edits, additions and removals between two starts are all seen, also those that hide their time."""
+def test_a_cache_does_not_hide_changes(many: Path, cache: Path, tmp_path: Path) -> None:
+    """K09, K10: edits, additions and removals between two starts are all seen, even with forged times."""
     root = tmp_path / "copy"
     shutil.copytree(many, root)
     time.sleep(SETTLED)
@@ -558,8 +558,8 @@ print(hashlib.sha256(repr(sorted(shelf.catalog.values(), key=str)).encode()).hex
 
 
 @pytest.mark.parametrize("start", ["without", "corrupt"])
-def test_processes_that_start_at_once_do_not_disturb_each_other(start: str, many: Path, cache: Path) -> None:
-    """K10, K05: eight starts at the same moment, without a cache or on a corrupt one, agree and leave a good one."""
+def test_processes_that_start_at_the_same_time_do_not_disturb_each_other(start: str, many: Path, cache: Path) -> None:
+    """K10, K05: eight processes without a cache, or with a corrupt one, agree and leave a good one."""
     expected = assert_all_there(many)
     index = index_of(cache)
     if start == "corrupt":
@@ -578,8 +578,8 @@ def test_processes_that_start_at_once_do_not_disturb_each_other(start: str, many
     assert zlib.crc32(index.read_bytes().partition(b"\n")[2]) == int(index.read_bytes().split()[1])
 
 
-def test_what_lies_in_the_place_of_a_cache_costs_only_time(many: Path, cache: Path) -> None:
-    """K10: a folder, or a link to nowhere, where the file should be is no reason to fail."""
+def test_something_else_in_place_of_a_cache_costs_only_time(many: Path, cache: Path) -> None:
+    """K10: a folder or a broken link in place of the file does not cause an error."""
     assert_all_there(many)
     index = index_of(cache)
     index.unlink()
@@ -592,8 +592,8 @@ def test_what_lies_in_the_place_of_a_cache_costs_only_time(many: Path, cache: Pa
     assert {note.code for note in shelf.catalog.diagnostics} <= {"not-utf8", "index-unwritable"}
 
 
-def test_a_pipe_in_the_place_of_a_cache_holds_nothing_up(many: Path, cache: Path) -> None:
-    """K10: a FIFO that no process writes to is passed over when the cache is read, and replaced when it is saved."""
+def test_a_pipe_in_place_of_a_cache_blocks_nothing(many: Path, cache: Path) -> None:
+    """K10: a FIFO without a writer is skipped when the cache is read, and replaced when it is saved."""
     assert_all_there(many)
     index = index_of(cache)
     index.unlink()
@@ -617,8 +617,8 @@ def test_a_cache_behind_a_link_is_not_read(many: Path, cache: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("loose", ["file", "folder"])
-def test_a_cache_that_others_can_write_is_not_believed(loose: str, many: Path, cache: Path) -> None:
-    """K10: with write permission for others on the file or its folder, every skill is read from its own file."""
+def test_a_cache_that_others_can_write_is_not_used(loose: str, many: Path, cache: Path) -> None:
+    """K10: if others may write to the file or its folder, every skill is read from its own file."""
     assert_all_there(many)
     index = index_of(cache)
     index.write_bytes(_with_checksum(index.read_bytes().partition(b"\n")[2].replace(b"Number 599.", b"Forged 599.")))
@@ -637,7 +637,7 @@ def test_a_cache_that_others_can_write_is_not_believed(loose: str, many: Path, c
 def test_a_missing_home_costs_nothing(
     home: str | None, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """K11: with HOME unset, empty, leading nowhere or relative, all skills are there and nothing raises."""
+    """K11: with HOME unset, empty, missing or relative, all skills are there and nothing raises."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -655,8 +655,10 @@ def test_a_missing_home_costs_nothing(
 
 
 @pytest.mark.usefixtures("ordinary_user")
-def test_a_home_that_cannot_be_written_is_a_note(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K11: a read-only home costs the cache and says so; every skill is there."""
+def test_a_home_that_cannot_be_written_gives_a_note(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K11: with a read-only home there is no cache and a note says so; every skill is there."""
     home = tmp_path / "home"
     home.mkdir()
     home.chmod(0o555)
@@ -673,7 +675,7 @@ def test_a_home_that_cannot_be_written_is_a_note(many: Path, tmp_path: Path, mon
 
 @pytest.mark.usefixtures("ordinary_user")
 def test_an_unreadable_cache_costs_only_time(many: Path, cache: Path) -> None:
-    """K11: a cache file or folder without permission is made anew or done without."""
+    """K11: a cache file or folder without permission is replaced or not used."""
     assert_all_there(many)
     index = index_of(cache)
     index.chmod(0)
@@ -685,8 +687,8 @@ def test_an_unreadable_cache_costs_only_time(many: Path, cache: Path) -> None:
         index.parent.chmod(0o700)
 
 
-def test_what_is_kept_is_for_the_user_alone(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K11: with umask 000, every folder that was made is 0700 and every file 0600."""
+def test_the_cache_is_private_to_the_user(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K11: even with umask 000, every new folder is 0700 and every file 0600."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -736,7 +738,7 @@ print(codes, shelf.turn().load("good").text, end="")
 
 
 def test_a_fork_has_a_shelf_of_its_own(workspace: Workspace) -> None:
-    """K12: forked while another thread reloads, a child loads, reloads and lists without waiting for a lost lock."""
+    """K12: after a fork during a reload, the child loads, reloads and lists without waiting for a lost lock."""
     assert run(FORK, workspace.root) == "{0} Forked.\n"
 
 
@@ -776,14 +778,14 @@ print(seen or "", sorted(shelf.catalog) == before, [note.code for note in shelf.
 
 
 def test_running_out_of_descriptors_is_survived(workspace: Workspace) -> None:
-    """K03, K13: with no descriptor to be had a reload raises nothing, and all is there again once there is one."""
+    """K03, K13: without free descriptors a reload raises nothing, and everything is back once there are some."""
     for number in range(5):
         workspace.skill(f"many/skill-{number}", files={"references/deep/a.md": "x"})
     assert run(FEW_DESCRIPTORS, workspace.root) == " True [] True\n"
 
 
 def test_loads_leave_no_descriptor_open(workspace: Workspace) -> None:
-    """K05, L05: loads, refusals and reloads give back what they open."""
+    """K05, L05: loads, refusals and reloads close everything they open."""
     folder = workspace.skill("bad", files={"references/a.md": "A."})
     (folder / "references/link.md").symlink_to(workspace.secret)
     os.mkfifo(folder / "references/pipe.md")
@@ -804,7 +806,7 @@ def test_loads_leave_no_descriptor_open(workspace: Workspace) -> None:
 
 
 def test_a_root_that_is_deleted_and_made_again_is_followed(workspace: Workspace) -> None:
-    """K13: without the root there is one note and no skill; with it again, everything in it, and no note."""
+    """K13: without the root there is one note and no skill; once it is back, every skill and no note."""
     shelf = workspace.shelf()
     shutil.rmtree(workspace.root)
     shelf.turn()
@@ -817,7 +819,7 @@ def test_a_root_that_is_deleted_and_made_again_is_followed(workspace: Workspace)
 
 
 def test_a_root_that_comes_later_is_found(tmp_path: Path) -> None:
-    """K13: a source of a folder that is not there yet is empty until it is."""
+    """K13: the source of a folder that does not exist yet is empty until it does."""
     shelf = Shelf([DirectorySource(tmp_path / "later", cache=False)])
     assert [note.code for note in shelf.catalog.diagnostics] == ["root-missing"]
     write_skill(tmp_path / "later/skill", "d", "Later.\n", {})
@@ -826,7 +828,7 @@ def test_a_root_that_comes_later_is_found(tmp_path: Path) -> None:
 
 
 def test_a_root_that_becomes_a_file_is_one_fault(workspace: Workspace) -> None:
-    """K13: a file in the root's place is one diagnostic; a load within the turn is a typed error or the kept text."""
+    """K13: a file in place of the root is one diagnostic; a load is a typed error or the last good text."""
     shelf = workspace.shelf()
     shutil.rmtree(workspace.root)
     workspace.root.write_text("no folder")
@@ -840,8 +842,8 @@ def test_a_root_that_becomes_a_file_is_one_fault(workspace: Workspace) -> None:
     assert_standard(workspace, shelf, [])
 
 
-def test_a_root_that_is_swapped_for_another_folder_shows_that_ones_skills(workspace: Workspace) -> None:
-    """K13: a rename of another folder to the root's path is seen at the next turn, whatever its times are."""
+def test_a_root_that_is_swapped_for_another_folder_has_the_skills_of_the_other(workspace: Workspace) -> None:
+    """K13: the next turn notices a folder renamed to the root's path, whatever its times are."""
     shelf = workspace.shelf()
     other = Workspace(workspace.root.with_name("other"))
     shutil.rmtree(other.root / GOOD)
@@ -853,7 +855,7 @@ def test_a_root_that_is_swapped_for_another_folder_shows_that_ones_skills(worksp
 
 
 def test_an_interrupt_is_not_swallowed(workspace: Workspace) -> None:
-    """K14: a person's interrupt during a load gets out at once; the shelf works on."""
+    """K14: Ctrl-C during a load is raised at once, and the shelf still works."""
     shelf = workspace.shelf()
 
     def interrupt(*_: object) -> None:
