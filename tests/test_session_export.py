@@ -1,6 +1,7 @@
 """Export: a transcript in which nothing that was said can pass for something else, and JSON that can be read again."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,13 @@ from pydantic_ai.messages import (
 )
 
 from skillshelf.agent.sessions import Session, Sessions, export_json, export_markdown
-from skillshelf.agent.sessions._journal import Journal
-from skillshelf.agent.sessions._session import begin
 
 
 def session_of(*messages: ModelMessage) -> Session:
-    """A session in memory."""
-    session = begin(Journal("20261115-093012-k3f9.jsonl", refused="a test"), "/w", {"model": "m"})
+    """Return a session in memory, with an id and a workspace that do not change from run to run."""
+    session = Sessions("/w").create("m")
+    session.id = "20261115-093012-k3f9"
+    session.created = datetime.fromtimestamp(0, UTC)
     session.transcript += messages
     session.messages += messages
     return session

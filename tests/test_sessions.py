@@ -30,11 +30,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.test import TestModel
 
-from skillshelf.agent.sessions import LoadedText, Session, SessionInfo, Sessions, loaded_skills
-from skillshelf.agent.sessions import _store as store
-from skillshelf.agent.sessions._glance import glance
+from skillshelf.agent.sessions import LoadedText, Session, Sessions, loaded_skills
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SessionError
+from skillshelf.files import system
 from skillshelf.slash import apply_message
 
 
@@ -319,24 +318,27 @@ def test_the_list_counts_the_current_history(sessions: Sessions) -> None:
 
 
 def test_a_file_is_read_again_only_when_it_changed(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each key after `/resume ` asks for the list; what was looked at is remembered, and the ids open no file."""
-    looked: list[str] = []
+    """Each key after `/resume ` asks for the list; what was read is remembered, and listing the ids opens no file."""
+    opened: list[str] = []
+    open_file = system.open
 
-    def look(path: str, stat: os.stat_result) -> SessionInfo:
-        looked.append(path)
-        return glance(path, stat)
+    def record_open(path: str, flags: int, *rest: int) -> int:
+        opened.append(path)
+        return open_file(path, flags, *rest)
 
-    monkeypatch.setattr(store, "glance", look)
+    monkeypatch.setattr(system, "open", record_open)
     one, two = (saved(sessions, ask(text)) for text in ("one", "two"))
     os.utime(one, (1, 1))
+    opened.clear()
     assert list(sessions.ids()) == [Path(two).stem, Path(one).stem]
-    assert looked == []
+    assert opened == []
     assert sessions.list() == sessions.list()
-    assert sorted(looked) == sorted([one, two])
+    assert sorted(opened) == sorted([one, two])
     with sessions.open(Path(one).stem) as session:
         session.append([answer("more")])
+    opened.clear()
     assert [info.messages for info in sessions.list()] == [2, 1]
-    assert looked[2:] == [one]
+    assert opened == [one]
 
 
 def test_opening_by_id_beginning_or_end(sessions: Sessions) -> None:

@@ -299,9 +299,9 @@ def test_a_damaged_header(sessions: Sessions) -> None:
         (b"[" * 100_000, "nothing that can be read"),
         (b'{"skillshelf_session":1}\n{"message":5}\n', "nothing that can be read"),
         (b'{"skillshelf_session":2,"new":1}\n{"x":1}\n', "newer skillshelf"),
-        (b'{"other":1}\n', "no session"),
-        (b'["list"]\n', "no session"),
-        (b'{"skillshelf_session":"1"}\n', "no session"),
+        (b'{"other":1}\n', "not a session"),
+        (b'["list"]\n', "not a session"),
+        (b'{"skillshelf_session":"1"}\n', "not a session"),
     ],
 )
 def test_a_file_that_cannot_be_used(sessions: Sessions, content: bytes, reason: str) -> None:

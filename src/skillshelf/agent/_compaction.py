@@ -23,7 +23,7 @@ from pydantic_ai_harness.compaction import (
 )
 
 from skillshelf.agent._explain import explain
-from skillshelf.agent.sessions import LOAD, LoadedText, loaded_skills, prompt_text
+from skillshelf.agent.sessions import LOAD_TOOL, LoadedText, loaded_skills, prompt_text
 from skillshelf.text import clean_line
 from skillshelf.tokens import Counter, estimate
 
@@ -126,9 +126,9 @@ def _with_skills(
     if not back and not gone:
         return short
     at = len(short) - _common_end(short, old)
-    calls = [ToolCallPart(LOAD, _arguments(text)) for text in back]
+    calls = [ToolCallPart(LOAD_TOOL, _arguments(text)) for text in back]
     pairs = zip(calls, back, strict=True)
-    request = ModelRequest(parts=[ToolReturnPart(LOAD, text.text, call.tool_call_id) for call, text in pairs])
+    request = ModelRequest(parts=[ToolReturnPart(LOAD_TOOL, text.text, call.tool_call_id) for call, text in pairs])
     if gone:
         request = replace(request, parts=[*request.parts, _note(gone)])
     middle: list[ModelMessage] = [ModelResponse(parts=calls), request] if calls else [request]
@@ -148,7 +148,7 @@ def _note(gone: list[LoadedText]) -> UserPromptPart:
     names = "; ".join(clean_line(str(text)) for text in gone)
     words = (
         "[Note from the application, not a request: these skill texts were loaded earlier and are no longer in this "
-        f"conversation. Load them again with {LOAD} when you need them: {names}.]"
+        f"conversation. Load them again with {LOAD_TOOL} when you need them: {names}.]"
     )
     return UserPromptPart([TextContent(words, metadata=_NOTE)])
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from skillshelf.agent.sessions import Session, sendable, stripped
+from skillshelf.agent.sessions import Session, make_sendable, strip_system_prompt
 from skillshelf.errors import SessionError
 
 _NO_ANSWER = "[No answer: it was interrupted.]"
@@ -23,7 +23,7 @@ class Conversation:
 
     def add(self, messages: Sequence[ModelMessage]) -> str:
         """What was said goes on with these. Returns what is wrong with saving, when that begins."""
-        fresh = [stripped(message) for message in messages]
+        fresh = [strip_system_prompt(message) for message in messages]
         self.messages += fresh
         if not self.session or not fresh:
             return ""
@@ -45,7 +45,7 @@ class Conversation:
         `text`: what it had said. pydantic-ai merges and mends a history that is not in order when a run begins, and
         then ours would no longer be the beginning of its own.
         """
-        self.messages = sendable(self.messages)
+        self.messages = make_sendable(self.messages)
         last = self.messages[-1] if self.messages else None
         if last is None or (isinstance(last, ModelResponse) and (not text or _has_text(last))):
             return ""
@@ -53,7 +53,7 @@ class Conversation:
 
     def compacted(self, messages: Sequence[ModelMessage]) -> None:
         """The history is now this, shorter one. Raises SessionError where that is in memory only."""
-        self.messages = [stripped(message) for message in messages]
+        self.messages = [strip_system_prompt(message) for message in messages]
         if self.session:
             self.session.replace(self.messages)
 

@@ -1,14 +1,19 @@
 """Conversations that outlast a process: one file of JSON lines for each, outside the workspace."""
 
 from skillshelf.agent.sessions._export import export_json, export_markdown
-from skillshelf.agent.sessions._glance import SessionInfo
-from skillshelf.agent.sessions._history import sendable, stripped
-from skillshelf.agent.sessions._loaded import LOAD, LoadedText, loaded_skills, prompt_text
+from skillshelf.agent.sessions._history import (
+    LOAD_TOOL,
+    LoadedText,
+    loaded_skills,
+    make_sendable,
+    prompt_text,
+    strip_system_prompt,
+)
 from skillshelf.agent.sessions._session import Session
-from skillshelf.agent.sessions._store import Sessions
+from skillshelf.agent.sessions._store import SessionInfo, Sessions
 
 __all__ = [
-    "LOAD",
+    "LOAD_TOOL",
     "LoadedText",
     "Session",
     "SessionInfo",
@@ -16,7 +21,7 @@ __all__ = [
     "export_json",
     "export_markdown",
     "loaded_skills",
+    "make_sendable",
     "prompt_text",
-    "sendable",
-    "stripped",
+    "strip_system_prompt",
 ]

@@ -1,4 +1,4 @@
-"""A session for other eyes: a transcript to read, and JSON for a program."""
+"""A session for other readers: a transcript in Markdown, or JSON for a program."""
 
 import json
 import re
@@ -18,14 +18,17 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from skillshelf.agent.sessions._lines import plain
-from skillshelf.agent.sessions._loaded import LOAD, loaded_skills, prompt_text
+from skillshelf.agent.sessions._format import dump_messages
+from skillshelf.agent.sessions._history import LOAD_TOOL, loaded_skills, prompt_text
 from skillshelf.agent.sessions._session import Session
 from skillshelf.text import clean, clean_line
 
 
 def export_markdown(session: Session) -> str:
-    """Everything that was said. Words are quoted and what tools did is fenced, so neither can pass for the rest."""
+    """Return the whole conversation as Markdown.
+
+    Words are quoted and tool results are fenced, so that neither can pass for the rest.
+    """
     skills = dict.fromkeys(loaded.name for loaded in loaded_skills(session.transcript))
     facts = {
         "Workspace": session.workspace,
@@ -33,87 +36,94 @@ def export_markdown(session: Session) -> str:
         "Model": session.model,
         "Skills loaded": ", ".join(skills),
     }
-    blocks = [f"# Session {_span(session.id)}"]
-    blocks.append("\n".join(f"- {name}: {_span(value)}" for name, value in facts.items() if value))
-    blocks += (block for message in session.transcript for block in _blocks(message))
+    blocks = [f"# Session {_code_span(session.id)}"]
+    blocks.append("\n".join(f"- {name}: {_code_span(value)}" for name, value in facts.items() if value))
+    for message in session.transcript:
+        blocks += _format_message(message)
     return "\n\n".join(blocks) + "\n"
 
 
 def export_json(session: Session) -> str:
-    """Everything that was said, in the form that pydantic-ai reads, with what is known of the session."""
+    """Return the whole conversation in the form that pydantic-ai reads, with the facts about the session."""
     exported: dict[str, Any] = {
         "id": session.id,
         "workspace": session.workspace,
         "created": session.created.isoformat(),
         "model": session.model,
-        "messages": plain(session.transcript),
+        "messages": dump_messages(session.transcript),
     }
     text = json.dumps(exported, ensure_ascii=False, indent=2)
     return text.encode("utf-8", "replace").decode() + "\n"
 
 
-def _blocks(message: ModelMessage) -> Iterator[str]:
+def _format_message(message: ModelMessage) -> Iterator[str]:
     if isinstance(message, ModelRequest):
         for part in message.parts:
-            yield from _request_blocks(part)
+            yield from _format_request_part(part)
     else:
         for answer in message.parts:
-            yield from _response_blocks(answer)
+            yield from _format_response_part(answer)
 
 
-def _request_blocks(part: ModelRequestPart) -> Iterator[str]:
+def _format_request_part(part: ModelRequestPart) -> Iterator[str]:
     if isinstance(part, UserPromptPart):
-        yield from ("## User", _quoted(prompt_text(part)))
+        yield "## User"
+        yield _quote(prompt_text(part))
     elif isinstance(part, ToolReturnPart):
         outcome = "" if part.outcome == "success" else f" ({part.outcome})"
-        yield from (f"Result of {_span(part.tool_name)}{outcome}:", _fenced(part.model_response_str(), "text"))
+        yield f"Result of {_code_span(part.tool_name)}{outcome}:"
+        yield _fence(part.model_response_str(), "text")
     elif isinstance(part, RetryFeedbackPart):
-        yield from ("Asked to try again:", _fenced(part.model_response(), "text"))
+        yield "Asked to try again:"
+        yield _fence(part.model_response(), "text")
     elif isinstance(part, CompactionPart) and part.content:
-        yield from ("## Summary of what came before", _quoted(part.content))
+        yield "## Summary of what came before"
+        yield _quote(part.content)
 
 
-def _response_blocks(part: ModelResponsePart) -> Iterator[str]:
+def _format_response_part(part: ModelResponsePart) -> Iterator[str]:
     if isinstance(part, TextPart) and part.content:
-        yield from ("## Answer", _quoted(part.content))
+        yield "## Answer"
+        yield _quote(part.content)
     elif isinstance(part, ToolCallPart):
-        yield from (_call_heading(part), _fenced(_arguments(part), "json"))
+        yield _call_heading(part)
+        yield _fence(json.dumps(part.args_as_dict(), ensure_ascii=False, indent=2, default=repr), "json")
 
 
 def _call_heading(part: ToolCallPart) -> str:
     arguments = part.args_as_dict()
-    if part.tool_name == LOAD and isinstance(arguments.get("skill_name"), str):
-        reference = arguments.get("reference")
-        of = f", reference {_span(str(reference))}" if reference else ""
-        return f"### Loads skill {_span(arguments['skill_name'])}{of}"
-    return f"### Calls {_span(part.tool_name)}"
+    skill = arguments.get("skill_name")
+    if part.tool_name != LOAD_TOOL or not isinstance(skill, str):
+        return f"### Calls {_code_span(part.tool_name)}"
+
+    heading = f"### Loads skill {_code_span(skill)}"
+    reference = arguments.get("reference")
+    if reference:
+        heading += f", reference {_code_span(str(reference))}"
+    return heading
 
 
-def _arguments(part: ToolCallPart) -> str:
-    return json.dumps(part.args_as_dict(), ensure_ascii=False, indent=2, default=repr)
-
-
-def _shown(text: str) -> str:
-    """Fit for a terminal; a lone carriage return would begin a line of its own in Markdown."""
+def _clean_lines(text: str) -> str:
+    """Make text fit for a terminal. A lone carriage return would begin a line of its own in Markdown."""
     return clean(text.replace("\r\n", "\n"))
 
 
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in _shown(text).split("\n"))
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in _clean_lines(text).split("\n"))
 
 
-def _fenced(text: str, kind: str) -> str:
-    shown = _shown(text)
-    fence = "`" * max(3, _longest_run(shown) + 1)
-    return f"{fence}{kind}\n{shown}\n{fence}"
+def _fence(text: str, language: str) -> str:
+    content = _clean_lines(text)
+    fence = "`" * max(3, _longest_backtick_run(content) + 1)
+    return f"{fence}{language}\n{content}\n{fence}"
 
 
-def _span(text: str) -> str:
-    shown = clean_line(text).strip() or " "
-    ticks = "`" * (_longest_run(shown) + 1)
-    pad = " " if "`" in shown else ""
-    return f"{ticks}{pad}{shown}{pad}{ticks}"
+def _code_span(text: str) -> str:
+    content = clean_line(text).strip() or " "
+    ticks = "`" * (_longest_backtick_run(content) + 1)
+    padding = " " if "`" in content else ""
+    return f"{ticks}{padding}{content}{padding}{ticks}"
 
 
-def _longest_run(text: str) -> int:
+def _longest_backtick_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)

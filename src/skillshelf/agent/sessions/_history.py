@@ -1,46 +1,145 @@
-"""What of a conversation is kept, and what makes a kept one fit to be sent again."""
+"""The messages of a conversation: what is saved of them, what can be sent again, and the skill texts in them."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from pydantic_ai.messages import (
+    CachePoint,
     InstructionBaselinePart,
     InstructionDeltaPart,
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     SystemPromptPart,
+    TextContent,
+    ToolCallPart,
+    ToolReturnPart,
     UserPromptPart,
     repair_messages,
 )
 
-# Each can hold the listing of the skills: it belongs to the workspace as it is today, never to what was said.
+from skillshelf.slash import read_message
+
+LOAD_TOOL = "load_skill_instructions"
+
+# Each can hold the listing of the skills, which belongs to the workspace as it is today, not to the conversation.
 _PROMPT_PARTS = SystemPromptPart, InstructionBaselinePart, InstructionDeltaPart
 _GAP = "[Part of the saved conversation could not be read back here.]"
+# What a user who invokes a skill says to a model without tools. agent/_routing.py makes the block.
+_ROUTED = re.compile(r'Apply Skill "([^\n]+)"\n\n<skill name="[^"\n]*">\n.*?\n</skill>(?:\n|$)', re.S)
 
 
-def stripped(message: ModelMessage) -> ModelMessage:
-    """The message without the system prompt; the same object where there is none in it."""
+def strip_system_prompt(message: ModelMessage) -> ModelMessage:
+    """Return the message without the system prompt; the same object if there is none in it."""
     if not isinstance(message, ModelRequest):
         return message
-    # Kept even when nothing is left in it: the answer that follows needs a request before it.
+    # A request stays even if nothing is left in it: the answer that follows needs a request before it.
     parts = [part for part in message.parts if not isinstance(part, _PROMPT_PARTS)]
     if message.instructions is None and len(parts) == len(message.parts):
         return message
     return replace(message, parts=parts, instructions=None)
 
 
-def gap(at: datetime) -> ModelRequest:
-    """Stands for messages that are lost, so that the model knows, and requests and answers still take turns."""
+def make_gap(at: datetime) -> ModelRequest:
+    """Return a message that stands for lost ones, so that the model knows, and requests and answers take turns."""
     return ModelRequest(parts=[UserPromptPart(_GAP, timestamp=at)], timestamp=at)
 
 
-def sendable(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The messages as a provider takes them: a call without a result gets one that says it was interrupted."""
+def make_sendable(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Return the messages as a provider accepts them: a call without a result gets one that says it was interrupted."""
     repaired = repair_messages(messages)
     last = repaired[-1] if repaired else None
     if isinstance(last, ModelResponse) and last.state == "suspended":
         # Its job died with the process; pydantic-ai would take no new prompt before it is answered.
         repaired[-1] = replace(last, state="interrupted")
     return repaired
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedText:
+    """A skill's instructions, or a page of a reference, as the model got them."""
+
+    name: str
+    """The skill's name."""
+    reference: str
+    """Empty for the instructions."""
+    text: str
+    offset: int = 0
+
+    def __str__(self) -> str:
+        if not self.reference:
+            return self.name
+        page = f" from offset {self.offset}" if self.offset else ""
+        return f"{self.name}: {self.reference}{page}"
+
+
+def loaded_skills(messages: Sequence[ModelMessage]) -> list[LoadedText]:
+    """Return the skill texts in a conversation: the latest version of each, in the order in which they came in."""
+    latest: dict[tuple[str, str, int], LoadedText] = {}
+    for loaded in _find_loads(messages):
+        key = loaded.name, loaded.reference, loaded.offset
+        latest.pop(key, None)
+        latest[key] = loaded
+    return list(latest.values())
+
+
+def prompt_text(part: UserPromptPart) -> str:
+    """Return the words of a message; pictures and files are named by their kind."""
+    if isinstance(part.content, str):
+        return part.content
+
+    texts: list[str] = []
+    for item in part.content:
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, TextContent):
+            texts.append(item.content)
+        elif not isinstance(item, CachePoint):
+            texts.append(f"[{item.kind}]")
+    return "\n".join(texts)
+
+
+def _find_loads(messages: Sequence[ModelMessage]) -> Iterator[LoadedText]:
+    calls: dict[str, ToolCallPart] = {}
+    for message in messages:
+        if not isinstance(message, ModelRequest):
+            calls.update({part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)})
+            continue
+        for part in message.parts:
+            loaded = _read_load(part, calls)
+            if loaded:
+                yield loaded
+
+
+def _read_load(part: ModelRequestPart, calls: dict[str, ToolCallPart]) -> LoadedText | None:
+    if isinstance(part, ToolReturnPart) and part.tool_name == LOAD_TOOL and part.outcome == "success":
+        call = calls.get(part.tool_call_id)
+        return _read_call(call.args_as_dict(), part.model_response_str()) if call else None
+
+    if isinstance(part, UserPromptPart):
+        text = prompt_text(part)
+        applied = read_message(text)
+        if applied:
+            return LoadedText(applied.name, "", text)
+        routed = _ROUTED.match(text)
+        if routed:
+            return LoadedText(routed[1], "", text)
+    return None
+
+
+def _read_call(arguments: dict[str, Any], text: str) -> LoadedText | None:
+    name = arguments.get("skill_name")
+    reference = arguments.get("reference")
+    offset = arguments.get("offset")
+    if not isinstance(name, str):
+        return None
+    return LoadedText(
+        name,
+        reference if isinstance(reference, str) else "",
+        text,
+        offset if isinstance(offset, int) else 0,
+    )

@@ -1,39 +1,44 @@
 """A file that only grows, written by one process at a time."""
 
 import errno
-import fcntl
 import os
 from contextlib import suppress
 from io import FileIO
 
 from skillshelf.errors import SessionError
-from skillshelf.files import make_private_folders, sync_folder, system
+from skillshelf.files import make_private_folders, sync_folder, system, try_lock
 
-_OPEN = os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Journal:
-    """What could not be written waits, and goes out with the next write that succeeds: the file has no gaps."""
+    """Appends records to a file. A record that could not be written goes out with the next write that succeeds.
+
+    So the file has no gaps, and never half a record followed by another.
+    """
 
     def __init__(self, path: str, fd: int | None = None, refused: str = "") -> None:
         self.path = path
         self.refused = refused
-        """Why nothing is ever written; empty where it is."""
-        # A file object, because it closes itself, and with it ends the lock, when nobody holds it any longer.
+        """Why nothing is ever written; empty if the file can be written."""
+        # A file object closes itself, and so ends the lock, when the journal is garbage collected.
         self._file = None if fd is None else FileIO(fd)
         self._size = 0 if fd is None else system.fstat(fd).st_size
-        self._waiting = b""
-        self._dirty = False
+        self._unwritten = b""
+        self._may_have_torn_end = False
 
     @classmethod
-    def hold(cls, path: str) -> "Journal":
-        """To read and to write. Raises SessionError while another process has it open."""
+    def open(cls, path: str) -> "Journal":
+        """Open an existing file to read and to write. Raises SessionError if another process has it open."""
+        refused = ""
         try:
-            fd, refused = system.open(path, os.O_RDWR | _OPEN), ""
+            fd = system.open(path, os.O_RDWR | _OPEN_FLAGS)
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise
-            fd, refused = system.open(path, os.O_RDONLY | _OPEN), str(error.strerror)
+            fd = system.open(path, os.O_RDONLY | _OPEN_FLAGS)
+            refused = str(error.strerror)
+
         journal = cls(path, fd, refused)
         try:
             _lock(fd, path)
@@ -43,31 +48,33 @@ class Journal:
         return journal
 
     @property
-    def begun(self) -> bool:
+    def has_file(self) -> bool:
+        """False until the first save of a new journal."""
         return self._file is not None
 
     def read(self) -> bytes:
+        """Return everything in the file."""
         return b"" if self._file is None else self._file.readall()
 
     def add(self, data: bytes) -> None:
-        self._waiting += data
+        """Queue a record for the next save."""
+        self._unwritten += data
 
     def save(self) -> None:
-        """Everything added is on the disk when this returns; SessionError says why where it is not."""
+        """Write the queued records. They are on disk when this returns; otherwise SessionError says why not."""
         if self.refused:
-            raise self._unsaved(self.refused)
+            raise self._explain_unsaved(self.refused)
         try:
-            fd = self._begin()
-            self._write(fd)
+            self._write(self._open_or_create())
         except OSError as error:
-            raise self._unsaved(error.strerror or str(error)) from error
+            raise self._explain_unsaved(error.strerror or str(error)) from error
 
-    def set_aside(self, torn: bytes) -> bool:
-        """Move an unfinished end of the file to a file beside it; False where that cannot be done."""
+    def move_torn_end(self, torn: bytes) -> bool:
+        """Move an unfinished record from the end of the file to a file beside it. Return False if that fails."""
         if self._file is None or self.refused:
             return False
         try:
-            fd = system.open(self.path + ".torn", os.O_WRONLY | os.O_CREAT | _OPEN, 0o600)
+            fd = system.open(self.path + ".torn", os.O_WRONLY | os.O_CREAT | _OPEN_FLAGS, 0o600)
             with open(fd, "ab") as beside:
                 beside.write(torn + b"\n")
                 beside.flush()
@@ -79,39 +86,45 @@ class Journal:
         return True
 
     def close(self) -> None:
+        """Release the file for other processes."""
         if self._file is not None:
             self._file.close()
         self.refused = self.refused or "the session is closed"
 
-    def _begin(self) -> int:
+    def _open_or_create(self) -> int:
         if self._file is None:
             make_private_folders(os.path.dirname(self.path))
-            fd = system.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
+            fd = system.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS, 0o600)
             self._file = FileIO(fd)
             _lock(fd, self.path)
         return self._file.fileno()
 
     def _write(self, fd: int) -> None:
-        if not system.fstat(fd).st_nlink:
+        was_deleted = not system.fstat(fd).st_nlink
+        if was_deleted:
             raise FileNotFoundError(errno.ENOENT, "its file was deleted")
-        if self._dirty:
+
+        if self._may_have_torn_end:
             system.ftruncate(fd, self._size)
         try:
-            left = memoryview(self._waiting)
+            left = memoryview(self._unwritten)
             while left:
-                left = left[system.write(fd, left) :]
+                written = system.write(fd, left)
+                left = left[written:]
             system.fsync(fd)
             if not self._size:
                 sync_folder(os.path.dirname(self.path))
         except OSError:
-            self._undo(fd)
+            self._undo_write(fd)
             raise
-        self._size += len(self._waiting)
-        self._waiting, self._dirty = b"", False
 
-    def _undo(self, fd: int) -> None:
-        """Half a record is worse than none: it waits whole for the next write."""
-        self._dirty = True
+        self._size += len(self._unwritten)
+        self._unwritten = b""
+        self._may_have_torn_end = False
+
+    def _undo_write(self, fd: int) -> None:
+        """Take back half a record: it waits whole for the next write. An empty file goes, too."""
+        self._may_have_torn_end = True
         with suppress(OSError):
             system.ftruncate(fd, self._size)
         if not self._size and self._file:
@@ -120,20 +133,24 @@ class Journal:
             self._file.close()
             self._file = None
 
-    def _unsaved(self, reason: str) -> SessionError:
-        again = "" if self.refused else " What waits is saved with the next message for which there is room."
-        needed = f"{len(self._waiting)} bytes for {self.path}"
-        return SessionError(f"The conversation goes on, but it is not saved: {reason} ({needed}).{again}")
+    def _explain_unsaved(self, reason: str) -> SessionError:
+        message = "The conversation goes on, but it is not saved"
+        message += f": {reason} ({len(self._unwritten)} bytes for {self.path})."
+        if not self.refused:
+            message += " It is saved with the next message for which there is room."
+        return SessionError(message)
 
 
 def _lock(fd: int, path: str) -> None:
     try:
-        system.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise SessionError(
-            f"The session {os.path.basename(path).removesuffix('.jsonl')} is open already, here or in another "
-            "skillshelf. Close it there, or begin a new session."
-        ) from None
+        is_locked = try_lock(fd)
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):  # a network drive without locks
-            raise
+        if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):  # a network drive without locks
+            return
+        raise
+    if not is_locked:
+        name = os.path.basename(path).removesuffix(".jsonl")
+        raise SessionError(
+            f"The session {name} is open already, here or in another skillshelf. "
+            "Close it there, or begin a new session."
+        )

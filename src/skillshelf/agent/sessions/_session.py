@@ -2,63 +2,70 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from pydantic_ai.messages import ModelMessage
 
-from skillshelf.agent.sessions import _lines as lines
-from skillshelf.agent.sessions._history import sendable, stripped
+from skillshelf.agent.sessions._format import (
+    Header,
+    SessionContent,
+    format_compacted,
+    format_messages,
+    format_record,
+    parse_content,
+)
+from skillshelf.agent.sessions._history import make_sendable, strip_system_prompt
 from skillshelf.agent.sessions._journal import Journal
-from skillshelf.agent.sessions._lines import Reading
 from skillshelf.errors import SessionError
+
+_MAX_LINE_NUMBERS = 20
 
 
 class Session:
-    """Use as a context manager, or close it: while it is open, no other process can write to it."""
+    """A saved conversation. Close it, or use it as a context manager: while it is open, it is locked for others."""
 
-    def __init__(self, journal: Journal, workspace: str, reading: Reading) -> None:
+    def __init__(self, journal: Journal, workspace: str, content: SessionContent) -> None:
         self.path = journal.path
         self.id = os.path.basename(journal.path).removesuffix(".jsonl")
         self.workspace = workspace
-        self.created = lines.created(reading.header)
-        self.messages: list[ModelMessage] = reading.messages
-        """The current history: what the model is given."""
-        self.transcript: list[ModelMessage] = reading.transcript
-        """Everything that was said, also what compaction took out of the history."""
-        self.model = reading.model
-        """The one in use last."""
+        self.created = content.header.created
+        self.messages: list[ModelMessage] = content.messages
+        """The current history: what the model gets."""
+        self.transcript: list[ModelMessage] = content.transcript
+        """The whole conversation, also the messages that compaction took out of the history."""
+        self.model = content.model
+        """The model used last."""
         self.notes: tuple[str, ...] = ()
-        """What could not be read, in words for the person."""
+        """What could not be read, in words for the user."""
         self._journal = journal
 
     def append(self, messages: Sequence[ModelMessage]) -> None:
-        """Add to the history. On the disk when this returns; SessionError where it is only in memory."""
+        """Add to the history. It is on disk when this returns; SessionError means that it is only in memory."""
         if not messages:
             return
-        kept = [stripped(message) for message in messages]
-        self.messages += kept
-        self.transcript += kept
-        self._journal.add(lines.message_lines(kept))
+        saved = [strip_system_prompt(message) for message in messages]
+        self.messages += saved
+        self.transcript += saved
+        self._journal.add(format_messages(saved))
         self._journal.save()
 
     def replace(self, messages: Sequence[ModelMessage]) -> None:
-        """Go on with another history, a compacted one. What was before stays in the file."""
-        self.messages = [stripped(message) for message in messages]
+        """Go on with another, compacted history. The earlier one stays in the file."""
+        self.messages = [strip_system_prompt(message) for message in messages]
         self.transcript = self.transcript or list(self.messages)
-        self._journal.add(lines.compacted_line(self.messages))
+        self._journal.add(format_compacted(self.messages))
         self._journal.save()
 
     def use(self, model: str) -> None:
-        """From here on this model answers. Before the first message that waits for it."""
+        """Record that this model answers from here on. Before the first message, that waits for the first save."""
         if model == self.model:
             return
         self.model = model
-        self._journal.add(lines.line({"model": model}))
-        if self._journal.begun:
+        self._journal.add(format_record({"model": model}))
+        if self._journal.has_file:
             self._journal.save()
 
     def close(self) -> None:
-        """Let another process have it. What is in memory stays."""
+        """Let another process have the session. The messages stay in memory."""
         self._journal.close()
 
     def __enter__(self) -> "Session":
@@ -68,42 +75,41 @@ class Session:
         self.close()
 
 
-def begin(journal: Journal, workspace: str, header: dict[str, Any]) -> Session:
-    """A session whose file appears with its first message."""
-    journal.add(lines.line(header))
-    return Session(journal, workspace, Reading(header, model=str(header.get("model", ""))))
+def start_session(journal: Journal, workspace: str, header: Header) -> Session:
+    """Return a session whose file appears with its first message."""
+    journal.add(format_record(header.model_dump(mode="json")))
+    return Session(journal, workspace, SessionContent(header, model=header.model))
 
 
-def resume(journal: Journal, workspace: str) -> Session:
-    """The session in a file, made fit to go on: what is torn is set aside, what is lost is said."""
+def resume_session(journal: Journal, workspace: str) -> Session:
+    """Return the session in a file, ready to go on: a torn end is moved away, and losses are noted."""
     try:
-        reading = lines.read(journal.read(), journal.path)
+        content = parse_content(journal.read(), journal.path)
     except SessionError:
         journal.close()
         raise
-    session = Session(journal, workspace, reading)
-    session.notes = tuple(_notes(session, journal, reading, _mended(journal, reading)))
-    session.messages = sendable(reading.messages)
+
+    session = Session(journal, workspace, content)
+    torn_end_moved = bool(content.torn_end) and journal.move_torn_end(content.torn_end)
+    if content.lacks_newline or (content.torn_end and not torn_end_moved):
+        journal.add(b"\n")  # the next record must begin a line
+    session.notes = tuple(_describe_losses(session, journal, content, torn_end_moved))
+    session.messages = make_sendable(content.messages)
     return session
 
 
-def _mended(journal: Journal, reading: Reading) -> bool:
-    """See to it that the next record begins a line; whether a torn one was set aside for that."""
-    aside = bool(reading.torn) and journal.set_aside(reading.torn)
-    if reading.open_ended or (reading.torn and not aside):
-        journal.add(b"\n")
-    return aside
-
-
-def _notes(session: Session, journal: Journal, reading: Reading, aside: bool) -> list[str]:
+def _describe_losses(session: Session, journal: Journal, content: SessionContent, torn_end_moved: bool) -> list[str]:
     notes = []
-    if reading.torn:
-        where = f"It was moved to {session.path}.torn." if aside else "It was left in the file."
-        notes.append(f"The last line of session {session.id} was never finished ({len(reading.torn)} bytes). {where}")
-    if reading.lost:
-        numbers = ", ".join(map(str, reading.lost[:20])) + (" …" if len(reading.lost) > 20 else "")
-        which = f"Line {numbers}" if len(reading.lost) == 1 else f"Lines {numbers}"
-        notes.append(f"{which} of {session.path} cannot be read. The conversation goes on with the rest.")
+    if content.torn_end:
+        place = f"It was moved to {session.path}.torn." if torn_end_moved else "It was left in the file."
+        size = len(content.torn_end)
+        notes.append(f"The last line of session {session.id} was never finished ({size} bytes). {place}")
+    if content.lost_lines:
+        numbers = ", ".join(str(number) for number in content.lost_lines[:_MAX_LINE_NUMBERS])
+        if len(content.lost_lines) > _MAX_LINE_NUMBERS:
+            numbers += " …"
+        lines = "Line" if len(content.lost_lines) == 1 else "Lines"
+        notes.append(f"{lines} {numbers} of {session.path} cannot be read. The conversation goes on with the rest.")
     if journal.refused:
-        notes.append(f"{session.path} cannot be written ({journal.refused}): what is said from here on is not saved.")
+        notes.append(f"{session.path} cannot be written ({journal.refused}): messages from here on are not saved.")
     return notes

@@ -1,120 +1,233 @@
 """The sessions of a workspace: a folder of files, named by the time they began."""
 
 import hashlib
+import json
 import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from skillshelf.agent.sessions import _lines as lines
-from skillshelf.agent.sessions._glance import SessionInfo, glance, id_of
+from skillshelf.agent.sessions._format import (
+    COMPACTED_START,
+    MESSAGE_START,
+    MODEL_START,
+    VERSION,
+    Header,
+    parse_header,
+)
 from skillshelf.agent.sessions._journal import Journal
-from skillshelf.agent.sessions._session import Session, begin, resume
+from skillshelf.agent.sessions._session import Session, resume_session, start_session
 from skillshelf.errors import SessionError
 from skillshelf.files import state_home, system
-from skillshelf.text import closest_names
+from skillshelf.text import clean_line, closest_names
 
-# Without those that look like another.
-_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+# Without letters and digits that look like one another.
+_ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+_NO_HOME = "there is no home folder, and XDG_STATE_HOME is not an absolute path"
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAX_TITLE = 80
+_MAX_HEADER_BYTES = 64 * 1024
 
-_HOMELESS = "there is no home folder, and XDG_STATE_HOME is no absolute path"
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session at a glance."""
+
+    id: str
+    created: datetime
+    changed: datetime
+    title: str = ""
+    """The user's first message, on one line."""
+    model: str = ""
+    messages: int = 0
+    """How many messages the current history has."""
+    problem: str = ""
+    """Why the session cannot be opened; empty if a glance finds nothing wrong."""
 
 
 class Sessions:
-    """`home` stands in for the user's state folder."""
+    """The sessions of one workspace. `home` replaces the user's state folder."""
 
     def __init__(self, workspace: str, home: str | None = None) -> None:
         self.workspace = os.path.realpath(workspace)
+        self.folder: str | None = None
         home = home or state_home()
-        self._glances: dict[str, tuple[tuple[int, int, int], SessionInfo]] = {}
-        self.folder = os.path.join(home, "sessions", _folder_name(self.workspace)) if home else None
+        if home:
+            self.folder = os.path.join(home, "sessions", _name_folder(self.workspace))
+        self._infos: dict[str, tuple[tuple[int, int, int], SessionInfo]] = {}
 
     def create(self, model: str = "") -> Session:
-        """A new session; its file appears with the first message."""
+        """Return a new session. Its file appears with the first message."""
         now = datetime.now(UTC)
-        name = f"{now:%Y%m%d-%H%M%S}-{''.join(secrets.choice(_LETTERS) for _ in range(4))}"
-        header = {
-            "skillshelf_session": lines.VERSION,
-            "id": name,
-            "workspace": self.workspace,
-            "created": now.isoformat(),
-            "model": model,
-        }
+        suffix = "".join(secrets.choice(_ID_LETTERS) for _ in range(4))
+        session_id = f"{now:%Y%m%d-%H%M%S}-{suffix}"
+        header = Header(skillshelf_session=VERSION, id=session_id, workspace=self.workspace, created=now, model=model)
+        file_name = f"{session_id}.jsonl"
         if self.folder is None:
-            return begin(Journal(name + ".jsonl", refused=_HOMELESS), self.workspace, header)
-        return begin(Journal(os.path.join(self.folder, name + ".jsonl")), self.workspace, header)
+            journal = Journal(file_name, refused=_NO_HOME)
+        else:
+            journal = Journal(os.path.join(self.folder, file_name))
+        return start_session(journal, self.workspace, header)
 
     def list(self) -> "list[SessionInfo]":
-        """All of them, the one changed last first. A damaged one is there too, and says so."""
-        found = [(stat.st_mtime_ns, self._glance(path, stat)) for path, stat in self._files()]
-        found.sort(key=lambda pair: (pair[0], pair[1].created, pair[1].id), reverse=True)
-        return [info for _, info in found]
+        """Return all sessions, the one changed last first. A damaged one is listed with its problem."""
+        infos = [(stat.st_mtime_ns, self._read_info(path, stat)) for path, stat in self._find_files()]
+        infos.sort(key=lambda pair: (pair[0], pair[1].created, pair[1].id), reverse=True)
+        return [info for _, info in infos]
 
     def ids(self) -> Sequence[str]:
-        """Of all of them, the one changed last first; no file is opened."""
-        return tuple(map(id_of, self._newest()))
+        """Return the ids of all sessions, the one changed last first, without opening a file."""
+        return tuple(_id_of(path) for path in self._list_newest_first())
 
     def open(self, id_or_prefix: str = "") -> Session:
-        """To go on with it: by its id, the beginning or the last four letters of it; without one, the newest."""
-        path = self._find(id_or_prefix)
+        """Open a session to go on with it: by its id, the beginning of it or its last four letters.
+
+        Without an id, the session changed last is opened. Raises SessionError if there is no such session.
+        """
+        path = self._find_path(id_or_prefix)
         try:
-            journal = Journal.hold(path)
+            journal = Journal.open(path)
         except OSError as error:
             raise SessionError(f"The session {path} cannot be opened: {error.strerror}.") from error
-        return resume(journal, self.workspace)
+        return resume_session(journal, self.workspace)
 
-    def _glance(self, path: str, stat: os.stat_result) -> SessionInfo:
-        """Each file is read once for as long as it stays as it is: completion asks with every key."""
+    def _read_info(self, path: str, stat: os.stat_result) -> SessionInfo:
+        """Read a file once for as long as it does not change: completion asks with every key."""
         state = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
-        known = self._glances.get(path)
+        known = self._infos.get(path)
         if known is None or known[0] != state:
-            self._glances[path] = known = state, glance(path, stat)
+            known = state, read_info(path, stat)
+            self._infos[path] = known
         return known[1]
 
-    def _find(self, asked: str) -> str:
-        paths = self._newest()
+    def _find_path(self, wanted: str) -> str:
+        paths = self._list_newest_first()
         if not paths:
             raise SessionError(f"There is no session of {self.workspace} yet.")
-        if not asked:
+        if not wanted:
             return paths[0]
-        matching = [path for path in paths if id_of(path) == asked] or [path for path in paths if _fits(path, asked)]
-        if len(matching) > 1:
-            raise SessionError(f"{asked!r} fits {len(matching)} sessions: {', '.join(map(id_of, matching[:5]))}.")
+
+        matching = [path for path in paths if _id_of(path) == wanted]
         if not matching:
-            raise self._unknown(asked)
+            matching = [path for path in paths if _matches(_id_of(path), wanted)]
+        if len(matching) > 1:
+            matches = ", ".join(_id_of(path) for path in matching[:5])
+            raise SessionError(f"{wanted!r} fits {len(matching)} sessions: {matches}.")
+        if not matching:
+            ids = [_id_of(path) for path in paths]
+            closest = closest_names(wanted, ids) or sorted(ids, reverse=True)[:3]
+            raise SessionError(
+                f"There is no session {wanted[:100]!r} of {self.workspace}. There is {', '.join(closest)}."
+            )
         return matching[0]
 
-    def _newest(self) -> Sequence[str]:
-        files = sorted(self._files(), key=lambda pair: (pair[1].st_mtime_ns, pair[0]), reverse=True)
+    def _list_newest_first(self) -> Sequence[str]:
+        files = sorted(self._find_files(), key=lambda pair: (pair[1].st_mtime_ns, pair[0]), reverse=True)
         return tuple(path for path, _ in files)
 
-    def _unknown(self, asked: str) -> SessionError:
-        ids = [id_of(path) for path, _ in self._files()]
-        near = closest_names(asked, ids) or sorted(ids, reverse=True)[:3]
-        hint = f" There is {', '.join(near)}." if near else ""
-        return SessionError(f"There is no session {asked[:100]!r} of {self.workspace}.{hint}")
-
-    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+    def _find_files(self) -> Iterator[tuple[str, os.stat_result]]:
+        if not self.folder:
+            return
         try:
-            entries = list(system.scandir(self.folder)) if self.folder else []
+            entries = list(system.scandir(self.folder))
         except FileNotFoundError:
             return
         except OSError as error:
             raise SessionError(f"The sessions in {self.folder} cannot be read: {error.strerror}.") from error
+
         for entry in entries:
             with suppress(FileNotFoundError):
                 stat = entry.stat(follow_symlinks=False)
-                # Nothing is in a file whose writer was killed between making it and writing to it.
+                # A file is empty if its writer was killed between creating it and writing to it.
                 if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False) and stat.st_size:
                     yield entry.path, stat
 
 
-def _folder_name(workspace: str) -> str:
+def read_info(path: str, stat: os.stat_result) -> SessionInfo:
+    """Look through a session's file without reading all of it as messages."""
+    session_id = _id_of(path)
+    changed = datetime.fromtimestamp(stat.st_mtime, UTC)
+    try:
+        with open(system.open(path, _READ_FLAGS), "rb") as file:
+            header = parse_header(file.readline(_MAX_HEADER_BYTES), path)
+            if header is None:
+                problem = f"The first line of {path} cannot be read."
+                return SessionInfo(session_id, changed, changed, problem=problem)
+            scan = _LineScan(header.model)
+            for line in file:
+                scan.add(line)
+    except SessionError as error:
+        return SessionInfo(session_id, changed, changed, problem=str(error))
+    except OSError as error:
+        return SessionInfo(session_id, changed, changed, problem=f"{path} cannot be read: {error.strerror}.")
+
+    title = clean_line(" ".join(scan.first_prompt[: 4 * _MAX_TITLE].split()))
+    if len(title) > _MAX_TITLE:
+        title = title[: _MAX_TITLE - 1] + "…"
+    return SessionInfo(session_id, header.created, changed, title, clean_line(scan.model), scan.message_count)
+
+
+class _LineScan:
+    """Gathers the facts of a SessionInfo. Only the few lines that hold them are parsed."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.first_prompt = ""
+        self.message_count = 0
+
+    def add(self, line: bytes) -> None:
+        if line.startswith(MESSAGE_START):
+            self.message_count += 1
+            if not self.first_prompt:
+                self.first_prompt = _find_prompt([_parse_value(line, "message")])
+        elif line.startswith(COMPACTED_START):
+            history = _parse_value(line, "compacted")
+            if isinstance(history, list):
+                self.message_count = len(history)
+            self.first_prompt = self.first_prompt or _find_prompt(history)
+        elif line.startswith(MODEL_START):
+            self.model = str(_parse_value(line, "model") or self.model)
+
+
+def _parse_value(line: bytes, key: str) -> Any:
+    try:
+        return json.loads(line)[key]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _find_prompt(messages: Any) -> str:
+    """Return the first thing the user said in messages that are plain JSON values."""
+    for message in messages if isinstance(messages, list) else ():
+        parts = message.get("parts", ()) if isinstance(message, dict) else ()
+        for part in parts:
+            if isinstance(part, dict) and part.get("part_kind") == "user-prompt":
+                return _join_text(part.get("content"))
+    return ""
+
+
+def _join_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    items = content if isinstance(content, list) else ()
+    texts = (item.get("content") if isinstance(item, dict) else item for item in items)
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+def _id_of(path: str) -> str:
+    return os.path.basename(path).removesuffix(".jsonl")
+
+
+def _matches(session_id: str, wanted: str) -> bool:
+    return session_id.startswith(wanted) or session_id.endswith(f"-{wanted}")
+
+
+def _name_folder(workspace: str) -> str:
+    """Return a folder name that a user can recognise and that is different for each workspace."""
     slug = re.sub(r"[^a-z0-9]+", "-", os.path.basename(workspace).lower()).strip("-")[:40] or "workspace"
-    return f"{slug}-{hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8]}"
-
-
-def _fits(path: str, asked: str) -> bool:
-    return id_of(path).startswith(asked) or id_of(path).endswith("-" + asked)
+    digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8]
+    return f"{slug}-{digest}"

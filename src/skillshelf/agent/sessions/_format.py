@@ -1,0 +1,172 @@
+"""The format of a session's file: JSON lines. The first is a header, each other one is a record."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, StrictInt, ValidationError, ValidatorFunctionWrapHandler, field_validator
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+
+from skillshelf.agent.sessions._history import make_gap
+from skillshelf.errors import SessionError
+
+VERSION = 1
+MESSAGE_START = b'{"message":'
+COMPACTED_START = b'{"compacted":'
+MODEL_START = b'{"model":'
+
+_UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
+
+
+class Header(BaseModel):
+    """The first line of a session's file. Only the version must be right; the rest is for display."""
+
+    skillshelf_session: StrictInt
+    """The version of the format."""
+    id: str = ""
+    workspace: str = ""
+    created: datetime = _UNKNOWN_TIME
+    model: str = ""
+
+    @field_validator("id", "workspace", "created", "model", mode="wrap")
+    @classmethod
+    def _forgive(cls, value: Any, validate: ValidatorFunctionWrapHandler, info: Any) -> Any:
+        try:
+            valid = validate(value)
+        except ValidationError:
+            return cls.model_fields[info.field_name].default
+        return valid.astimezone(UTC) if isinstance(valid, datetime) else valid
+
+
+@dataclass(slots=True)
+class SessionContent:
+    """Everything a session's file says."""
+
+    header: Header
+    messages: list[ModelMessage] = field(default_factory=list)
+    """The current history."""
+    transcript: list[ModelMessage] = field(default_factory=list)
+    """The whole conversation, compacted or not."""
+    model: str = ""
+    """The model used last."""
+    lost_lines: list[int] = field(default_factory=list)
+    """The numbers of lines that cannot be read."""
+    torn_end: bytes = b""
+    """The beginning of a last line that was never finished."""
+    lacks_newline: bool = False
+    """True if the last line is whole except for its newline."""
+    has_messages: bool = False
+
+    def add_record(self, record: dict[str, Any]) -> None:
+        if "message" in record:
+            messages = _parse_messages([record["message"]])
+            self.messages += messages
+            self.transcript += messages
+            self.has_messages = True
+        elif "compacted" in record:
+            self.messages = _parse_messages(record["compacted"])
+            self.transcript = self.transcript or list(self.messages)
+            self.has_messages = True
+        elif "model" in record:
+            self.model = str(record["model"])
+
+    def add_lost_line(self, number: int, line: bytes) -> None:
+        self.lost_lines.append(number)
+        was_message = number > 1 and not line.startswith(MODEL_START)
+        if was_message:
+            missing = make_gap(self.header.created)
+            self.messages.append(missing)
+            self.transcript.append(missing)
+
+
+def format_record(record: dict[str, Any]) -> bytes:
+    """Return one record as a line, ready to be written."""
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace") + b"\n"  # half of a surrogate pair has no UTF-8 form
+
+
+def format_messages(messages: Sequence[ModelMessage]) -> bytes:
+    """Return a record for each message."""
+    return b"".join(format_record({"message": message}) for message in dump_messages(messages))
+
+
+def format_compacted(messages: Sequence[ModelMessage]) -> bytes:
+    """Return the record of a history that replaces the one before it."""
+    return format_record({"compacted": dump_messages(messages)})
+
+
+def dump_messages(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
+    """Return the messages as JSON values. A tool may return anything: a value without a JSON form becomes its repr."""
+    dumped: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json", fallback=repr)
+    return dumped
+
+
+def parse_content(data: bytes, path: str) -> SessionContent:
+    """Read a whole file. Raises SessionError if there is nothing in it that can be used."""
+    whole, newline, last = data.rpartition(b"\n")
+    first, *records = whole.split(b"\n") if newline else [last]
+
+    header = parse_header(first, path)
+    if header is None:
+        content = SessionContent(Header(skillshelf_session=VERSION))
+        content.add_lost_line(1, first)
+    else:
+        content = SessionContent(header, model=header.model)
+
+    for number, line in enumerate(records, start=2):
+        if line and not _add_line(content, line):
+            content.add_lost_line(number, line)
+    if last:
+        is_whole = not newline or _add_line(content, last)
+        content.lacks_newline = is_whole
+        content.torn_end = b"" if is_whole else last
+
+    if content.lost_lines and not content.has_messages:
+        raise _explain_unusable(path, "holds nothing that can be read")
+    return content
+
+
+def parse_header(first: bytes, path: str) -> Header | None:
+    """Read the first line. Return None if it is damaged.
+
+    Raises SessionError if the file is not a session, or is one of a newer version.
+    """
+    try:
+        values = json.loads(first)
+    except (ValueError, RecursionError):
+        return None
+    try:
+        header = Header.model_validate(values)
+    except ValidationError:
+        raise _explain_unusable(path, "is not a session") from None
+    if header.skillshelf_session > VERSION:
+        raise SessionError(
+            f"The session {path} was written by a newer skillshelf (format {header.skillshelf_session}; this one reads "
+            f"{VERSION}). Update skillshelf to open it. The file was left as it is."
+        )
+    return header
+
+
+def _add_line(content: SessionContent, line: bytes) -> bool:
+    try:
+        record = json.loads(line)
+        if not isinstance(record, dict):
+            return False
+        content.add_record(record)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse_messages(values: list[Any]) -> list[ModelMessage]:
+    # Through JSON once more: only from JSON does the adapter read base64 as bytes.
+    return ModelMessagesTypeAdapter.validate_json(json.dumps(values))
+
+
+def _explain_unusable(path: str, problem: str) -> SessionError:
+    return SessionError(
+        f"The file {path} {problem}. It was left as it is: look into it with an editor, or move it away if you do not "
+        "need it."
+    )
