@@ -16,8 +16,7 @@ from benchmarks.clock import best
 from benchmarks.collection import skill_name, skill_text
 from benchmarks.report import Row
 from skillshelf import Catalog, MemorySource, Shelf
-from skillshelf.agent import rank
-from skillshelf.repl._prompt import SlashCompleter
+from skillshelf.repl._prompt import SlashCompleter, rank_with_typos
 from skillshelf.slash import Command, Commands, skill_commands
 
 _MOST = 0.005
@@ -37,7 +36,7 @@ def typed(names: Sequence[str]) -> list[list[str]]:
 
 
 def completer_of(catalog: Callable[[], Catalog]) -> SlashCompleter:
-    commands: Commands[None] = Commands(rank)
+    commands: Commands[None] = Commands(rank_with_typos)
     commands.register("", [Command("help", "Show help.", _nothing), Command("skills", "List skills.", _nothing)])
     commands.register("skills ", [Command("reload", "Read all skills again.", _nothing)])
     commands.register("skills:", skill_commands(catalog, lambda host, name, arguments: None))

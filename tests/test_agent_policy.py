@@ -1,5 +1,6 @@
 """What the agent may do without asking."""
 
+import errno
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,9 +11,9 @@ from agent_kit import Person, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from skillshelf import SkillError
-from skillshelf.agent import AgentCore, Policy
-from skillshelf.agent.events import SkillsReloaded, ToolReturned
-from skillshelf.testing import call
+from skillshelf.agent import AgentCore, Answer, Approval, Policy
+from skillshelf.agent.events import Finished, SkillsReloaded, ToolReturned
+from skillshelf.testing import ScriptedModel, call
 
 Write = Callable[..., Path]
 WRITE = call("write_file", path="a.txt", content="new\n")
@@ -206,3 +207,44 @@ def test_always_for_a_command_is_for_that_command(tmp_path: Path) -> None:
     core = agent(tmp_path, listing, listing, other, "ok", mode="ask", person=person)
     say(core, "go")
     assert [one.arguments["command"] for one in person.asked] == ["ls", "rm -rf x"]
+
+
+def test_a_refused_call_is_told_from_one_that_failed(tmp_path: Path) -> None:
+    """By the mode, by the user, for lack of a user to ask: all are refusals. A tool that ran and failed is not."""
+    failing = call("read_file", path="missing.txt")
+    for mode, person in [("read-only", None), ("ask", None), ("ask", Person("no", "no"))]:
+        core = agent(tmp_path, WRITE, SHELL, failing, "ok", mode=mode, person=person)
+        results = of(say(core, "go"), ToolReturned)
+        assert [result.refused for result in results] == [True, True, False]
+        assert not any(result.ok for result in results)
+
+
+def test_a_refusal_after_the_file_changed_is_a_refusal_too(tmp_path: Path) -> None:
+    """The user allows a write, another program changes the file, and the user does not allow the new change."""
+    file = tmp_path / "a.txt"
+    file.write_text("old\n")
+    answers: list[Answer] = ["yes", "no"]
+
+    async def approve(question: Approval) -> Answer:
+        file.write_text(f"changed before answer {len(answers)}\n")
+        return answers.pop(0)
+
+    core = AgentCore(ScriptedModel(WRITE, "ok"), policy=Policy("ask"), approve=approve)
+    core.load_skills(tmp_path)
+    (result,) = of(say(core, "go"), ToolReturned)
+    assert result.refused
+    assert result.text.startswith("The file changed after this call was allowed")
+
+
+def test_a_command_that_cannot_be_started_is_a_failed_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model gets the reason, and the turn goes on."""
+
+    async def fail_to_start(*arguments: Any, **options: Any) -> None:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("anyio.open_process", fail_to_start)
+    events = say(agent(tmp_path, SHELL, "Too bad."), "go")
+    (result,) = of(events, ToolReturned)
+    assert (result.ok, result.refused) == (False, False)
+    assert result.text == "The command could not be started: Resource temporarily unavailable."
+    assert events[-1] == Finished("Too bad.")

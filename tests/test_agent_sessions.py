@@ -167,5 +167,5 @@ def test_a_summary_that_fails_leaves_the_conversation_as_it_was(tmp_path: Path) 
     with pytest.raises(ConnectionError):
         asyncio.run(core.compact())
     assert core.conversation.messages == before
-    with pytest.raises(SkillError, match="Nothing was said"):
+    with pytest.raises(SkillError, match="The conversation is empty"):
         asyncio.run(agent(tmp_path, "ok").compact())

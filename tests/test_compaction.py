@@ -23,7 +23,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from skillshelf import SkillDescriptor
-from skillshelf.agent._compaction import Compacted, LoadedText, compact, loaded_skills, needs_compaction
+from skillshelf.agent._conversation import Compacted, CompactionLimits, compact, needs_compaction
+from skillshelf.agent.events import Usage
+from skillshelf.agent.sessions import LoadedText, loaded_skills
 from skillshelf.slash import apply_message
 
 LOAD = "load_skill_instructions"
@@ -78,9 +80,16 @@ def failing(error: Exception) -> FunctionModel:
     return FunctionModel(reply)
 
 
-def compacted(messages: Sequence[ModelMessage], model: FunctionModel | None = None, **options: Any) -> Compacted:
-    options = {"keep_tokens": 40, "skills_cap": 100, "counter": words, **options}
-    return asyncio.run(compact(messages, model or summarizer()[0], **options))
+def compacted(
+    messages: Sequence[ModelMessage],
+    model: FunctionModel | None = None,
+    *,
+    keep_tokens: int = 40,
+    skill_tokens: int = 100,
+    **options: Any,
+) -> Compacted:
+    limits = CompactionLimits(keep_tokens, skill_tokens, words)
+    return asyncio.run(compact(messages, model or summarizer()[0], limits=limits, **options))
 
 
 def text_of(messages: Sequence[ModelMessage]) -> str:
@@ -126,7 +135,7 @@ def test_a_short_history_stays_as_it_is() -> None:
     model, asked = summarizer()
     history = chat(1)
     done = compacted(history, model)
-    assert (done, asked) == (Compacted(history, 20, 20), [])
+    assert (done, asked) == (Compacted(history, 20, 20, Usage(0, 0, cost=0.0)), [])
 
 
 def test_a_focus_reaches_the_summarizer() -> None:
@@ -153,7 +162,7 @@ def test_tool_pairs_stay_together(keep: int) -> None:
         history += [*tool(f"a{number}", "read", "text " * 7, path="a b"), *load(f"l{number}", f"s{number}", 5)]
         history += [answer("done " * 3), ask("next " * 4)]
     for model in (summarizer()[0], failing(ModelHTTPError(500, "m"))):
-        done = compacted(history, model, keep_tokens=keep, skills_cap=20)
+        done = compacted(history, model, keep_tokens=keep, skill_tokens=20)
         assert_pairs(done.messages)
         assert done.after < done.before
 
@@ -199,7 +208,7 @@ def test_beyond_the_cap_the_least_recent_go_and_are_named() -> None:
     """Those used last come first, whole or not at all; the model is told what to load again."""
     history = [ask("Go."), *load("1", "old", 10), *load("2", "big", 80), *load("3", "mid", 30, "a.md")]
     history += [*load("4", "new", 50), *load("1b", "old", 15), *chat(10)]
-    done = compacted(history, skills_cap=100)
+    done = compacted(history, skill_tokens=100)
     assert [str(text) for text in done.kept_skills] == ["mid: a.md", "new", "old"]
     assert [str(text) for text in done.dropped_skills] == ["big"]
     assert f"Load them again with {LOAD} when you need them: big.]" in text_of(done.messages)
@@ -210,7 +219,7 @@ def test_beyond_the_cap_the_least_recent_go_and_are_named() -> None:
 def test_a_skill_in_the_recent_messages_is_not_doubled() -> None:
     """What the cut leaves in place is kept there, and does not count towards the cap."""
     history = [*chat(10), *load("1", "pdf", 30), answer("ok " * 10)]
-    done = compacted(history, skills_cap=0)
+    done = compacted(history, skill_tokens=0)
     assert ([str(text) for text in done.kept_skills], done.dropped_skills) == (["pdf"], ())
     assert text_of(done.messages).count("pdf " * 30) == 1
 
@@ -230,7 +239,7 @@ def test_compacting_again_keeps_what_is_alive() -> None:
     """A second and a third time: texts stay once each, notes and summaries do not pile up."""
     history = [ask("Fix the parser."), *load("1", "pdf", 20), *load("2", "big", 90), *chat(10)]
     for _ in range(3):
-        done = compacted(history, skills_cap=50)
+        done = compacted(history, skill_tokens=50)
         assert [text.name for text in done.kept_skills] == ["pdf"]
         assert_pairs(done.messages)
         assert text_of(done.messages).count("pdf " * 20) == 1
@@ -289,7 +298,7 @@ def test_stopping_it_is_not_a_failure_of_the_model() -> None:
             await asyncio.sleep(60)
             raise AssertionError
 
-        task = asyncio.create_task(compact(chat(10), FunctionModel(reply), keep_tokens=40, counter=words))
+        task = asyncio.create_task(compact(chat(10), FunctionModel(reply), limits=CompactionLimits(40, counter=words)))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

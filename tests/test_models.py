@@ -24,7 +24,8 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models import known_model_names
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.agent import DEFAULTS, ChosenModel, Settings, explain, resolve, usage_of
+from skillshelf.agent import DEFAULTS, ChosenModel, Settings, explain_error, resolve, usage_of
+from skillshelf.agent._explain import error_sentences
 from skillshelf.agent._models import SERVER_WINDOW, NoModelError
 from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
 
@@ -107,7 +108,7 @@ def refused(settings: Settings) -> str:
 def failure(server: str, model: str) -> tuple[str, str]:
     with pytest.raises(Exception) as caught:
         ask(resolve(Settings(model=model, base_url=server)))
-    return explain(caught.value)
+    return explain_error(caught.value)
 
 
 def test_a_bare_name_with_a_base_url_is_asked_there_without_a_key(server: str) -> None:
@@ -177,10 +178,10 @@ def test_tools_can_be_taken_away(server: str) -> None:
         ("openrouter:x/y", "OPENROUTER_API_KEY"),
         ("antropic:claude-haiku-4-5", "Did you mean anthropic:claude-haiku-4-5?"),
         ("gpt-5", "Did you mean openai:gpt-5"),
-        ("anthropic:", "is no model"),
+        ("anthropic:", "is not a model"),
         (":", "written provider:model"),
         ("nothing-like-it", "written provider:model"),
-        ("test", "is no model"),
+        ("test", "is not a model"),
         ("voyageai:x", "no provider 'voyageai'"),
     ],
 )
@@ -305,7 +306,14 @@ def test_a_server_that_is_not_there_is_named() -> None:
 )
 def test_other_errors_become_a_sentence_too(error: Exception, expected: str) -> None:
     """One clear sentence, cleaned."""
-    assert explain(error)[1].startswith(expected)
+    assert explain_error(error)[1].startswith(expected)
+
+
+def test_every_explained_error_has_its_own_sentence() -> None:
+    """Each class exists, and comes before its base classes, whose sentence would otherwise be taken."""
+    classes = list(error_sentences())
+    for number, error in enumerate(classes):
+        assert not [earlier for earlier in classes[:number] if issubclass(error, earlier)]
 
 
 @pytest.mark.parametrize(
@@ -321,13 +329,13 @@ def test_other_errors_become_a_sentence_too(error: Exception, expected: str) -> 
 )
 def test_nothing_like_a_key_is_repeated(text: str) -> None:
     """Whatever the provider echoes."""
-    assert "SECRET" not in explain(ValueError(text))[1]
+    assert "SECRET" not in explain_error(ValueError(text))[1]
 
 
 def test_a_key_of_any_shape_is_known_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that looks like an ordinary word is still a key."""
     monkeypatch.setenv("ACME_API_KEY", "correcthorse")
-    assert explain(ValueError("refused correcthorse"))[1] == "ValueError: refused [key]"
+    assert explain_error(ValueError("refused correcthorse"))[1] == "ValueError: refused [key]"
 
 
 def test_the_price_of_a_known_model_is_given_and_of_others_not() -> None:

@@ -78,10 +78,10 @@ def test_nothing_in_the_workspace_is_read(tmp_path: Path, config: Path, monkeypa
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ('model = "a:b"\nmodle = "x"\n', 2, "'modle' is no setting. Did you mean 'model'?"),
+        ('model = "a:b"\nmodle = "x"\n', 2, "'modle' is not a setting. Did you mean 'model'?"),
         ('base-url = "http://x"\n', 1, "Did you mean 'base_url'?"),
         ("\nzzz = 1\n", 2, "Settings: model, base_url, policy"),
-        ("[agent]\nmodel = 'x'\n", 1, "'agent' is no setting"),
+        ("[agent]\nmodel = 'x'\n", 1, "'agent' is not a setting"),
         ('policy = "never"\n', 1, "is 'never'; it must be one of ask, read-only, auto-edit, yolo."),
         ("# one\n\npolicy = 3\n", 3, "must be text, not 3"),
         ('budget = "many"\n', 1, "whole number of tokens, 1 or more"),
@@ -89,7 +89,7 @@ def test_nothing_in_the_workspace_is_read(tmp_path: Path, config: Path, monkeypa
         ("budget = 0\n", 1, "is 0; it must be a whole number"),
         ("window = -1\n", 1, "0 or more"),
         ('base_url = "localhost:11434"\n', 1, "It looks like this: http://localhost:11434/v1"),
-        ('base_url = "http://[::1"\n', 1, "is no http(s) address"),
+        ('base_url = "http://[::1"\n', 1, "is not an http(s) address"),
         ('weights = "big.gguf"\n', 1, "must begin with / or ~/"),
         ("model = \n", 1, "not TOML"),
         ('x = 1\nmodel = "a"\nmodel = "b"\n', 3, "not TOML"),
@@ -105,7 +105,7 @@ def test_a_wrong_setting_is_told_with_its_line(config: Path, text: str, line: in
 
 def test_a_wrong_variable_and_a_wrong_flag_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the person typed them."""
-    assert refused({"base_url": "nowhere"}).startswith("The option --base-url is no http(s) address")
+    assert refused({"base_url": "nowhere"}).startswith("The option --base-url is not an http(s) address")
     monkeypatch.setenv("SKILLSHELF_TOOLS", "maybe")
     assert refused().startswith("The environment variable SKILLSHELF_TOOLS is 'maybe'; it must be one of auto, on, off")
 
@@ -129,10 +129,10 @@ def test_weights_begin_at_home_or_where_the_command_was_typed(
 def test_a_file_that_is_none_is_refused_at_once(config: Path) -> None:
     """A folder or a named pipe in its place: no hang, no traceback."""
     config.mkdir()
-    assert "is no plain file" in refused()
+    assert "is not a plain file" in refused()
     config.rmdir()
     os.mkfifo(config)
-    assert "is no plain file" in refused()
+    assert "is not a plain file" in refused()
 
 
 def test_a_file_that_cannot_be_read_as_text_is_told(config: Path) -> None:

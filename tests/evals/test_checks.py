@@ -181,23 +181,15 @@ def test_a_check_that_could_only_say_one_thing_is_refused(make: Callable[[], Che
 
 def test_a_call_that_was_refused_was_not_made() -> None:
     """One that failed was: it may have done something all the same. The reason says which is which."""
-    calls = [ToolCalled(str(number), "run_command", {"command": f"c{number}"}) for number in range(4)]
-    texts = [
-        "run_command is not allowed: the policy is read-only. Reading works; only the person can change it.",
-        "run_command needs the person's approval, and nobody is there to ask.",
-        "Tool 'run_command' is blocked by the policy of its skill. Do without it.",
-    ]
-    refused = [ToolReturned(str(number), "run_command", text, False) for number, text in enumerate(texts)]
-    trace = Trace((*calls[:3], *refused))
-    assert verdict(check.tool_called("run_command"), trace) == Verdict(
-        False,
-        "tools called: run_command {'command': 'c0'} (refused), run_command {'command': 'c1'} (refused), "
-        "run_command {'command': 'c2'} (refused)",
+    call = ToolCalled("1", "run_command", {"command": "c"})
+    refused = Trace((call, ToolReturned("1", "run_command", "No.", ok=False, refused=True)))
+    assert verdict(check.tool_called("run_command"), refused) == Verdict(
+        False, "tools called: run_command {'command': 'c'} (refused)"
     )
-    assert verdict(~check.tool_called("run_command"), trace).passed
-    failed = Trace((calls[3], ToolReturned("3", "run_command", "It broke off.", False)))
+    assert verdict(~check.tool_called("run_command"), refused).passed
+    failed = Trace((call, ToolReturned("1", "run_command", "It broke off.", ok=False)))
     assert verdict(check.tool_called("run_command"), failed) == Verdict(
-        True, "tools called: run_command {'command': 'c3'} (failed)"
+        True, "tools called: run_command {'command': 'c'} (failed)"
     )
 
 
@@ -427,7 +419,7 @@ def test_a_check_that_breaks_is_an_error(function: Callable[[Trace], Any]) -> No
 
 def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
     """What the agent tells is what they look for."""
-    from skillshelf.agent._core import _chosen
+    from skillshelf.agent import ChosenModel
     from skillshelf.testing import call
 
     skill = tmp_path / "demo"
@@ -441,7 +433,7 @@ def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
         "Written.",
     )
     case = Case("demo", (Message("/skills:demo now"),), files={"in.txt": b"In"}, skills=(str(skill),))
-    trace = asyncio.run(run_trial(case, _chosen(model)))
+    trace = asyncio.run(run_trial(case, ChosenModel.from_model(model)))
     checks = [
         check.skill_invoked("demo"),
         check.skill_loaded("demo"),
@@ -481,10 +473,10 @@ class Eraser(BaseSkill):
 )
 def test_the_agent_s_refusals_are_known(policy: str, name: str, arguments: dict[str, Any]) -> None:
     """In the words that the gate and a skill's own policy have for them: were they to change, a check would pass."""
-    from skillshelf.agent._core import _chosen
+    from skillshelf.agent import ChosenModel
     from skillshelf.testing import call
 
     blocked = Eraser().with_policy({"erase": "blocked"})
     case = Case("refused", (Message("Go."),), code_skills=(blocked,), policy=policy)
-    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel(call(name, **arguments), "Refused."))))
+    trace = asyncio.run(run_trial(case, ChosenModel.from_model(ScriptedModel(call(name, **arguments), "Refused."))))
     assert verdict(check.tool_called(name), trace) == Verdict(False, f"tools called: {name} {arguments} (refused)")

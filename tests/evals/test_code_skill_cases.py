@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skillshelf import BaseSkill, tool
-from skillshelf.agent._core import _chosen
+from skillshelf.agent import ChosenModel
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, find_cases, make_plan, run_trial
 from skillshelf.evals.engine._packing import Packer, Unpacker
@@ -128,7 +128,7 @@ def test_an_old_version_of_it_is_refused(package: Path, tmp_path: Path) -> None:
 def answers(*code_skills: Any) -> list[str]:
     case = Case("a", (Message("x"),), code_skills=code_skills)
     model = ScriptedModel(call("look_up", query="a"), call("look_up", query="b"), "Done.")
-    trace = asyncio.run(run_trial(case, _chosen(model)))
+    trace = asyncio.run(run_trial(case, ChosenModel.from_model(model)))
     assert trace.error == ""
     parts = [part for message in model.requests[-1].messages for part in message.parts]
     return [str(part.content) for part in parts if part.part_kind == "tool-return"]
@@ -176,7 +176,9 @@ def test_what_is_no_code_skill_is_said_with_its_line(package: Path, tmp_path: Pa
 
 def test_a_raw_skill_comes_with_its_policy(package: Path) -> None:
     model = ScriptedModel(call("run_it"), "Done.")
-    trace = asyncio.run(run_trial(Case("a", (Message("x"),), code_skills=("acme_rag.skill:bound",)), _chosen(model)))
+    trace = asyncio.run(
+        run_trial(Case("a", (Message("x"),), code_skills=("acme_rag.skill:bound",)), ChosenModel.from_model(model))
+    )
     assert "ran" in model.requests[-1].text
     assert trace.error == ""
 

@@ -90,11 +90,11 @@ def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
 
 def test_what_was_read_can_be_run() -> None:
     """A case of a file, with its scripted model, and all of its checks."""
-    from skillshelf.agent._core import _chosen
+    from skillshelf.agent import ChosenModel
     from skillshelf.testing import ScriptedModel
 
     case = one("greeter")[0]["greets by name"]
-    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel(*(case.script or ())))))
+    trace = asyncio.run(run_trial(case, ChosenModel.from_model(ScriptedModel(*(case.script or ())))))
     verdicts = [asyncio.run(check.look(one, trace)) for one in case.checks]
     assert [verdict for verdict in verdicts if not verdict.passed] == []
 

@@ -19,8 +19,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent import can_confine
-from skillshelf.agent._core import _chosen
+from skillshelf.agent import ChosenModel, can_confine
 from skillshelf.agent.events import ToolReturned, Usage
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Recording, Replay, Trace, run_trial
@@ -39,7 +38,7 @@ def skill(tmp_path: Path, about: str = "Does demos.") -> str:
 
 
 def trial(model: Model[Any], folder: str, case: Case = CASE) -> Trace:
-    return asyncio.run(run_trial(replace(case, skills=(folder,)), _chosen(model)))
+    return asyncio.run(run_trial(replace(case, skills=(folder,)), ChosenModel.from_model(model)))
 
 
 def script() -> ScriptedModel:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from skillshelf.agent._core import _chosen
+from skillshelf.agent import ChosenModel
 from skillshelf.evals import Case, Edit, Message, Trace, run_trial
 from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call
@@ -19,7 +19,7 @@ Write = Callable[..., Path]
 
 
 def tried(*script: Any, turns: tuple[Any, ...] = (Message("hi"),), **case: Any) -> Trace:
-    return asyncio.run(run_trial(Case("a", turns, **case), _chosen(ScriptedModel(*script))))
+    return asyncio.run(run_trial(Case("a", turns, **case), ChosenModel.from_model(ScriptedModel(*script))))
 
 
 def test_an_edit_that_cannot_be_made_is_an_error_of_the_trial() -> None:
@@ -72,7 +72,7 @@ def test_a_pipe_in_a_skill_is_left_where_it_is(write: Write, tmp_path: Path) -> 
     case, packer = Case("a", (Message("hi"),), skills=(str(skill),)), Packer()
     there = Unpacker(str(tmp_path / "there")).unpack(packer.pack(case), packer.blobs.__getitem__)
     for one in (case, there):
-        trace = asyncio.run(run_trial(one, _chosen(ScriptedModel("Done."))))
+        trace = asyncio.run(run_trial(one, ChosenModel.from_model(ScriptedModel("Done."))))
         assert (trace.error, list(trace.files)) == ("", [".skillshelf/skills/pdf/SKILL.md"])
 
 
@@ -103,6 +103,6 @@ def test_a_model_that_never_answers_is_an_error_after_a_while() -> None:
         return "Too late."
 
     case = Case("a", (Message("hi"), Message("and now?")))
-    trace = asyncio.run(run_trial(case, _chosen(ScriptedModel("Hello.", hangs)), 4.0))
+    trace = asyncio.run(run_trial(case, ChosenModel.from_model(ScriptedModel("Hello.", hangs)), 4.0))
     assert trace.error == "The trial took longer than 4 seconds; --timeout gives it more"
     assert trace.answers == ("Hello.",)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf.agent import Confinement, find_confinement
-from skillshelf.agent._confinement import launch_command
+from skillshelf.agent._confinement import launch_command, open_plan
 
 HERE = Path(__file__).parent
 ORDINARY_USER = 61_234
@@ -61,10 +61,16 @@ class Place:
 
     def launch(self, level: str, *program: str) -> subprocess.CompletedProcess[str]:
         """Run a program at a level of our choice, as the launcher would."""
-        command = launch_command(level, program, writable=[str(self.root)])  # type: ignore[arg-type]
-        return subprocess.run(
-            [*become(self.user), *command], cwd=self.root, capture_output=True, text=True, check=False, timeout=200
-        )
+        with open_plan(level, writable=[str(self.root)]) as plan:  # type: ignore[arg-type]
+            return subprocess.run(
+                [*become(self.user), *launch_command(program, plan, "self")],
+                pass_fds=[plan],
+                cwd=self.root,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=200,
+            )
 
 
 def become(user: int) -> list[str]:
@@ -296,17 +302,19 @@ def test_confinement_needs_no_package_and_ignores_the_environment(tmp_path: Path
     """Modules in PYTHONPATH or the workspace cannot take the place of what the launcher imports."""
     for name in ("ctypes", "json", "socket", "sitecustomize"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('not mine')")
-    command = launch_command(CONFINEMENT.level, ["/bin/sh", "-c", "echo ran"], writable=[str(tmp_path)])
     environment = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nowhere", "PATH": os.environ["PATH"]}
-    result = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=200
-    )
+    with open_plan(CONFINEMENT.level, writable=[str(tmp_path)]) as plan:
+        command = launch_command(["/bin/sh", "-c", "echo ran"], plan)
+        result = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=200
+        )
     assert (result.stdout, result.stderr) == ("ran\n", "")
 
 
 def test_a_program_that_cannot_be_confined_does_not_start(tmp_path: Path) -> None:
     """The launcher says why, instead of running it without."""
-    command = launch_command("landlock", ["/bin/sh", "-c", "echo ran"], writable=[str(tmp_path / "missing")])
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    with open_plan("landlock", writable=[str(tmp_path / "missing")]) as plan:
+        command = launch_command(["/bin/sh", "-c", "echo ran"], plan)
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert (result.returncode, result.stdout) == (125, "")
     assert "The command was not run" in result.stderr

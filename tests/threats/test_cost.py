@@ -13,7 +13,7 @@ CPU_SECONDS = 2
 """For each text; the aim is well below."""
 
 READERS = {
-    "an error of a provider": "from skillshelf.agent import safe as read",
+    "an error of a provider": "from skillshelf.agent import hide_keys as read",
     "text for the model": "from skillshelf.text import text_for_model as read",
     "the check of a SKILL.md": (
         "from skillshelf.lint import check_text\n"
@@ -52,10 +52,10 @@ def test_no_token_repeated_to_a_quarter_of_a_megabyte_takes_long(reader: str) ->
 @pytest.mark.parametrize("key", ["sk-abcdef123456", "a1" * 20, "AIza" + "x" * 20])
 def test_no_key_is_left_in_an_error_however_long_it_is(key: str) -> None:
     """Neither whole nor, where the error is cut, by half."""
-    from skillshelf.agent import safe
+    from skillshelf.agent import hide_keys
 
     for length in (0, 4_000, 4_090, 4_096, 10_000):
-        shown = safe("x " * (length // 2) + key + " and more")
+        shown = hide_keys("x " * (length // 2) + key + " and more")
         assert key[:12] not in shown
         assert len(shown) <= 5_000
 

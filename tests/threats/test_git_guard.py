@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.agent._confinement import launch_command
-from skillshelf.agent._repositories import find_repositories
+from skillshelf.agent._confinement import find_repositories, launch_command, open_plan
 from threats.test_confinement import Place, become, needs_mounts
 from threats.test_confinement import place as place
 
@@ -28,15 +27,16 @@ def start(place: Place, script: str) -> "subprocess.Popen[str]":
     """Start a confined Python program as the agent does: in a session of its own."""
     program = [place.python, "-c", script]
     root = str(place.root)
-    command = launch_command("mounted", program, writable=[root], repositories=find_repositories(root))
-    return subprocess.Popen(
-        [*become(place.user), *command],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with open_plan("mounted", writable=[root], repositories=find_repositories(root)) as plan:
+        return subprocess.Popen(
+            [*become(place.user), *launch_command(program, plan, "self")],
+            pass_fds=[plan],
+            cwd=root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
 
 def run(place: Place, script: str) -> "subprocess.CompletedProcess[str]":
@@ -138,3 +138,16 @@ def test_the_workspaces_own_repository_is_found_among_any_number_of_folders(tmp_
     make_bare(tmp_path / ".git", os.geteuid())
     assert str(tmp_path / ".git") in find_repositories(str(tmp_path))
     shutil.rmtree(tmp_path)  # pytest keeps the folders of its last runs
+
+
+def test_a_command_runs_among_more_repositories_than_fit_into_an_argument(place: Place) -> None:
+    """The list of Git directories is longer than the 128 KiB that Linux allows for an argument, and all are guarded."""
+    for number in range(1_500):
+        make_bare(place.root / f"{'a-long-name-' * 6}{number}", place.user)
+    repositories = find_repositories(str(place.root))
+    assert sum(len(path) for path in repositories) > 128 * 1024
+    last = place.root / f"{'a-long-name-' * 6}1499/config"
+    result = run(place, f"print('ran'); open({str(last)!r}, 'w')")
+    assert result.stdout == "ran\n"
+    assert "Read-only file system" in result.stderr
+    shutil.rmtree(place.root)  # pytest keeps the folders of its last runs

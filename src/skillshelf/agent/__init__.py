@@ -1,4 +1,4 @@
-"""The agent: a loop over a model that lives from its shelf. Needs the extra `chat`.
+"""The agent: a loop around a model that uses the skills on its shelf. Needs the extra `chat`.
 
 core = AgentCore(resolve(Settings(model="anthropic:claude-sonnet-5-5")))
 core.load_skills(".")
@@ -13,16 +13,15 @@ from skillshelf.trust import Trust
 
 if TYPE_CHECKING:
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement
-    from skillshelf.agent._context import Context, measure
+    from skillshelf.agent._conversation import Context, measure_context
     from skillshelf.agent._core import AgentCore
-    from skillshelf.agent._explain import explain, safe
+    from skillshelf.agent._explain import Explanation, explain_error, hide_keys
     from skillshelf.agent._models import DEFAULTS, ChosenModel, resolve, usage_of
     from skillshelf.agent._policy import MODES, SHELL, WRITING, Answer, Approval, Policy
-    from skillshelf.agent._rank import rank
     from skillshelf.agent._routing import route
     from skillshelf.agent._scripted import Call, Fail, Request, ScriptedModel, call, fail
     from skillshelf.agent._settings import Settings, load_settings
-    from skillshelf.agent._skills import WorkspaceSkills, say
+    from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent.sessions import Sessions
 
 __all__ = [
@@ -37,6 +36,7 @@ __all__ = [
     "ChosenModel",
     "Confinement",
     "Context",
+    "Explanation",
     "Fail",
     "Policy",
     "Request",
@@ -47,16 +47,15 @@ __all__ = [
     "WorkspaceSkills",
     "call",
     "can_confine",
-    "explain",
+    "describe_delta",
+    "explain_error",
     "fail",
     "find_confinement",
+    "hide_keys",
     "load_settings",
-    "measure",
-    "rank",
+    "measure_context",
     "resolve",
     "route",
-    "safe",
-    "say",
     "usage_of",
 ]
 
@@ -64,16 +63,15 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_confinement": ["Confinement", "can_confine", "find_confinement"],
-        "_context": ["Context", "measure"],
+        "_conversation": ["Context", "measure_context"],
         "_core": ["AgentCore"],
-        "_explain": ["explain", "safe"],
+        "_explain": ["Explanation", "explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "MODES", "Policy", "SHELL", "WRITING"],
-        "_rank": ["rank"],
         "_routing": ["route"],
         "_scripted": ["Call", "Fail", "Request", "ScriptedModel", "call", "fail"],
         "_settings": ["Settings", "load_settings"],
-        "_skills": ["WorkspaceSkills", "say"],
+        "_skills": ["WorkspaceSkills", "describe_delta"],
         "sessions": ["Sessions"],
     },
     extra="chat",

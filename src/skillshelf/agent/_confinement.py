@@ -1,24 +1,33 @@
-"""How far this machine can confine a command, and what a confined command can still do."""
+"""How far this machine can confine a command, what a confined command can still do, and how it is started."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from skillshelf.agent.launcher import landlock_version
+from skillshelf.files import system
+from skillshelf.sources import SKIPPED_FOLDERS
 
 Level = Literal["mounted", "supervised", "landlock", "none"]
 
 _LEVELS: tuple[Level, ...] = ("mounted", "supervised", "landlock")
 _LAUNCHER = os.path.join(os.path.dirname(__file__), "launcher")
 _PROBE_SECONDS = 60.0
+_MAX_FOLDERS = 5_000
+"""How many folders are searched for Git directories before each command. That many take about 0.1 s."""
+_PARTS_OF_A_REPOSITORY = {"HEAD", "objects", "refs"}
+_GIT_DATA = frozenset({"objects", "refs", "logs", "hooks"})
 
 # The approval question and docs/concepts/safety.md take their words from here.
 _WRITES = "writing, creating, renaming or deleting files outside the folder and a temporary one"
@@ -53,12 +62,12 @@ class Confinement:
 
     @property
     def blocked(self) -> tuple[str, ...]:
-        """What a command cannot do, even if it tries."""
+        """The acts that are refused to a command."""
         return tuple(act for act, is_blocked in self._acts() if is_blocked)
 
     @property
     def stays_open(self) -> tuple[str, ...]:
-        """What a command can do beyond writing in the folder."""
+        """The acts that stay possible, beyond writing in the folder."""
         if not self:
             return ("everything you can do",)
         still_possible = (act for act, is_blocked in self._acts() if not is_blocked)
@@ -66,7 +75,7 @@ class Confinement:
 
     @property
     def summary(self) -> str:
-        """What the user has to know to decide about a command, in a sentence or two."""
+        """A sentence or two for a user who decides about a command."""
         if not self:
             return f"It can do everything you can do: {self.reason}."
         return f"It can write in this folder only. Still open: {'; '.join(self.stays_open)}."
@@ -116,16 +125,34 @@ def can_confine() -> bool:
     return bool(find_confinement())
 
 
-def launch_command(
-    level: Level, program: Sequence[str], *, writable: Sequence[str], repositories: Sequence[str] = ()
-) -> list[str]:
-    """Return the command that starts a program under confinement.
+@contextmanager
+def open_plan(level: Level, *, writable: Sequence[str], repositories: Sequence[str] = ()) -> Iterator[int]:
+    """Write down how to confine a program, and provide the descriptor of the file while the block lasts.
 
-    `writable`: the real paths of the folders it may change. `repositories`: Git directories in them.
+    `writable`: the real paths of the folders the program may change. `repositories`: Git directories in them.
+    A workspace can have thousands of repositories, more than fit into an argument (128 KiB). The file is in memory and
+    sealed, so a command that still runs cannot change the plan of the next one.
     """
-    plan = json.dumps({"level": level, "writable": [*writable], "repositories": [*repositories]})
+    plan = {"level": level, "writable": [*writable], "repositories": [*repositories]}
+    descriptor = os.memfd_create("skillshelf-plan", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
+            json.dump(plan, file)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def launch_command(program: Sequence[str], plan: int, process: int | Literal["self"] | None = None) -> list[str]:
+    """Return the command that starts a program as a plan says.
+
+    `process` has the plan open: by default this one, and "self" if the command inherits the descriptor.
+    """
+    path = f"/proc/{process or os.getpid()}/fd/{plan}"
     # -I -S: neither the workspace nor the environment chooses what Python imports before it is confined.
-    return [sys.executable, "-I", "-S", _LAUNCHER, plan, "--", *program]
+    return [sys.executable, "-I", "-S", _LAUNCHER, path, "--", *program]
 
 
 def _try_level(level: Level) -> str:
@@ -137,14 +164,47 @@ def _try_level(level: Level) -> str:
         os.makedirs(repository)
         # Exit status 0 if writing works inside and fails outside.
         script = 'echo x > written && ! (echo x > "$0") 2> /dev/null'
-        command = launch_command(
-            level, ["/bin/sh", "-c", script, outside], writable=[inside], repositories=[repository]
-        )
         try:
-            result = subprocess.run(command, cwd=inside, capture_output=True, timeout=_PROBE_SECONDS)
+            with open_plan(level, writable=[inside], repositories=[repository]) as plan:
+                command = launch_command(["/bin/sh", "-c", script, outside], plan)
+                result = subprocess.run(command, cwd=inside, capture_output=True, timeout=_PROBE_SECONDS)
         except (OSError, subprocess.SubprocessError) as error:
             return f"the launcher did not start: {error}"
         if result.returncode == 0:
             return ""
         lines = result.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else "a confined command could write outside its folder"
+
+
+def find_repositories(root: str) -> list[str]:
+    """Return the Git directories below a folder, including bare ones and those of submodules, and the `.git` files.
+
+    A command must not change their hooks and configuration. Links are not followed. Folders of dependencies and caches
+    are left out. The search goes from the top down and ends after 5,000 folders.
+    """
+    repositories: list[str] = []
+    pending = deque([root])
+    searched = 0
+    while pending and searched < _MAX_FOLDERS:
+        folder = pending.popleft()
+        searched += 1
+        try:
+            with system.scandir(folder) as listing:
+                entries = list(listing)
+        except OSError:  # gone meanwhile, or not readable: then a command cannot read it either
+            continue
+
+        is_repository = {entry.name for entry in entries} >= _PARTS_OF_A_REPOSITORY
+        if is_repository:
+            repositories.append(folder)
+        skipped = _GIT_DATA if is_repository else SKIPPED_FOLDERS
+        for entry in entries:
+            path = os.path.join(folder, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name == ".git":  # before its neighbours, of which a clone can bring any number
+                    pending.appendleft(path)
+                elif entry.name not in skipped:
+                    pending.append(path)
+            elif entry.name == ".git" and not entry.is_symlink():
+                repositories.append(path)
+    return repositories

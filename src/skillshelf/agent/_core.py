@@ -1,25 +1,19 @@
-"""AgentCore: the agent as a library. A message goes in, events come out; every face is a reader of them."""
+"""AgentCore: the agent as a library. A message goes in, events come out, and every interface reads these events."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import fields
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic_ai.messages import ModelResponse
-from pydantic_ai.usage import RequestUsage, RunUsage
-from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_context_window
-
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent._build import Loop, file_access, routed_loop, tool_loop
-from skillshelf.agent._compaction import KEEP_TOKENS, Compacted, compact
 from skillshelf.agent._confinement import Confinement, find_confinement
-from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._exchange import Exchange
+from skillshelf.agent._conversation import Compacted, CompactionLimits, Conversation, compact
+from skillshelf.agent._exchange import Exchange, MakePrompt
 from skillshelf.agent._gate import Gate
-from skillshelf.agent._models import ChosenModel, usage_of
+from skillshelf.agent._loop import Loop, file_access, make_plain_loop, make_tool_loop
+from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.events import Event, Failed, Usage
@@ -40,11 +34,10 @@ if TYPE_CHECKING:
     from skillshelf.trust import Trust
 
 _NOTHING_SPENT = Usage(0, 0, cost=0.0)
-_Prompt = Callable[[Exchange, Turn], str]
 
 
 class AgentCore:
-    """An agent on a workspace: `load_skills`, then one `process_message` after the other."""
+    """An agent on a workspace. Call `load_skills`, then `process_message` for each message."""
 
     def __init__(
         self,
@@ -56,18 +49,17 @@ class AgentCore:
         budget: int = DEFAULT_BUDGET,
         sandbox: bool = True,
     ) -> None:
-        """`approve` is asked before a tool that needs it runs; without it, such a call is refused.
+        """Make an agent.
 
-        `skills`: code skills whose tools the model gets. `budget`: tokens that the listing takes at most. `sandbox`:
-        commands can write in the workspace only, if the system can see to that; `confinement` says how far it can.
+        `approve` is asked before a tool runs that needs approval; without it, such a call is refused. `skills` are
+        code skills whose tools the model gets. `budget` is the most tokens the listing may take. With `sandbox`,
+        commands can write in the workspace only, as far as the system supports that; `confinement` says how far.
         """
-        self.model = model if isinstance(model, ChosenModel) else _chosen(model)
+        self.model = model if isinstance(model, ChosenModel) else ChosenModel.from_model(model)
         self.policy = policy or Policy()
         self.approve = approve
-        self._sandbox = sandbox
-        self._code_skills, self._budget = skills, budget
         self.disclosure: Literal["auto", "catalog", "full"] = "auto"
-        """How much of each skill the listing shows; `load_skills` takes it from here."""
+        """How much of each skill the listing shows. Set it before `load_skills`."""
         self.sessions: Sessions | None = None
         self.conversation = Conversation()
         self.spent = _NOTHING_SPENT
@@ -75,9 +67,12 @@ class AgentCore:
         self.used = 0
         """Tokens of the window that the last model call filled."""
         self.turn: Turn | None = None
-        """The last turn of the shelf, or the one that is going on."""
+        """The shelf's turn in progress, or the last one."""
         self.routed_to: str | None = None
-        """The skill that was put before a model without tools."""
+        """The last skill that the shelf chose for a model without tools."""
+        self._code_skills = skills
+        self._budget = budget
+        self._sandbox = sandbox
         self._skills: WorkspaceSkills | None = None
         self._exchange: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
@@ -91,19 +86,21 @@ class AgentCore:
         frozen: bool = False,
         shelf: Shelf | None = None,
     ) -> Catalog:
-        """Work in this folder, with its skills, the user's and the bundled ones; or with a `shelf` of your own.
+        """Work in this folder, with its skills, the user's and the bundled ones, or with a `shelf` of your own.
 
-        With a `trust` store, the folder's own skills are used only as far as the person agreed to them. With
-        `sessions`, what is said is kept in files. `frozen`: the skills stay as they are now; nothing reloads.
+        With a `trust` store, the folder's own skills are used only as the user approved them. With `sessions`, the
+        conversation is saved in files. `frozen`: the skills stay as they are now and are never reloaded.
         """
         self._skills = WorkspaceSkills(root, shelf or self._code_skills, trust, frozen)
         self.sessions = sessions
-        self._listing = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
+        self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
         access = file_access(self.skills.root)
-        gate = Gate(access, self._current)
-        self._with_tools = tool_loop(access, gate, self._listing, lambda: self.skills.guidance, self._sandbox)
-        self._routed = routed_loop(gate)
-        self._begin(self._fresh())
+        gate = Gate(access, self._get_exchange)
+        self._tool_loop = make_tool_loop(
+            access, gate, self._skills_capability, lambda: self.skills.guidance, self._sandbox
+        )
+        self._plain_loop = make_plain_loop(gate)
+        self._begin(self._new_conversation())
         return self.shelf.catalog
 
     @property
@@ -115,12 +112,12 @@ class AgentCore:
 
     @property
     def confined(self) -> bool:
-        """Whether commands can write in the workspace only."""
+        """True if commands can write in the workspace only."""
         return bool(self.confinement)
 
     @property
     def skills(self) -> WorkspaceSkills:
-        """The workspace's shelf, and what waits for the person's word."""
+        """The workspace's shelf, and the skills that await the user's review."""
         if self._skills is None:
             raise SourceError("The agent has no workspace yet: call load_skills(root) first.")
         return self._skills
@@ -131,52 +128,55 @@ class AgentCore:
 
     @property
     def loop(self) -> Loop:
-        """The agent for the model in use, and what it always sends."""
-        return self._with_tools if self.model.tools else self._routed
+        """The pydantic-ai agent for the model in use, and the fixed parts of its requests."""
+        return self._tool_loop if self.model.tools else self._plain_loop
 
     @property
     def listing(self) -> Listing:
-        """The Available Skills section, as it is now."""
+        """The Available Skills section as it is now."""
         return self.shelf.listing(self.disclosure, self._budget)
 
     def reload_skills(self) -> Delta:
-        """Bring the skills up to date with the disk; the next model call gets them afresh."""
+        """Bring the skills up to date with the disk. The next model call gets a fresh listing."""
         delta = self.skills.reload()
         self.renew()
         return delta
 
     def renew(self) -> None:
-        """The next model call gets the listing as it is then: there is no beginning of a prompt to keep."""
-        self._listing.feeds.of(self.conversation.id).renew()
+        """Give the next model call a fresh listing, because the beginning of its prompt changes anyway."""
+        self._skills_capability.feeds.of(self.conversation.id).renew()
 
     def process_message(self, text: str) -> AsyncGenerator[Event, None]:
-        """Answer a message. `/skills:<name> [args]` invokes a skill; everything else goes to the model as it is."""
+        """Answer a message. `/skills:<name> [arguments]` invokes a skill; any other text goes to the model as it is."""
         invocation = parse_invocation(text, self.shelf.catalog)
         if invocation is not None:
             return self.invoke_skill(invocation.skill, invocation.arguments)
-        return self._answer(text, lambda exchange, turn: exchange.message(turn))
+        return self._answer(text, lambda exchange, turn: exchange.make_message_prompt(turn))
 
     def invoke_skill(self, name: str, arguments: str = "") -> AsyncGenerator[Event, None]:
-        """Answer as the skill says, with these arguments."""
-        typed = f"/{SKILL_PREFIX}{name} {arguments}".rstrip()
-        return self._answer(typed, lambda exchange, turn: exchange.invocation(turn, name, arguments))
+        """Follow a skill, with these arguments."""
+        message = f"/{SKILL_PREFIX}{name} {arguments}".rstrip()
+        return self._answer(message, lambda exchange, turn: exchange.make_skill_prompt(turn, name, arguments))
 
     def cancel(self) -> None:
-        """Stop the turn that is going on, if one is. What was said so far is kept."""
+        """Stop the turn in progress, if there is one. The answer so far is kept."""
         if self._task:
             self._task.cancel()
 
     def new_session(self) -> Delta:
-        """Begin anew: no history, the skills reloaded."""
-        self._begin(self._fresh())
+        """Start over with an empty history and reloaded skills."""
+        self._begin(self._new_conversation())
         return self.reload_skills()
 
     def resume(self, session: str = "") -> Sequence[str]:
-        """Go on with an earlier session, by default the last: what could not be read of it. Raises SessionError."""
+        """Continue an earlier session, by default the last. Return notes on parts that could not be read.
+
+        Raises SessionError.
+        """
         if not self.sessions:
-            raise SessionError("This conversation is not kept in files, so there is none to go on with.")
+            raise SessionError("This conversation is not saved in files, so there is none to continue.")
         if not session:
-            others = [one for one in self.sessions.ids() if one != self.conversation.id]
+            others = [identifier for identifier in self.sessions.ids() if identifier != self.conversation.id]
             if not others:
                 raise SessionError("There is no earlier session in this workspace.")
             session = others[0]
@@ -186,42 +186,32 @@ class AgentCore:
         return opened.notes
 
     async def compact(self, focus: str = "", *, fallback: bool = False) -> Compacted:
-        """Put a summary in the place of what was said, with the skills that were loaded.
+        """Replace the conversation by a summary and the skills that were loaded.
 
-        Raises what the model raises, and then nothing has changed; with `fallback`, the oldest messages go instead.
+        If the model fails, its error is raised and nothing has changed. With `fallback`, the oldest messages are
+        dropped instead.
         """
-        kept, usage = min(KEEP_TOKENS, self.model.window // 5), RunUsage()
         messages = self.conversation.messages
         if not messages:
-            raise SessionError("Nothing was said yet, so there is nothing to shorten.")
-        result = await compact(
-            messages, self.model.model, focus=focus, keep_tokens=kept, usage=usage, fallback=fallback
-        )
-        self.spent += self._usage_of_summary(usage)
+            raise SessionError("The conversation is empty, so there is nothing to shorten.")
+
+        defaults = CompactionLimits()
+        limits = CompactionLimits(keep_tokens=min(defaults.keep_tokens, self.model.window // 5))
+        result = await compact(messages, self.model.model, focus=focus, fallback=fallback, limits=limits)
+        self.spent += result.usage
         self.used = 0
         self.renew()
-        self.conversation.compacted(result.messages)
+        self.conversation.replace(result.messages)
         return result
 
-    def _usage_of_summary(self, run: RunUsage) -> Usage:
-        model = self.model.model
-        counted = {field.name: getattr(run, field.name) for field in fields(RequestUsage)}
-        return usage_of(
-            ModelResponse(
-                parts=[],
-                usage=RequestUsage(**counted),
-                model_name=model.model_name,
-                provider_name=model.system,
-                provider_url=model.base_url,
-            )
-        )
-
-    def _current(self) -> Exchange:
+    def _get_exchange(self) -> Exchange:
         assert self._exchange is not None
         return self._exchange
 
-    def _fresh(self) -> Conversation:
-        return Conversation(self.sessions.create(self.model.name) if self.sessions else None)
+    def _new_conversation(self) -> Conversation:
+        if self.sessions is None:
+            return Conversation()
+        return Conversation(self.sessions.create(self.model.name))
 
     def _begin(self, conversation: Conversation) -> None:
         self.conversation.close()
@@ -231,20 +221,22 @@ class AgentCore:
         self.turn = None
         self.routed_to = None
 
-    async def _answer(self, said: str, prompt: _Prompt) -> AsyncGenerator[Event, None]:
-        """The turn runs in a task of its own: a reader who goes away stops it, and its context stays its own."""
+    async def _answer(self, message: str, make_prompt: MakePrompt) -> AsyncGenerator[Event, None]:
+        """Run a turn in a task of its own: a reader that goes away stops it, and its context stays its own."""
         if self._task:
-            yield Failed("Busy", "A turn is going on: wait for its end, or cancel it.")
+            yield Failed("Busy", "A turn is in progress: wait for its end, or cancel it.")
             return
+
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
         def emit(event: Event | None) -> None:  # tools run in threads; in the loop's own, this keeps the order
             loop.call_soon_threadsafe(queue.put_nowait, event)
 
-        self._exchange = Exchange(self, said, emit)
-        self._task = task = asyncio.create_task(self._exchange.drive(prompt))
+        self._exchange = Exchange(self, message, emit)
+        task = asyncio.create_task(self._exchange.run(make_prompt))
         task.add_done_callback(lambda _: emit(None))
+        self._task = task
         try:
             while (event := await queue.get()) is not None:
                 yield event
@@ -252,8 +244,3 @@ class AgentCore:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             self._task = None
-
-
-def _chosen(model: Model[Any]) -> ChosenModel:
-    """A model that a program brings: it knows what it can do."""
-    return ChosenModel(model, model.model_name, True, resolve_context_window(model) or DEFAULT_CONTEXT_WINDOW, False)

@@ -1,23 +1,47 @@
-"""One message and its answer: a run of the loop, told in events, kept in the conversation."""
+"""One message and its answer: a run of the loop, reported in events and saved in the conversation."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from pydantic_ai.exceptions import RunCancelled
-from pydantic_ai.messages import PartDeltaEvent
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.usage import UsageLimits
 
-from skillshelf.agent._compaction import needs_compaction
-from skillshelf.agent._explain import explain
+from skillshelf.agent._conversation import needs_compaction
+from skillshelf.agent._explain import explain_error
 from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
 from skillshelf.agent._routing import route, route_named
-from skillshelf.agent._stream import Translator
-from skillshelf.agent.events import Event, Failed, Finished, Notice, SkillInvoked, SkillsReloaded
+from skillshelf.agent.events import (
+    Event,
+    Failed,
+    Finished,
+    Notice,
+    ReferenceDenied,
+    ReferenceLoaded,
+    SkillInvoked,
+    SkillLoaded,
+    SkillsReloaded,
+    Text,
+    Thinking,
+    ToolCalled,
+    ToolReturned,
+)
 from skillshelf.descriptor import Delta
 from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError, TrustError
 from skillshelf.slash import apply_message
@@ -32,178 +56,101 @@ if TYPE_CHECKING:
     from skillshelf.trust import UnreviewedFile
 
 # A turn that needs more model calls than this goes in circles.
-_CALLS = 200
-_ROUTED_TOKENS = 8_000
+_MAX_MODEL_CALLS = 200
+# A small model reads slowly, so the skill that comes with a message stays short.
+_MAX_ROUTED_TOKENS = 8_000
+
+MakePrompt = Callable[["Exchange", Turn], str]
 
 
 class Exchange:
-    """Lives as long as the turn. Its events go where it was told when it began, however late they come."""
+    """One message and its answer. It lives as long as the turn, and its events go to the reader it began with."""
 
-    def __init__(self, core: AgentCore, said: str, emit: Callable[[Event], None]) -> None:
-        self._core, self._said, self.emit = core, said, emit
+    def __init__(self, core: AgentCore, message: str, emit: Callable[[Event], None]) -> None:
+        self.emit = emit
+        self._core = core
+        self._message = message
         self._conversation = core.conversation
-        self._told: Translator | None = None
-        self._kept = 0
-        """How many of the run's messages the conversation has."""
+        self._translator: EventTranslator | None = None
+        self._saved = 0
+        """How many messages of the run are in the conversation."""
 
-    async def drive(self, prompt: Callable[[Exchange, Turn], str]) -> None:
-        """To the end, which is always an event: finished, stopped or failed."""
+    async def run(self, make_prompt: MakePrompt) -> None:
+        """Answer the message. The last event says how that ended: finished, stopped or failed."""
         try:
-            await self._answer(prompt)
-            self.emit(Finished(self._text()))
+            await self._answer(make_prompt)
+            self.emit(Finished(self._answer_text()))
         except (asyncio.CancelledError, RunCancelled):
             self._cut_short()
-            self.emit(Finished(self._text(), stopped=True))
+            self.emit(Finished(self._answer_text(), stopped=True))
         except SkillError as error:
             self.emit(Failed(type(error).__name__, str(error)))
         except Exception as error:  # whatever a provider raises: the session goes on
             self._cut_short()
-            self.emit(Failed(*explain(error)))
+            explanation = explain_error(error)
+            self.emit(Failed(explanation.error, explanation.message))
 
-    async def _answer(self, make_prompt: Callable[[Exchange, Turn], str]) -> None:
+    async def _answer(self, make_prompt: MakePrompt) -> None:
         core = self._core
         await self._make_room()
+
         turn, delta = await to_thread.run_sync(core.skills.open_turn, core.turn)
         core.turn = turn
-        self._reloaded(delta)
+        self._report_reload(delta)
         current_turn.set(turn)
-        self._told = Translator(turn)
+
+        self._translator = EventTranslator(turn)
         prompt = await to_thread.run_sync(make_prompt, self, turn)
-        self._tell_loads()
+        self._report_loads()
+
         before = len(self._conversation.messages)
-        self._notice(self._conversation.settle())
+        self._report(self._conversation.settle())
         if len(self._conversation.messages) != before:  # the listing's notes count messages
             core.renew()
-        await self._run(prompt)
-        self._tell_loads()
+        await self._run_model(self._translator, prompt)
+        self._report_loads()
 
-    async def _run(self, prompt: str) -> None:
-        core, told = self._core, self._told
-        assert told is not None
+    async def _run_model(self, translator: EventTranslator, prompt: str) -> None:
+        core = self._core
         history = list(self._conversation.messages)
         before = len(history)
-        # On the disk before the model is asked: whatever happens then, what the person said is there.
-        self._notice(self._conversation.ask(prompt))
-        self._kept = 1
+        # On the disk before the model is asked: whatever happens then, the user's message is there.
+        self._report(self._conversation.add_prompt(prompt))
+        self._saved = 1
+
         stream = core.loop.agent.run_stream_events(
             prompt,
             message_history=history,
             model=core.model.model,
             conversation_id=self._conversation.id,
-            usage_limits=UsageLimits(request_limit=_CALLS),
+            usage_limits=UsageLimits(request_limit=_MAX_MODEL_CALLS),
         )
         run = None
         try:
             async with stream as run:
-                async for event in run:
-                    for one in told(event):
-                        self.emit(one)
-                    # The last one may still grow: it is kept when the next has begun, or at the end. A piece of text
-                    # begins nothing, and there are thousands of them.
-                    if not isinstance(event, PartDeltaEvent):
-                        self._keep(run.all_messages()[before:-1])
-        finally:  # after its teardown, which puts in order what was cut short
+                async for framework_event in run:
+                    for event in translator.translate(framework_event):
+                        self.emit(event)
+                    # The last message may still grow. It is saved when the next one has begun, or at the end. A piece
+                    # of text begins none, and there are thousands of them.
+                    if not isinstance(framework_event, PartDeltaEvent):
+                        self._save(run.all_messages()[before:-1])
+        finally:  # after the stream's teardown, which completes a message that was cut short
             if run is not None:
-                self._keep(_messages(run)[before:])
+                self._save(_messages_of(run)[before:])
 
-    def _keep(self, messages: list[Any]) -> None:
-        fresh = messages[self._kept :]
-        self._kept += len(fresh)
-        self._notice(self._conversation.add(fresh))
+    def _save(self, messages: list[Any]) -> None:
+        fresh = messages[self._saved :]
+        self._saved += len(fresh)
+        self._report(self._conversation.add(fresh))
 
     def _cut_short(self) -> None:
-        if not self._kept:
-            self._notice(self._conversation.ask(self._said))
-        self._notice(self._conversation.settle(self._text()))
+        if not self._saved:
+            self._report(self._conversation.add_prompt(self._message))
+        self._report(self._conversation.settle(self._answer_text()))
 
-    def _text(self) -> str:
-        return "".join(self._told.text) if self._told else ""
-
-    # -- the message --------------------------------------------------------------------------------------------------
-
-    def message(self, turn: Turn) -> str:
-        """What the person said, for a model without tools with the skill that fits it."""
-        core = self._core
-        if core.model.tools:
-            return self._said
-        found = route(core.shelf, turn, self._said, budget=self._room(), previous=core.routed_to)
-        core.routed_to = found.skill if found else None
-        return f"{found.text}\n\n{self._said}" if found else self._said
-
-    def invocation(self, turn: Turn, name: str, arguments: str) -> str:
-        """The skill that the person asked for, with its arguments."""
-        core = self._core
-        try:
-            skill = core.shelf.catalog.find(name).descriptor
-        except SkillNotFoundError:
-            if name in [one.name for one in core.skills.pending]:
-                raise TrustError(f"Skill {name!r} awaits your review: /skills trust, or `skillshelf trust`.") from None
-            raise
-        if not skill.user_invocable:
-            raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
-        self.emit(SkillInvoked(skill.name, arguments))
-        if core.model.tools:
-            return apply_message(skill, turn.load(name, by="user").text, arguments, reach=name)
-        core.routed_to = skill.name
-        found = route_named(core.shelf, turn, name, arguments, budget=self._room())
-        return f'Apply Skill "{name}"\n\n{found.text}\n\n{arguments}'.rstrip()
-
-    def _room(self) -> int:
-        """Tokens for the skill that is put before a model without tools: a small one reads slowly."""
-        return min(self._core.model.window // 4, _ROUTED_TOKENS)
-
-    # -- for the gate -------------------------------------------------------------------------------------------------
-
-    @property
-    def policy(self) -> Policy:
-        return self._core.policy
-
-    async def ask(self, approval: Approval) -> Answer | None:
-        """The person's answer; None where nobody is there."""
-        return await self._core.approve(approval) if self._core.approve else None
-
-    @property
-    def confinement(self) -> Confinement:
-        """How far commands are confined."""
-        return self._core.confinement
-
-    def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
-        """Return the skills' files that a command mentions and that the user has not approved as they are now."""
-        return self._core.skills.unreviewed_files(command)
-
-    def is_agreed(self, path: str) -> bool:
-        return self._core.skills.is_agreed(path)
-
-    def wrote(self, change: Change, confirmed: bool) -> str:
-        """What to tell the model of a write that has happened."""
-        turn = self._core.turn
-        assert turn is not None
-        delta, said = self._core.skills.wrote(turn, change, confirmed)
-        self._reloaded(delta)
-        return said
-
-    def answered(self, response: ModelResponse) -> None:
-        usage = usage_of(response)
-        self._core.spent += usage
-        self._core.used = usage.input + usage.output
-        self.emit(usage)
-        if response.provider_name and response.finish_reason is None:
-            self._notice("The answer may be cut short: the provider did not say that it ended.")
-
-    # -- what is told -------------------------------------------------------------------------------------------------
-
-    def _tell_loads(self) -> None:
-        assert self._told is not None
-        for event in self._told.loads():
-            self.emit(event)
-
-    def _reloaded(self, delta: Delta) -> None:
-        if delta:
-            self.emit(SkillsReloaded(delta.added, delta.changed, delta.removed))
-
-    def _notice(self, problem: str) -> None:
-        if problem:
-            self.emit(Notice(problem))
+    def _answer_text(self) -> str:
+        return "".join(self._translator.answer) if self._translator else ""
 
     async def _make_room(self) -> None:
         core = self._core
@@ -212,15 +159,165 @@ class Exchange:
         try:
             result = await core.compact(fallback=True)
         except SkillError as error:
-            self._notice(str(error))
+            self._report(str(error))
         except Exception as error:  # the history stays whole; the provider will say if it is too long
-            self._notice(f"The conversation could not be shortened: {explain(error)[1]}")
+            self._report(f"The conversation could not be shortened: {explain_error(error).message}")
         else:
-            told = f"The conversation was shortened from {result.before:,} to {result.after:,} tokens."
-            self._notice(f"{told} {result.problem}".rstrip())
+            shortened = f"The conversation was shortened from {result.before:,} to {result.after:,} tokens."
+            self._report(f"{shortened} {result.problem}".rstrip())
+
+    # -- the prompt ---------------------------------------------------------------------------------------------------
+
+    def make_message_prompt(self, turn: Turn) -> str:
+        """Return the message. For a model without tools, the skill that fits it comes first."""
+        core = self._core
+        if core.model.tools:
+            return self._message
+
+        chosen = route(core.shelf, turn, self._message, budget=self._tokens_for_skill(), previous=core.routed_to)
+        core.routed_to = chosen.skill if chosen else None
+        return f"{chosen.text}\n\n{self._message}" if chosen else self._message
+
+    def make_skill_prompt(self, turn: Turn, name: str, arguments: str) -> str:
+        """Return the text of the skill that the user invoked, with the arguments."""
+        core = self._core
+        try:
+            skill = core.shelf.catalog.find(name).descriptor
+        except SkillNotFoundError:
+            if any(pending.name == name for pending in core.skills.pending):
+                raise TrustError(f"Skill {name!r} awaits your review: /skills trust, or `skillshelf trust`.") from None
+            raise
+        if not skill.user_invocable:
+            raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
+
+        self.emit(SkillInvoked(skill.name, arguments))
+        if core.model.tools:
+            return apply_message(skill, turn.load(name, by="user").text, arguments, reach=name)
+        core.routed_to = skill.name
+        chosen = route_named(core.shelf, turn, name, arguments, budget=self._tokens_for_skill())
+        return f'Apply Skill "{name}"\n\n{chosen.text}\n\n{arguments}'.rstrip()
+
+    def _tokens_for_skill(self) -> int:
+        return min(self._core.model.window // 4, _MAX_ROUTED_TOKENS)
+
+    # -- for the gate -------------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        return self._core.policy
+
+    @property
+    def confinement(self) -> Confinement:
+        return self._core.confinement
+
+    async def ask(self, approval: Approval) -> Answer | None:
+        """Return the user's answer, or None if there is no way to ask."""
+        if self._core.approve is None:
+            return None
+        return await self._core.approve(approval)
+
+    def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
+        """Return the skills' files that a command mentions and that the user has not approved as they are now."""
+        return self._core.skills.unreviewed_files(command)
+
+    def is_reviewed(self, path: str) -> bool:
+        return self._core.skills.is_reviewed(path)
+
+    def record_write(self, change: Change, confirmed: bool) -> str:
+        """Update the shelf after a write. Return what the model should know about it."""
+        turn = self._core.turn
+        assert turn is not None
+        delta, note = self._core.skills.record_write(turn, change, confirmed)
+        self._report_reload(delta)
+        return note
+
+    def deny_reference(self, skill: str, reference: str, reason: str) -> None:
+        self.emit(ReferenceDenied(skill, reference, reason))
+
+    def record_response(self, response: ModelResponse) -> None:
+        """Add a response to the session's usage, and report it."""
+        usage = usage_of(response)
+        self._core.spent += usage
+        self._core.used = usage.input + usage.output
+        self.emit(usage)
+        if response.provider_name and response.finish_reason is None:
+            self._report("The answer may be cut short: the provider did not say that it ended.")
+
+    # -- reports ------------------------------------------------------------------------------------------------------
+
+    def _report_loads(self) -> None:
+        assert self._translator is not None
+        for event in self._translator.new_loads():
+            self.emit(event)
+
+    def _report_reload(self, delta: Delta) -> None:
+        if delta:
+            self.emit(SkillsReloaded(delta.added, delta.changed, delta.removed))
+
+    def _report(self, problem: str) -> None:
+        if problem:
+            self.emit(Notice(problem))
 
 
-def _messages(run: Any) -> list[Any]:
+class EventTranslator:
+    """Turns the events of pydantic-ai and the loads of one turn into our events."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.answer: list[str] = []
+        """The pieces of the last model call's answer so far."""
+        self._turn = turn
+        self._reported_loads = 0
+
+    def translate(self, event: Any) -> Iterator[Event]:
+        yield from self.new_loads()
+        match event:
+            case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                if text:
+                    self.answer.append(text)
+                    yield Text(text)
+            case (
+                PartStartEvent(part=ThinkingPart(content=text))
+                | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text))
+            ):
+                if text:
+                    yield Thinking(text)
+            case FunctionToolCallEvent(part=call):
+                self.answer.clear()
+                yield ToolCalled(call.tool_call_id, call.tool_name, _arguments_of(call))
+            case FunctionToolResultEvent(part=part):
+                yield _translate_result(part)
+
+    def new_loads(self) -> Iterator[Event]:
+        """Yield an event for each text that entered the conversation since the last time."""
+        fresh = self._turn.activations[self._reported_loads :]
+        self._reported_loads += len(fresh)
+        for load in fresh:
+            if load.reference:
+                yield ReferenceLoaded(load.skill, load.reference, load.by, load.size)
+            else:
+                yield SkillLoaded(load.skill, load.by, load.size)
+
+
+def _translate_result(part: Any) -> ToolReturned:
+    if not isinstance(part, ToolReturnPart):  # the model is asked to try again
+        return ToolReturned(part.tool_call_id, part.tool_name or "", part.model_response(), ok=False)
+    return ToolReturned(
+        part.tool_call_id,
+        part.tool_name,
+        part.model_response_str(wrap_if_error=False),
+        ok=part.outcome == "success",
+        refused=part.outcome == "denied",
+    )
+
+
+def _arguments_of(call: ToolCallPart) -> dict[str, Any]:
+    try:
+        return call.args_as_dict()
+    except ValueError:  # the model did not write JSON, and is informed of that
+        return {"": str(call.args)}
+
+
+def _messages_of(run: Any) -> list[Any]:
     try:
         return list(run.all_messages())
     except Exception:  # it never began

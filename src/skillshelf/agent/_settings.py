@@ -1,4 +1,4 @@
-"""What the person chose for the agent: flags over the environment over the user's file. The workspace has no say."""
+"""The user's choices for the agent: options over the environment over the user's file. The workspace has no say."""
 
 import os
 import re
@@ -18,86 +18,89 @@ from skillshelf.tokens import DEFAULT_BUDGET
 Tools = Literal["auto", "on", "off"]
 _CHOICES: dict[str, tuple[str, ...]] = {"policy": MODES, "tools": get_args(Tools)}
 _LEAST = {"budget": 1, "window": 0}
-# A person writes ten lines. What is larger is something else.
-_LARGEST = 256 * 1024
+_MAX_FILE = 256 * 1024
+"""A user writes ten lines. A larger file is something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the person chose for the agent."""
+    """The user's choices for the agent."""
 
     model: str = ""
-    """`provider:model`, the name a server at `base_url` gives its model, or `local`; empty where none was chosen."""
+    """`provider:model`, a server's own name for its model if there is a `base_url`, or `local`. Empty: not chosen."""
     base_url: str = ""
-    """Where an OpenAI-shaped server answers."""
+    """The address of an OpenAI-compatible server."""
     policy: Mode = "ask"
     tools: Tools = "auto"
-    """`off`: the model gets no tools; the shelf finds the skill and puts it before the model."""
+    """`off`: the model gets no tools; the shelf finds the skill and puts it before the message."""
     budget: int = DEFAULT_BUDGET
-    """Tokens that the listing takes at most."""
+    """The most tokens that the listing may take."""
     window: int = 0
-    """Tokens the model can hold; 0: known from the model, or a default."""
+    """The tokens that the model can hold. 0: the model's own number, or a default."""
     weights: str = ""
-    """A GGUF file for `local`, in place of the small model's own."""
+    """A GGUF file for `local`, instead of the small model's own."""
 
 
 NAMES = tuple(field.name for field in fields(Settings))
 
 
 def load_settings(flags: Mapping[str, object]) -> Settings:
-    """The settings in force. A flag that is None was not given; flags of other names are not looked at."""
-    chosen = dict(_from_file())
+    """Return the settings in force. A flag that is None was not given; flags of other names are ignored."""
+    chosen = _read_file()
     for name in NAMES:
         variable = f"SKILLSHELF_{name.upper()}"
-        if text := os.environ.get(variable):
-            chosen[name] = _checked(name, text, f"The environment variable {variable}")
-        if (flag := flags.get(name)) is not None:
-            chosen[name] = _checked(name, flag, f"The option --{name.replace('_', '-')}")
+        text = os.environ.get(variable)
+        if text:
+            chosen[name] = _check(name, text, f"The environment variable {variable}")
+        flag = flags.get(name)
+        if flag is not None:
+            chosen[name] = _check(name, flag, f"The option --{name.replace('_', '-')}")
     return Settings(**chosen)  # type: ignore[arg-type]  # each was checked by name
 
 
 def settings_file() -> str | None:
-    """Where the user's file is, or would be; None where this user has no home."""
+    """Return the path of the user's file, whether or not it exists, or None if this user has no home."""
     home = config_home()
     return os.path.join(home, "config.toml") if home else None
 
 
-def _from_file() -> dict[str, str | int]:
+def _read_file() -> dict[str, str | int]:
     path = settings_file()
-    text = _read(path) if path else None
+    text = _read_text(path) if path else None
     if path is None or text is None:
         return {}
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _not_toml(path, error) from error
-    chosen = {}
+        raise _describe_bad_toml(path, error) from error
+
+    chosen: dict[str, str | int] = {}
     for key, value in table.items():
-        where = f"{path}, line {_line(text, key)}: {key!r}"
+        where = f"{path}, line {_find_line(text, key)}: {key!r}"
         if key not in NAMES:
-            raise SettingsError(f"{where} is no setting. {_nearest(key)}")
-        chosen[key] = _checked(key, value, where, from_file=True)
+            raise SettingsError(f"{where} is not a setting. {_suggest(key)}")
+        chosen[key] = _check(key, value, where, from_file=True)
     return chosen
 
 
-def _read(path: str) -> str | None:
-    """The text of the file; None where there is none."""
+def _read_text(path: str) -> str | None:
+    """Return the text of the file, or None if it does not exist."""
     try:
-        # Without O_NONBLOCK a named pipe in its place would hold the program up for good.
+        # Without O_NONBLOCK a named pipe in its place would block the program for good.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            data = os.read(descriptor, _LARGEST + 1) if plain else b""
+            is_plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            data = os.read(descriptor, _MAX_FILE + 1) if is_plain else b""
         finally:
             os.close(descriptor)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
-    if not plain:
-        raise SettingsError(f"{path} is no plain file. The settings are read from a TOML file of that name.")
-    if len(data) > _LARGEST:
-        raise SettingsError(f"{path} is larger than {_LARGEST // 1024} KiB, which settings never are.")
+    if not is_plain:
+        raise SettingsError(f"{path} is not a plain file. The settings are read from a TOML file of that name.")
+    if len(data) > _MAX_FILE:
+        raise SettingsError(f"{path} is larger than {_MAX_FILE // 1024} KiB, which settings never are.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,62 +108,64 @@ def _read(path: str) -> str | None:
         raise SettingsError(f"{path}, line {line}: not UTF-8 text. Save the file as UTF-8.") from error
 
 
-def _not_toml(path: str, error: tomllib.TOMLDecodeError) -> SettingsError:
-    what, at, where = str(error).partition(" (at ")
-    place = f", {where.rstrip(')')}" if at else ""
-    return SettingsError(f'{path}{place}: not TOML: {what}. A setting looks like this: model = "openai:gpt-6.1-sol"')
+def _describe_bad_toml(path: str, error: tomllib.TOMLDecodeError) -> SettingsError:
+    # Python 3.11 to 3.13 give the place in the message alone: "Invalid value (at line 1, column 9)".
+    reason, _, place = str(error).partition(" (at ")
+    where = f"{path}, {place.rstrip(')')}" if place else path
+    return SettingsError(f'{where}: not TOML: {reason}. A setting looks like this: model = "openai:gpt-6.1-sol"')
 
 
-def _checked(name: str, value: object, where: str, *, from_file: bool = False) -> str | int:
-    """The value as the setting takes it, or a SettingsError that says what is right."""
+def _check(name: str, value: object, where: str, *, from_file: bool = False) -> str | int:
+    """Return the value as the setting takes it. Raises a SettingsError that says what is right."""
     if name in _LEAST:
-        return _number(name, value, where)
+        return _check_number(value, _LEAST[name], where)
     if not isinstance(value, str):
         raise SettingsError(f"{where} must be text, not {value!r:.80}.")
     text = value.strip()
     if name in _CHOICES and text not in _CHOICES[name]:
         raise SettingsError(f"{where} is {value!r:.80}; it must be one of {', '.join(_CHOICES[name])}.")
     if name == "base_url" and text:
-        return _address(text, where)
+        return _check_address(text, where)
     if name == "weights" and text:
-        return _path(text, where, from_file)
+        return _check_path(text, where, from_file)
     return text
 
 
-def _number(name: str, value: object, where: str) -> int:
-    least = _LEAST[name]
+def _check_number(value: object, least: int, where: str) -> int:
+    number = value
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
-        value = int(value)
-    if type(value) is not int or value < least:  # not isinstance: True is an int
+        number = int(value)
+    if type(number) is not int or number < least:  # not isinstance: True is an int
         raise SettingsError(f"{where} is {value!r:.80}; it must be a whole number of tokens, {least} or more.")
-    return value
+    return number
 
 
-def _address(text: str, where: str) -> str:
+def _check_address(text: str, where: str) -> str:
     try:
         parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises ValueError if it is not a port
     except ValueError:
-        usable = None
-    if not usable:  # not echoed: an address may hold a password
-        raise SettingsError(f"{where} is no http(s) address. It looks like this: http://localhost:11434/v1")
+        is_usable = False
+    if not is_usable:  # not echoed: an address may hold a password
+        raise SettingsError(f"{where} is not an http(s) address. It looks like this: http://localhost:11434/v1")
     return text.rstrip("/")
 
 
-def _path(text: str, where: str, from_file: bool) -> str:
+def _check_path(text: str, where: str, from_file: bool) -> str:
     path = os.path.expanduser(text)
     if from_file and not os.path.isabs(path):
-        # Else the folder the program happens to be started in would decide which weights run.
+        # Otherwise the folder in which the program is started would decide which weights run.
         raise SettingsError(f"{where} is {text!r:.200}; in the file it must begin with / or ~/.")
     return os.path.abspath(path)
 
 
-def _line(text: str, key: str) -> int:
-    """The line a top-level key is on: TOML's reader does not tell."""
-    found = re.search(rf"^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}\b", text, re.M)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+def _find_line(text: str, key: str) -> int:
+    """Return the line of a top-level key, which tomllib does not report."""
+    match = re.search(rf"^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}\b", text, re.M)
+    return text.count("\n", 0, match.start()) + 1 if match else 1
 
 
-def _nearest(key: str) -> str:
-    close = closest_names(key, NAMES, limit=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join(NAMES)}."
+def _suggest(key: str) -> str:
+    closest = closest_names(key, NAMES, limit=1)
+    return f"Did you mean {closest[0]!r}?" if closest else f"Settings: {', '.join(NAMES)}."

@@ -1,10 +1,11 @@
-"""The agent's shelf: the skills of its workspace, as far as the person agreed to them."""
+"""The agent's shelf: the skills of its workspace, as far as the user approved them."""
 
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from skillshelf.agent._mentions import mentioned_files
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
 from skillshelf.files import NotPlainFile, read_file
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     # The file tools stand on pydantic-ai. The MCP server has this shelf without it, and starts in half the time.
     from skillshelf.agent.filetools import Change
 
-# Every call carries it; what is longer belongs in skills.
 _MAX_GUIDANCE = 32 * 1024
+"""Characters of the project's AGENTS.md. Every model call carries them; longer texts belong in skills."""
 
 
 class WorkspaceSkills:
-    """A shelf on a workspace. With a trust store, project skills are served only as the person approved them."""
+    """A shelf on a workspace. With a trust store, project skills are served only as the user approved them."""
 
     def __init__(
         self,
@@ -35,36 +36,43 @@ class WorkspaceSkills:
         trust: Trust | None = None,
         frozen: bool = False,
     ) -> None:
-        """`skills`: code skills beside the workspace's, or a shelf in their place."""
+        """`skills`: code skills beside the workspace's, or a shelf to use instead."""
         if not os.path.isdir(root):
             raise SourceError(f"There is no folder {os.fspath(root)!r} to take as the workspace.")
         project = DirectorySource(root, "project")
-        self.root, self.frozen = project.root, frozen
+        self.root = project.root
+        self.frozen = frozen
         self.trusted = TrustedSource(project, trust) if trust else None
-        own = self.trusted or project
-        self.shelf = skills if isinstance(skills, Shelf) else Shelf(workspace_sources(own, self.root, skills))
+        if isinstance(skills, Shelf):
+            self.shelf = skills
+        else:
+            self.shelf = Shelf(workspace_sources(self.trusted or project, self.root, skills))
         self.guidance = ""
-        """The text of the project's AGENTS.md, as far as the person agreed to it."""
-        self._guidance_pending: Pending | None = None
-        self._noticed = Delta()
-        """What the watcher reloaded since the last turn."""
+        """The text of the project's AGENTS.md, as far as the user approved it."""
+        self._pending_guidance: Pending | None = None
+        self._watched = Delta()
+        """The changes that the watcher reloaded since the last turn."""
         self._read_guidance()
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What of the project the person has not agreed to as it is now: skills, and its AGENTS.md."""
+        """The project's skills and AGENTS.md that the user has not approved as they are now."""
         skills = self.trusted.pending if self.trusted else ()
-        return (*skills, self._guidance_pending) if self._guidance_pending else skills
+        if self._pending_guidance is None:
+            return skills
+        return (*skills, self._pending_guidance)
 
     def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
         """Return the skills' files that a command mentions and that the user has not approved as they are now."""
-        return mentioned_files(command, self.trusted.unreviewed_files()) if self.trusted else ()
+        if self.trusted is None:
+            return ()
+        return find_mentioned(command, self.trusted.unreviewed_files())
 
     @property
     def drift(self) -> tuple[str, ...]:
-        """The names of what is not exactly as it was approved here: new, changed or gone."""
+        """The names of skills that are not exactly as they were approved here: new, changed or gone."""
         gone = self.trusted.gone if self.trusted else ()
-        return (*(one.name for one in self.pending), *gone)
+        return (*(pending.name for pending in self.pending), *gone)
 
     @property
     def granted(self) -> frozenset[str]:
@@ -72,70 +80,77 @@ class WorkspaceSkills:
         return self.trusted.granted if self.trusted else frozenset()
 
     def approve(self, pending: Sequence[Pending]) -> None:
-        """The person agrees to these, exactly as they were shown. Raises TrustError."""
+        """Approve these exactly as they were shown. Raises TrustError."""
         if self.trusted:
             self.trusted.approve(pending)
 
-    def watch(self, also: Callable[[], None]) -> Watch:
-        """Reload by itself; what that changes is told when the next turn opens. Raises MissingExtraError."""
+    def watch(self, on_change: Callable[[], None]) -> Watch:
+        """Reload automatically. The next turn reports the changes. Raises MissingExtraError."""
 
-        def noticed(delta: Delta) -> None:
-            self._noticed = _then(self._noticed, delta)
-            also()
+        def collect(delta: Delta) -> None:
+            self._watched = _combine(self._watched, delta)
+            on_change()
 
-        return self.shelf.watch(noticed)
+        return self.shelf.watch(collect)
 
     def open_turn(self, last: Turn | None) -> tuple[Turn, Delta]:
-        """A turn after the last one, and what a sweep found changed on disk."""
-        noticed, self._noticed = self._noticed, Delta()
-        delta = _then(noticed, self.reload())
+        """Open the turn after the last one. Return it with everything that changed on disk."""
+        watched = self._watched
+        self._watched = Delta()
+        delta = _combine(watched, self.reload())
         return Turn(self.shelf, last.invoked if last else ()), delta
 
     def reload(self) -> Delta:
-        """What differs on disk from what was known. Nothing, where the skills are frozen."""
+        """Bring the shelf up to date with the disk, unless the skills are frozen."""
         if self.frozen:
             return Delta()
         self._read_guidance()
         return self.shelf.reload()
 
     def _read_guidance(self) -> None:
-        path = os.path.join(self.root, INSTRUCTION_FILES[0])
+        name = INSTRUCTION_FILES[0]
         if self.trusted:
-            text, self._guidance_pending = trusted_text(path, self.trusted.trust)
+            text, self._pending_guidance = trusted_text(os.path.join(self.root, name), self.trusted.trust)
         else:
-            text = _text_of(self.root, INSTRUCTION_FILES[0])
+            text = _read_text(self.root, name)
         self.guidance = text_for_model(text or "")[:_MAX_GUIDANCE]
 
-    def is_agreed(self, path: str) -> bool:
-        """Whether a file, as it is now, holds nothing that the person has not agreed to; true for one not there."""
+    def is_reviewed(self, path: str) -> bool:
+        """Return True if the user approved the file as it is now, or if it does not exist or need approval."""
         return self.trusted is None or self.trusted.is_reviewed(path)
 
-    def wrote(self, turn: Turn, change: "Change", confirmed: bool) -> tuple[Delta, str]:
-        """The agent wrote a file: what that changed on the shelf, and what to tell the model.
+    def record_write(self, turn: Turn, change: "Change", confirmed: bool) -> tuple[Delta, str]:
+        """Update the shelf after the agent wrote a file. Return the changes, and what the model should know.
 
-        `confirmed`: the person agreed to this very write, of a file they knew, so a skill it makes is live for this
+        `confirmed`: the user agreed to this very write, of a file they knew, so a skill it makes is live for this
         session.
         """
-        is_skill = os.path.basename(change.path) in SKILL_FILES
-        if not is_skill and not self._in_a_skill(change.path):
+        is_skill_file = os.path.basename(change.path) in SKILL_FILES
+        if not is_skill_file and not self._is_in_skill(change.path):
             return Delta(), ""
         if self.frozen:
             return Delta(), "The skills of this session are frozen: this change is not used."
-        granted = self.trusted.grant([change.path]) if self.trusted and confirmed and self._is_as_shown(change) else ()
+
+        is_granted = False
+        if self.trusted and confirmed and self._is_as_shown(change):
+            is_granted = bool(self.trusted.grant([change.path]))
         delta = turn.wrote(change.path)
-        said = [say(delta)] if delta or is_skill else []
-        said += [
-            f"{note.code}: {note.message}." + (f" Fix: {note.fix}." if note.fix else "") for note in delta.diagnostics
-        ]
-        if not granted and any(_holds(one.key, change.path, self.root) for one in self.pending):
-            said.append("The skill as it is now is not live until the person has reviewed it: /skills trust.")
-        return delta, "\n".join(said)
+
+        notes: list[str] = []
+        if delta or is_skill_file:
+            notes.append(describe_delta(delta))
+        for diagnostic in delta.diagnostics:
+            fix = f" Fix: {diagnostic.fix}." if diagnostic.fix else ""
+            notes.append(f"{diagnostic.code}: {diagnostic.message}.{fix}")
+        if not is_granted and self._awaits_review(change.path):
+            notes.append("The skill as it is now is not live until the user has reviewed it: /skills trust.")
+        return delta, "\n".join(notes)
 
     def _is_as_shown(self, change: "Change") -> bool:
-        """Whether the file is what the person was shown, and not what another program made of it meanwhile."""
-        return _text_of(self.root, "/".join(change.parts)) == change.new
+        """Return True if the file has the text that the user was shown, and no other program changed it meanwhile."""
+        return _read_text(self.root, "/".join(change.parts)) == change.new
 
-    def _in_a_skill(self, path: str) -> bool:
+    def _is_in_skill(self, path: str) -> bool:
         folder = os.path.dirname(path)
         while folder.startswith(self.root) and folder != self.root:
             if any(os.path.lexists(os.path.join(folder, name)) for name in SKILL_FILES):
@@ -143,31 +158,69 @@ class WorkspaceSkills:
             folder = os.path.dirname(folder)
         return False
 
+    def _awaits_review(self, path: str) -> bool:
+        folder = os.path.join(os.path.dirname(path), "")
+        return any(folder.startswith(os.path.join(self.root, pending.key, "")) for pending in self.pending)
 
-def _text_of(root: str, path: str) -> str:
+
+def describe_delta(delta: Delta) -> str:
+    """Say in a line what a reload changed."""
+    kinds = (("added", delta.added), ("changed", delta.changed), ("removed", delta.removed))
+    changes = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
+    return f"Skills reloaded: {'; '.join(changes) or 'nothing changed'}."
+
+
+def _read_text(root: str, path: str) -> str:
     try:
         return decode(read_file(root, path.split("/"), 0, MAX_FILE).data)
     except (OSError, NotPlainFile, Unreadable):
         return ""
 
 
-def _then(first: Delta, second: Delta) -> Delta:
-    """Two changes as one."""
-    gone, new = set(second.removed), set(first.added) | set(second.added)
+def _combine(first: Delta, second: Delta) -> Delta:
+    """Return two changes, one after the other, as one."""
+    gone = set(second.removed)
+    added = set(first.added) | set(second.added)
+    changed = set(first.changed) | set(second.changed)
+    removed = (set(first.removed) - set(second.added)) | (gone - set(first.added))
     return Delta(
-        tuple(sorted(new - gone)),
-        tuple(sorted((set(first.changed) | set(second.changed)) - new - gone)),
-        tuple(sorted((set(first.removed) - set(second.added)) | (gone - set(first.added)))),
+        tuple(sorted(added - gone)),
+        tuple(sorted(changed - added - gone)),
+        tuple(sorted(removed)),
         first.diagnostics + second.diagnostics,
     )
 
 
-def say(delta: Delta) -> str:
-    """What a reload changed, in a line."""
-    kinds = (("added", delta.added), ("changed", delta.changed), ("removed", delta.removed))
-    told = "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds if names)
-    return f"Skills reloaded: {told}." if told else "Skills reloaded: nothing changed."
+# -- files that a command mentions ------------------------------------------------------------------------------------
+
+_QUOTING = re.compile(r"[\"'\\]")
+_IMPORTING = re.compile(r"-m\b|\bimport\b")
+_WORD = re.compile(r"[^\s;&|<>()`$={},:]+")
+_WILDCARD = re.compile(r"[*?\[]")
 
 
-def _holds(key: str, path: str, root: str) -> bool:
-    return f"{os.path.dirname(path)}/".startswith(os.path.join(root, key, ""))
+def find_mentioned(command: str, files: Iterable[UnreviewedFile]) -> tuple[UnreviewedFile, ...]:
+    """Return the files that a command mentions: by name or pattern, as a Python module, or by their skill's folder.
+
+    A shell can spell a name in many ways, so this finds plain mentions and helps the user to decide. It is not a
+    boundary. A mention too many costs a line in a question, and a missed one may cost more: in doubt, a file counts as
+    mentioned.
+    """
+    words = {*_WORD.findall(command), *_WORD.findall(_QUOTING.sub("", command))}
+    names = {word.rstrip("/").rpartition("/")[2] for word in words}
+    patterns = [name for name in names if _WILDCARD.search(name)]
+    modules: set[str] = set()
+    if _IMPORTING.search(command):
+        modules = {word.rpartition(".")[2] for word in words}
+
+    def is_mentioned(file: UnreviewedFile) -> bool:
+        folder, _, name = file.path.rpartition("/")
+        if name in names or (file.folder and file.folder in command):
+            return True
+        if name.endswith(".py") and name.removesuffix(".py") in modules:
+            return True
+        if folder and folder.rpartition("/")[2] in names:  # the folder it lies in: `make -C scripts`
+            return True
+        return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+    return tuple(file for file in files if is_mentioned(file))

@@ -1,4 +1,4 @@
-"""What happens while a message is answered, as values. The one stream that drives every face and every check.
+"""The events of a turn: one stream of values that every interface and every check reads.
 
 `Event` is the union of all of them, so a type checker knows the fields of an event from its class or from its `kind`:
 
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 @dataclass(frozen=True, slots=True)
 class BaseEvent:
-    """What all events have in common. `kind` names the event in JSON."""
+    """The base of all events. `kind` names the event in JSON."""
 
     kind: ClassVar[str] = ""
 
@@ -26,7 +26,7 @@ class BaseEvent:
 
 @dataclass(frozen=True, slots=True)
 class Text(BaseEvent):
-    """A piece of the model's answer, as it comes."""
+    """A piece of the model's answer, as it arrives."""
 
     kind: ClassVar[Literal["text"]] = "text"
     text: str
@@ -34,7 +34,7 @@ class Text(BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class Thinking(BaseEvent):
-    """A piece of the model's reasoning, where the provider shows it."""
+    """A piece of the model's reasoning, if the provider shows it."""
 
     kind: ClassVar[Literal["thinking"]] = "thinking"
     text: str
@@ -55,7 +55,9 @@ class ToolReturned(BaseEvent):
     name: str
     text: str
     ok: bool
-    """False where the tool failed, or the call was refused."""
+    """False if the tool failed or the call was refused."""
+    refused: bool = False
+    """True if the user or a policy did not allow the call, so the tool did not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class SkillLoaded(BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class SkillInvoked(BaseEvent):
-    """The person asked for a skill by name: `/skills:<name>`."""
+    """The user invoked a skill: `/skills:<name>`."""
 
     kind: ClassVar[Literal["skill_invoked"]] = "skill_invoked"
     skill: str
@@ -89,7 +91,7 @@ class ReferenceLoaded(BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDenied(BaseEvent):
-    """The model asked for something that is not on a skill's list, or is gone."""
+    """The model asked for a reference that is not on a skill's list, or cannot be read."""
 
     kind: ClassVar[Literal["reference_denied"]] = "reference_denied"
     skill: str
@@ -127,7 +129,7 @@ class Usage(BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class Notice(BaseEvent):
-    """Something the person should know; the turn goes on."""
+    """Something the user should know. The turn goes on."""
 
     kind: ClassVar[Literal["notice"]] = "notice"
     text: str
@@ -135,22 +137,22 @@ class Notice(BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class Failed(BaseEvent):
-    """The turn ended early. What was said up to here is kept."""
+    """The turn ended early. The conversation so far is kept."""
 
     kind: ClassVar[Literal["error"]] = "error"
     error: str
-    """The class of what went wrong, for a program."""
+    """The name of the error's class, for a program."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(BaseEvent):
-    """The turn is over; `text` is the whole answer."""
+    """The turn is over. `text` is the whole answer."""
 
     kind: ClassVar[Literal["finished"]] = "finished"
     text: str
     stopped: bool = False
-    """Whether the person stopped it."""
+    """True if the user stopped it."""
 
 
 Event: TypeAlias = (
@@ -174,7 +176,7 @@ _CLASS_BY_KIND: dict[str, type[Event]] = {cls.kind: cls for cls in get_args(Even
 
 
 def from_json(plain: dict[str, Any]) -> Event:
-    """Make an event from the result of its `as_json`, also if that went through JSON text in between."""
+    """Return the event that `as_json` described, also if the description went through JSON text."""
     values: dict[str, Any] = {}
     for name, value in plain.items():
         values[name] = tuple(value) if isinstance(value, list) else value

@@ -7,11 +7,18 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from pydantic_ai.exceptions import (
+    IncompleteToolCall,
+    ModelContextWindowExceededError,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+)
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import Model
 
 from skillshelf.agent import AgentCore, ChosenModel, Policy
 from skillshelf.agent.events import Event, Failed, Finished
+from skillshelf.errors import PolicyError, SkillNotFoundError, SkillUnreadableError
 from skillshelf.evals._case import Case, Edit, make_code_source
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
 from skillshelf.evals._trace import FileState, Trace
@@ -25,15 +32,16 @@ DEFAULT_TIMEOUT = 900
 
 # Errors that the skill, the case or the model's own behaviour caused. A trial that ends with one of them counts.
 _COUNTED_ERRORS = frozenset(
-    {
-        "SkillNotFoundError",
-        "PolicyError",
-        "SkillUnreadableError",
-        "UsageLimitExceeded",
-        "UnexpectedModelBehavior",
-        "IncompleteToolCall",
-        "ModelContextWindowExceededError",
-    }
+    error.__name__
+    for error in (
+        SkillNotFoundError,
+        PolicyError,
+        SkillUnreadableError,
+        UsageLimitExceeded,
+        UnexpectedModelBehavior,
+        IncompleteToolCall,
+        ModelContextWindowExceededError,
+    )
 )
 
 

@@ -6,10 +6,11 @@ from functools import cache
 
 from rich.text import Text
 
-from skillshelf.agent import DEFAULTS, MODES, explain, rank, resolve, say
+from skillshelf.agent import DEFAULTS, MODES, describe_delta, explain_error, resolve
 from skillshelf.agent.sessions import export_json, export_markdown
 from skillshelf.errors import SessionError, SkillError
 from skillshelf.repl._host import Host
+from skillshelf.repl._prompt import rank_with_typos
 from skillshelf.repl._views import (
     view_context,
     view_help,
@@ -25,7 +26,7 @@ from skillshelf.text import clean, clean_line
 
 def make_commands(host: Host) -> Commands[Host]:
     """Return the built-in commands, one for each skill on the shelf, and those of installed packages."""
-    commands: Commands[Host] = Commands(rank)
+    commands: Commands[Host] = Commands(rank_with_typos)
 
     def complete_skill(_: str) -> Sequence[Suggestion]:
         return [Suggestion(name, meta=skill.description) for name, skill in host.core.shelf.catalog.items()]
@@ -87,7 +88,7 @@ async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
                 raise
             except Exception as error:  # the chat survives the code of others
                 typed = clean_line(text.strip().removesuffix(arguments).rstrip())
-                raise SkillError(f"{typed} failed: {explain(error)[1]}") from error
+                raise SkillError(f"{typed} failed: {explain_error(error).message}") from error
     return True
 
 
@@ -128,12 +129,12 @@ async def _invoke_skill(host: Host, name: str, arguments: str) -> None:
 
 def _start_session(host: Host, _: str) -> None:
     delta = host.core.new_session()
-    changes = say(delta) if delta else ""
+    changes = describe_delta(delta) if delta else ""
     host.print(Text(f"A new session. {changes}".strip(), "dim"))
 
 
 def _reload(host: Host, _: str) -> None:
-    host.print(say(host.core.reload_skills()))
+    host.print(describe_delta(host.core.reload_skills()))
 
 
 def _show_skill(host: Host, name: str) -> None:
@@ -183,7 +184,7 @@ async def _compact(host: Host, focus: str) -> None:
     except SkillError:
         raise
     except Exception as error:  # the provider's; the history is as it was
-        raise SkillError(f"The conversation was not shortened: {explain(error)[1]}") from None
+        raise SkillError(f"The conversation was not shortened: {explain_error(error).message}") from None
 
     message = f"Shortened from {compacted.before:,} to {compacted.after:,} tokens."
     names = dict.fromkeys(skill.name for skill in compacted.kept_skills)

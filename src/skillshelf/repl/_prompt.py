@@ -1,7 +1,7 @@
 """The line that the user types in: its history, its keys, and completion as a menu."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,9 +13,11 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.utils import get_cwidth
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
 
 from skillshelf.files import make_private_folders, state_home
-from skillshelf.slash import Commands, ListFiles, Suggestion, complete
+from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, Names, Suggestion, complete, rank
 from skillshelf.text import clean_line
 
 _MAX_LABEL_CELLS = 40
@@ -165,3 +167,28 @@ def _list_typable_names(place: str, top: str) -> Iterator[str]:
 
 def _is_inside(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
+
+
+def rank_with_typos(query: str, names: Names, limit: int = MAX_SUGGESTIONS) -> list[int]:
+    """Return the indexes of the names that fit a query: as spelled, then with typos, then by description."""
+    return rank(query, names, limit, _count_typos)
+
+
+def _count_typos(query: str, texts: Sequence[str]) -> dict[int, int]:
+    """Return the indexes of the texts that begin almost like the query, each with its number of typos.
+
+    A typo is a letter that is wrong, missing, too many, or swapped with the next.
+    """
+    size = len(query)
+    if size < 3:
+        return {}
+    allowed = 1 if size < 6 else 2
+
+    typos: dict[int, int] = {}
+    # A letter that is missing or too many shifts where the typed part of a text ends.
+    for length in range(max(3, size - 1), size + 2):
+        beginnings = [text[:length] for text in texts]
+        matches = process.extract(query, beginnings, scorer=OSA.distance, score_cutoff=allowed, limit=None)
+        for _, distance, index in matches:
+            typos[index] = min(int(distance), typos.get(index, allowed))
+    return typos

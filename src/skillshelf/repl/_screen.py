@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text as Line
 
+from skillshelf.agent import describe_delta
 from skillshelf.agent import events as on
-from skillshelf.agent import say
 from skillshelf.descriptor import Delta
 from skillshelf.rendering import cut
 from skillshelf.repl._markdown import MarkdownStream
@@ -159,7 +159,7 @@ def describe_call(event: on.ToolCalled) -> Line:
 
 def describe_reload(event: on.SkillsReloaded) -> str:
     """Return in words what a reload changed."""
-    return say(Delta(event.added, event.changed, event.removed))
+    return describe_delta(Delta(event.added, event.changed, event.removed))
 
 
 def _describe_result(title: Line, event: on.ToolReturned) -> Line:

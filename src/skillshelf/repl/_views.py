@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Context, measure
+from skillshelf.agent import AgentCore, Context, measure_context
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError, TrustError
 from skillshelf.rendering import cut, cut_words
@@ -158,7 +158,7 @@ def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:
 
 def view_context(core: AgentCore) -> RenderableType:
     """Return a bar of the model's window, and the shares that fill it."""
-    context = measure(core)
+    context = measure_context(core)
     shares = {
         "system": context.system,
         "tools": context.tools,

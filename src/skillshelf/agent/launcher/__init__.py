@@ -1,6 +1,7 @@
 """Starts a program under confinement: `python -I -S launcher PLAN -- PROGRAM ARGUMENT…`.
 
-PLAN is JSON: `level`, `writable` (folders) and `repositories` (Git directories in them). There are three levels:
+PLAN is the path of a JSON file with `level`, `writable` (folders) and `repositories` (Git directories in them). There
+are three levels:
 
 - `landlock`: the kernel refuses writes outside the writable folders, and signals and ptrace to processes outside.
 - `supervised`: beyond that, calls that Landlock does not know (chmod and its relatives, connecting to Unix sockets)

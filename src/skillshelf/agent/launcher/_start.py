@@ -22,7 +22,7 @@ _SET_CHILD_SUBREAPER = 36
 
 
 def main() -> NoReturn:
-    plan = json.loads(sys.argv[1])
+    plan = _read_plan(sys.argv[1])
     program = sys.argv[3:]
     if plan["level"] == "landlock":
         _confine(plan)
@@ -42,6 +42,15 @@ def main() -> NoReturn:
     for path in end["removed"]:
         print(f"skillshelf removed {path}, which would have redirected Git.", file=sys.stderr)
     _end_as(end["status"])
+
+
+def _read_plan(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            return dict(json.load(file))
+    except (OSError, ValueError) as error:
+        print(f"The command was not run: the plan of its confinement cannot be read ({error}).", file=sys.stderr)
+        sys.exit(REFUSED)
 
 
 def _end_as(status: int) -> NoReturn:

@@ -20,13 +20,6 @@ MAX_TEXT_SEARCHED_HERE = 4096
 _BRANCH = re.compile(r"[*+?{|]")
 # A match cannot be stopped from outside its process.
 _SEARCH_PROGRAM = "import json, re, sys; pattern, text = json.load(sys.stdin); print(bool(re.search(pattern, text)))"
-# The beginnings of the answers that the gate, or a skill's own policy, gives in place of a tool.
-REFUSALS = (
-    "is not allowed: the policy is",
-    "needs the person's approval",
-    "The person did not allow this call",
-    "is blocked by the policy of its skill",
-)
 
 
 @built_in()
@@ -137,9 +130,7 @@ def _problem_of(event: ToolReturned) -> str:
     """Return how a call went wrong, or an empty text. A tool that failed may have had an effect all the same."""
     if event.ok:
         return ""
-    if any(words in event.text for words in REFUSALS):
-        return "refused"
-    return "failed"
+    return "refused" if event.refused else "failed"
 
 
 def is_part(wanted: Any, given: Any) -> bool:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.agent import explain
+from skillshelf.agent import explain_error
 from skillshelf.agent.events import ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, Usage
 from skillshelf.errors import EvalError
 from skillshelf.evals._placeholders import hide_folders
@@ -56,7 +56,7 @@ def judge(rubric: str, model: str | Model[Any] | None = None) -> Check:
                 judging_model = model
             answer = await asyncio.wait_for(_ask(judging_model, rubric, trace), JUDGE_SECONDS)
         except Exception as error:  # a provider may raise anything, and the trial then counts neither way
-            return Verdict(False, error=f"The judge could not be asked: {explain(error)[1]}")
+            return Verdict(False, error=f"The judge could not be asked: {explain_error(error).message}")
         verdict = parse_verdict(answer)
         if verdict is None:
             return Verdict(False, error=f"The judge said neither YES nor NO: {clip(answer)!r}")

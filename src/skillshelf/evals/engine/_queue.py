@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from skillshelf._version import __version__
-from skillshelf.agent import explain
+from skillshelf.agent import explain_error
 from skillshelf.errors import MissingExtraError
 from skillshelf.evals._recording import recording_of
 from skillshelf.evals._trace import Trace
@@ -166,7 +166,7 @@ class Node:
                 model = self._models_of(run, options).model_for_trial(case, task.trial, recording)
                 trace = await run_trial(case, model, options["timeout"])
             except Exception as error:  # such as a missing key or a full disk: the trial could not be made
-                trace = Trace(error=explain(error)[1])
+                trace = Trace(error=explain_error(error).message)
             return {"trace": trace.as_json(), "recorded": await asyncio.to_thread(_read_files, folder)}
 
     def recover_trials(self) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from skillshelf._version import __version__
-from skillshelf.agent import explain
+from skillshelf.agent import explain_error
 from skillshelf.agent.events import Usage
 from skillshelf.errors import EvalError, SkillError
 from skillshelf.evals._plan import Plan, Trial
@@ -140,7 +140,7 @@ class Runner:
             model = self._models.model_for_trial(trial.case, trial.id, recording)
             return await run_trial(trial.case, model, self._options.timeout)
         except SkillError as error:  # such as a missing recording, or a script that cannot be read
-            return Trace(error=explain(error)[1])
+            return Trace(error=explain_error(error).message)
 
     async def _run_queued(self, trials: dict[str, Trial]) -> None:
         from skillshelf.evals.engine._queue import RunQueue, Task, start_local_node, start_server_node

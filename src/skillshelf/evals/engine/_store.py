@@ -153,11 +153,11 @@ def import_psycopg() -> Any:
 
 def database_error(url: str, error: Exception) -> EvalError:
     """Return an error that says why a database cannot be used and what to do. It leaves out the address's password."""
-    from skillshelf.agent import safe
+    from skillshelf.agent import hide_keys
 
-    reason = safe(str(error).splitlines()[0])
+    reason = hide_keys(str(error).splitlines()[0])
     if not url.startswith(SQLITE_PREFIX):
-        return EvalError(f"--engine {safe(url)} cannot be used: {reason}")
+        return EvalError(f"--engine {hide_keys(url)} cannot be used: {reason}")
     path = url.removeprefix(SQLITE_PREFIX)
     return EvalError(f"The run's database {path} cannot be used: {reason}", _advise(path, error))
 
