@@ -12,20 +12,20 @@ from skillshelf.agent.events import BaseEvent, Event
 from skillshelf.testing import ScriptedModel
 
 
-class Person:
+class User:
     """Who is asked for approval: gives the answers in order and remembers the questions."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.asked: list[Approval] = []
+        self.questions: list[Approval] = []
 
     async def __call__(self, approval: Approval) -> Answer:
-        self.asked.append(approval)
+        self.questions.append(approval)
         return self.answers.pop(0)
 
 
-def agent(root: Path, *script: Any, mode: str = "yolo", person: Person | None = None, **load: Any) -> AgentCore:
-    core = AgentCore(ScriptedModel(*script), policy=Policy(mode), approve=person)  # type: ignore[arg-type]
+def agent(root: Path, *script: Any, mode: str = "yolo", user: User | None = None, **load: Any) -> AgentCore:
+    core = AgentCore(ScriptedModel(*script), policy=Policy(mode), approve=user)  # type: ignore[arg-type]
     core.load_skills(root, **load)
     return core
 
@@ -50,6 +50,6 @@ def of(events: Sequence[Event], kind: type[BaseEvent]) -> list[Any]:
 
 
 def prompts(core: AgentCore) -> list[str]:
-    """What the person said, as the history has it."""
+    """What the user said, as the history has it."""
     parts = [part for message in core.conversation.messages for part in message.parts]
     return [str(part.content) for part in parts if isinstance(part, UserPromptPart)]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agent_kit import Person, agent, of, prompts, requests, say
+from agent_kit import User, agent, of, prompts, requests, say
 from pydantic_ai.messages import ModelResponse
 
 from skillshelf import BaseSkill, tool
@@ -39,7 +39,7 @@ NEW = "---\nname: greet\ndescription: Say hello.\n---\n\nSay hello in Latin.\n"
 
 
 def test_the_answer_comes_as_text_and_is_whole_at_the_end(tmp_path: Path) -> None:
-    """Pieces as they are said, then the end with all of them."""
+    """The answer arrives in pieces, and the last event has all of it."""
     events = say(agent(tmp_path, "One two three four five."), "count")
     assert "".join(event.text for event in of(events, Text)) == "One two three four five."
     assert len(of(events, Text)) > 1
@@ -47,7 +47,7 @@ def test_the_answer_comes_as_text_and_is_whole_at_the_end(tmp_path: Path) -> Non
 
 
 def test_each_model_call_has_the_listing_in_its_system_prompt(tmp_path: Path, write: Write) -> None:
-    """Every call, and the same bytes while nothing changes."""
+    """The system prompt of every call has the listing, byte for byte the same while nothing changes."""
     write("pdf", "Fill in forms.")
     core = agent(tmp_path, call("list_skills"), "a", "b")
     say(core, "one", "two")
@@ -68,7 +68,7 @@ def test_the_history_has_no_skill_text_that_was_not_loaded(tmp_path: Path, write
 
 
 def test_loads_are_events_in_the_order_they_happen(tmp_path: Path, write: Write) -> None:
-    """Instructions, a reference, and a reference that is refused, which the model recovers from."""
+    """Instructions, a denied reference, from which the model recovers, and a reference."""
     write("pdf", references__forms_md="# Forms\n")
     core = agent(
         tmp_path,
@@ -88,7 +88,7 @@ def test_loads_are_events_in_the_order_they_happen(tmp_path: Path, write: Write)
 
 
 def test_an_invoked_skill_is_a_user_message(tmp_path: Path, write: Write) -> None:
-    """It begins as the record says, with the whole instructions and the arguments."""
+    """The message names the skill and has all of its instructions and the arguments."""
     write("pdf", body="Fill in every field.\n")
     core = agent(tmp_path, "Done.")
     events = say(core, "/skills:pdf form.pdf today")
@@ -101,7 +101,7 @@ def test_an_invoked_skill_is_a_user_message(tmp_path: Path, write: Write) -> Non
 
 
 def test_the_arguments_of_a_skill_are_the_same_in_the_library_and_at_the_terminal(tmp_path: Path, write: Write) -> None:
-    """Indentation and the last line break are part of them."""
+    """Indentation and the last line break are part of the arguments."""
     write("pdf")
     typed = "/skills:pdf\n    if x:\n        y()\n"
     core = agent(tmp_path, "Done.", "Done.")
@@ -119,8 +119,8 @@ def test_the_arguments_of_a_skill_are_the_same_in_the_library_and_at_the_termina
     assert invoked == [(event.skill, event.arguments)] == [("pdf", "    if x:\n        y()\n")]
 
 
-def test_a_skill_for_the_person_alone_is_invocable_and_not_listed(tmp_path: Path) -> None:
-    """`disable-model-invocation` hides it from the model, not from the person."""
+def test_a_skill_for_the_user_alone_is_invocable_and_not_listed(tmp_path: Path) -> None:
+    """`disable-model-invocation` hides a skill from the model, not from the user."""
     skill = tmp_path / "deploy" / "SKILL.md"
     skill.parent.mkdir()
     skill.write_text("---\nname: deploy\ndescription: Ship.\ndisable-model-invocation: true\n---\nShip it.\n")
@@ -130,8 +130,8 @@ def test_a_skill_for_the_person_alone_is_invocable_and_not_listed(tmp_path: Path
     assert '"deploy"' not in requests(core)[0].system
 
 
-def test_an_unknown_skill_is_said_and_no_model_is_asked(tmp_path: Path, write: Write) -> None:
-    """With the names that are near."""
+def test_an_unknown_skill_fails_before_the_model_is_asked(tmp_path: Path, write: Write) -> None:
+    """The message suggests the closest names."""
     write("pdf")
     core = agent(tmp_path, "never")
     (event,) = say(core, "/skills:pfd")
@@ -141,7 +141,7 @@ def test_an_unknown_skill_is_said_and_no_model_is_asked(tmp_path: Path, write: W
 
 
 def test_a_skill_the_agent_writes_works_in_the_same_session(tmp_path: Path) -> None:
-    """Written, reloaded, told to the model, listed, loaded."""
+    """It is reloaded, announced to the model, listed and can be loaded."""
     core = agent(
         tmp_path,
         call("write_file", path="skills/greet/SKILL.md", content=NEW),
@@ -157,7 +157,7 @@ def test_a_skill_the_agent_writes_works_in_the_same_session(tmp_path: Path) -> N
 
 
 def test_an_edit_of_a_skill_reloads_it(tmp_path: Path, write: Write) -> None:
-    """The tool result names it, and the next load has the new text."""
+    """The tool result names the skill, and the next load has the new text."""
     write("pdf", body="Old text.\n")
     core = agent(
         tmp_path,
@@ -171,7 +171,7 @@ def test_an_edit_of_a_skill_reloads_it(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_reference_the_agent_writes_can_be_loaded(tmp_path: Path, write: Write) -> None:
-    """Not only SKILL.md: what lies beside it belongs to the skill."""
+    """The files beside a SKILL.md belong to the skill, too."""
     write("pdf", references__a_md="a")
     core = agent(
         tmp_path,
@@ -183,7 +183,7 @@ def test_a_reference_the_agent_writes_can_be_loaded(tmp_path: Path, write: Write
 
 
 def test_other_writes_reload_nothing(tmp_path: Path, write: Write) -> None:
-    """A plain file is no skill."""
+    """A plain file is not part of a skill."""
     write("pdf")
     core = agent(tmp_path, call("write_file", path="notes.txt", content="x"), "ok")
     events = say(core, "note it")
@@ -201,7 +201,7 @@ def test_a_failed_write_reloads_nothing(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_broken_save_keeps_the_last_good_skill_and_says_what_is_wrong(tmp_path: Path, write: Write) -> None:
-    """The model is told what to mend; the skill goes on."""
+    """The model learns what to fix, and the skill still works."""
     write("pdf", body="Good text.\n")
     core = agent(
         tmp_path,
@@ -215,7 +215,7 @@ def test_a_broken_save_keeps_the_last_good_skill_and_says_what_is_wrong(tmp_path
 
 
 def test_an_edit_by_another_program_is_seen_at_the_next_turn(tmp_path: Path, write: Write) -> None:
-    """Without a watcher, by the sweep that opens a turn."""
+    """Without a watcher, the sweep that opens a turn finds it."""
     write("pdf", "Old description.")
     core = agent(tmp_path, "a", "b")
     say(core, "one")
@@ -227,7 +227,7 @@ def test_an_edit_by_another_program_is_seen_at_the_next_turn(tmp_path: Path, wri
 
 
 def test_a_removed_skill_is_gone_at_the_next_turn(tmp_path: Path, write: Write) -> None:
-    """From the listing, and for loading."""
+    """It is neither listed nor can it be loaded."""
     path = write("gone")
     core = agent(tmp_path, "a", call("load_skill_instructions", skill_name="gone"), "b")
     say(core, "one")
@@ -239,7 +239,7 @@ def test_a_removed_skill_is_gone_at_the_next_turn(tmp_path: Path, write: Write) 
 
 
 def test_a_change_in_a_long_conversation_leaves_the_prefix_as_it_was(tmp_path: Path, write: Write) -> None:
-    """What was sent stays byte-identical, and the change is told at the end, in requests only."""
+    """The earlier prompt stays byte-identical. The change is announced at the end, in requests only."""
     write("pdf", "Fill in forms.")
     core = agent(tmp_path, "word " * 3000, "b", "c", "d")
     say(core, "long " * 2000, "more")
@@ -258,7 +258,7 @@ def said(message: Any) -> list[str]:
 
 
 def test_usage_is_reported_for_each_model_call(tmp_path: Path) -> None:
-    """And summed for the session."""
+    """The session's usage is the sum."""
     core = agent(tmp_path, call("list_skills"), "done")
     usages = of(say(core, "go"), Usage)
     assert len(usages) == 2
@@ -289,7 +289,7 @@ def test_a_session_without_a_model_call_cost_nothing(tmp_path: Path) -> None:
 
 
 def test_the_tools_are_those_of_a_coding_agent(tmp_path: Path) -> None:
-    """Read, write, edit, list, glob, grep, shell, and find-skills."""
+    """Tools to read, write, edit, list, find and search files, to run commands and to find skills."""
     core = agent(tmp_path, "ok")
     say(core, "hi")
     assert set(requests(core)[0].tools) == {
@@ -300,7 +300,7 @@ def test_the_tools_are_those_of_a_coding_agent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../outside.txt", "/etc/hostname", "link/outside.txt"])
 def test_file_tools_stay_in_the_workspace(tmp_path: Path, path: str) -> None:
-    """Neither up, nor absolute, nor through a link."""
+    """They cannot leave it by going up, by an absolute path or through a link."""
     root = tmp_path / "work"
     root.mkdir()
     (tmp_path / "outside.txt").write_text("OUTSIDE")
@@ -314,7 +314,7 @@ def test_file_tools_stay_in_the_workspace(tmp_path: Path, path: str) -> None:
 def test_commands_run_in_the_workspace_without_the_keys_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder is theirs, the secrets are not."""
+    """Commands see the folder, but not the keys."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     core = agent(tmp_path, call("run_command", command="pwd; env"), "ok")
     text = of(say(core, "where"), ToolReturned)[0].text
@@ -324,7 +324,7 @@ def test_commands_run_in_the_workspace_without_the_keys_of_the_environment(
 
 @pytest.mark.skipif(not can_confine(), reason="commands cannot be confined here")
 def test_commands_write_in_the_workspace_and_nowhere_else(tmp_path: Path) -> None:
-    """Not beside it, not in the home, not by a child; reading works, and so do temporary files."""
+    """Not beside it, not in the home, not through a child process. Reading and temporary files work."""
     root = tmp_path / "work"
     root.mkdir()
     tries = "echo x > in.txt; echo x > ../out.txt; sh -c 'echo x > ~/out.txt'; echo x > $(mktemp); cat /etc/hostname"
@@ -338,7 +338,7 @@ def test_commands_write_in_the_workspace_and_nowhere_else(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(not can_confine(), reason="commands cannot be confined here")
 def test_a_confined_command_reports_as_any_other(tmp_path: Path) -> None:
-    """Exit codes, missing programs and time limits."""
+    """Exit codes, missing programs and time limits are as without confinement."""
     core = agent(
         tmp_path,
         call("run_command", command="exit 3"),
@@ -369,24 +369,24 @@ class Shop(BaseSkill):
 
 
 def test_tools_of_code_skills_are_the_models_too(tmp_path: Path) -> None:
-    """Safe ones run, others ask the person, and bad arguments come back as a message."""
-    person = Person("yes", "no")
+    """Safe tools run, others ask the user, and wrong arguments come back as a message."""
+    user = User("yes", "no")
     skill = Shop().with_policy({"order": "ask"})
     script = [call("price", item="tea"), call("order", item="tea"), call("order", item="gold"), call("price", item=[1])]
-    core = AgentCore(ScriptedModel(*script, "ok"), approve=person, skills=[skill])
+    core = AgentCore(ScriptedModel(*script, "ok"), approve=user, skills=[skill])
     core.load_skills(tmp_path)
     results = of(say(core, "shop"), ToolReturned)
     assert [(result.text, result.ok) for result in results[:2]] == [("3", True), ("ordered tea", True)]
     assert not results[2].ok
     assert "item" in results[3].text
-    assert [(one.tool, one.arguments) for one in person.asked] == [
+    assert [(one.tool, one.arguments) for one in user.questions] == [
         ("order", {"item": "tea"}),
         ("order", {"item": "gold"}),
     ]
 
 
-def test_a_provider_that_fails_amid_an_answer_leaves_what_was_said(tmp_path: Path) -> None:
-    """One error, and the conversation goes on from there."""
+def test_a_provider_that_fails_during_an_answer_leaves_the_beginning_of_it(tmp_path: Path) -> None:
+    """There is one error event, and the conversation goes on from there."""
     core = agent(tmp_path, fail(ConnectionError("reset by peer"), after="Half an ans"), "Whole answer.")
     events = say(core, "question")
     assert isinstance(events[-1], Failed)
@@ -395,8 +395,8 @@ def test_a_provider_that_fails_amid_an_answer_leaves_what_was_said(tmp_path: Pat
     assert "question" in requests(core)[1].text
 
 
-def test_cancelling_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> None:
-    """The next message goes on as if the person had broken in."""
+def test_cancelling_stops_the_turn_and_keeps_the_answer_so_far(tmp_path: Path) -> None:
+    """The next message goes on as if the user had interrupted."""
     core = agent(tmp_path, "One two three four five six seven.", "ok")
 
     async def stop_after_the_first_words() -> list[object]:
@@ -415,8 +415,8 @@ def test_cancelling_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> No
     assert say(core, "go on")[-1] == Finished("ok")
 
 
-def test_cancelling_amid_a_command_ends_the_command(tmp_path: Path) -> None:
-    """Tool calls without an answer do not break the conversation, and nothing said later is lost."""
+def test_cancelling_during_a_command_ends_the_command(tmp_path: Path) -> None:
+    """Tool calls without a result do not break the conversation, and no later message is lost."""
     core = agent(tmp_path, call("run_command", command="sleep 60"), "a", "b", "c")
 
     async def stop_at_the_call() -> None:
@@ -430,15 +430,15 @@ def test_cancelling_amid_a_command_ends_the_command(tmp_path: Path) -> None:
     assert [prompt in requests(core)[-1].text for prompt in ("wait", "one", "two", "three")] == [True] * 4
 
 
-def test_a_failure_before_the_first_word_loses_nothing_either(tmp_path: Path) -> None:
-    """Whatever comes after it."""
+def test_a_failure_before_the_first_word_loses_no_message(tmp_path: Path) -> None:
+    """The message is in the history when the next one is sent."""
     core = agent(tmp_path, fail(ConnectionError("no route")), fail(ConnectionError("no route")), "a", "b")
     say(core, "one", "two", "three", "four")
     assert prompts(core) == ["one", "two", "three", "four"]
 
 
 def test_a_reader_who_goes_away_stops_the_turn(tmp_path: Path) -> None:
-    """Closing the stream ends the run, and its events do not come up in the next one."""
+    """Closing the stream ends the run, and its events do not appear in the next one."""
     core = agent(tmp_path, call("run_command", command="sleep 60"), "ok")
 
     async def leave_and_come_back() -> list[Event]:
@@ -454,7 +454,7 @@ def test_a_reader_who_goes_away_stops_the_turn(tmp_path: Path) -> None:
 
 
 def test_a_second_message_at_the_same_time_is_refused(tmp_path: Path) -> None:
-    """One conversation, one turn at a time."""
+    """A conversation has one turn at a time."""
     core = agent(tmp_path, "One two three four five.", "never")
 
     async def both() -> tuple[list[Event], list[Event]]:
@@ -468,8 +468,8 @@ def test_a_second_message_at_the_same_time_is_refused(tmp_path: Path) -> None:
     assert [type(event) for event in second] == [Failed]
 
 
-def test_a_tool_that_waits_holds_nothing_up(tmp_path: Path) -> None:
-    """A plain method runs beside the loop."""
+def test_a_tool_that_waits_does_not_block_the_event_loop(tmp_path: Path) -> None:
+    """A plain method runs in a thread."""
 
     class Slow(BaseSkill):
         name = "slow"
@@ -502,7 +502,7 @@ def test_a_tool_that_waits_holds_nothing_up(tmp_path: Path) -> None:
 
 
 def test_reload_skills_returns_what_changed(tmp_path: Path, write: Write) -> None:
-    """As a Delta, like the shelf's own."""
+    """The result is a Delta, as from the shelf."""
     core = agent(tmp_path, "ok")
     write("pdf")
     assert core.reload_skills().added == ("pdf",)
@@ -520,5 +520,5 @@ def test_reload_skills_returns_what_changed(tmp_path: Path, write: Write) -> Non
     ],
 )
 def test_an_event_survives_json(event: Event) -> None:
-    """Whatever face or file it goes through."""
+    """An event is the same after it was written as JSON and read back."""
     assert from_json(json.loads(json.dumps(event.as_json()))) == event

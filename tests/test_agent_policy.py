@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import Person, agent, of, requests, say
+from agent_kit import User, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from skillshelf import SkillError
@@ -24,24 +24,24 @@ SHELL = call("run_command", command="echo ran > ran.txt")
     ("mode", "asked"),
     [("ask", ["write_file", "run_command"]), ("auto-edit", ["run_command"]), ("yolo", []), ("read-only", [])],
 )
-def test_each_mode_asks_about_its_own(tmp_path: Path, mode: str, asked: list[str]) -> None:
-    """Reading is free in all of them; in read-only nothing else happens, and nobody is asked."""
+def test_each_mode_asks_about_its_own_tools(tmp_path: Path, mode: str, asked: list[str]) -> None:
+    """All modes allow reading. read-only allows nothing else, and asks no questions."""
     (tmp_path / "b.txt").write_text("b")
-    person = Person("yes", "yes")
-    core = agent(tmp_path, call("read_file", path="b.txt"), WRITE, SHELL, "ok", mode=mode, person=person)
+    user = User("yes", "yes")
+    core = agent(tmp_path, call("read_file", path="b.txt"), WRITE, SHELL, "ok", mode=mode, user=user)
     events = say(core, "go")
-    assert [one.tool for one in person.asked] == asked
+    assert [one.tool for one in user.questions] == asked
     allowed = mode != "read-only"
     assert [event.ok for event in of(events, ToolReturned)] == [True, allowed, allowed]
     assert (tmp_path / "a.txt").exists() == (tmp_path / "ran.txt").exists() == allowed
 
 
-def test_a_refused_write_changes_nothing_and_the_model_is_told(tmp_path: Path, write: Write) -> None:
-    """No file, no reload, and a result that says not to try again."""
+def test_a_refused_write_changes_nothing_and_the_model_learns_of_it(tmp_path: Path, write: Write) -> None:
+    """No file and no reload, and the result says not to try again."""
     path = write("pdf")
     before = path.read_text()
     edit = call("edit_file", path="pdf/SKILL.md", old_text="Do it.", new_text="Do evil.")
-    core = agent(tmp_path, edit, "Understood.", mode="ask", person=Person("no"))
+    core = agent(tmp_path, edit, "Understood.", mode="ask", user=User("no"))
     events = say(core, "change it")
     (result,) = of(events, ToolReturned)
     assert not result.ok
@@ -51,8 +51,8 @@ def test_a_refused_write_changes_nothing_and_the_model_is_told(tmp_path: Path, w
     assert "did not allow" in requests(core)[1].text
 
 
-def test_nobody_to_ask_means_no(tmp_path: Path) -> None:
-    """Without a person the call is refused, with a word on how to allow it."""
+def test_without_a_way_to_ask_a_call_is_refused(tmp_path: Path) -> None:
+    """The message says how the user can allow such calls."""
     core = agent(tmp_path, WRITE, "ok", mode="ask")
     (result,) = of(say(core, "go"), ToolReturned)
     assert not result.ok
@@ -60,50 +60,48 @@ def test_nobody_to_ask_means_no(tmp_path: Path) -> None:
     assert not (tmp_path / "a.txt").exists()
 
 
-def test_the_person_sees_the_change_before_it_happens(tmp_path: Path) -> None:
-    """As a diff against the file as it is."""
+def test_the_user_sees_the_change_before_it_happens(tmp_path: Path) -> None:
+    """The question has a diff against the file as it is."""
     (tmp_path / "a.txt").write_text("old\nsame\n")
-    person = Person("no", "no")
+    user = User("no", "no")
     edit = call("edit_file", path="a.txt", old_text="same", new_text="other")
-    core = agent(
-        tmp_path, call("write_file", path="a.txt", content="new\nsame\n"), edit, "ok", mode="ask", person=person
-    )
+    core = agent(tmp_path, call("write_file", path="a.txt", content="new\nsame\n"), edit, "ok", mode="ask", user=user)
     say(core, "go")
-    assert person.asked[0].diff.splitlines()[3:] == ["-old", "+new", " same"]
-    assert person.asked[1].diff.splitlines()[3:] == [" old", "-same", "+other"]
+    assert user.questions[0].diff.splitlines()[3:] == ["-old", "+new", " same"]
+    assert user.questions[1].diff.splitlines()[3:] == [" old", "-same", "+other"]
 
 
 def test_always_holds_for_the_session_and_ends_with_the_mode(tmp_path: Path) -> None:
-    """One answer for all further calls of that tool."""
-    person = Person("always", "no")
-    core = agent(tmp_path, WRITE, WRITE, SHELL, "ok", WRITE, "ok", mode="ask", person=person)
+    """ "always" answers all further calls of a tool until the mode is set again."""
+    user = User("always", "no")
+    core = agent(tmp_path, WRITE, WRITE, SHELL, "ok", WRITE, "ok", mode="ask", user=user)
     say(core, "go")
-    assert [one.tool for one in person.asked] == ["write_file", "run_command"]
+    assert [one.tool for one in user.questions] == ["write_file", "run_command"]
     core.policy.set("ask")
-    person.answers.append("no")
+    user.answers.append("no")
     say(core, "again")
-    assert [one.tool for one in person.asked][2:] == ["write_file"]
+    assert [one.tool for one in user.questions][2:] == ["write_file"]
 
 
 @pytest.mark.parametrize(
     "path", ["new/SKILL.md", "new/./SKILL.md", "new/SKILL.md/", "new/skill.md", "new/ſkill.md", "AGENTS.md"]
 )
-def test_auto_edit_asks_before_the_agent_changes_what_it_obeys(tmp_path: Path, path: str) -> None:
-    """A text that the agent will follow is not an edit like others, however its path is spelled."""
-    person = Person("no")
-    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", person=person)
+def test_auto_edit_asks_before_the_agent_changes_its_instructions(tmp_path: Path, path: str) -> None:
+    """A SKILL.md or AGENTS.md is not a file like others, however its path is spelled."""
+    user = User("no")
+    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", user=user)
     say(core, "go")
-    assert [one.arguments["path"] for one in person.asked] == [path]
+    assert [one.arguments["path"] for one in user.questions] == [path]
 
 
 @pytest.mark.parametrize("path", ["link.md", "linked/SKILL.md"])
-def test_a_link_to_what_the_agent_obeys_is_not_written_through(tmp_path: Path, path: str, write: Write) -> None:
-    """The model learns which path the link leads to, and a write there is asked about."""
+def test_a_link_to_instructions_is_not_written_through(tmp_path: Path, path: str, write: Write) -> None:
+    """The model learns which path the link leads to, and a write there needs approval."""
     skill = write("old")
     (tmp_path / "link.md").symlink_to(skill)
     (tmp_path / "linked").symlink_to(tmp_path / "old")
     before = skill.read_text()
-    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", person=Person())
+    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", user=User())
     (result,) = of(say(core, "go"), ToolReturned)
     assert not result.ok
     assert "Use the path it leads to: 'old/SKILL.md'" in result.text
@@ -111,35 +109,35 @@ def test_a_link_to_what_the_agent_obeys_is_not_written_through(tmp_path: Path, p
 
 
 def test_several_calls_at_once_are_asked_about_one_by_one(tmp_path: Path) -> None:
-    """Each by itself: a yes to one is no yes to the other."""
-    person = Person("yes", "no")
+    """A yes to one call does not allow another."""
+    user = User("yes", "no")
     other = call("write_file", path="b.txt", content="b")
-    core = agent(tmp_path, [WRITE, other], "ok", mode="ask", person=person)
+    core = agent(tmp_path, [WRITE, other], "ok", mode="ask", user=user)
     say(core, "both")
     assert (tmp_path / "a.txt").exists()
     assert not (tmp_path / "b.txt").exists()
 
 
-def test_a_mode_that_is_none_says_which_there_are() -> None:
-    """Typed, with the right ones."""
+def test_an_unknown_mode_names_the_known_ones() -> None:
+    """The error is typed."""
     with pytest.raises(SkillError, match="read-only"):
         Policy("maybe")  # type: ignore[arg-type]
 
 
 def test_allowed_tools_of_a_skill_widen_nothing(tmp_path: Path) -> None:
-    """What a skill's author grants is the author's wish: the person is asked all the same."""
+    """A skill's author may wish for tools; the user is still asked."""
     skill = tmp_path / "pdf" / "SKILL.md"
     skill.parent.mkdir()
     skill.write_text("---\nname: pdf\ndescription: d\nallowed-tools: run_command write_file\n---\nRun it.\n")
-    person = Person("no")
-    core = agent(tmp_path, SHELL, "ok", mode="ask", person=person)
+    user = User("no")
+    core = agent(tmp_path, SHELL, "ok", mode="ask", user=user)
     say(core, "/skills:pdf")
-    assert [one.tool for one in person.asked] == ["run_command"]
+    assert [one.tool for one in user.questions] == ["run_command"]
     assert not (tmp_path / "ran.txt").exists()
 
 
 def test_a_command_inside_a_skill_is_text(tmp_path: Path, write: Write) -> None:
-    """Nothing is run by invoking a skill."""
+    """Invoking a skill runs nothing."""
     write("pdf", body="Look: !`touch pwned`\n")
     core = agent(tmp_path, "ok")
     say(core, "/skills:pdf")
@@ -148,7 +146,7 @@ def test_a_command_inside_a_skill_is_text(tmp_path: Path, write: Write) -> None:
 
 
 def test_the_tools_cannot_reach_the_agents_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where they lie in the workspace: trust and sessions are not the model's to write."""
+    """The model cannot write trust records and sessions, even if they lie in the workspace."""
     monkeypatch.setenv("HOME", str(tmp_path))
     target = ".local/state/skillshelf/trust/approvals.json"
     (tmp_path / target).parent.mkdir(parents=True)
@@ -157,17 +155,17 @@ def test_the_tools_cannot_reach_the_agents_own_files(tmp_path: Path, monkeypatch
     assert not (tmp_path / target).exists()
 
 
-def test_always_does_not_cover_what_the_agent_obeys(tmp_path: Path) -> None:
-    """A yes to all writes is no yes to new instructions."""
-    person = Person("always", "no")
+def test_always_does_not_cover_instructions(tmp_path: Path) -> None:
+    """A yes to all writes does not allow new instructions."""
+    user = User("always", "no")
     skill = call("write_file", path="new/SKILL.md", content="x")
-    core = agent(tmp_path, WRITE, skill, "ok", mode="ask", person=person)
+    core = agent(tmp_path, WRITE, skill, "ok", mode="ask", user=user)
     say(core, "go")
-    assert [one.arguments["path"] for one in person.asked] == ["a.txt", "new/SKILL.md"]
+    assert [one.arguments["path"] for one in user.questions] == ["a.txt", "new/SKILL.md"]
 
 
-def test_what_is_asked_about_is_what_will_run(tmp_path: Path) -> None:
-    """Also where the model's JSON had to be mended."""
+def test_the_question_shows_the_call_that_will_run(tmp_path: Path) -> None:
+    """This also holds if the model's JSON had to be repaired."""
 
     class Broken(FunctionModel):
         def __init__(self) -> None:
@@ -181,39 +179,39 @@ def test_what_is_asked_about_is_what_will_run(tmp_path: Path) -> None:
             else:
                 yield "ok"
 
-    person = Person("no")
-    core = AgentCore(Broken(), policy=Policy("auto-edit"), approve=person)
+    user = User("no")
+    core = AgentCore(Broken(), policy=Policy("auto-edit"), approve=user)
     core.load_skills(tmp_path)
     say(core, "go")
-    assert [one.arguments for one in person.asked] == [{"path": "new/SKILL.md", "content": "evil"}]
-    assert "+evil" in person.asked[0].diff
+    assert [one.arguments for one in user.questions] == [{"path": "new/SKILL.md", "content": "evil"}]
+    assert "+evil" in user.questions[0].diff
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("path", ["a\0b/c.txt", "../out.txt", "/etc/hostname", "secrets/deep/x.txt", "pipe"])
-def test_a_write_that_cannot_be_is_an_answer_and_leaves_nothing(tmp_path: Path, path: str) -> None:
-    """The turn goes on, nobody hangs, and no folder is left behind."""
+def test_a_write_that_fails_is_a_result_and_leaves_nothing(tmp_path: Path, path: str) -> None:
+    """The turn goes on, nothing hangs, and no folder is left behind."""
     os.mkfifo(tmp_path / "pipe")
-    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="ask", person=Person("yes"))
+    core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="ask", user=User("yes"))
     events = say(core, "go")
     assert [event.ok for event in of(events, ToolReturned)] == [False]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["pipe"]
 
 
 def test_always_for_a_command_is_for_that_command(tmp_path: Path) -> None:
-    """A yes to `ls` is no yes to `rm`."""
-    person = Person("always", "no")
+    """A yes to `ls` does not allow `rm`."""
+    user = User("always", "no")
     listing, other = call("run_command", command="ls"), call("run_command", command="rm -rf x")
-    core = agent(tmp_path, listing, listing, other, "ok", mode="ask", person=person)
+    core = agent(tmp_path, listing, listing, other, "ok", mode="ask", user=user)
     say(core, "go")
-    assert [one.arguments["command"] for one in person.asked] == ["ls", "rm -rf x"]
+    assert [one.arguments["command"] for one in user.questions] == ["ls", "rm -rf x"]
 
 
-def test_a_refused_call_is_told_from_one_that_failed(tmp_path: Path) -> None:
-    """By the mode, by the user, for lack of a user to ask: all are refusals. A tool that ran and failed is not."""
+def test_a_refused_call_is_not_a_failed_one(tmp_path: Path) -> None:
+    """The mode, the user, or the lack of a way to ask can refuse a call. A tool that ran and failed was not refused."""
     failing = call("read_file", path="missing.txt")
-    for mode, person in [("read-only", None), ("ask", None), ("ask", Person("no", "no"))]:
-        core = agent(tmp_path, WRITE, SHELL, failing, "ok", mode=mode, person=person)
+    for mode, user in [("read-only", None), ("ask", None), ("ask", User("no", "no"))]:
+        core = agent(tmp_path, WRITE, SHELL, failing, "ok", mode=mode, user=user)
         results = of(say(core, "go"), ToolReturned)
         assert [result.refused for result in results] == [True, True, False]
         assert not any(result.ok for result in results)

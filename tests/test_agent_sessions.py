@@ -1,4 +1,4 @@
-"""What was said outlasts the process, and nothing else does."""
+"""A conversation outlasts the process, and nothing else does."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Write = Callable[..., Path]
 
 
 def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
-    """The next agent is sent what the first one said."""
+    """The next agent's model gets the conversation of the first."""
     first = agent(tmp_path, "I am Ada.", sessions=Sessions(str(tmp_path)))
     say(first, "who are you?")
     first.conversation.close()
@@ -30,8 +30,8 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
     assert second.conversation.id == first.conversation.id
 
 
-def test_the_file_has_skill_text_only_where_it_was_loaded(tmp_path: Path, write: Write) -> None:
-    """Not the listing; the text that the model asked for."""
+def test_the_file_has_skill_text_only_if_it_was_loaded(tmp_path: Path, write: Write) -> None:
+    """It has the text that the model asked for, and no listing."""
     write("one", "First.", "BODY-ONE\n")
     write("two", "Second.", "BODY-TWO\n")
     core = agent(tmp_path, call("load_skill_instructions", skill_name="one"), "ok", sessions=Sessions(str(tmp_path)))
@@ -44,8 +44,8 @@ def test_the_file_has_skill_text_only_where_it_was_loaded(tmp_path: Path, write:
     assert "BODY-TWO" in requests(core)[0].system
 
 
-def test_what_was_said_is_on_disk_while_the_turn_goes_on(tmp_path: Path) -> None:
-    """A crash before the first word of the answer does not lose the question."""
+def test_a_message_is_on_disk_before_the_answer_begins(tmp_path: Path) -> None:
+    """A crash before the first word of the answer does not lose the message."""
     saved: list[str] = []
 
     def look(_: object) -> str:
@@ -58,7 +58,7 @@ def test_what_was_said_is_on_disk_while_the_turn_goes_on(tmp_path: Path) -> None
 
 
 def test_new_begins_without_history_and_resume_brings_it_back(tmp_path: Path, write: Write) -> None:
-    """And /new reloads the skills."""
+    """A new session also reloads the skills."""
     core = agent(tmp_path, "a", "b", "c", sessions=Sessions(str(tmp_path)))
     say(core, "uno")
     write("pdf")
@@ -71,8 +71,8 @@ def test_new_begins_without_history_and_resume_brings_it_back(tmp_path: Path, wr
     assert "due" not in requests(core)[2].text
 
 
-def test_a_session_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """Typed, and the one that is open stays open."""
+def test_resuming_a_missing_session_fails(tmp_path: Path) -> None:
+    """The error is typed, and the open session stays open."""
     core = agent(tmp_path, "a", "b", sessions=Sessions(str(tmp_path)))
     with pytest.raises(SkillError, match="no earlier session"):
         core.resume()
@@ -82,8 +82,8 @@ def test_a_session_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert say(core, "go on")[-1] == Finished("b")
 
 
-def test_a_full_disk_is_said_once_and_the_turn_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was said stays in memory."""
+def test_a_full_disk_is_reported_once_and_the_turn_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conversation stays in memory."""
     blocked = tmp_path / "state"
     blocked.write_text("a file where the folder should be")
     monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
@@ -94,8 +94,8 @@ def test_a_full_disk_is_said_once_and_the_turn_goes_on(tmp_path: Path, monkeypat
     assert "one" in requests(core)[1].text
 
 
-def test_compaction_shortens_what_is_sent_and_keeps_the_loaded_skill(tmp_path: Path, write: Write) -> None:
-    """The summary stands in for what was said; the skill's text is still there."""
+def test_compaction_shortens_requests_and_keeps_the_loaded_skill(tmp_path: Path, write: Write) -> None:
+    """A summary replaces the messages; the skill's text is still there."""
     write("pdf", body="FILL IN EVERY FIELD\n")
     core = agent(
         tmp_path,
@@ -126,8 +126,8 @@ def test_a_summary_has_a_price_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert core.spent.input > before.input
 
 
-def test_nothing_said_after_a_compaction_is_lost(tmp_path: Path) -> None:
-    """In memory and in the file, over several turns."""
+def test_no_message_after_a_compaction_is_lost(tmp_path: Path) -> None:
+    """Later messages are in memory and in the file."""
     core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY", "a", "b", "c", sessions=Sessions(str(tmp_path)))
     say(core, *[f"message {at}" for at in range(6)])
     asyncio.run(core.compact())
@@ -139,8 +139,8 @@ def test_nothing_said_after_a_compaction_is_lost(tmp_path: Path) -> None:
     assert prompts(again)[-3:] == ["uno", "due", "tre"]
 
 
-def test_compacting_twice_says_what_is_left(tmp_path: Path) -> None:
-    """The second time there is little to shorten, and the next message does not shorten again."""
+def test_a_second_compaction_changes_little(tmp_path: Path) -> None:
+    """There is little to shorten, and the next message does not shorten again."""
     core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY", "ok")
     say(core, *["go on"] * 6)
     core.model = replace(core.model, window=40_000)
@@ -149,8 +149,8 @@ def test_compacting_twice_says_what_is_left(tmp_path: Path) -> None:
     assert of(say(core, "next"), Notice) == []
 
 
-def test_a_conversation_that_fills_the_window_is_shortened_by_itself(tmp_path: Path) -> None:
-    """Before the turn, with a word to the person."""
+def test_a_conversation_that_fills_the_window_is_shortened_automatically(tmp_path: Path) -> None:
+    """That happens before the turn, with a notice for the user."""
     core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY", "ok")
     say(core, *["go on"] * 6)
     core.model = replace(core.model, window=20_000)
@@ -160,7 +160,7 @@ def test_a_conversation_that_fills_the_window_is_shortened_by_itself(tmp_path: P
 
 
 def test_a_summary_that_fails_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
-    """The person asked for a summary, not for a loss."""
+    """The user asked for a summary, so nothing is dropped without one."""
     core = agent(tmp_path, *["word " * 3_000] * 4, fail(ConnectionError("down")), "ok")
     say(core, *["go on"] * 4)
     before = list(core.conversation.messages)

@@ -1,9 +1,9 @@
-"""The agent uses of a workspace what the person agreed to, and nothing else."""
+"""The agent uses only the parts of a workspace that the user approved."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_kit import Person, agent, of, requests, say
+from agent_kit import User, agent, of, requests, say
 
 from skillshelf.agent import AgentCore
 from skillshelf.agent.events import Failed, Finished, SkillsReloaded, ToolReturned
@@ -20,7 +20,7 @@ def approve_all(core: AgentCore) -> None:
 
 
 def test_no_byte_of_a_fresh_clone_reaches_the_model(tmp_path: Path, write: Write) -> None:
-    """Not by the listing, the search, a load, an invocation, or AGENTS.md."""
+    """Nothing reaches it by the listing, the search, a load, an invocation or AGENTS.md."""
     write("pdf", "PROJECT-BYTES", "PROJECT-BYTES\n", references__a_md="PROJECT-BYTES")
     (tmp_path / "AGENTS.md").write_text("PROJECT-BYTES")
     script = [
@@ -36,8 +36,8 @@ def test_no_byte_of_a_fresh_clone_reaches_the_model(tmp_path: Path, write: Write
     assert sorted(one.name for one in core.skills.pending) == ["AGENTS.md", "pdf"]
 
 
-def test_what_was_approved_serves_and_stays_approved(tmp_path: Path, write: Write) -> None:
-    """In this session and the next."""
+def test_an_approved_skill_is_served_in_this_session_and_the_next(tmp_path: Path, write: Write) -> None:
+    """An approval lasts."""
     write("pdf", "Fill in forms.")
     (tmp_path / "AGENTS.md").write_text("Use tabs.")
     core = agent(tmp_path, "ok", trust=Trust.open())
@@ -51,8 +51,8 @@ def test_what_was_approved_serves_and_stays_approved(tmp_path: Path, write: Writ
     assert again.skills.pending == ()
 
 
-def test_a_changed_skill_waits_while_the_approved_text_serves(tmp_path: Path, write: Write) -> None:
-    """Noticed at the next turn, by the sweep."""
+def test_a_changed_skill_awaits_review_while_the_approved_text_is_served(tmp_path: Path, write: Write) -> None:
+    """The sweep at the next turn finds the change."""
     write("pdf", body="APPROVED\n")
     core = agent(tmp_path, call("load_skill_instructions", skill_name="pdf"), "ok", trust=Trust.open())
     approve_all(core)
@@ -63,15 +63,15 @@ def test_a_changed_skill_waits_while_the_approved_text_serves(tmp_path: Path, wr
     assert [(one.name, one.status) for one in core.skills.pending] == [("pdf", "changed")]
 
 
-def test_a_skill_the_agent_writes_with_the_persons_yes_is_live_at_once(tmp_path: Path) -> None:
-    """And still waits for the word that makes it last."""
+def test_a_skill_that_the_user_lets_the_agent_write_is_live_at_once(tmp_path: Path) -> None:
+    """It still awaits a review to be live in later sessions."""
     core = agent(
         tmp_path,
         call("write_file", path="skills/greet/SKILL.md", content=NEW),
         call("load_skill_instructions", skill_name="greet"),
         "Salve!",
         mode="ask",
-        person=Person("yes"),
+        user=User("yes"),
         trust=Trust.open(),
     )
     events = say(core, "make a skill and use it")
@@ -83,8 +83,8 @@ def test_a_skill_the_agent_writes_with_the_persons_yes_is_live_at_once(tmp_path:
     assert "greet" not in later.shelf.catalog
 
 
-def test_a_skill_nobody_confirmed_is_not_live(tmp_path: Path) -> None:
-    """A command that writes one is no confirmation of its text."""
+def test_a_skill_that_the_user_did_not_confirm_is_not_live(tmp_path: Path) -> None:
+    """Allowing a command does not approve the skill it writes."""
     command = f"mkdir -p skills/greet && cat > skills/greet/SKILL.md <<'E'\n{NEW}\nE"
     core = agent(tmp_path, call("run_command", command=command), "done", "ok", trust=Trust.open())
     say(core, "make a skill", "use it")
@@ -92,8 +92,8 @@ def test_a_skill_nobody_confirmed_is_not_live(tmp_path: Path) -> None:
     assert [one.name for one in core.skills.pending] == ["greet"]
 
 
-def test_revoked_elsewhere_is_gone_at_the_next_turn(tmp_path: Path, write: Write) -> None:
-    """Trust is read again when it changed."""
+def test_a_skill_revoked_by_another_process_is_gone_at_the_next_turn(tmp_path: Path, write: Write) -> None:
+    """The trust store is read again when it has changed."""
     write("pdf")
     core = agent(tmp_path, "a", "b", trust=Trust.open())
     approve_all(core)
@@ -107,7 +107,7 @@ def test_revoked_elsewhere_is_gone_at_the_next_turn(tmp_path: Path, write: Write
 
 
 def test_files_of_the_repository_cannot_approve_anything(tmp_path: Path, write: Write) -> None:
-    """Whatever it ships under our names is content like any other."""
+    """Files under our names in a repository are content like any other."""
     write("pdf")
     for name in (".skillshelf/trust/approvals.json", ".local/state/skillshelf/trust/approvals.json", "config.toml"):
         path = tmp_path / name
@@ -120,7 +120,7 @@ def test_files_of_the_repository_cannot_approve_anything(tmp_path: Path, write: 
 
 
 def test_a_frozen_session_does_not_reload(tmp_path: Path, write: Write) -> None:
-    """Neither by the sweep nor by the agent's own write."""
+    """Neither the sweep nor the agent's own write changes its skills."""
     write("pdf", "Before.")
     core = agent(
         tmp_path, call("write_file", path="skills/greet/SKILL.md", content=NEW), "a", "b", trust=None, frozen=True
@@ -133,8 +133,8 @@ def test_a_frozen_session_does_not_reload(tmp_path: Path, write: Write) -> None:
     assert events[-1] == Finished("b")
 
 
-def test_an_edit_of_a_skill_nobody_read_does_not_make_it_live(tmp_path: Path, write: Write) -> None:
-    """The diff showed a line; the rest of the file was never shown."""
+def test_an_edit_of_an_unreviewed_skill_does_not_make_it_live(tmp_path: Path, write: Write) -> None:
+    """The diff showed a line; the user never saw the rest of the file."""
     write("pdf", body="Fix me.\n" + "filler\n" * 30 + "HOSTILE\n")
     core = agent(
         tmp_path,
@@ -142,7 +142,7 @@ def test_an_edit_of_a_skill_nobody_read_does_not_make_it_live(tmp_path: Path, wr
         call("load_skill_instructions", skill_name="pdf"),
         "ok",
         mode="ask",
-        person=Person("yes"),
+        user=User("yes"),
         trust=Trust.open(),
     )
     events = say(core, "fix the typo")
@@ -151,7 +151,7 @@ def test_an_edit_of_a_skill_nobody_read_does_not_make_it_live(tmp_path: Path, wr
 
 
 def test_an_edit_of_an_approved_skill_is_live_at_once(tmp_path: Path, write: Write) -> None:
-    """The person knew the rest."""
+    """The user knew the rest of the file."""
     write("pdf", body="Fix me.\n")
     core = agent(
         tmp_path,
@@ -159,23 +159,23 @@ def test_an_edit_of_an_approved_skill_is_live_at_once(tmp_path: Path, write: Wri
         call("load_skill_instructions", skill_name="pdf"),
         "ok",
         mode="ask",
-        person=Person("yes"),
+        user=User("yes"),
         trust=Trust.open(),
     )
     approve_all(core)
     assert "Fixed." in of(say(core, "fix the typo"), ToolReturned)[1].text
 
 
-def test_a_skill_that_awaits_review_says_so_when_it_is_asked_for(tmp_path: Path, write: Write) -> None:
-    """Not that there is no such skill."""
+def test_invoking_a_skill_that_awaits_review_says_so(tmp_path: Path, write: Write) -> None:
+    """The message does not claim that there is no such skill."""
     write("pdf")
     (event,) = say(agent(tmp_path, "never", trust=Trust.open()), "/skills:pdf")
     assert isinstance(event, Failed)
     assert "review" in event.message
 
 
-def test_drift_is_what_is_new_changed_or_gone(tmp_path: Path, write: Write) -> None:
-    """Against what was approved in this workspace."""
+def test_drift_names_skills_that_are_new_changed_or_gone(tmp_path: Path, write: Write) -> None:
+    """They are compared with the approvals for this workspace."""
     gone, _ = write("gone"), write("same")
     write("changed")
     core = agent(tmp_path, trust=Trust.open())

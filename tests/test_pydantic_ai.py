@@ -1,4 +1,4 @@
-"""The shelf in somebody's own pydantic-ai agent."""
+"""The shelf in a program's own pydantic-ai agent."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ def results(messages: list[ModelMessage]) -> list[ToolReturnPart]:
 
 
 def test_three_lines_give_an_agent_a_shelf() -> None:
-    """The listing in its instructions, and the tools to load what it names."""
+    """The agent gets the listing in its instructions, and the tools to load skills."""
     stock, _ = shelf("pdf")
     model = ScriptedModel(call("load_skill_instructions", skill_name="pdf", reference="notes.md"), "Done.")
     result = ask(Agent(model, capabilities=[Skills(stock)]), "hi")
@@ -43,8 +43,8 @@ def test_three_lines_give_an_agent_a_shelf() -> None:
     assert [part.content for part in results(result.all_messages())] == ["Notes on pdf."]
 
 
-def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
-    """Ten wrong requests in a row do not end the run, and each says what would be right."""
+def test_a_refused_reference_is_a_result_and_does_not_end_the_run() -> None:
+    """Ten wrong requests in a row do not end the run, and each result says what would be right."""
     stock, _ = shelf("pdf")
     wrong = [call("load_skill_instructions", skill_name="pdf", reference=f"../{at}") for at in range(10)]
     result = ask(Agent(ScriptedModel(*wrong, "Done."), capabilities=[Skills(stock)]), "hi")
@@ -53,7 +53,7 @@ def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
 
 
 def test_each_run_is_a_turn() -> None:
-    """A change is seen by the next run, and a second load in one run reads nothing."""
+    """The next run sees a change, and a second load in one run reads nothing."""
     stock, source = shelf("pdf")
     load = call("load_skill_instructions", skill_name="pdf")
     model = ScriptedModel(load, load, "a", load, "b")
@@ -63,8 +63,8 @@ def test_each_run_is_a_turn() -> None:
     assert "More." in str(results(ask(agent, "two").all_messages())[0].content)
 
 
-def test_a_run_joins_the_turn_that_is_open() -> None:
-    """Its activations are the caller's to read."""
+def test_a_run_joins_the_open_turn() -> None:
+    """The caller can read its activations."""
     stock, _ = shelf("pdf")
     agent = Agent(
         ScriptedModel(call("load_skill_instructions", skill_name="pdf"), "Done."), capabilities=[Skills(stock)]
@@ -75,7 +75,7 @@ def test_a_run_joins_the_turn_that_is_open() -> None:
 
 
 def test_an_agent_that_a_tool_runs_joins_the_turn() -> None:
-    """What one of them has loaded is there for the other: it is the same task."""
+    """A skill that one agent has loaded is there for the other, because it is the same task."""
     stock, _ = shelf("pdf")
     seen: list[Any] = []
     stock.on_activation(seen.append)
@@ -91,8 +91,8 @@ def test_an_agent_that_a_tool_runs_joins_the_turn() -> None:
     assert len(seen) == 1
 
 
-def test_conversations_are_told_of_changes_each_for_itself() -> None:
-    """One agent, two long conversations: each gets the note once, where it belongs."""
+def test_each_conversation_gets_its_own_note_of_a_change() -> None:
+    """One agent has two long conversations, and each gets the note once."""
     stock, source = shelf("pdf")
     model = ScriptedModel("a", "b", "c", "d")
     agent = Agent(model, capabilities=[Skills(stock)])
@@ -119,8 +119,8 @@ class Counting(BaseSkill):
         return len(text)
 
 
-def test_tools_of_code_skills_come_along(tmp_path: Any) -> None:
-    """With the schema they declare."""
+def test_tools_of_code_skills_are_included(tmp_path: Any) -> None:
+    """They have the schema that the skill declares."""
     stock = Shelf.open(tmp_path, skills=[Counting()])
     result = ask(Agent(ScriptedModel(call("count", text="four"), "Done."), capabilities=[Skills(stock)]), "hi")
     assert [part.content for part in results(result.all_messages())] == [4]

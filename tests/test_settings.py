@@ -1,4 +1,4 @@
-"""Settings: where they come from, which wins, and what is said of a wrong one."""
+"""Settings: where they come from, which wins, and the messages about wrong ones."""
 
 import os
 from pathlib import Path
@@ -34,12 +34,12 @@ def refused(flags: dict[str, object] | None = None) -> str:
 
 
 def test_without_anything_the_defaults_hold(config: Path) -> None:
-    """No file, no variable, no flag."""
+    """There is no file, no variable and no flag."""
     assert load_settings({}) == Settings("", "", "ask", "auto", DEFAULT_BUDGET, 0, "")
 
 
 def test_the_file_gives_every_setting(config: Path) -> None:
-    """All of them can be written down once."""
+    """Every setting can be written in the file."""
     config.write_text(
         '# mine\nmodel = "llama3.2"\nbase_url = "http://localhost:11434/v1/"\npolicy = "read-only"\ntools = "off"\n'
         'budget = 500\nwindow = 8192\nweights = "/models/big.gguf"\n'
@@ -49,7 +49,7 @@ def test_the_file_gives_every_setting(config: Path) -> None:
 
 
 def test_flags_come_before_the_environment_before_the_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearer to the command, the stronger; a flag that was not given is None."""
+    """A flag that was not given is None."""
     config.write_text('model = "file:m"\nbudget = 1\nwindow = 1\n')
     monkeypatch.setenv("SKILLSHELF_BUDGET", "2")
     monkeypatch.setenv("SKILLSHELF_WINDOW", "2")
@@ -58,7 +58,7 @@ def test_flags_come_before_the_environment_before_the_file(config: Path, monkeyp
     assert (settings.model, settings.budget, settings.window, settings.policy) == ("file:m", 2, 3, "ask")
 
 
-def test_a_flag_takes_back_what_the_file_chose(config: Path) -> None:
+def test_an_empty_flag_overrides_the_file(config: Path) -> None:
     """`--base-url ''` asks the provider itself again."""
     config.write_text('base_url = "http://localhost:1/v1"\n')
     assert load_settings({"base_url": ""}).base_url == ""
@@ -95,8 +95,8 @@ def test_nothing_in_the_workspace_is_read(tmp_path: Path, config: Path, monkeypa
         ('x = 1\nmodel = "a"\nmodel = "b"\n', 3, "not TOML"),
     ],
 )
-def test_a_wrong_setting_is_told_with_its_line(config: Path, text: str, line: int, words: str) -> None:
-    """File, line, what was found, what is right."""
+def test_a_wrong_setting_is_reported_with_its_line(config: Path, text: str, line: int, words: str) -> None:
+    """The message has the file, the line, the value and what is right."""
     config.write_text(text)
     message = refused()
     assert message.startswith(f"{config}, line {line}")
@@ -104,7 +104,7 @@ def test_a_wrong_setting_is_told_with_its_line(config: Path, text: str, line: in
 
 
 def test_a_wrong_variable_and_a_wrong_flag_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the person typed them."""
+    """The message has them as the user typed them."""
     assert refused({"base_url": "nowhere"}).startswith("The option --base-url is not an http(s) address")
     monkeypatch.setenv("SKILLSHELF_TOOLS", "maybe")
     assert refused().startswith("The environment variable SKILLSHELF_TOOLS is 'maybe'; it must be one of auto, on, off")
@@ -115,7 +115,7 @@ def test_a_password_in_an_address_is_not_repeated(config: Path) -> None:
     assert "hunter2" not in refused({"base_url": "ftp://me:hunter2@host"})
 
 
-def test_weights_begin_at_home_or_where_the_command_was_typed(
+def test_weights_are_relative_to_the_home_or_the_current_folder(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`~` works in the file, a relative path on the command line."""
@@ -126,8 +126,8 @@ def test_weights_begin_at_home_or_where_the_command_was_typed(
     assert load_settings({"weights": "here.gguf"}).weights == str(tmp_path / "here.gguf")
 
 
-def test_a_file_that_is_none_is_refused_at_once(config: Path) -> None:
-    """A folder or a named pipe in its place: no hang, no traceback."""
+def test_something_other_than_a_file_is_refused_at_once(config: Path) -> None:
+    """A folder or a named pipe in its place causes neither a hang nor a traceback."""
     config.mkdir()
     assert "is not a plain file" in refused()
     config.rmdir()
@@ -135,8 +135,8 @@ def test_a_file_that_is_none_is_refused_at_once(config: Path) -> None:
     assert "is not a plain file" in refused()
 
 
-def test_a_file_that_cannot_be_read_as_text_is_told(config: Path) -> None:
-    """Bytes, size, a loop of links."""
+def test_a_file_that_cannot_be_read_as_text_is_reported(config: Path) -> None:
+    """Wrong bytes, a huge file and a loop of links each have a message."""
     config.write_bytes(b'model = "a"\n# \xff\n')
     assert "line 2: not UTF-8" in refused()
     config.write_text("# x\n" * 100_000)
@@ -147,8 +147,8 @@ def test_a_file_that_cannot_be_read_as_text_is_told(config: Path) -> None:
 
 
 @pytest.mark.usefixtures("ordinary_user")
-def test_a_file_without_permission_is_told(config: Path) -> None:
-    """Not taken for one that is not there."""
+def test_a_file_without_permission_is_reported(config: Path) -> None:
+    """It is not taken for a missing one."""
     config.write_text('model = "a"\n')
     config.chmod(0)
     assert "cannot be read: Permission denied" in refused()

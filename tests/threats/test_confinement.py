@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from skillshelf.agent import Confinement, find_confinement
-from skillshelf.agent._confinement import launch_command, open_plan
+from skillshelf.agent._confinement import launch_command
+from skillshelf.agent.launcher import open_plan
 
 HERE = Path(__file__).parent
 ORDINARY_USER = 61_234
@@ -61,7 +62,7 @@ class Place:
 
     def launch(self, level: str, *program: str) -> subprocess.CompletedProcess[str]:
         """Run a program at a level of our choice, as the launcher would."""
-        with open_plan(level, writable=[str(self.root)]) as plan:  # type: ignore[arg-type]
+        with open_plan(level, writable=[str(self.root)]) as plan:
             return subprocess.run(
                 [*become(self.user), *launch_command(program, plan, "self")],
                 pass_fds=[plan],
@@ -318,3 +319,22 @@ def test_a_program_that_cannot_be_confined_does_not_start(tmp_path: Path) -> Non
         result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert (result.returncode, result.stdout) == (125, "")
     assert "The command was not run" in result.stderr
+
+
+def test_no_program_can_change_the_plan_of_another(tmp_path: Path) -> None:
+    """The file is sealed: even a process that has it open can neither write to it nor cut it short."""
+    with open_plan("landlock", writable=[str(tmp_path)]) as plan:
+        with pytest.raises(PermissionError):
+            os.pwrite(plan, b"{}", 0)
+        with pytest.raises(PermissionError):
+            os.ftruncate(plan, 0)
+        with pytest.raises(PermissionError):
+            os.ftruncate(plan, 1_000_000)
+
+
+def test_a_program_whose_plan_cannot_be_read_does_not_start(tmp_path: Path) -> None:
+    with open_plan("landlock", writable=[str(tmp_path)]) as plan:
+        command = launch_command(["/bin/sh", "-c", "echo ran"], plan)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert (result.returncode, result.stdout) == (125, "")
+    assert "the plan of its confinement cannot be read" in result.stderr

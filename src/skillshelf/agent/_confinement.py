@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from skillshelf.agent.launcher import landlock_version
+from skillshelf.agent.launcher import landlock_version, open_plan
 from skillshelf.files import system
 from skillshelf.sources import SKIPPED_FOLDERS
 
@@ -123,26 +120,6 @@ def find_confinement() -> Confinement:
 def can_confine() -> bool:
     """Return True if commands can be confined on this machine."""
     return bool(find_confinement())
-
-
-@contextmanager
-def open_plan(level: Level, *, writable: Sequence[str], repositories: Sequence[str] = ()) -> Iterator[int]:
-    """Write down how to confine a program, and provide the descriptor of the file while the block lasts.
-
-    `writable`: the real paths of the folders the program may change. `repositories`: Git directories in them.
-    A workspace can have thousands of repositories, more than fit into an argument (128 KiB). The file is in memory and
-    sealed, so a command that still runs cannot change the plan of the next one.
-    """
-    plan = {"level": level, "writable": [*writable], "repositories": [*repositories]}
-    descriptor = os.memfd_create("skillshelf-plan", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
-            json.dump(plan, file)
-        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def launch_command(program: Sequence[str], plan: int, process: int | Literal["self"] | None = None) -> list[str]:

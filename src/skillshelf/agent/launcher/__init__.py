@@ -18,5 +18,6 @@ confined.
 
 from skillshelf.agent.launcher._calls import REFUSED
 from skillshelf.agent.launcher._landlock import landlock_version
+from skillshelf.agent.launcher._plan import open_plan
 
-__all__ = ["REFUSED", "landlock_version"]
+__all__ = ["REFUSED", "landlock_version", "open_plan"]

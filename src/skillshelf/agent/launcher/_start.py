@@ -14,6 +14,7 @@ from skillshelf.agent.launcher._capabilities import drop_capabilities
 from skillshelf.agent.launcher._filter import install_filter
 from skillshelf.agent.launcher._landlock import restrict_writes
 from skillshelf.agent.launcher._mounts import SHARED_MEMORY, mount_read_only
+from skillshelf.agent.launcher._plan import read_plan
 from skillshelf.agent.launcher._redirect import RedirectWatch
 from skillshelf.agent.launcher._supervisor import FILE_CHANGES, Supervisor
 
@@ -22,7 +23,11 @@ _SET_CHILD_SUBREAPER = 36
 
 
 def main() -> NoReturn:
-    plan = _read_plan(sys.argv[1])
+    try:
+        plan = read_plan(sys.argv[1])
+    except (OSError, ValueError) as error:
+        print(f"The command was not run: the plan of its confinement cannot be read ({error}).", file=sys.stderr)
+        sys.exit(REFUSED)
     program = sys.argv[3:]
     if plan["level"] == "landlock":
         _confine(plan)
@@ -42,15 +47,6 @@ def main() -> NoReturn:
     for path in end["removed"]:
         print(f"skillshelf removed {path}, which would have redirected Git.", file=sys.stderr)
     _end_as(end["status"])
-
-
-def _read_plan(path: str) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            return dict(json.load(file))
-    except (OSError, ValueError) as error:
-        print(f"The command was not run: the plan of its confinement cannot be read ({error}).", file=sys.stderr)
-        sys.exit(REFUSED)
 
 
 def _end_as(status: int) -> NoReturn:
