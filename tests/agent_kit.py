@@ -13,7 +13,7 @@ from skillshelf.testing import ScriptedModel
 
 
 class User:
-    """Who is asked for approval: gives the answers in order and remembers the questions."""
+    """A user who gives these answers in order, and remembers the questions."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -37,10 +37,14 @@ def requests(core: AgentCore) -> Any:
 
 
 def say(core: AgentCore, *texts: str) -> list[Event]:
-    """The events of these messages, one after the other."""
+    """Send the messages one after the other, and return all events."""
 
     async def run() -> list[Event]:
-        return [event for text in texts for event in [one async for one in core.process_message(text)]]
+        events: list[Event] = []
+        for text in texts:
+            async for event in core.process_message(text):
+                events.append(event)
+        return events
 
     return asyncio.run(run())
 
@@ -50,6 +54,6 @@ def of(events: Sequence[Event], kind: type[BaseEvent]) -> list[Any]:
 
 
 def prompts(core: AgentCore) -> list[str]:
-    """What the user said, as the history has it."""
+    """Return the user's messages in the history."""
     parts = [part for message in core.conversation.messages for part in message.parts]
     return [str(part.content) for part in parts if isinstance(part, UserPromptPart)]

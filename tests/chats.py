@@ -1,4 +1,4 @@
-"""`skillshelf chat` as a person runs it: a process, on a pipe or on a terminal. Its model follows a script."""
+"""Run `skillshelf chat` as a process, on a pipe or on a terminal. Its model follows a script."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|
 
 
 def script(folder: Path, *steps: Any) -> str:
-    """The name of a model that says this."""
+    """Return the name of a model that follows these steps."""
     path = folder / "script.json"
     path.write_text(json.dumps(steps))
     return f"script:{path}"
@@ -30,7 +30,7 @@ def tool(name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def chat(*words: str, cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """One run without a terminal."""
+    """Run a chat without a terminal."""
     given: dict[str, Any] = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
     return subprocess.run(
         [*SKILLSHELF, "chat", *words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False, **given
@@ -38,7 +38,7 @@ def chat(*words: str, cwd: Path, stdin: str | None = None) -> subprocess.Complet
 
 
 def _environment() -> dict[str, str]:
-    """Without the size of somebody else's terminal, which parallel test runs hand on."""
+    """Return the environment without the size of another terminal, which parallel test runs inherit."""
     return {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
 
 

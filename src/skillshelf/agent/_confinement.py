@@ -139,6 +139,7 @@ def _try_level(level: Level) -> str:
         outside = os.path.join(place, "outside")
         repository = os.path.join(inside, ".git")
         os.makedirs(repository)
+
         # Exit status 0 if writing works inside and fails outside.
         script = 'echo x > written && ! (echo x > "$0") 2> /dev/null'
         try:
@@ -147,6 +148,7 @@ def _try_level(level: Level) -> str:
                 result = subprocess.run(command, cwd=inside, capture_output=True, timeout=_PROBE_SECONDS)
         except (OSError, subprocess.SubprocessError) as error:
             return f"the launcher did not start: {error}"
+
         if result.returncode == 0:
             return ""
         lines = result.stderr.decode(errors="replace").strip().splitlines()

@@ -236,6 +236,7 @@ async def compact(
     old = _without_notes(messages)
     run_usage = RunUsage()
     problem = ""
+
     try:
         strategy = _summarizing(old, limits)
         short = await compact_now(strategy, old, model=model, focus=focus or None, usage=run_usage)
@@ -291,6 +292,7 @@ def _summarizing(messages: list[ModelMessage], limits: CompactionLimits) -> Summ
         and not loaded_skills([ModelRequest(parts=[first])])
         and limits.counter(prompt_text(first)) <= _MAX_FIRST_MESSAGE_TOKENS
     )
+
     return SummarizingCompaction[None](
         max_tokens=1,  # due at once: compact_now does not ask, but one limit must be set
         keep_tokens=limits.keep_tokens,

@@ -12,7 +12,7 @@ from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent._conversation import Compacted, CompactionLimits, Conversation, compact
 from skillshelf.agent._exchange import Exchange, MakePrompt
 from skillshelf.agent._gate import Gate
-from skillshelf.agent._loop import Loop, file_access, make_plain_loop, make_tool_loop
+from skillshelf.agent._loop import Loop, make_file_access, make_plain_loop, make_tool_loop
 from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._skills import WorkspaceSkills
@@ -58,6 +58,7 @@ class AgentCore:
         self.model = model if isinstance(model, ChosenModel) else ChosenModel.from_model(model)
         self.policy = policy or Policy()
         self.approve = approve
+
         self.disclosure: Literal["auto", "catalog", "full"] = "auto"
         """How much of each skill the listing shows. Set it before `load_skills`."""
         self.sessions: Sessions | None = None
@@ -70,6 +71,7 @@ class AgentCore:
         """The shelf's turn in progress, or the last one."""
         self.routed_to: str | None = None
         """The last skill that the shelf chose for a model without tools."""
+
         self._code_skills = skills
         self._budget = budget
         self._sandbox = sandbox
@@ -94,12 +96,14 @@ class AgentCore:
         self._skills = WorkspaceSkills(root, shelf or self._code_skills, trust, frozen)
         self.sessions = sessions
         self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
-        access = file_access(self.skills.root)
+
+        access = make_file_access(self.skills.root)
         gate = Gate(access, self._get_exchange)
         self._tool_loop = make_tool_loop(
             access, gate, self._skills_capability, lambda: self.skills.guidance, self._sandbox
         )
         self._plain_loop = make_plain_loop(gate)
+
         self._begin(self._new_conversation())
         return self.shelf.catalog
 
@@ -139,10 +143,10 @@ class AgentCore:
     def reload_skills(self) -> Delta:
         """Bring the skills up to date with the disk. The next model call gets a fresh listing."""
         delta = self.skills.reload()
-        self.renew()
+        self.renew_listing()
         return delta
 
-    def renew(self) -> None:
+    def renew_listing(self) -> None:
         """Give the next model call a fresh listing, because the beginning of its prompt changes anyway."""
         self._skills_capability.feeds.of(self.conversation.id).renew()
 
@@ -151,7 +155,7 @@ class AgentCore:
         invocation = parse_invocation(text, self.shelf.catalog)
         if invocation is not None:
             return self.invoke_skill(invocation.skill, invocation.arguments)
-        return self._answer(text, lambda exchange, turn: exchange.make_message_prompt(turn))
+        return self._answer(text, Exchange.make_message_prompt)
 
     def invoke_skill(self, name: str, arguments: str = "") -> AsyncGenerator[Event, None]:
         """Follow a skill, with these arguments."""
@@ -180,6 +184,7 @@ class AgentCore:
             if not others:
                 raise SessionError("There is no earlier session in this workspace.")
             session = others[0]
+
         opened = self.sessions.open(session)
         self._begin(Conversation(opened))
         self.reload_skills()
@@ -200,7 +205,7 @@ class AgentCore:
         result = await compact(messages, self.model.model, focus=focus, fallback=fallback, limits=limits)
         self.spent += result.usage
         self.used = 0
-        self.renew()
+        self.renew_listing()
         self.conversation.replace(result.messages)
         return result
 

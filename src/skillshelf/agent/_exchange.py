@@ -106,7 +106,7 @@ class Exchange:
         before = len(self._conversation.messages)
         self._report(self._conversation.settle())
         if len(self._conversation.messages) != before:  # the listing's notes count messages
-            core.renew()
+            core.renew_listing()
         await self._run_model(self._translator, prompt)
         self._report_loads()
 

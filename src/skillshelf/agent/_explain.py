@@ -99,6 +99,7 @@ def _fill_in(sentence: str, error: BaseException) -> str:
     elif isinstance(error, AgentRunError) and error.message:
         # Of a limit, pydantic-ai says how to raise it in code, which is of no use to a user.
         quote = error.message.partition(". Consider raising")[0][:_MAX_QUOTED] + "."
+
     text = sentence.format(http=http, model=model, wait=wait, host=_find_host(error))
     return f"{text[0].upper()}{text[1:]} {quote}".rstrip()
 

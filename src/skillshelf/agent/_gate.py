@@ -164,9 +164,11 @@ class Gate(AbstractCapability[Any]):
             return self._refuse_by_policy(tool)
         if policy.mode == "yolo":
             return None
+
         if tool == SHELL:
             confinement = await to_thread.run_sync(lambda: exchange.confinement)
             question = replace(question, confinement=confinement)
+
         answer = await exchange.ask(question)
         if answer is None:
             return ToolDenied(

@@ -75,6 +75,7 @@ class LocalModel(OpenAIChatModel):
         client = httpx2.AsyncClient(trust_env=False, timeout=600, limits=httpx2.Limits(max_keepalive_connections=0))
         # The address is set when the server has one. Until then it is a port without a server.
         provider = OpenAIProvider(base_url="http://127.0.0.1:1/v1", api_key=server.key, http_client=client)
+
         profile = OpenAIModelProfile(
             supports_tools=tools,
             context_window=server.window,
@@ -83,6 +84,7 @@ class LocalModel(OpenAIChatModel):
             openai_chat_supports_multiple_system_messages=False,
             openai_chat_supports_allowed_tools=False,
         )
+
         name = os.path.basename(server.weights).removesuffix(".gguf")
         super().__init__(name, provider=provider, profile=profile, settings=_SAMPLING)
 
@@ -155,12 +157,14 @@ def _start_server(weights: str, window: int, key: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = weights
     params.model_alias = {os.path.basename(weights)}
+
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [key]
     params.n_ctx = window
     params.n_parallel = 1
     params.cache_ram_mib = 0
+
     # Two threads on cores that others use wait for each other, and are slower than one.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
@@ -170,6 +174,7 @@ def _start_server(weights: str, window: int, key: str) -> Any:
     params.endpoint_slots = False
     params.cors_origins = ""
     params.verbosity = -1
+
     try:
         return xllamacpp.Server(params)
     except RuntimeError as error:

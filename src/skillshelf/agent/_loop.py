@@ -60,7 +60,7 @@ class Loop:
     tools: tuple[ToolDefinition, ...] = ()
 
 
-def file_access(root: str) -> FileAccess:
+def make_file_access(root: str) -> FileAccess:
     """Return the reach of the file tools in a workspace. They cannot read or change settings, policy and trust."""
     homes = (state_home(), config_home(), cache_home())
     return FileAccess(root, [os.path.realpath(home) for home in homes if home])
@@ -73,6 +73,7 @@ def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Cal
     """
     root = access.root
     files = FileTools(access)
+
     # No command is denied by its name, which a shell can spell in many ways. The user decides on each command.
     shell = Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=_COMMAND_SECONDS)
     capabilities: list[AbstractCapability[Any]] = [
@@ -84,6 +85,7 @@ def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Cal
         skills,
         gate,
     ]
+
     instructions = _INSTRUCTIONS.format(root=_quote(root))
 
     def project_instructions() -> str | None:
@@ -93,6 +95,7 @@ def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Cal
         return f"The project's own instructions, from its AGENTS.md:\n\n{text}"
 
     agent = Agent(instructions=[instructions, project_instructions], capabilities=capabilities, retries=_RETRIES)
+
     tools: list[ToolDefinition] = []
     for toolset in (files.get_toolset(), shell.get_toolset(), skills.get_toolset()):
         if isinstance(toolset, FunctionToolset):

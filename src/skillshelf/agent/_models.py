@@ -121,6 +121,7 @@ def _make_served(settings: Settings) -> ChosenModel:
         raise NoModelError(
             "There is a base URL but no model: add --model with the name the server gives it (its /models lists them)."
         )
+
     # Without the features that OpenAI alone understands.
     profile = OpenAIModelProfile(
         openai_supports_strict_tool_definition=False,
@@ -128,6 +129,7 @@ def _make_served(settings: Settings) -> ChosenModel:
         openai_chat_supports_max_completion_tokens=False,
         openai_chat_supports_multiple_system_messages=False,
     )
+
     key = os.environ.get("OPENAI_API_KEY") or "no-key-needed"
     model = OpenAIChatModel(name, provider=OpenAIProvider(settings.base_url, key), profile=profile)
     window = _find_window(settings, model, SERVER_WINDOW)
@@ -144,6 +146,7 @@ def _make_from_name(name: str) -> "Model[Any]":
         raise ModelUnavailableError(
             f"{quote_name(name)}: there is no provider {quote_name(provider)}. {_suggest(name)}"
         )
+
     try:
         return infer_model(name)
     except ImportError as error:
@@ -229,6 +232,7 @@ def _suggest(name: str) -> str:
         providers = closest_names(provider, _list_providers(), min_similarity=0.7)
         if providers:
             return f"Did you mean {' or '.join(f'{close}:{model}' for close in providers)}?"
+
     full_names = _names_without_provider()
     models = closest_names(model or name.rstrip(":"), full_names, min_similarity=0.75)
     if models:

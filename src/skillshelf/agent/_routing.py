@@ -177,6 +177,7 @@ def _find_reference(shelf: "Shelf", name: str, message: str) -> str:
     skill = candidate.descriptor
     wanted = _word_roots(message) - _word_roots(skill.name)
     readable = [path for path in skill.references if path.lower().endswith(_READABLE)]
+
     best = ""
     best_score = 0
     for path in readable[:_MAX_REFERENCES]:

@@ -61,13 +61,17 @@ def load_settings(flags: Mapping[str, object]) -> Settings:
 def settings_file() -> str | None:
     """Return the path of the user's file, whether or not it exists, or None if this user has no home."""
     home = config_home()
-    return os.path.join(home, "config.toml") if home else None
+    if home is None:
+        return None
+    return os.path.join(home, "config.toml")
 
 
 def _read_file() -> dict[str, str | int]:
     path = settings_file()
-    text = _read_text(path) if path else None
-    if path is None or text is None:
+    if path is None:
+        return {}
+    text = _read_text(path)
+    if text is None:
         return {}
     try:
         table = tomllib.loads(text)
@@ -97,10 +101,12 @@ def _read_text(path: str) -> str | None:
         return None
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+
     if not is_plain:
         raise SettingsError(f"{path} is not a plain file. The settings are read from a TOML file of that name.")
     if len(data) > _MAX_FILE:
         raise SettingsError(f"{path} is larger than {_MAX_FILE // 1024} KiB, which settings never are.")
+
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -111,7 +117,9 @@ def _read_text(path: str) -> str | None:
 def _describe_bad_toml(path: str, error: tomllib.TOMLDecodeError) -> SettingsError:
     # Python 3.11 to 3.13 give the place in the message alone: "Invalid value (at line 1, column 9)".
     reason, _, place = str(error).partition(" (at ")
-    where = f"{path}, {place.rstrip(')')}" if place else path
+    where = path
+    if place:
+        where = f"{path}, {place.rstrip(')')}"
     return SettingsError(f'{where}: not TOML: {reason}. A setting looks like this: model = "openai:gpt-6.1-sol"')
 
 
@@ -121,6 +129,7 @@ def _check(name: str, value: object, where: str, *, from_file: bool = False) -> 
         return _check_number(value, _LEAST[name], where)
     if not isinstance(value, str):
         raise SettingsError(f"{where} must be text, not {value!r:.80}.")
+
     text = value.strip()
     if name in _CHOICES and text not in _CHOICES[name]:
         raise SettingsError(f"{where} is {value!r:.80}; it must be one of {', '.join(_CHOICES[name])}.")
@@ -163,9 +172,13 @@ def _check_path(text: str, where: str, from_file: bool) -> str:
 def _find_line(text: str, key: str) -> int:
     """Return the line of a top-level key, which tomllib does not report."""
     match = re.search(rf"^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}\b", text, re.M)
-    return text.count("\n", 0, match.start()) + 1 if match else 1
+    if match is None:
+        return 1
+    return text.count("\n", 0, match.start()) + 1
 
 
 def _suggest(key: str) -> str:
     closest = closest_names(key, NAMES, limit=1)
-    return f"Did you mean {closest[0]!r}?" if closest else f"Settings: {', '.join(NAMES)}."
+    if closest:
+        return f"Did you mean {closest[0]!r}?"
+    return f"Settings: {', '.join(NAMES)}."

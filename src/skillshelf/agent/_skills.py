@@ -39,6 +39,7 @@ class WorkspaceSkills:
         """`skills`: code skills beside the workspace's, or a shelf to use instead."""
         if not os.path.isdir(root):
             raise SourceError(f"There is no folder {os.fspath(root)!r} to take as the workspace.")
+
         project = DirectorySource(root, "project")
         self.root = project.root
         self.frozen = frozen
@@ -47,6 +48,7 @@ class WorkspaceSkills:
             self.shelf = skills
         else:
             self.shelf = Shelf(workspace_sources(self.trusted or project, self.root, skills))
+
         self.guidance = ""
         """The text of the project's AGENTS.md, as far as the user approved it."""
         self._pending_guidance: Pending | None = None
