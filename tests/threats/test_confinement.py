@@ -333,8 +333,8 @@ def test_no_program_can_change_the_plan_of_another(tmp_path: Path) -> None:
 
 
 def test_a_program_whose_plan_cannot_be_read_does_not_start(tmp_path: Path) -> None:
-    with open_plan("landlock", writable=[str(tmp_path)]) as plan:
-        command = launch_command(["/bin/sh", "-c", "echo ran"], plan)
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    missing_descriptor = 1_000_000
+    command = launch_command(["/bin/sh", "-c", "echo ran"], missing_descriptor)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200)
     assert (result.returncode, result.stdout) == (125, "")
     assert "the plan of its confinement cannot be read" in result.stderr
