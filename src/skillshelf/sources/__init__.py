@@ -20,7 +20,7 @@ from skillshelf.sources._resources import (
     package_of,
     split_listed_path,
 )
-from skillshelf.sources._skill_folder import MAX_DEPTH, SKILL_FILES, FolderListing, read_skill_folder
+from skillshelf.sources._skill_folder import MAX_DEPTH, SKILL_FILES, read_skill_folder
 from skillshelf.sources._source import Source
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "VERSION_CONTROL_FOLDERS",
     "DirectorySource",
     "EntryPointSource",
-    "FolderListing",
     "Found",
     "IgnoreFile",
     "IgnoreRules",
