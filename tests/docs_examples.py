@@ -1,15 +1,15 @@
-"""The examples of README.md and docs/: run, and written anew where they show what ran.
+"""Run the examples in README.md and docs/, and update the output that the pages show.
 
-    python tests/docs_examples.py            names the pages that are out of date
-    python tests/docs_examples.py --write    brings them up to date
+    python tests/docs_examples.py            lists the pages that are out of date
+    python tests/docs_examples.py --write    updates them
 
-A page is run from top to bottom in a copy of examples/workspace, with a home folder of its own:
+Each page runs from top to bottom in a copy of examples/workspace, with an empty home folder:
 
-- ```python blocks share one namespace. What a block prints stands below it, in a ```text block after `<!-- output -->`.
-- ```console blocks hold `$ command` lines, each followed by what a terminal of 100 columns shows, without its colours.
-- `<!-- generated: KIND ARGUMENT -->` … `<!-- end -->` holds what the function KIND below makes of the code.
+- ```python blocks share one namespace. Their output follows in a ```text block after `<!-- output -->`.
+- ```console blocks have `$ command` lines, each followed by the output on a terminal of 100 columns, without colours.
+- `<!-- generated: KIND ARGUMENT -->` … `<!-- end -->` has the text that the function KIND below generates.
 
-Other blocks (```sh, ```yaml, ```text …) are not run.
+Other blocks (```sh, ```yaml, ```text …) do not run.
 """
 
 import ast
@@ -39,27 +39,29 @@ WORKSPACE = REPO / "examples" / "workspace"
 COLUMNS = 100
 _FENCE = re.compile(r"(`{3,})(\w*)\s*")
 _GENERATED = re.compile(r"<!-- generated: (\w+) ?(.*?) -->")
-_OUTPUT, _END = "<!-- output -->", "<!-- end -->"
+_OUTPUT = "<!-- output -->"
+_END = "<!-- end -->"
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def pages() -> list[Path]:
-    """Every page whose examples are held to what they show."""
+def list_pages() -> list[Path]:
+    """Return every page whose examples run."""
     return [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
 
 
-def refreshed(page: Path) -> str:
-    """The page's text with every output as it is now."""
-    with workspace() as session:
+def refresh_page(page: Path) -> str:
+    """Return the text of a page with current outputs."""
+    with open_workspace() as session:
         return "\n".join(_refresh(page.read_text(encoding="utf-8").split("\n"), session, page))
 
 
 @contextlib.contextmanager
-def workspace() -> "Iterator[Session]":
-    """A copy of the example workspace to work in, and a home with nothing in it."""
+def open_workspace() -> "Iterator[Session]":
+    """Work in a copy of the example workspace, with an empty home folder."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
-        copy, home = Path(folder, "workspace"), Path(folder, "home")
+        copy = Path(folder, "workspace")
+        home = Path(folder, "home")
         shutil.copytree(WORKSPACE, copy)
         home.mkdir()
         variables = {
@@ -69,9 +71,9 @@ def workspace() -> "Iterator[Session]":
             "PYTHONPATH": str(REPO / "examples"),
         }
         left_out = ("NO_COLOR", "FORCE_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-        kept = {key: value for key, value in os.environ.items() if key not in left_out}
+        inherited = {key: value for key, value in os.environ.items() if key not in left_out}
         with (
-            mock.patch.dict(os.environ, kept | variables, clear=True),
+            mock.patch.dict(os.environ, inherited | variables, clear=True),
             mock.patch.object(sys, "path", [str(REPO / "examples"), *sys.path]),
         ):
             os.chdir(copy)
@@ -82,47 +84,45 @@ def workspace() -> "Iterator[Session]":
 
 
 class Session:
-    """What the blocks of one page share."""
+    """The namespace that the blocks of one page share."""
 
     def __init__(self) -> None:
         self.main = ModuleType("__main__")
 
-    def python(self, code: str, place: str, line: int) -> str:
-        """What the block prints. An error it raises is an error of the page."""
+    def run_python(self, code: str, place: str, line: int) -> str:
+        """Run a block and return what it prints. `place` and `line` appear in tracebacks."""
         printed = io.StringIO()
-        # Classes defined in the block find their module, as they would in a script.
-        ours, sys.modules["__main__"] = sys.modules["__main__"], self.main
+        # Classes defined in the block look for their module, as they would in a script.
+        real_main = sys.modules["__main__"]
+        sys.modules["__main__"] = self.main
         try:
             with contextlib.redirect_stdout(printed):
                 exec(compile("\n" * line + code, place, "exec"), vars(self.main))
         finally:
-            sys.modules["__main__"] = ours
+            sys.modules["__main__"] = real_main
         return printed.getvalue()
 
-    def console(self, command: str) -> str:
-        """What a terminal shows when a person types this, without its colours."""
-        return plain(terminal(command))
 
-
-def terminal(command: str) -> str:
-    """What a command writes to a terminal of 100 columns, with its colours."""
-    # The command that is tested is the one of this interpreter, whatever PATH says.
+def run_in_terminal(command: str) -> str:
+    """Return the output of a command on a terminal of 100 columns, with its colours."""
+    # Test the skillshelf of this interpreter, whatever PATH says.
     script = f'skillshelf() {{ "{sys.executable}" -m skillshelf "$@"; }}\n{command}'
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
     shell = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    written = b""
-    # Linux ends a terminal's output with an error, others with nothing more to read.
+    output = b""
+    # At the end of the output Linux raises an error; other systems return nothing.
     with contextlib.suppress(OSError):
         while chunk := os.read(ours, 65536):
-            written += chunk
+            output += chunk
     os.close(ours)
     shell.wait()
-    return written.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
-def plain(text: str) -> str:
+def strip_styles(text: str) -> str:
+    """Return terminal output without colours and trailing spaces."""
     return "\n".join(line.rstrip() for line in _STYLE.sub("", text).split("\n"))
 
 
@@ -132,7 +132,8 @@ def plain(text: str) -> str:
 def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
     at = 0
     while at < len(lines):
-        fence, generated = _FENCE.fullmatch(lines[at]), _GENERATED.fullmatch(lines[at])
+        fence = _FENCE.fullmatch(lines[at])
+        generated = _GENERATED.fullmatch(lines[at])
         if generated:
             end = lines.index(_END, at)
             yield from (lines[at], "", *_generate(generated[1], generated[2], lines[at + 2 : end - 1]), "")
@@ -141,13 +142,14 @@ def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
             end = lines.index(fence[1], at + 1)
             inside = lines[at + 1 : end]
             if fence[2] == "console":
-                inside = list(_run_console(inside, session))
+                inside = list(_run_console(inside))
             yield from (lines[at], *inside, lines[end])
             at = end + 1
             if fence[2] == "python":
-                printed = session.python("\n".join(inside), page.relative_to(REPO).as_posix(), end - len(inside))
-                after = _after_output(lines, at)
-                yield from _output(printed, shown=after > at)
+                printed = session.run_python("\n".join(inside), page.relative_to(REPO).as_posix(), end - len(inside))
+                after = _skip_output(lines, at)
+                if printed or after > at:
+                    yield from ("", _OUTPUT, "```text", *printed.removesuffix("\n").split("\n"), "```")
                 at = after
             continue
         if at < len(lines):
@@ -155,8 +157,8 @@ def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
         at += 1
 
 
-def _after_output(lines: list[str], at: int) -> int:
-    """Past the output that the page shows from here on; `at` where it shows none."""
+def _skip_output(lines: list[str], at: int) -> int:
+    """Return the index after the output block at `at`, or `at` if there is none."""
     start = at
     while start < len(lines) and not lines[start]:
         start += 1
@@ -165,40 +167,36 @@ def _after_output(lines: list[str], at: int) -> int:
     return lines.index("```", start + 2) + 1
 
 
-def _output(printed: str, shown: bool) -> Iterator[str]:
-    if printed or shown:
-        yield from ("", _OUTPUT, "```text", *printed.removesuffix("\n").split("\n"), "```")
+def _run_console(lines: list[str]) -> Iterator[str]:
+    commands = [line for line in lines if line.startswith("$ ")]
+    for number, command in enumerate(commands):
+        if number:
+            yield ""
+        yield command
+        output = strip_styles(run_in_terminal(command.removeprefix("$ "))).strip("\n")
+        if output:
+            yield from output.split("\n")
 
 
-def _run_console(lines: list[str], session: Session) -> Iterator[str]:
-    first = True
-    for line in lines:
-        if line.startswith("$ "):
-            if not first:
-                yield ""
-            first = False
-            yield line
-            shown = session.console(line[2:]).strip("\n")
-            yield from shown.split("\n") if shown else ()
-
-
-# -- what is made from the code ---------------------------------------------------------------------------------------
+# -- generated text ----------- ---------------------------------------------------------------------------------------
 
 
 def _generate(kind: str, argument: str, before: list[str]) -> list[str]:
-    made = _KINDS[kind](argument)
-    # Versions of Python lay out --help a little differently; that alone is no reason to change the page.
-    return before if kind == "help" and _squeezed(made) == _squeezed(before) else made
+    generated = _KINDS[kind](argument)
+    # Versions of Python lay out --help a little differently, which is not a reason to change the page.
+    if kind == "help" and _ignore_layout(generated) == _ignore_layout(before):
+        return before
+    return generated
 
 
-def _squeezed(lines: list[str]) -> str:
+def _ignore_layout(lines: list[str]) -> str:
     return " ".join(re.sub(r"-(\w) [A-Z]+, --", r"-\1, --", " ".join(lines)).split())
 
 
 def _help(command: str) -> list[str]:
-    asked = [sys.executable, "-m", "skillshelf", *command.split(), "--help"]
+    command_line = [sys.executable, "-m", "skillshelf", *command.split(), "--help"]
     environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
-    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command_line, capture_output=True, text=True, check=True, env=environment)
     return ["```text", *done.stdout.rstrip("\n").split("\n"), "```"]
 
 
@@ -217,20 +215,20 @@ def _signature(name: str) -> list[str]:
 
     thing = getattr(skillshelf, name)
     source = Path(inspect.getsourcefile(thing) or "").read_text(encoding="utf-8")
-    # Of overloads, the last definition is the one with the docstring; its own signature is the widest.
+    # The last definition of an overloaded function has the docstring and the widest signature.
     [*_, node] = [node for node in ast.parse(source).body if isinstance(node, _DEFINED) and node.name == name]
     return ["```pyi", *_stub(node, source), "```"]
 
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DEFINED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# What the parts of skillshelf need of each other and nobody else.
+# Members that only the package itself uses.
 _INTERNAL = {"ClassSource", "Catalog.__init__", "Catalog.apply", "Tool.method", "Tool.shape"}
 
 
 def _stub(node: ast.ClassDef | _Function, source: str, indent: str = "") -> Iterator[str]:
     if isinstance(node, _Function):
-        yield from (f"{indent}@{ast.unparse(one)}" for one in node.decorator_list)
+        yield from (f"{indent}@{ast.unparse(decorator)}" for decorator in node.decorator_list)
         yield from _signature_lines(node, source, indent)
         return
     bases = ", ".join(base for base in map(ast.unparse, node.bases) if base not in _INTERNAL)
@@ -255,11 +253,13 @@ def _is_public(node: ast.stmt, cls: str) -> TypeGuard[ast.AnnAssign | _Function]
 
 
 def _signature_lines(node: _Function, source: str, indent: str) -> Iterator[str]:
-    """As it is written, on one line where it fits."""
+    """Yield the signature as it is written, on one line if it fits."""
     lines = source.split("\n")[node.lineno - 1 : node.body[0].lineno - 1]
     if node.body[0].lineno == node.lineno:
         lines = [source.split("\n")[node.lineno - 1]]
-    written = re.sub(r"\(\s+|,?\s+(?=\))", lambda one: one[0].strip().rstrip(","), " ".join(" ".join(lines).split()))
+    written = re.sub(
+        r"\(\s+|,?\s+(?=\))", lambda match: match[0].strip().rstrip(","), " ".join(" ".join(lines).split())
+    )
     head = re.sub(r"(->|: )\s*\"([^\"]+)\"", r"\1 \2", written.rpartition(":")[0]).replace(":  ", ": ")
     if len(indent + head) + 5 <= COLUMNS:
         yield f"{indent}{head}: ..."
@@ -267,13 +267,14 @@ def _signature_lines(node: _Function, source: str, indent: str) -> Iterator[str]
     name, _, rest = head.partition("(")
     parameters, _, result = rest.rpartition(")")
     yield f"{indent}{name}("
-    yield from (f"{indent}    {one}," for one in _split(parameters))
+    yield from (f"{indent}    {parameter}," for parameter in _split(parameters))
     yield f"{indent}){result}: ..."
 
 
 def _split(parameters: str) -> Iterator[str]:
-    """At the commas that are in no bracket."""
-    depth, start = 0, 0
+    """Split at commas outside brackets."""
+    depth = 0
+    start = 0
     for at, char in enumerate(parameters):
         depth += (char in "([{") - (char in ")]}")
         if char == "," and not depth:
@@ -283,14 +284,14 @@ def _split(parameters: str) -> Iterator[str]:
 
 
 def _excerpt(count: str) -> list[str]:
-    """The beginning of the listing of the example workspace, wrapped to be read."""
+    """Return the beginning of the example workspace's listing, wrapped for reading."""
     from skillshelf import Shelf
 
     listing = Shelf.open(".").listing("catalog")
     head, _, rest = listing.text.partition("<skill ")
-    entries = ["<skill " + one for one in rest.partition("</available_skills>")[0].split("<skill ")]
+    entries = ["<skill " + entry for entry in rest.partition("</available_skills>")[0].split("<skill ")]
     shown = head + "".join(entries[: int(count)]) + f"… {len(entries) - int(count)} more skills …\n</available_skills>"
-    lines = [part for line in shown.split("\n") for part in _wrapped(line, COLUMNS) or [""]]
+    lines = [part for line in shown.split("\n") for part in _wrap(line, COLUMNS) or [""]]
     return ["```xml", *lines, "```", "", f"For all six skills this takes {listing.tokens} tokens."]
 
 
@@ -306,13 +307,13 @@ def _limits(_: str) -> list[str]:
 
 
 def _measured(_: str) -> list[str]:
-    """The ratios of docs/benchmarks.md that matter to somebody who decides."""
+    """Summarize the ratios in docs/benchmarks.md that matter when choosing a library."""
     page = (REPO / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     _, _, table = page.partition("### Ratios")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.partition("###")[0].split("\n")]
     ratio = {row[0]: row[3] for row in rows if row}
     [skills] = re.findall(r"^skillshelf .*?, ([\d,]+ skills)", page, re.M)
-    return _wrapped(
+    return _wrap(
         f"With {skills}, a first scan takes {ratio['cold scan']} the time of the bare system calls that list the "
         "folders and read the first kilobyte of each `SKILL.md`, the check at the start of a turn takes "
         f"{ratio['sweep: reload()']} the time of the bare `stat` calls, and reloading one file takes "
@@ -324,10 +325,10 @@ def _measured(_: str) -> list[str]:
 def _skipped(_: str) -> list[str]:
     from skillshelf.sources import SKIPPED_FOLDERS
 
-    return _wrapped(", ".join(f"`{name}`" for name in sorted(SKIPPED_FOLDERS)) + ".", 120)
+    return _wrap(", ".join(f"`{name}`" for name in sorted(SKIPPED_FOLDERS)) + ".", 120)
 
 
-def _wrapped(line: str, width: int) -> list[str]:
+def _wrap(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, break_on_hyphens=False)
 
 
@@ -362,9 +363,9 @@ _KINDS = {
 
 def main(write: bool) -> int:
     stale = 0
-    for page in pages():
+    for page in list_pages():
         try:
-            text = refreshed(page)
+            text = refresh_page(page)
         except Exception:
             print(f"{page.relative_to(REPO)}: failed\n{traceback.format_exc()}")
             stale += 1

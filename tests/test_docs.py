@@ -1,4 +1,4 @@
-"""The documentation is true: examples run and show what happens, links lead somewhere, nothing is missing."""
+"""The documentation is true: its examples run, its links work, and nothing is missing."""
 
 import dataclasses
 import html
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from docs_examples import COLUMNS, REPO, pages, plain, refreshed, terminal, workspace
+from docs_examples import COLUMNS, REPO, list_pages, open_workspace, refresh_page, run_in_terminal, strip_styles
 from markdown_it import MarkdownIt
 from rich.text import Text
 
@@ -23,7 +23,7 @@ from skillshelf.cli._main import COMMANDS
 from skillshelf.lint import CODES
 
 REFRESH = "run `python tests/docs_examples.py --write` and read the diff"
-# The words that the design and its two records use for things, and that people and models meet.
+# Words of the design and of the two records it started from, which users and models meet.
 WORDS = [
     *("skill", "descriptor", "instructions", "reference", "source", "catalog", "shelf", "listing", "load", "turn"),
     *("activation", "diagnostic", "face", "case", "check", "find-skills", "raw", "frontmatter", "Available Skills"),
@@ -33,33 +33,33 @@ WORDS = [
 ]
 
 
-def text(path: str) -> str:
+def read_text(path: str) -> str:
     return (REPO / path).read_text(encoding="utf-8")
 
 
-def named(paths: list[Path]) -> list[str]:
+def relative_names(paths: list[Path]) -> list[str]:
     return [path.relative_to(REPO).as_posix() for path in paths]
 
 
 def markdown_files() -> list[Path]:
-    """All that people read here; skills are for models, and have checks of their own."""
+    """Return all documents for people; skills are for models and have their own checks."""
     folders = (REPO / ".github", REPO / "docs")
     return [*sorted(REPO.glob("*.md")), *(path for folder in folders for path in sorted(folder.rglob("*.md")))]
 
 
-@pytest.mark.parametrize("page", named(pages()))
-def test_the_examples_of_a_page_run_and_show_what_happens(page: str) -> None:
-    """Python and console blocks, --help texts, signatures and tables are what the code gives today."""
-    assert text(page) == refreshed(REPO / page), REFRESH
+@pytest.mark.parametrize("page", relative_names(list_pages()))
+def test_the_examples_of_a_page_run_and_show_their_output(page: str) -> None:
+    """Python and console blocks, --help texts, signatures and tables match the code as it is now."""
+    assert read_text(page) == refresh_page(REPO / page), REFRESH
 
 
-@pytest.mark.parametrize("page", named(markdown_files()))
-def test_the_links_of_a_page_lead_somewhere(page: str) -> None:
-    """Relative links and images name files of the repository, and headings that are there."""
-    assert [target for target in targets(REPO / page) if not leads_somewhere(REPO / page, target)] == []
+@pytest.mark.parametrize("page", relative_names(markdown_files()))
+def test_the_links_of_a_page_work(page: str) -> None:
+    """Relative links and images point to files of the repository and to existing headings."""
+    assert [target for target in find_targets(REPO / page) if not target_exists(REPO / page, target)] == []
 
 
-def targets(page: Path) -> Iterator[str]:
+def find_targets(page: Path) -> Iterator[str]:
     for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
         for inner in token.children or ():
             target = inner.attrGet("href") or inner.attrGet("src")
@@ -67,46 +67,48 @@ def targets(page: Path) -> Iterator[str]:
                 yield str(target)
 
 
-def leads_somewhere(page: Path, target: str) -> bool:
+def target_exists(page: Path, target: str) -> bool:
     path, _, anchor = target.partition("#")
     file = (page.parent / path).resolve() if path else page
     if not file.exists() or not file.is_relative_to(REPO):
         return False
-    return not anchor or anchor in anchors(file)
+    return not anchor or anchor in find_anchors(file)
 
 
-def anchors(page: Path) -> set[str]:
-    """What GitHub calls the headings; the second of two that are alike gets a number."""
-    found: list[str] = []
+def find_anchors(page: Path) -> set[str]:
+    """Return the anchors GitHub makes for headings; a repeated heading gets a number."""
+    anchors: list[str] = []
     tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
     for before, token in itertools.pairwise(tokens):
         if before.type == "heading_open":
             slug = re.sub(r"[^\w\- ]", "", token.content.lower()).replace(" ", "-")
-            found.append(f"{slug}-{found.count(slug)}" if slug in found else slug)
-    return set(found)
+            if slug in anchors:
+                slug = f"{slug}-{anchors.count(slug)}"
+            anchors.append(slug)
+    return set(anchors)
 
 
 def test_every_page_can_be_reached() -> None:
-    """From docs/index.md, link by link, one comes to each page."""
+    """Links lead from docs/index.md to every page."""
     reached: set[Path] = set()
     open_pages = [REPO / "docs" / "index.md"]
     while open_pages:
         page = open_pages.pop()
         reached.add(page)
-        linked = {(page.parent / target.partition("#")[0]).resolve() for target in targets(page)}
-        open_pages += [one for one in linked if one.suffix == ".md" and one not in reached]
+        linked = {(page.parent / target.partition("#")[0]).resolve() for target in find_targets(page)}
+        open_pages += [link for link in linked if link.suffix == ".md" and link not in reached]
     assert sorted(set((REPO / "docs").rglob("*.md")) - reached) == []
 
 
-def test_every_picture_is_shown() -> None:
-    """No picture lies about that no page uses."""
-    shown = {(page.parent / target).resolve() for page in markdown_files() for target in targets(page)}
+def test_every_picture_is_used() -> None:
+    """A picture that no page shows should be deleted."""
+    shown = {(page.parent / target).resolve() for page in markdown_files() for target in find_targets(page)}
     assert sorted(set((REPO / "docs" / "images").glob("*.svg")) - shown) == []
 
 
 def test_every_public_name_is_in_the_reference() -> None:
-    """A name that is promised has a heading, a signature and an example."""
-    page = text("docs/reference/api.md")
+    """Each public name has a heading, a signature and an example."""
+    page = read_text("docs/reference/api.md")
     sections = {section.partition("\n")[0]: section for section in page.split("\n## ")}
     missing = [name for name in skillshelf.__all__ if f"generated: signature {name} " not in sections.get(name, "")]
     without_example = [name for name in skillshelf.__all__ if "```python" not in sections.get(name, "")]
@@ -114,50 +116,53 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_every_command_is_in_the_reference() -> None:
-    """A command that can be typed has its --help on the page."""
-    page = text("docs/reference/cli.md")
+    """The page shows the --help text of each command."""
+    page = read_text("docs/reference/cli.md")
     assert [name for name in COMMANDS if f"\n## {name}\n\n<!-- generated: help {name} -->" not in page] == []
 
 
 def test_every_code_is_in_the_reference() -> None:
-    """A code that a diagnostic can have says on the page what it means."""
-    page = text("docs/reference/diagnostics.md")
+    """The page explains each diagnostic code."""
+    page = read_text("docs/reference/diagnostics.md")
     assert [code for code in CODES if f"\n| `{code}` | " not in page] == []
 
 
 def test_every_event_is_in_the_guide() -> None:
-    """With the keys of its JSON form, which programs read."""
-    page = text("docs/guides/agent-library.md")
-    kinds = typing.get_args(events.Event)
-    rows = [(kind, ", ".join(f'"{field.name}"' for field in dataclasses.fields(kind))) for kind in kinds]
-    written = [f'| `{kind.__name__}` | `{{"event": "{kind.kind}", {keys}}}` |' for kind, keys in rows]
-    assert [row for row in written if row not in page] == []
+    """The table lists each event with the keys of its JSON form."""
+    page = read_text("docs/guides/agent-library.md")
+    missing: list[str] = []
+    for event in typing.get_args(events.Event):
+        keys = ", ".join(f'"{field.name}"' for field in dataclasses.fields(event))
+        row = f'| `{event.__name__}` | `{{"event": "{event.kind}", {keys}}}` |'
+        if row not in page:
+            missing.append(row)
+    assert missing == []
 
 
 def test_the_words_are_in_the_glossary() -> None:
-    """One word for each thing, and each word explained."""
-    page = text("docs/glossary.md")
+    """The glossary explains each word."""
+    page = read_text("docs/glossary.md")
     assert [word for word in WORDS if not re.search(rf"[`* (]{re.escape(word)}[`* ,(.]", page)] == []
 
 
 def test_every_module_is_in_the_table_of_layers() -> None:
-    """Readers find each room of the package in how-it-fits.md."""
-    page = text("docs/concepts/how-it-fits.md").partition("## The layers")[2]
+    """how-it-fits.md shows the place of each module and folder of the package."""
+    page = read_text("docs/concepts/how-it-fits.md").partition("## The layers")[2]
     rooms = {path.stem for path in (REPO / "src" / "skillshelf").iterdir() if not path.name.startswith(("_", "."))}
     assert sorted(room for room in rooms - {"py"} if f"`{room}`" not in page) == []
 
 
-def test_the_error_tree_is_the_one_of_the_code() -> None:
-    """The tree in the reference is that of errors.py, line by line."""
+def test_the_error_tree_in_the_reference_matches_the_code() -> None:
+    """The reference draws the same tree as the docstring of errors.py."""
     tree = (skillshelf.errors.__doc__ or "").split("\n\n")[1]
     drawn = "\n".join(line.removeprefix("    ") for line in tree.splitlines())
-    assert drawn in text("docs/reference/api.md")
+    assert drawn in read_text("docs/reference/api.md")
 
 
 def test_every_decision_is_in_the_index() -> None:
-    """Each record has the short form, a number of its own, and a line in the index."""
+    """Each record has the three sections, a unique number, and a line in the index."""
     records = sorted((REPO / "docs" / "adr").glob("0*.md"))
-    index = text("docs/adr/README.md")
+    index = read_text("docs/adr/README.md")
     assert [int(path.name[:4]) for path in records] == list(range(1, len(records) + 1))
     for path in records:
         record = path.read_text(encoding="utf-8")
@@ -168,7 +173,7 @@ def test_every_decision_is_in_the_index() -> None:
 
 
 def test_the_tour_shows_its_stops() -> None:
-    """What `make run` shows: every stop, no colour codes in a pipe, no failure; a small model answers at the end."""
+    """`make run` shows every stop without errors, and without colour codes in a pipe."""
     done = subprocess.run(
         [sys.executable, "examples/tour.py"], cwd=REPO, capture_output=True, text=True, check=True, timeout=120
     )
@@ -185,43 +190,43 @@ def test_the_tour_shows_its_stops() -> None:
 
 
 def test_the_code_skills_of_the_examples_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples keep the rules they teach."""
+    """The examples follow the rules that they teach."""
     from skillshelf.testing import check_package
 
     monkeypatch.syspath_prepend(REPO / "examples")
     check_package("code_skills")
 
 
-def test_the_pictures_show_what_a_terminal_shows() -> None:
-    """Each line of a picture is a line of what the commands write today."""
-    make = picture_maker()
+def test_the_pictures_of_commands_show_their_output() -> None:
+    """The text in each picture is what its commands print now."""
+    make = load_picture_maker()
     for name, commands in make.PICTURES.items():
         svg = (REPO / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
-        with workspace():
-            written = "".join(f"$ {command}\n{plain(terminal(command))}" for command in commands)
-        shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)[1:]  # less the title
-        assert without_spaces("".join(map(html.unescape, shown))) == without_spaces(written), (
+        with open_workspace():
+            written = "".join(f"$ {command}\n{strip_styles(run_in_terminal(command))}" for command in commands)
+        shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)[1:]  # without the title
+        assert remove_spaces("".join(map(html.unescape, shown))) == remove_spaces(written), (
             f"run `python docs/images/make.py`: {name}.svg"
         )
 
 
-def test_the_pictures_of_the_agent_show_what_a_session_shows() -> None:
-    """Keys are pressed in a real session, and its last screen is the picture, but for the numbers of tokens."""
-    make = picture_maker()
+def test_the_pictures_of_the_agent_show_a_real_session() -> None:
+    """The last screen of a real session is the picture, apart from token counts."""
+    make = load_picture_maker()
     for name, session in make.SESSIONS.items():
         svg = (REPO / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
-        expected = make.shown(svg)
+        expected = make.visible_text(svg)
 
         def letters(lines: list[Text]) -> str:
-            return str(make.same_numbers("".join(line.plain for line in lines)))
+            return str(make.ignore_numbers("".join(line.plain for line in lines)))
 
         def is_ready(lines: list[Text], expected: str = expected) -> bool:
             return letters(lines) == expected
 
-        assert letters(make.played(session, is_ready)) == expected, f"run `python docs/images/make.py`: {name}.svg"
+        assert letters(make.play(session, is_ready)) == expected, f"run `python docs/images/make.py`: {name}.svg"
 
 
-def picture_maker() -> ModuleType:
+def load_picture_maker() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_pictures", REPO / "docs" / "images" / "make.py")
     assert spec
     assert spec.loader
@@ -230,13 +235,13 @@ def picture_maker() -> ModuleType:
     return module
 
 
-def without_spaces(shown: str) -> str:
+def remove_spaces(shown: str) -> str:
     return "".join(shown.split())
 
 
 @pytest.mark.skipif(not (REPO / ".git").exists(), reason="not a checkout: git does not say which files are ours")
-def test_nothing_of_the_machine_is_in_the_repository() -> None:
-    """No path of whoever wrote them in code, documents, tests or pictures."""
+def test_no_path_of_a_developers_machine_is_in_the_repository() -> None:
+    """Code, documents, tests and pictures contain no absolute path of the machine they were made on."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPO, capture_output=True, text=True, check=True).stdout
     homes = re.compile(rb"/(?:tmp|home|root|work|Users|private|var/folders)/")
     files = [name for name in listed.split("\0") if name and (REPO / name).is_file()]

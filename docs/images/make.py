@@ -1,13 +1,13 @@
-"""The pictures of the documentation: real commands in a pseudo-terminal, drawn as SVG.
+"""Draw the pictures of the documentation: real commands in a pseudo-terminal, as SVG.
 
     python docs/images/make.py
 
-Each picture shows what `skillshelf` writes to a terminal of 100 columns: commands in examples/workspace, with no skills
-in the home folder, and sessions of `skillshelf chat` as the keys below make them, with a scripted model. The same code
-gives the same bytes, but for counts of tokens: a workspace's path is in the prompt, and is not the same everywhere.
+Each picture shows a terminal of 100 columns: the output of commands in examples/workspace, with an empty home folder,
+or a session of `skillshelf chat` with a scripted model and the keys below. The same code gives the same bytes, apart
+from token counts: the prompt contains the workspace's path, which differs between machines.
 
-report.png is not made here: it is the top of a report.html of `skillshelf eval --repeat 8 --baseline none`, in a
-browser, with skills of the example workspace and a server like examples/stand_in.py, which errs now and then.
+report.png is not made here. It is the top of a report.html in a browser, made by `skillshelf eval --repeat 8 --baseline
+none` with skills of the example workspace and a server like examples/stand_in.py that makes mistakes now and then.
 """
 
 import html
@@ -28,7 +28,7 @@ from rich.text import Text
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tests")]
 
-from docs_examples import COLUMNS, WORKSPACE, terminal, workspace  # noqa: E402
+from docs_examples import COLUMNS, WORKSPACE, open_workspace, run_in_terminal  # noqa: E402
 from screen import chat, fresh_clone  # noqa: E402
 
 PICTURES = {
@@ -41,13 +41,13 @@ PICTURES = {
 
 @dataclass(frozen=True)
 class Session:
-    """A chat in a fresh clone with one skill. The steps: when the screen shows this, press these keys."""
+    """A chat in a fresh clone with one skill. Each step is a text to wait for on the screen and the keys to press."""
 
     rows: int
     script: list[Any]
     steps: tuple[tuple[str, str], ...]
     last: str
-    """What the screen shows when the picture is taken."""
+    """The text to wait for before the picture is taken."""
     window: int = 0
     options: tuple[str, ...] = ()
     """Further options of `skillshelf chat`."""
@@ -59,23 +59,23 @@ def call(tool: str, **arguments: str) -> dict[str, Any]:
     return {"tool": tool, "arguments": arguments}
 
 
-PROMPT = "· ask ·"  # the status line, which is there while a person may type
-NOTES = "# v1.2\n\n- Breaking: Python 3.9 is no longer supported. (#44)\n- There is a dark mode. (#41)\n"
+PROMPT = "· ask ·"  # the status line, which is there while the user can type
+NOTES = "# v1.2\n\n- Breaking: Python 3.9 is no longer supported. (#44)\n- There is a dark mode now. (#41)\n"
 WORK = [
     call("load_skill_instructions", skill_name="release-notes", reference="references/style.md"),
     call("read_file", path="merged.txt"),
     call("write_file", path="NOTES.md", content=NOTES),
-    "`NOTES.md` has the release notes of **v1.2**: one breaking change and one new feature. I left out #43, because no "
-    "user can notice it.",
+    "`NOTES.md` has the release notes for **v1.2**: one breaking change and one new feature. I left out #43, which "
+    "users won't notice.",
 ]
 AGREE = (("[r]eview", "r"), ("Trust release-notes", "y"))
-TURN = ((PROMPT, "/skills:rel"), ("~", "\t v1.2\r"), ("Allow write_file", "y"), ("notice it", ""))
+TURN = ((PROMPT, "/skills:rel"), ("~", "\t v1.2\r"), ("Allow write_file", "y"), ("won't notice", ""))
 SESSIONS = {
     "skill": Session(
         34,
         [call("load_skill_instructions", skill_name="release-notes"), *WORK],
         ((PROMPT, "Write the release notes for v1.2.\r"), ("Allow write_file", "y")),
-        "notice it",
+        "won't notice",
         options=("--trust-workspace",),
         cropped=True,
     ),
@@ -110,7 +110,7 @@ BUTTON = re.compile(r"<circle[^>]*/>\s*")
 LEADING_SPACE = re.compile(
     r'x="(?P<x>[\d.]+)" y="(?P<y>[\d.]+)" textLength="(?P<length>[\d.]+)"(?P<rest>[^>]*)>(?P<spaces>(?:&#160;)+)'
 )
-# As rich has it, less the web font: a page may not load one for a picture, and every system has a monospaced font.
+# rich's own format without the web font: a page may not load one for a picture, and every system has a monospaced font.
 FORMAT = """\
 <svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}">
 <style>
@@ -138,43 +138,47 @@ FORMAT = """\
 
 def main() -> None:
     for name, commands in PICTURES.items():
-        write(name, picture(name, "examples/workspace", "; ".join(commands), transcript(commands)))
+        write(name, draw(name, "examples/workspace", "; ".join(commands), run_commands(commands)))
     for name, session in SESSIONS.items():
-        write(name, picture(name, "skillshelf chat", "a session of skillshelf chat", played(session)))
+        write(name, draw(name, "skillshelf chat", "a session of skillshelf chat", play(session)))
 
 
 def write(name: str, svg: str) -> None:
     path = HERE / f"{name}.svg"
-    if not path.exists() or shown(path.read_text(encoding="utf-8")) != shown(svg) or name in PICTURES:
-        path.write_text(svg, encoding="utf-8")
+    is_session = name in SESSIONS
+    # Token counts alone are not a reason to change the picture of a session.
+    if is_session and path.exists() and visible_text(path.read_text(encoding="utf-8")) == visible_text(svg):
+        print(f"docs/images/{name}.svg (unchanged)")
+        return
+    path.write_text(svg, encoding="utf-8")
     print(f"docs/images/{name}.svg")
 
 
-def shown(svg: str) -> str:
-    """The letters of a picture, without spaces, with every number the same."""
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)[1:]  # less the title
-    return same_numbers(html.unescape("".join(texts)))
+def visible_text(svg: str) -> str:
+    """Return the text in a picture without spaces, with every number replaced by 0."""
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)[1:]  # without the title
+    return ignore_numbers(html.unescape("".join(texts)))
 
 
-def same_numbers(text: str) -> str:
+def ignore_numbers(text: str) -> str:
     return re.sub(r"\d[\d,]*", "0", "".join(text.split()))
 
 
-def picture(name: str, title: str, label: str, lines: list[Text]) -> str:
+def draw(name: str, title: str, label: str, lines: list[Text]) -> str:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     for line in lines:
         console.print(line, soft_wrap=True)
     svg = console.export_svg(title=title, theme=THEME, code_format=FORMAT.replace("{label}", label), unique_id=name)
-    return LEADING_SPACE.sub(_begin_at_the_first_letter, BUTTON.sub("", svg))
+    return LEADING_SPACE.sub(_start_at_the_first_letter, BUTTON.sub("", svg))
 
 
-def played(session: Session, is_ready: Callable[[list[Text]], bool] | None = None) -> list[Text]:
-    """Return the screen at the end of a session: as soon as it is ready, or when it stands still."""
-    with workspace():
+def play(session: Session, is_ready: Callable[[list[Text]], bool] | None = None) -> list[Text]:
+    """Play a session and return its last screen: as soon as `is_ready`, or when it stands still."""
+    with open_workspace():
         fresh_clone(WORKSPACE)
         script = Path.home() / "script.json"
         script.write_text(json.dumps(session.script), encoding="utf-8")
-        os.environ["SKILLSHELF_WINDOW"] = str(session.window)  # of this workspace: put back when it ends
+        os.environ["SKILLSHELF_WINDOW"] = str(session.window)  # open_workspace restores the environment
         with chat("--model", f"script:{script}", *session.options, columns=COLUMNS, rows=session.rows) as terminal:
             for expected, keys in session.steps:
                 terminal.expect(expected)
@@ -194,21 +198,23 @@ def crop(session: Session, lines: list[Text]) -> list[Text]:
     return lines
 
 
-def transcript(commands: tuple[str, ...]) -> list[Text]:
-    """The commands as they are typed, each with what the terminal then shows."""
+def run_commands(commands: tuple[str, ...]) -> list[Text]:
+    """Run commands and return them with their output."""
     lines: list[Text] = []
-    with workspace():
+    with open_workspace():
         for command in commands:
-            lines += [Text()] if lines else []
+            if lines:
+                lines.append(Text())
             lines.append(Text.assemble(("$ ", "green"), (command, "bold")))
-            lines += Text.from_ansi(terminal(command).rstrip("\n")).split("\n")
+            lines += Text.from_ansi(run_in_terminal(command).rstrip("\n")).split("\n")
     return lines
 
 
-def _begin_at_the_first_letter(match: re.Match[str]) -> str:
-    """Some programs that draw SVG drop spaces at the beginning of a text, so it is moved instead."""
+def _start_at_the_first_letter(match: re.Match[str]) -> str:
+    """Move a text to its first letter, because some SVG viewers drop leading spaces."""
     spaces = match["spaces"].count(SPACE)
-    x, length = float(match["x"]) + spaces * CELL, float(match["length"]) - spaces * CELL
+    x = float(match["x"]) + spaces * CELL
+    length = float(match["length"]) - spaces * CELL
     return f'x="{x:g}" y="{match["y"]}" textLength="{length:g}"{match["rest"]}>'
 
 

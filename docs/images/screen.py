@@ -1,4 +1,4 @@
-"""`skillshelf chat` on a terminal: keys go in, and what the screen shows comes out, with its colours."""
+"""Drive `skillshelf chat` on a terminal: send keys, and read the screen with its colours."""
 
 import os
 import select
@@ -22,7 +22,7 @@ NAMES = {"brown": "yellow", "brightblack": "bright_black", "default": None}
 
 @contextmanager
 def chat(*words: str, columns: int, rows: int) -> "Iterator[Session]":
-    """A chat in the folder we stand in, ended when the block is."""
+    """Start a chat in the current folder, and end it with the block."""
     session = Session(*words, columns=columns, rows=rows)
     try:
         yield session
@@ -31,7 +31,7 @@ def chat(*words: str, columns: int, rows: int) -> "Iterator[Session]":
 
 
 class Session:
-    """Press keys with `send`; `expect` waits until the screen shows a text."""
+    """A running chat: `send` presses keys, `expect` waits until the screen shows a text."""
 
     def __init__(self, *words: str, columns: int, rows: int) -> None:
         environment = {**os.environ, "TERM": "xterm-256color"}
@@ -64,7 +64,7 @@ class Session:
         return self.lines()
 
     def lines(self) -> list[Text]:
-        """The screen, without the blank lines at its end."""
+        """Return the screen without the blank lines at its end."""
         rows = [self._screen.row(at) for at in range(self._screen.lines)]
         while rows and not rows[-1].plain.strip():
             rows.pop()
@@ -82,14 +82,14 @@ class Session:
             return wait
         try:
             data = os.read(self._terminal, 65536)
-        except OSError:  # how Linux says that the other end was closed
+        except OSError:  # Linux: the other end was closed
             return False
         self._stream.feed(data)
         return bool(data)
 
 
 class _Screen(pyte.Screen):
-    """With dim text, which pyte knows nothing of: it is kept where blinking would be, which we never use."""
+    """A screen that knows dim text, which pyte does not: it is stored as blinking, which we never use."""
 
     def __init__(self, columns: int, rows: int, terminal: int) -> None:
         super().__init__(columns, rows)
@@ -100,7 +100,7 @@ class _Screen(pyte.Screen):
 
     def select_graphic_rendition(self, *attrs: int, **keywords: bool) -> None:
         super().select_graphic_rendition(*attrs, **keywords)
-        if DIM in _plain(attrs):
+        if DIM in _without_colors(attrs):
             self.cursor.attrs = self.cursor.attrs._replace(blink=True)
         elif 22 in attrs:
             self.cursor.attrs = self.cursor.attrs._replace(blink=False)
@@ -127,16 +127,18 @@ def _style(cell: pyte.screens.Char) -> Style:
     )
 
 
-def _plain(attrs: tuple[int, ...]) -> list[int]:
-    """The attributes without the numbers that spell a colour."""
-    left, plain = list(attrs), []
-    while left:
-        one = left.pop(0)
-        if one in (38, 48) and left:
-            del left[: 2 if left[0] == 5 else 4]
+def _without_colors(attributes: tuple[int, ...]) -> list[int]:
+    """Return the attributes without the numbers that define a colour."""
+    remaining = list(attributes)
+    others: list[int] = []
+    while remaining:
+        attribute = remaining.pop(0)
+        if attribute in (38, 48) and remaining:
+            is_palette = remaining[0] == 5
+            del remaining[: 2 if is_palette else 4]
         else:
-            plain.append(one)
-    return plain
+            others.append(attribute)
+    return others
 
 
 def _color(name: str) -> str | None:
@@ -153,19 +155,22 @@ name: release-notes
 description: Write release notes from merged changes. Use when asked for release notes.
 ---
 
-1. Read `merged.txt`: what was merged since the last release.
-2. Leave out what no user can notice.
+1. Read `merged.txt`: the changes since the last release.
+2. Leave out changes that users won't notice.
 3. Write `NOTES.md` in the style of `references/style.md`.
 """
-STYLE = "Breaking changes first. One line for each change, in the present tense.\n"
+STYLE = "Breaking changes first. One line per change, in the present tense.\n"
 MERGED = "#41 dark mode\n#43 rename a helper\n#44 drop Python 3.9\n"
 OWN = ("incident-runbook", "pdf-forms", "sql-review")
 
 
 def fresh_clone(skills: Path) -> None:
-    """Make the folder we stand in a small repository with one skill; the person has some of their own at home."""
+    """Turn the current folder into a small repository with one skill; the user has more skills at home."""
     for name in os.listdir("."):
-        shutil.rmtree(name) if os.path.isdir(name) else os.unlink(name)
+        if os.path.isdir(name):
+            shutil.rmtree(name)
+        else:
+            os.unlink(name)
     folder = Path(".agents/skills/release-notes")
     (folder / "references").mkdir(parents=True)
     (folder / "SKILL.md").write_text(SKILL)
