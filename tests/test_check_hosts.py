@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import portability
 from benchmarks.host_loaders import HOSTS, Variant
-from skillshelf.lint.hosts import CONDITIONS, WORDS, Verdict, find_conditions, judge, table
+from skillshelf.lint.hosts import CONDITIONS, OUTCOMES, Verdict, find_conditions, judge, load_measurements
 from skillshelf.lint.hosts._frontmatter import BEHAVIOR
 
 Run = Callable[..., tuple[int, str, str]]
@@ -49,16 +49,21 @@ def test_a_plain_skill_loads_everywhere() -> None:
 
 def test_the_table_is_whole() -> None:
     """Every host that has a probe, every condition, and no word that is not known."""
-    assert list(table()) == sorted(HOSTS)
+    assert list(load_measurements()) == sorted(HOSTS)
     assert set(portability.VARIANTS) == {*CONDITIONS, "plain"}
-    for measured in table().values():
+    for measured in load_measurements().values():
         assert list(measured["makes"]) == sorted(CONDITIONS)
-        assert set(measured["makes"].values()) <= set(WORDS)
+        assert set(measured["makes"].values()) <= set(OUTCOMES)
 
 
 def test_what_no_host_minds_needs_no_fix() -> None:
     """And what one minds has one."""
-    minded = {code for measured in table().values() for code, makes in measured["makes"].items() if makes != "loads"}
+    minded = {
+        code
+        for measured in load_measurements().values()
+        for code, makes in measured["makes"].items()
+        if makes != "loads"
+    }
     assert {code for code, condition in CONDITIONS.items() if condition.fix} == minded
 
 
@@ -95,7 +100,7 @@ Makes = Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]
 def test_the_hosts_that_are_installed_do_as_the_table_says(makes: Makes) -> None:
     """Their own loaders run over every file again."""
     measured = makes("variant", portability.VARIANTS)
-    assert measured == {host: {"plain": "loads", **table()[host]["makes"]} for host in measured}
+    assert measured == {host: {"plain": "loads", **load_measurements()[host]["makes"]} for host in measured}
 
 
 def test_the_hosts_that_are_installed_do_as_we_say_of_odd_skills(makes: Makes) -> None:
@@ -112,7 +117,7 @@ def test_the_fields_of_a_kind_are_alike(makes: Makes, kind: str) -> None:
     alone = {field: with_field(field) for field in FIELDS[kind]}
     assert {code for one in alone.values() for code in find_conditions(one.data, "plain")} == {kind}
     for host, made in makes(kind, alone).items():
-        assert set(made.values()) == {table()[host]["makes"][kind]}, (host, made)
+        assert set(made.values()) == {load_measurements()[host]["makes"][kind]}, (host, made)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +173,7 @@ def test_a_skill_is_judged_host_by_host(write: Callable[..., Path], run: Run) ->
     lines = said.splitlines()
     assert code == 1
     assert lines[0] == ".claude/skills/pdf/SKILL.md"
-    assert [line.split()[0] for line in lines[2:9]] == list(table())
+    assert [line.split()[0] for line in lines[2:9]] == list(load_measurements())
     assert [line.split()[2] for line in lines[2:9] if line.startswith(("google", "openai"))] == ["drops", "loads"]
     assert "fix: a value is not valid YAML, such as `Use when: asked`: put the value in quotes" in lines[9]
 

@@ -1,8 +1,15 @@
-"""Which files of a skill something names: the instructions, or another file that they lead to.
+"""Find references that nothing names, so that a model has no reason to load them.
 
-A file names another by its path, by its bare name, without its ending, by a folder or a pattern that it lies in
-(`references/tones/`, `references/<operation>.md`, `{a,b}.md`), or by importing it. Everything here works on names and
-texts in memory, in time that grows with their length.
+The instructions name files, and those files name others. A text names a file in one of these ways:
+
+    references/tone.md, tone.md, ./tone.md       by its path, or the end of it
+    references/tone, `tone`, **tone**            without its ending; a plain word only if it is set apart
+    references/tones/, the `scripts/` folder     by a folder that it lies in
+    references/<name>.md, step-N.md, {a,b}.md    by a pattern
+    import helpers.tone, from . import tone      by importing it, in Python
+
+Everything works on names and texts in memory, in time that grows with their length. tests/test_check_naming.py has
+an example of each, and benchmarks/unnamed_references.py measures the result on public skills.
 """
 
 import posixpath
@@ -13,42 +20,67 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 # Each pattern is compared with every file. Beyond this many comparisons, further patterns name nothing.
 _MAX_COMPARISONS = 1_000_000
 _MAX_WORD = 400
-# Instructions that mention one of these folders say no more than that there are files.
+
+# Instructions that mention one of these folders only say that there are files.
 _STANDARD_FOLDERS = frozenset({"references", "scripts", "assets"})
+# A module with one of these names is imported by the name of its folder.
 _FOLDER_MODULES = frozenset({"index", "__init__", "__main__", "mod"})
-_SCRIPTS = (".js", ".mjs", ".cjs", ".jsx")
-# Their compilers take all files of a folder together; none of them names the next.
+_JAVASCRIPT = (".js", ".mjs", ".cjs", ".jsx")
+# Compilers take all such files of a folder together, so none of them names the next.
 _ONE_PROGRAM_A_FOLDER = frozenset({".go", ".java", ".kt", ".swift", ".cs", ".rs", ".c", ".h", ".cpp", ".hpp"})
 
-# A word as it stands in prose, in code or in a link. Placeholders may hold spaces and commas: `<file name>`, `{a,b}`.
+# -- words in a text ---------------------------------------------------------------------------------------------------
+
+# A word in prose, in code or in a link. Placeholders may contain spaces and commas: `<file name>.md`, `{a, b}.md`.
 _WORD = re.compile(r"(?:[^\s`'\"()|;=,{}<>\[\]]|\{[^{}\n`]{0,100}\}|<[^<>\n`]{1,60}>|\[[^\[\]\n`]{1,60}\](?!\())+")
-# The same without placeholders, so that `[a.md]` and a name between letters of another script count too.
+# A word without placeholders: the `a.md` of `[a.md]`, or a name between letters of another script.
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./@+-]+")
+# A word that its author set apart: `word`, **word**, "word", [word], `- word:`
+_SET_APART = re.compile(r"[`'\"*\[]([\w][\w.-]*)[`'\"*\]]|^[ \t]*[-*|#]+[ \t]+([\w-]+)[ \t]*(?:[:|—–(]|-|$)", re.M)
+# `references/` by itself; the second group matches the word after it in "the `references/` folder".
 _WHOLE_FOLDER = re.compile(
     r"(?<![\w./-])(?:\./)?(references|scripts|assets)/(?![\w./<{*\[$-])[`'\"*]*(\s+(?:folder|directory|dir)\b)?"
 )
-_PLACEHOLDER = re.compile(r"\$?\{\{?[^{}]*\}?\}|<[^<>]*>|\[[^\[\]]*\]|\$\w+|\*+|%s")
-# `step-N.md`, `ADR-NNN.md`, `YYYY-MM-DD.md`: filled in as well.
-_NUMBER = re.compile(r"(?<![A-Za-z])(?:N{1,4}|X{1,4}|Y{4}|M{2}|D{2})(?![A-Za-z])")
-_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-# A word that its author set apart: `word`, **word**, "word", [word], - word:
-_SET_APART = re.compile(r"[`'\"*\[]([\w][\w.-]*)[`'\"*\]]|^[ \t]*[-*|#]+[ \t]+([\w-]+)[ \t]*(?:[:|—–(]|-|$)", re.M)
-_IMPORT = re.compile(
+# `package.module`, `module.function`
+_DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+# `import a, b.c`, `from .a import (b, c)`
+_PYTHON_IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+)?import[ \t]+(?P<names>\([^()]{0,4000}\)|[^\n#;]{1,400})", re.M
 )
-_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+
+# -- parts of a word that stand for something else ---------------------------------------------------------------------
+
+# `{name}`, `${name}`, `{{name}}`, `<name>`, `[name]`, `$name`, `*`, `%s`
+_PLACEHOLDER = re.compile(r"\$?\{\{?[^{}]*\}?\}|<[^<>]*>|\[[^\[\]]*\]|\$\w+|\*+|%s")
+# `step-N.md`, `ADR-NNN.md`, `YYYY-MM-DD.md`
+_NUMBER = re.compile(r"(?<![A-Za-z])(?:N{1,4}|X{1,4}|Y{4}|M{2}|D{2})(?![A-Za-z])")
+# `{a,b}.md`
+_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+
+# -- files that no model is meant to load ------------------------------------------------------------------------------
 
 _LICENCE_FOLDERS = frozenset({"licenses", "licences"})
 _TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "testdata", "__mocks__", "evals"})
+# `test_x.py`, `x_test.go`, `x.spec.ts`, `conftest.py`
 _TEST_FILE = re.compile(
     r"(?:test_.*|.*[_.-]tests?|.*[_.-]spec|conftest|tests?)\.(?:py|[cm]?[jt]sx?|sh|bats|go|rs|rb|java|cs|php)", re.I
 )
-_PACKAGING = re.compile(
-    r"(?:readme|changelog|licen[cs]e|copying|notice|ofl)(?:\.(?:md|txt|rst))?|[\w.-]*licen[cs]e[\w-]*(?:\.txt)?"
-    r"|.*\.d\.[cm]?ts|__init__\.\w+|__main__\.py|py\.typed|setup\.(?:py|cfg)|pyproject\.toml|pipfile|.*\.lock|.*[.-]lock\.\w+"
-    r"|requirements[\w.-]*\.txt|constraints[\w.-]*\.txt|package\.json|bun\.lockb|[jt]sconfig[\w.-]*\.json"
-    r"|(?:eslint|prettier|vite|vitest|jest|babel|webpack|rollup|tailwind|postcss)\.config\.\w+|go\.(?:mod|sum)"
-    r"|pytest\.ini|tox\.ini|cargo\.toml|gemfile|.*\.gemspec|build\.gradle(?:\.kts)?|pom\.xml|deno\.jsonc?",
+_PACKAGING_FILE = re.compile(
+    "|".join(
+        (
+            r"(?:readme|changelog|licen[cs]e|copying|notice|ofl)(?:\.(?:md|txt|rst))?",
+            r"[\w.-]*licen[cs]e[\w-]*(?:\.txt)?",
+            r".*\.lock|.*[.-]lock\.\w+|bun\.lockb",
+            # Python
+            r"__init__\.\w+|__main__\.py|py\.typed|setup\.(?:py|cfg)|pyproject\.toml|pipfile|pytest\.ini|tox\.ini",
+            r"requirements[\w.-]*\.txt|constraints[\w.-]*\.txt",
+            # JavaScript and TypeScript
+            r".*\.d\.[cm]?ts|package\.json|[jt]sconfig[\w.-]*\.json|deno\.jsonc?",
+            r"(?:eslint|prettier|vite|vitest|jest|babel|webpack|rollup|tailwind|postcss)\.config\.\w+",
+            # Go, Rust, Ruby, Java
+            r"go\.(?:mod|sum)|cargo\.toml|gemfile|.*\.gemspec|build\.gradle(?:\.kts)?|pom\.xml",
+        )
+    ),
     re.I,
 )
 
@@ -58,19 +90,19 @@ def find_unnamed(references: Collection[str], existing: Collection[str], texts: 
 
     `texts` holds the text of each file that was read; the one under `""` are the instructions.
     """
-    set_of_references = set(references)
-    files = _Files(set_of_references.union(existing))
-    named = {path: files.named_in(path, text) for path, text in texts.items() if not _is_test(path)}
-    named[""].update(_named_as_a_whole(texts[""], references, named[""]))
-    # What is not a reference is read by tools and people: a package.json, a README, the commands of a plugin.
+    reference_set = set(references)
+    files = _FileIndex(reference_set.union(existing))
+    named = {path: files.find_named(path, text) for path, text in texts.items() if not _is_test(path)}
+    named[""].update(_find_named_folders(texts[""], references, named[""]))
+    # Tools and people read the other files: a package.json, a README, the commands of a plugin.
     reached: set[str] = set()
-    _reach((path for path in named if path not in set_of_references or _is_packaging(path)), named, reached)
-    wanted = [path for path in references if path not in reached and not is_left_out(path)]
+    _add_reachable((path for path in named if path not in reference_set or _is_packaging(path)), named, reached)
+    wanted = [path for path in references if path not in reached and not is_never_loaded(path)]
     # If one unnamed file names a second, to name the first is enough.
-    return _starts(wanted, named)
+    return _find_starts(wanted, named)
 
 
-def _named_as_a_whole(instructions: str, references: Collection[str], named: Collection[str]) -> Iterator[str]:
+def _find_named_folders(instructions: str, references: Collection[str], named: Collection[str]) -> Iterator[str]:
     """Yield the files of `references/`, `scripts/` or `assets/` if the instructions name that folder itself.
 
     Next to the names of some files in it, only "the `references/` folder" speaks of the others too.
@@ -82,8 +114,8 @@ def _named_as_a_whole(instructions: str, references: Collection[str], named: Col
     yield from (path for path in references if path.partition("/")[0] in folders)
 
 
-def is_left_out(path: str) -> bool:
-    """True for tests and packaging, which no model is meant to load."""
+def is_never_loaded(path: str) -> bool:
+    """Return True for tests and packaging, which no model is meant to load."""
     return _is_test(path) or _is_packaging(path)
 
 
@@ -94,10 +126,10 @@ def _is_test(path: str) -> bool:
 
 def _is_packaging(path: str) -> bool:
     *folders, name = path.casefold().split("/")
-    return not _LICENCE_FOLDERS.isdisjoint(folders) or _PACKAGING.fullmatch(name) is not None
+    return not _LICENCE_FOLDERS.isdisjoint(folders) or _PACKAGING_FILE.fullmatch(name) is not None
 
 
-def _reach(starts: Iterable[str], named: Mapping[str, Collection[str]], reached: set[str]) -> None:
+def _add_reachable(starts: Iterable[str], named: Mapping[str, Collection[str]], reached: set[str]) -> None:
     """Add everything that the starts lead to, themselves included."""
     waiting = [path for path in starts if path not in reached]
     reached.update(waiting)
@@ -108,7 +140,7 @@ def _reach(starts: Iterable[str], named: Mapping[str, Collection[str]], reached:
                 waiting.append(path)
 
 
-def _starts(paths: list[str], named: Mapping[str, Collection[str]]) -> list[str]:
+def _find_starts(paths: list[str], named: Mapping[str, Collection[str]]) -> list[str]:
     """Return the fewest of the paths from which all of them can be reached, in their order."""
     finished: list[str] = []
     entered: set[str] = set()
@@ -127,18 +159,18 @@ def _starts(paths: list[str], named: Mapping[str, Collection[str]]) -> list[str]
                 entered.add(after)
                 waiting.append((after, iter(sorted(named.get(after, ())))))
 
-    # What finished last is not reached from anything before it, unless they lead to each other.
+    # A path that finished last is not reached from any path before it, unless they lead to each other.
     starts: set[str] = set()
     reached: set[str] = set()
     for path in reversed(finished):
         if path not in reached:
             starts.add(path)
-            _reach([path], named, reached)
+            _add_reachable([path], named, reached)
     return [path for path in paths if path in starts]
 
 
-class _Files:
-    """The files of a skill, to be found by whatever names them."""
+class _FileIndex:
+    """The files of a skill, indexed by everything that can name them."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = sorted(paths)
@@ -158,22 +190,22 @@ class _Files:
     def _add(self, path: str) -> None:
         stem, ending = posixpath.splitext(path.casefold())
         folder, _, name = stem.rpartition("/")
-        for end in _ends(path.casefold()):
+        for end in _path_ends(path.casefold()):
             self._by_end[end].append(path)
-        for end in _ends(stem):
+        for end in _path_ends(stem):
             self._by_stem[end].append(path)
         if name in _FOLDER_MODULES:
-            for end in _ends(folder):
+            for end in _path_ends(folder):
                 self._by_stem[end].append(path)
         if ending in _ONE_PROGRAM_A_FOLDER:
             self._siblings[folder, ending].append(path)
         while folder:
-            for end in _ends(folder):
+            for end in _path_ends(folder):
                 if end not in _STANDARD_FOLDERS:
                     self._by_folder[end].append(path)
             folder = posixpath.dirname(folder)
 
-    def named_in(self, path: str, text: str) -> set[str]:
+    def find_named(self, path: str, text: str) -> set[str]:
         """Return the files that a text names. `path` is the file it stands in, empty for the instructions."""
         stem, ending = posixpath.splitext(path.casefold())
         folder = posixpath.dirname(stem)
@@ -181,16 +213,16 @@ class _Files:
         found: set[str] = set()
         for word in {*_WORD.findall(text), *_PLAIN_WORD.findall(text)}:
             if len(word) <= _MAX_WORD:
-                found.update(self._named_by(word, folder))
+                found.update(self._find_by_word(word, folder))
         for words in set(_SET_APART.findall(text)):
-            found.update(self._named_by_word("".join(words), folder, is_prose))
+            found.update(self._find_by_single_word("".join(words), folder, is_prose))
         if ending == ".py":
-            for module in _imports(text):
+            for module in _find_imports(text):
                 found.update(self._find(module.casefold(), folder))
         found.update(self._siblings.get((folder, ending), ()))
         return found
 
-    def _named_by(self, word: str, folder: str) -> Iterable[str]:
+    def _find_by_word(self, word: str, folder: str) -> Iterable[str]:
         word = word.partition("#")[0].strip("*~.,:;!?@&").replace("\\", "/")
         if word.startswith("_") and word.endswith("_"):
             word = word.strip("_")  # in italics
@@ -198,12 +230,12 @@ class _Files:
             word = _NUMBER.sub("*", word)
         word = word.casefold()
         if _PLACEHOLDER.search(word):
-            return self._named_by_pattern(word, folder)
+            return self._find_by_pattern(word, folder)
         if word.endswith("/"):
-            return self._find_folder(word[:-1], folder)
+            return self._find_in_folder(word[:-1], folder)
         if "/" in word:
-            return self._find(word, folder) or self._find_folder(word, folder)
-        if _MODULE.fullmatch(word):
+            return self._find(word, folder) or self._find_in_folder(word, folder)
+        if _DOTTED_NAME.fullmatch(word):
             # `package.module` and `module.function`
             first = word.partition(".")[0]
             found = self._find(word, folder) or self._find(word.replace(".", "/"), folder)
@@ -213,16 +245,16 @@ class _Files:
         # A plain word, such as `examples`, names a file only if it is set apart.
         return ()
 
-    def _named_by_word(self, word: str, folder: str, is_prose: bool) -> Iterable[str]:
+    def _find_by_single_word(self, word: str, folder: str, is_prose: bool) -> Iterable[str]:
         """Find files by a word that stands alone in quotes or the like."""
         word = word.casefold()
         if is_prose and word.endswith(("-", "_")) and len(word) > 2:
-            return self._compare([word, ""])
+            return self._match_all([word, ""])
         found = self._find(word, folder)
         if found or is_prose:
             return found
         # `ROOT / "schemas"`: a script that names a folder goes on to open what is in it.
-        return self._find_folder(word, folder)
+        return self._find_in_folder(word, folder)
 
     def _find(self, word: str, folder: str) -> Collection[str]:
         """Find files by a path, with or without its ending, from the text's own folder or from any."""
@@ -233,50 +265,50 @@ class _Files:
             found = self._by_end.get(near) or self._by_stem.get(near)
             if found:
                 return found
-        for end in _ends(word):
+        for end in _path_ends(word):
             found = self._by_end.get(end) or self._by_stem.get(end)
-            if found is None and end.endswith(_SCRIPTS):
+            if found is None and end.endswith(_JAVASCRIPT):
                 # TypeScript imports `./x.js` and means `x.ts`.
                 found = self._by_stem.get(posixpath.splitext(end)[0])
             if found:
-                return found if "/" in end else _only(found, end)
+                return found if "/" in end else _choose_by_bare_name(found, end)
         return ()
 
-    def _find_folder(self, word: str, folder: str) -> Collection[str]:
+    def _find_in_folder(self, word: str, folder: str) -> Collection[str]:
         if word.startswith("."):
             word = posixpath.normpath(posixpath.join(folder, word)).lstrip("./")
-        for end in _ends(word):
+        for end in _path_ends(word):
             found = self._by_folder.get(end)
             if found:
                 return found
         return ()
 
-    def _named_by_pattern(self, word: str, folder: str) -> Iterable[str]:
+    def _find_by_pattern(self, word: str, folder: str) -> Iterable[str]:
         """Find files by `references/<name>.md`, `tone-*.md`, `{a,b}.md` or `${SKILL_DIR}/scripts/x.py`."""
         *_, last = _PLACEHOLDER.finditer(word)
         rest = word[last.end() :]
         if rest.startswith("/") and len(rest) > 1:
-            return self._named_by(rest.lstrip("/"), folder)
+            return self._find_by_word(rest.lstrip("/"), folder)
         matched: list[str] = []
-        for pattern in _write_out(word):
+        for pattern in _expand_alternatives(word):
             first, *others = _PLACEHOLDER.split(pattern)
             if not others:
                 matched += self._find(pattern, folder)
-            elif _says_enough([first, *others]):
-                matched += self._compare([first.lstrip("./"), *others])
+            elif _is_specific([first, *others]):
+                matched += self._match_all([first.lstrip("./"), *others])
         return matched
 
-    def _compare(self, literals: list[str]) -> list[str]:
+    def _match_all(self, literals: list[str]) -> list[str]:
         """Compare all files with a pattern, unless too many patterns were compared already."""
         key = "*".join(literals)
         if key not in self._patterns:
             if len(self._patterns) >= self._most_patterns:
                 return []
-            self._patterns[key] = [path for path in self._paths if _matches(literals, path.casefold())]
+            self._patterns[key] = [path for path in self._paths if _matches_pattern(literals, path.casefold())]
         return self._patterns[key]
 
 
-def _only(found: list[str], name: str) -> Collection[str]:
+def _choose_by_bare_name(found: list[str], name: str) -> Collection[str]:
     """Choose from files that share a bare name: the one at the top, or those of one folder, or else none of them.
 
     A model that asks for a name that several folders have gets none of the files.
@@ -287,7 +319,7 @@ def _only(found: list[str], name: str) -> Collection[str]:
     return found if len({posixpath.dirname(path) for path in found}) == 1 else ()
 
 
-def _ends(path: str) -> Iterator[str]:
+def _path_ends(path: str) -> Iterator[str]:
     """Yield a path and each end of it: `a/b/c`, `b/c`, `c`."""
     yield path
     while "/" in path:
@@ -295,8 +327,8 @@ def _ends(path: str) -> Iterator[str]:
         yield path
 
 
-def _write_out(pattern: str) -> Iterator[str]:
-    """Write out the first `{a,b}`."""
+def _expand_alternatives(pattern: str) -> Iterator[str]:
+    """Yield the pattern with each alternative of its first `{a,b}`."""
     match = _ALTERNATIVES.search(pattern)
     if match is None:
         yield pattern
@@ -305,15 +337,15 @@ def _write_out(pattern: str) -> Iterator[str]:
         yield pattern[: match.start()] + alternative.strip() + pattern[match.end() :]
 
 
-def _says_enough(literals: list[str]) -> bool:
-    """False for `<name>.md` and `*`, which would name everything, and for `row["name"]`, which is not a path."""
+def _is_specific(literals: list[str]) -> bool:
+    """Return False for `<name>.md` and `*`, which would name every file, and for `row["name"]`, which is not a path."""
     ending = literals[-1] if literals[-1].startswith(".") else ""
     text = "".join(literals)
     return ("/" in text or bool(ending)) and len(text.removesuffix(ending).strip("./-_")) > 1
 
 
-def _matches(literals: list[str], path: str) -> bool:
-    """True if a path, from one of its folders on, has these texts in their order with anything between them."""
+def _matches_pattern(literals: list[str], path: str) -> bool:
+    """Return True if a path, or an end of it, has these texts in their order with anything between them."""
     first, *middle, last = literals
     at = -1 if first else 0
     if path.startswith(first):
@@ -330,9 +362,9 @@ def _matches(literals: list[str], path: str) -> bool:
     return path.endswith(last) and at <= len(path) - len(last)
 
 
-def _imports(text: str) -> Iterator[str]:
+def _find_imports(text: str) -> Iterator[str]:
     """Yield the modules that Python code imports, as paths without an ending."""
-    for match in _IMPORT.finditer(text):
+    for match in _PYTHON_IMPORT.finditer(text):
         package = (match["package"] or "").lstrip(".").replace(".", "/")
         names = re.findall(r"[\w.]+", match["names"])
         if match["package"] is None:

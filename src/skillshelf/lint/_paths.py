@@ -1,4 +1,4 @@
-"""From a path to what is to be said of the skills there. Files are read through the gate alone."""
+"""Checks of skills on disk: a SKILL.md, a skill's folder, or all skills below a folder."""
 
 import os
 from collections import Counter
@@ -7,33 +7,32 @@ from dataclasses import dataclass, replace
 
 from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
-from skillshelf.files import NotPlainFile, read_file
+from skillshelf.files import NotPlainFile, open_below, read_file, walk
 from skillshelf.found import Found
-from skillshelf.lint._files import files_below
 from skillshelf.lint._format import check_format, first_line
 from skillshelf.lint._markdown import check_markdown
 from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted, checking_effort
 from skillshelf.listing import DEFAULT_BUDGET, make_listing
 from skillshelf.pages import PAGE_BYTES
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
-from skillshelf.sources import SKILL_FILES, DirectorySource
+from skillshelf.sources import MAX_DEPTH, SKILL_FILES, SKIPPED_FOLDERS, DirectorySource
 from skillshelf.tokens import estimate
 
-# A skill with ten thousand faults of one kind says so once.
-_SHOWN = 20
-# What a check goes through in one skill, so that no folder takes seconds: files, bytes of text, and microseconds of
-# parsing. Of 2,079 public skills, one has more.
+# A skill with ten thousand faults of one kind does not list them all.
+_MAX_LISTED_FAULTS = 20
+# Limits for one skill, so that no folder takes seconds: files, bytes of text, and microseconds of parsing. Of 2,079
+# public skills, one exceeds them.
 _MAX_FILES = 5_000
 _MAX_TEXT = 2_000_000
 _MAX_EFFORT = 1_000_000
-# Enough to see that a file is binary, and enough of one that holds data.
-_SAMPLE = 64 * 1024
-_DATA = (".json", ".jsonl", ".csv", ".tsv", ".xml", ".xsd", ".svg", ".html", ".ipynb", ".log", ".sql")
+# Enough to see that a file is binary, and enough of a file that holds data.
+_SAMPLE_BYTES = 64 * 1024
+_DATA_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".xml", ".xsd", ".svg", ".html", ".ipynb", ".log", ".sql")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check looked at, and what it found."""
+    """The number of skills that were checked, and the faults in them."""
 
     skills: int
     diagnostics: list[Diagnostic]
@@ -51,52 +50,56 @@ def check_skill(folder: str | os.PathLike[str], *, strict: bool = False) -> list
     """Check one skill's folder."""
     folder = os.path.abspath(folder)
     if not os.path.lexists(folder):
-        return [_wrong(folder, "path-missing", "the path does not exist", "name a skill's folder")]
+        return [_make_error(folder, "path-missing", "the path does not exist", "name a skill's folder")]
     if not os.path.isdir(folder):
-        return [_wrong(folder, "not-a-folder", "Not a directory", "name the folder that holds the SKILL.md")]
+        return [_make_error(folder, "not-a-folder", "Not a directory", "name the folder that holds the SKILL.md")]
     source = DirectorySource(folder, "project", cache=False)
     found = source.refresh().get("")
     if found is None or not any(os.path.lexists(f"{source.root}/{name}") for name in SKILL_FILES):
         message = "Missing required file: SKILL.md not found in this folder"
-        return [*(found.diagnostics if found else ()), _wrong(folder, "skill-file-missing", message, "write one")]
-    return _sorted(_check_found(source.root, "", found, strict))
+        return [*(found.diagnostics if found else ()), _make_error(folder, "skill-file-missing", message, "write one")]
+    return _sort(_check_found(source.root, "", found, strict))
 
 
 def check_tree(path: str | os.PathLike[str], *, strict: bool = False) -> CheckReport:
-    """Check a path, and count the skills there."""
+    """Check a path like `check_path`, and count the skills there."""
     path = os.path.abspath(path)
     if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
         return CheckReport(1, check_skill(os.path.dirname(path), strict=strict))
     if not os.path.isdir(path):
         return CheckReport(0, check_skill(path, strict=strict))
     source = DirectorySource(path, "project", cache=False)
-    found = {key: one for key, one in source.refresh().items() if one}
-    diagnostics = [note for key, one in found.items() for note in _check_found(source.root, key, one, strict)]
-    catalog = _catalog(found)
-    diagnostics += *catalog.diagnostics, *_check_crowd(catalog, source.root)
+    scanned = {key: found for key, found in source.refresh().items() if found}
+    diagnostics: list[Diagnostic] = []
+    for key, found in scanned.items():
+        diagnostics += _check_found(source.root, key, found, strict)
+    catalog = _make_catalog(scanned)
+    diagnostics += catalog.diagnostics
+    diagnostics += _check_listing_size(catalog, source.root)
     if not catalog and not any(note.severity == "error" for note in diagnostics):
-        # A check that looks at nothing must not pass: the folder was renamed, or the wrong one was named.
+        # A check of nothing must not pass: the folder was renamed, or the wrong one was given.
         diagnostics.append(
-            _wrong(path, "no-skill", "there is no skill in it or below", "`skillshelf new NAME` makes one")
+            _make_error(path, "no-skill", "there is no skill in it or below", "`skillshelf new NAME` makes one")
         )
-    return CheckReport(sum(one.descriptor is not None for one in found.values()), _sorted(diagnostics))
+    skills = sum(found.descriptor is not None for found in scanned.values())
+    return CheckReport(skills, _sort(diagnostics))
 
 
-def _wrong(path: str, code: str, message: str, fix: str) -> Diagnostic:
+def _make_error(path: str, code: str, message: str, fix: str) -> Diagnostic:
     return Diagnostic("error", code, message, path, fix=fix)
 
 
-def _sorted(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
+def _sort(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
     return sorted(notes, key=lambda note: (note.path, note.line, note.code, note.message))
 
 
-def _catalog(found: Mapping[str, Found]) -> Catalog:
-    """The skills alone: its diagnostics are the names that collide."""
-    changes = {Place.of(0, key): Found(each.descriptor) for key, each in found.items()}
+def _make_catalog(found: Mapping[str, Found]) -> Catalog:
+    """Return a catalog of the skills without their faults: its own diagnostics are about names that collide."""
+    changes = {Place.of(0, key): Found(scanned.descriptor) for key, scanned in found.items()}
     return Catalog().apply(changes)[0]
 
 
-def _check_crowd(catalog: Catalog, root: str) -> Iterator[Diagnostic]:
+def _check_listing_size(catalog: Catalog, root: str) -> Iterator[Diagnostic]:
     tokens = make_listing(catalog, "catalog", DEFAULT_BUDGET, estimate, lambda skill: "").tokens
     if tokens > DEFAULT_BUDGET:
         message = (
@@ -108,33 +111,47 @@ def _check_crowd(catalog: Catalog, root: str) -> Iterator[Diagnostic]:
 
 
 def _check_found(root: str, key: str, found: Found, strict: bool) -> list[Diagnostic]:
-    """One place of a scan, strictly: what the scan says of it, the format's rules, and its references."""
+    """Check one place of a scan: the scan's own faults, the rules of the format, and the references."""
     skill = found.descriptor
     text = _read_text(root, key, skill) if skill else None
     if skill is None or text is None:
         return list(found.diagnostics)
     folder, _, file = skill.location.rpartition("/")
-    said = {replace(note, path=skill.location) for note in text.diagnostics}
-    notes = [note for note in found.diagnostics if note not in said]
+    # check_format reports these again, by the stricter rules of the format.
+    read_faults = {replace(note, path=skill.location) for note in text.diagnostics}
+    notes = [note for note in found.diagnostics if note not in read_faults]
     name = folder.rpartition("/")[2]
     notes += [replace(note, path=skill.location) for note in check_format(text, name, strict=strict)]
-    existing = files_below(folder)
+    existing = _find_files(folder)
     for note in _check_references(root, key, skill, text, existing, file):
         notes.append(replace(note, path=f"{folder}/{note.path}"))
-    return list(_capped(notes, skill.location))
+    return list(_limit_faults(notes, skill.location))
 
 
 def _read_text(root: str, key: str, skill: SkillDescriptor) -> SkillText | None:
-    """None for a file that was changed for the worse since the scan, a moment ago."""
+    """Return the SKILL.md, or None if it became unreadable since the scan a moment ago."""
     folder, _, file = skill.location.rpartition("/")
     try:
-        data = read_file(root, _parts(key, file), 0, MAX_FILE + 1).data
+        data = read_file(root, _split_path(key, file), 0, MAX_FILE + 1).data
         return read(decode(data), folder.rpartition("/")[2])
     except (Unreadable, NotPlainFile, OSError):
         return None
 
 
-def _parts(key: str, path: str) -> list[str]:
+def _find_files(folder: str) -> frozenset[str]:
+    """Return the paths of all plain files below a folder.
+
+    Folders that cannot be entered are left out; the scan of the skill reports them.
+    """
+    try:
+        with open_below(folder, ()) as top:
+            entries = walk(top, lambda entry: entry.name not in SKIPPED_FOLDERS, max_depth=MAX_DEPTH)
+            return frozenset(entry.path for entry in entries if entry.kind == "file")
+    except (OSError, NotPlainFile):
+        return frozenset()
+
+
+def _split_path(key: str, path: str) -> list[str]:
     return f"{key}/{path}".lstrip("/").split("/")
 
 
@@ -146,7 +163,7 @@ def _check_references(
     yield from check_markdown(file, instructions.encode("utf-8", "surrogatepass"), existing)
     for number, note in enumerate(check_listed(skill.references, existing)):
         # To find the line of each takes a search of its own, and no more than these are shown.
-        yield _at_entry(note, text, file) if number < _SHOWN else note
+        yield _point_to_entry(note, text, file) if number < _MAX_LISTED_FAULTS else note
     if text.optional.listed is not None:
         yield from check_unlisted(skill.references, existing)
 
@@ -160,7 +177,7 @@ def _check_references(
         yield from check_named(references, existing, text.text, files.contents)
 
 
-def _at_entry(note: Diagnostic, text: SkillText, file: str) -> Diagnostic:
+def _point_to_entry(note: Diagnostic, text: SkillText, file: str) -> Diagnostic:
     """Point to the entry that lists a file, because a missing file has no lines of its own."""
     at = text.text.find(note.path, 0, text.body)
     line = text.text.count("\n", 0, at) + 1 if at >= 0 else 1
@@ -185,15 +202,15 @@ def _read_files(root: str, key: str, paths: Sequence[str], references: int) -> _
             files.is_complete = False
             break
         try:
-            page = read_file(root, _parts(key, path), 0, _SAMPLE)
+            page = read_file(root, _split_path(key, path), 0, _SAMPLE_BYTES)
             is_checked = path.lower().endswith((".md", ".markdown", ".py"))
             if b"\0" in page.data and not is_checked:
                 continue
-            if page.size > _SAMPLE and not path.lower().endswith(_DATA):
-                page = read_file(root, _parts(key, path), 0, PAGE_BYTES)
+            if page.size > _SAMPLE_BYTES and not path.lower().endswith(_DATA_ENDINGS):
+                page = read_file(root, _split_path(key, path), 0, PAGE_BYTES)
         except (NotPlainFile, OSError) as error:
             if number < references:
-                files.faults.append(_unreadable(path, error))
+                files.faults.append(_make_unreadable_fault(path, error))
             continue
         if page.size <= PAGE_BYTES:
             files.contents[path] = page.data
@@ -205,7 +222,7 @@ def _read_files(root: str, key: str, paths: Sequence[str], references: int) -> _
     return files
 
 
-def _unreadable(path: str, error: NotPlainFile | OSError) -> Diagnostic:
+def _make_unreadable_fault(path: str, error: NotPlainFile | OSError) -> Diagnostic:
     reason = error.reason if isinstance(error, NotPlainFile) else error.strerror
     message = f"the reference cannot be read: {reason}"
     return Diagnostic("error", "reference-unreadable", message, path, fix="put a plain file there that can be read")
@@ -214,7 +231,7 @@ def _unreadable(path: str, error: NotPlainFile | OSError) -> Diagnostic:
 def _check_contents(
     files: _Files, references: Sequence[str], existing: frozenset[str], file: str
 ) -> Iterator[Diagnostic]:
-    """Check the references one by one, until that has taken enough."""
+    """Check the references one by one, up to the limit of effort."""
     effort = 0
     skipped = 0
     for path in references:
@@ -232,13 +249,14 @@ def _check_contents(
         yield Diagnostic("warning", "check-stopped", message, file, fix="keep fewer or smaller files in one skill")
 
 
-def _capped(notes: Sequence[Diagnostic], location: str) -> Iterator[Diagnostic]:
+def _limit_faults(notes: Sequence[Diagnostic], location: str) -> Iterator[Diagnostic]:
+    """Yield the first faults of each kind, and count the rest."""
     counts: Counter[str] = Counter()
     for note in notes:
         counts[note.code] += 1
-        if counts[note.code] <= _SHOWN:
+        if counts[note.code] <= _MAX_LISTED_FAULTS:
             yield note
     for code, count in counts.items():
-        if count > _SHOWN:
-            message = f"{count - _SHOWN} more of {code} in this skill are not listed"
-            yield Diagnostic("warning", "more-faults", message, location, fix="mend those listed, then check again")
+        if count > _MAX_LISTED_FAULTS:
+            message = f"{count - _MAX_LISTED_FAULTS} more of {code} in this skill are not listed"
+            yield Diagnostic("warning", "more-faults", message, location, fix="fix those listed, then check again")

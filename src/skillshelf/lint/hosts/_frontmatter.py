@@ -1,4 +1,4 @@
-"""What YAML makes of the frontmatter: the loaders that read it so, and the one that does not, stumble over it."""
+"""Conditions of the frontmatter: spellings that YAML loaders, or the one loader that reads line by line, trip over."""
 
 import re
 from collections import Counter
@@ -21,33 +21,33 @@ _NUMBERS = ("int", "float", "timestamp")
 _SEPARATORS = re.compile("[\x85\u2028\u2029]")
 # An emoji as JSON writes it, in two halves that YAML does not put together.
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# What of a frontmatter that is no YAML matters to openai-agents, which reads it line by line.
+# Spellings outside YAML that matter to openai-agents, which reads the frontmatter line by line.
 _LINES = {
     "block-on-one-line": re.compile(r"^description:[ \t]*[|>][-+0-9]*[ \t]+[^\s#]", re.M),
     "description-unindented": re.compile(r"^description:[ \t]*[^\s|>][^\n]*\n(?![\w-]+[ \t]*:|#)\S", re.M),
 }
 
 
-def of_frontmatter(block: str) -> Iterator[str]:
+def find_in_frontmatter(block: str) -> Iterator[str]:
     """Yield the conditions that hold for the text between the `---` lines."""
     block = block.replace("\r\n", "\n")
     document = _compose(block)
     fields = _fields_of(document)
     if document is None or fields is None:
-        yield from _of_broken(block)
+        yield from _check_broken(block)
         return
-    yield from _of_marks(document)
-    yield from _of_keys([key for key, _ in fields])
-    yield from _of_dashes(block, fields)
+    yield from _check_marks(document)
+    yield from _check_keys([key for key, _ in fields])
+    yield from _check_dashes(block, fields)
     lines = block.split("\n")
     for key, value in fields:
         if key.value in ("name", "description"):
-            yield from _of_value(key.value, value)
-            yield from _of_layout(key, value, lines)
+            yield from _check_value(key.value, value)
+            yield from _check_layout(key, value, lines)
         elif key.value == "metadata":
-            yield from _of_metadata(value)
+            yield from _check_metadata(value)
         else:
-            yield from _of_other(key.value, value)
+            yield from _check_other(key.value, value)
 
 
 def _compose(block: str) -> Document | None:
@@ -70,7 +70,7 @@ def _fields_of(document: Document | None) -> list[Field] | None:
     return [(key, value) for key, value in root.value if isinstance(key, ScalarNode)]
 
 
-def _of_broken(block: str) -> Iterator[str]:
+def _check_broken(block: str) -> Iterator[str]:
     separated = _SEPARATORS.search(block) and _fields_of(_compose(_SEPARATORS.sub(" ", block))) is not None
     yield "line-separators" if separated else "yaml-repaired"
     yield from (code for code, pattern in _LINES.items() if pattern.search(block))
@@ -78,7 +78,7 @@ def _of_broken(block: str) -> Iterator[str]:
         yield "description-missing"
 
 
-def _of_marks(document: Document) -> Iterator[str]:
+def _check_marks(document: Document) -> Iterator[str]:
     if document.has_flow:
         yield "yaml-flow"
     if document.has_anchors:
@@ -89,7 +89,7 @@ def _of_marks(document: Document) -> Iterator[str]:
         yield "yaml-anchor" if standard else "yaml-tag"
 
 
-def _of_keys(keys: Sequence[ScalarNode]) -> Iterator[str]:
+def _check_keys(keys: Sequence[ScalarNode]) -> Iterator[str]:
     names = Counter(key.value for key in keys)
     if any(_kind(key) not in ("str", "merge") for key in keys):
         yield "field-key"
@@ -106,7 +106,7 @@ def _of_keys(keys: Sequence[ScalarNode]) -> Iterator[str]:
             yield "duplicate-key" if unknown else "duplicate-field"
 
 
-def _of_dashes(block: str, fields: Sequence[Field]) -> Iterator[str]:
+def _check_dashes(block: str, fields: Sequence[Field]) -> Iterator[str]:
     """Some hosts end the frontmatter at the first `---`, wherever it is."""
     if "---" not in block:
         return
@@ -121,7 +121,7 @@ def _texts(fields: Sequence[Field]) -> Mapping[str, str]:
     return {key.value: value.value for key, value in fields if isinstance(value, ScalarNode)}
 
 
-def _of_value(name: str, value: Node) -> Iterator[str]:
+def _check_value(name: str, value: Node) -> Iterator[str]:
     kind = _kind(value)
     if kind == "collection":
         yield "value-list"
@@ -135,8 +135,8 @@ def _of_value(name: str, value: Node) -> Iterator[str]:
         yield "description-surrogates"
 
 
-def _of_layout(key: ScalarNode, value: Node, lines: Sequence[str]) -> Iterator[str]:
-    """How the text is written, which matters to openai-agents: it reads no YAML."""
+def _check_layout(key: ScalarNode, value: Node, lines: Sequence[str]) -> Iterator[str]:
+    """Check how the text is written, which matters to openai-agents: it does not parse YAML."""
     if not isinstance(value, ScalarNode) or not value.value.strip():
         return
     start, end = value.start_mark, value.end_mark
@@ -161,7 +161,7 @@ def _of_layout(key: ScalarNode, value: Node, lines: Sequence[str]) -> Iterator[s
         yield "description-escaped"
 
 
-def _of_metadata(value: Node) -> Iterator[str]:
+def _check_metadata(value: Node) -> Iterator[str]:
     if not isinstance(value, MappingNode):
         yield "metadata-nothing" if _kind(value) == "null" else "metadata-not-mapping"
         return
@@ -175,7 +175,7 @@ def _of_metadata(value: Node) -> Iterator[str]:
             yield f"metadata-{kind}"
 
 
-def _of_other(name: str, value: Node) -> Iterator[str]:
+def _check_other(name: str, value: Node) -> Iterator[str]:
     kind = _kind(value)
     if name == "allowed-tools":
         yield "allowed-tools-list" if kind == "collection" else "allowed-tools-text"
