@@ -212,7 +212,7 @@ def test_a_note_that_claude_code_would_cut_asks_to_load_again(body: str) -> None
     source.put("pdf", SKILL.format("pdf") + body)
     [note] = asyncio.run(ask(options)).context
     assert [(one.name, one.instructions) for one in parse(note)] == [("pdf", None)]
-    assert "Instructions that you were shown may have changed: load them again." in note
+    assert "Instructions you have been shown may have changed: load them again." in note
 
 
 @pytest.mark.parametrize("count", [150, 3_000])

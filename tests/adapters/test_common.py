@@ -10,7 +10,7 @@ import pytest
 
 from skillshelf import BaseSkill, InvalidSkillError, MemorySource, Shelf, SkillError, tool
 from skillshelf.adapters import call_tool
-from skillshelf.adapters._common import Kept
+from skillshelf.adapters._common import BoundedDict
 from skillshelf.discovery import all_tools
 from skillshelf.results import data_of, text_of
 from skillshelf.sources import ObjectSource
@@ -92,15 +92,15 @@ def test_a_code_skill_cannot_take_the_place_of_the_shelf_s_own_tools() -> None:
         all_tools(Shelf([ObjectSource([Impostor()])]))
 
 
-def test_only_so_many_conversations_are_remembered() -> None:
-    """The oldest goes first, and comes back as a new one."""
-    kept: Kept[int, list[int]] = Kept(list)
-    first = kept.of(0)
-    assert kept.of(0) is first
-    for number in range(1, 1001):
-        kept.of(number)
-    assert len(kept) == 1000
-    assert kept.of(0) is not first
+def test_the_number_of_remembered_conversations_is_limited() -> None:
+    """The oldest is dropped first, and is made anew when it comes back."""
+    conversations: BoundedDict[int, list[int]] = BoundedDict(list, capacity=3)
+    first = conversations.get_or_make(0)
+    assert conversations.get_or_make(0) is first
+    for number in (1, 2, 3):
+        conversations.get_or_make(number)
+    assert len(conversations) == 3
+    assert conversations.get_or_make(0) is not first
 
 
 class Color(Enum):

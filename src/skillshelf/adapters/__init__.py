@@ -1,4 +1,4 @@
-"""One file for each framework that a shelf joins. Each needs the extra of its name."""
+"""One module for each framework that a shelf works with. Each needs the extra of its name."""
 
 from skillshelf.adapters._common import call_tool
 

@@ -1,4 +1,4 @@
-"""What the adapters share: the turn of a run, a tool call in it, the shelf as a conversation knows it."""
+"""Shared by the adapters: the turn of a run, tool calls in it, and the listing as each conversation knows it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import ToolFailedError
 from skillshelf.listing import Feed
-from skillshelf.results import text_of
+from skillshelf.results import Part, parts_of, text_of
 from skillshelf.tools import Errors, Tool, typed_errors
 from skillshelf.turn import Turn, current_turn_of, use_turn
 
@@ -20,47 +20,55 @@ if TYPE_CHECKING:
 Disclosure = Literal["auto", "catalog", "full"]
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-_KEPT = 1000
+Encoded = TypeVar("Encoded")
+
+MAX_REMEMBERED = 1000
+"""Runs or conversations of one adapter. Frameworks do not say when a conversation ends or a run breaks off."""
 
 
-class Kept(dict[Key, Value]):
-    """One for each key, up to a number: a run that breaks off and a conversation that ends say so to nobody."""
+class BoundedDict(dict[Key, Value]):
+    """A dictionary that makes missing values, and drops the oldest ones beyond its capacity."""
 
-    def __init__(self, make: Callable[[], Value]) -> None:
+    def __init__(self, make: Callable[[], Value], capacity: int = MAX_REMEMBERED) -> None:
         super().__init__()
         self.make = make
+        self._capacity = capacity
 
-    def of(self, key: Key) -> Value:
-        """The one of this key, new if there was none."""
-        if (found := self.get(key)) is not None:
-            return found
-        for oldest in list(self)[: max(0, len(self) - _KEPT + 1)]:
-            self.pop(oldest, None)
+    def get_or_make(self, key: Key) -> Value:
+        """Return the value of this key. Make one if there is none."""
+        value = self.get(key)
+        if value is not None:
+            return value
+
+        excess = len(self) + 1 - self._capacity
+        if excess > 0:
+            for oldest in list(self)[:excess]:
+                self.pop(oldest, None)
         return self.setdefault(key, self.make())
 
 
-def feeds(
+def make_feeds(
     shelf: Shelf,
     disclosure: Disclosure,
     budget: int,
-    tokens: Callable[[Sequence[Any]], int],
+    count_tokens: Callable[[Sequence[Any]], int],
     mark: Callable[[Any], Hashable] = repr,
-) -> Kept[Any, Feed]:
-    """What each conversation was told of the shelf. One that was dropped is told anew if it goes on."""
-    return Kept(partial(Feed, shelf, tokens, mark, disclosure=disclosure, budget=budget))
+) -> BoundedDict[Any, Feed]:
+    """Return the feed of each conversation. A dropped one starts anew if its conversation goes on."""
+    return BoundedDict(partial(Feed, shelf, count_tokens, mark, disclosure=disclosure, budget=budget))
 
 
-async def opened(shelf: Shelf, listing: Callable[[], object]) -> Turn:
-    """The turn that the caller opened, or else a new one. `listing`: what the run tells, which then is at hand."""
-    from skillshelf.threads import in_thread  # stands on anyio, which comes with each of the extras
+async def open_turn(shelf: Shelf, make_listing: Callable[[], object]) -> Turn:
+    """Return the turn that the caller has opened, or a new one. The listing is made, so that it is at hand."""
+    from skillshelf.threads import in_thread  # needs anyio, which comes with each of the extras
 
-    def begin() -> Turn:
+    def open_now() -> Turn:
         turn = current_turn_of(shelf) or shelf.turn()
-        listing()
+        make_listing()
         return turn
 
-    # A look at every skill is milliseconds in which nothing else would answer.
-    return await in_thread(begin, "files")
+    # Checking every skill takes milliseconds, in which the event loop would do nothing else.
+    return await in_thread(open_now, "files")
 
 
 async def call_tool(
@@ -73,17 +81,30 @@ async def call_tool(
     wrap_error: Callable[[str], Exception] | None = None,
     encode: Callable[[Any], Any] = text_of,
 ) -> Any:
-    """Run a tool in this turn and return its result in a form for the model. Raises as `typed_errors`."""
+    """Run a tool in this turn and return its encoded result. Raises the same errors as `typed_errors`."""
     from skillshelf.threads import in_thread
 
     def run() -> Any:
         try:
             return tool.call(arguments, approved=approved)
-        except KeyboardInterrupt as error:  # in a thread nobody but the tool raises it
+        except KeyboardInterrupt as error:  # in a thread, only the tool itself raises it
             raise ToolFailedError(tool.name, error) from error
 
-    own = isinstance(getattr(tool.method, "__self__", None), SkillDiscoverySkill)
     with use_turn(turn), typed_errors(tool, reraise, wrap_error):
-        # A tool that reads files or waits must not hold up everything else on the loop, nor the loads of others.
-        result = run() if tool.is_async else await in_thread(run, "files" if own else "tools")
-        return encode(await result if isawaitable(result) else result)
+        if tool.is_async:
+            result = run()
+        else:
+            # In a thread, so that a tool that waits does not stop the event loop. Loads have threads of their own.
+            is_own = isinstance(getattr(tool.method, "__self__", None), SkillDiscoverySkill)
+            result = await in_thread(run, "files" if is_own else "tools")
+        if isawaitable(result):
+            result = await result
+        return encode(result)
+
+
+def encode_parts(result: Any, encode_part: Callable[[Part], Encoded]) -> str | list[Encoded]:
+    """Return a tool's result as text if it is nothing else, otherwise as a list of encoded parts."""
+    parts = parts_of(result)
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [encode_part(part) for part in parts]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, feeds, opened
+from skillshelf.adapters._common import Disclosure, call_tool, encode_parts, make_feeds, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed
-from skillshelf.results import Part, parts_of
+from skillshelf.results import Part
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, current_turn, use_turn
@@ -37,51 +37,54 @@ if TYPE_CHECKING:
 class Skills(ContextProvider):
     """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
 
-    A run is a turn of the shelf. Where the caller has opened one, as with `with shelf.turn():`, the run joins it.
+    A run is a turn of the shelf. If the caller has opened one (`with shelf.turn():`), the run joins it.
     """
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__("skillshelf")
         self.shelf = shelf
-        self._tools = [_tool(tool) for tool in all_tools(shelf)]
-        self._feeds = feeds(shelf, disclosure, budget, _tokens, _mark)
+        self._tools = [_make_tool(tool) for tool in all_tools(shelf)]
+        self._feeds = make_feeds(shelf, disclosure, budget, _count_tokens, _mark)
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         context.extend_tools(self.source_id, self._tools)
-        feed = self._feeds.of(session.session_id)
+        feed = self._feeds.get_or_make(session.session_id)
         feed.turn_begins()
-        # Instructions given here would stand still for the run; a middleware is asked before each model call.
-        turn = await opened(self.shelf, feed.listing)
-        context.extend_middleware(self.source_id, [_Listing(self.source_id, feed), _Inside(turn)])
+        turn = await open_turn(self.shelf, feed.listing)
+        # Instructions given here would not change during the run; middleware runs before each model call.
+        context.extend_middleware(self.source_id, [_ListingMiddleware(self.source_id, feed), _TurnMiddleware(turn)])
 
 
-class _Listing(ChatMiddleware):
-    """Puts the listing as it is now into a model call; the caller's options and history stay as they are."""
+class _ListingMiddleware(ChatMiddleware):
+    """Adds the current listing to a model call. The caller's options and history stay as they are."""
 
     def __init__(self, source: str, feed: Feed) -> None:
-        self._source, self._feed = source, feed
+        self._source = source
+        self._feed = feed
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        messages, options = context.messages, dict(context.options or {})
+        messages = context.messages
+        options = dict(context.options or {})
         feed = self._feed
-        if options.get("conversation_id"):  # the service keeps the history: nothing here to put a note beside
+        if options.get("conversation_id"):  # the service keeps the history: there is no message to put a note beside
             feed.renew()
+
         section = feed.section(messages)
         if section:
             context.options = merge_chat_options(options, {"instructions": section})
         if feed.notes:
             context.messages = list(messages)
-            mark = {"_attribution": {"source_id": self._source}}  # keeps notes out of the saved history
-            for note in reversed(feed.notes):  # from the end, so that the numbers before stay right
-                told = Message("user", [note.text], additional_properties=mark)
-                context.messages.insert(note.message + 1, told)
+            attribution = {"_attribution": {"source_id": self._source}}  # keeps notes out of the saved history
+            for note in reversed(feed.notes):  # from the end, so that earlier indexes stay right
+                message = Message("user", [note.text], additional_properties=attribution)
+                context.messages.insert(note.message + 1, message)
         await call_next()
 
 
-class _Inside(FunctionMiddleware):
-    """Calls every tool in the turn of the run: also one of the host that runs another agent."""
+class _TurnMiddleware(FunctionMiddleware):
+    """Calls every tool in the turn of the run, including a host's tool that runs another agent."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -91,37 +94,41 @@ class _Inside(FunctionMiddleware):
             await call_next()
 
 
-def _tool(tool: Tool) -> FunctionTool:
-    async def call(**given: Any) -> Any:
+def _make_tool(tool: Tool) -> FunctionTool:
+    # The framework calls a tool that needs approval only after the user has approved the call.
+    needs_approval = tool.permission == "ask"
+
+    async def call(**arguments: Any) -> Any:
+        turn = current_turn.get()
         try:
-            # The framework calls a tool that asks only after a yes.
-            return await call_tool(tool, given, current_turn.get(), approved=tool.permission == "ask", encode=_contents)
+            return await call_tool(tool, arguments, turn, approved=needs_approval, encode=_encode_result)
         except SkillError as error:
-            # Raised, the text would be hidden from the model, and three in a row would take its tools away.
+            # A raised error would hide its text from the model, and three in a row would take its tools away.
             return str(error)
 
-    mode: Literal["always_require", "never_require"] = "always_require" if tool.permission == "ask" else "never_require"
     return FunctionTool(
-        name=tool.name, description=tool.description, func=call, input_model=_arguments(tool), approval_mode=mode
+        name=tool.name,
+        description=tool.description,
+        func=call,
+        input_model=_make_input_model(tool),
+        approval_mode="always_require" if needs_approval else "never_require",
     )
 
 
-def _contents(result: Any) -> str | list[Content]:
+def _encode_result(result: Any) -> str | list[Content]:
     """Return a result as the framework takes it: text, or contents if there are images or sound."""
-    parts = parts_of(result)
-    if len(parts) == 1 and isinstance(parts[0], str):
-        return parts[0]
-    return [_content(part) for part in parts]
+    return encode_parts(result, _encode_part)
 
 
-def _content(part: Part) -> Content:
+def _encode_part(part: Part) -> Content:
     if isinstance(part, str):
         return Content.from_text(part)
     return Content.from_data(part.data, part.media_type)
 
 
-def _arguments(tool: Tool) -> type[BaseModel]:
-    """Shows the model the tool's schema and takes anything: `Tool.call` says what is wrong, the framework does not."""
+def _make_input_model(tool: Tool) -> type[BaseModel]:
+    """Return a model that has the tool's schema and accepts anything: `Tool.call` explains errors, the framework
+    does not."""
 
     class Arguments(BaseModel, extra="allow"):
         @classmethod
@@ -132,10 +139,14 @@ def _arguments(tool: Tool) -> type[BaseModel]:
 
 
 def _mark(message: Message) -> str:
-    return f"{message.role} {[str(one.text or one.result or one.arguments) for one in message.contents]}"
+    """Return a text that tells this message from others."""
+    return f"{message.role} {[_text_of(content) for content in message.contents]}"
 
 
-def _tokens(messages: Sequence[Message]) -> int:
-    """About how many tokens a conversation has."""
-    contents = (content for message in messages for content in message.contents)
-    return sum(estimate(str(content.text or content.result or content.arguments or "")) for content in contents)
+def _count_tokens(messages: Sequence[Message]) -> int:
+    """Estimate the tokens of a conversation."""
+    return sum(estimate(_text_of(content)) for message in messages for content in message.contents)
+
+
+def _text_of(content: Content) -> str:
+    return str(content.text or content.result or content.arguments or "")

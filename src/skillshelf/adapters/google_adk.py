@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, feeds, opened
+from skillshelf.adapters._common import Disclosure, call_tool, make_feeds, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 class Skills(BaseToolset):
     """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
 
-    An invocation is a turn of the shelf. Where the caller has opened one, as with `with shelf.turn():`, it joins that.
+    An invocation is a turn of the shelf. If the caller has opened one (`with shelf.turn():`), the invocation joins it.
     """
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__()
         self.shelf = shelf
-        self._feeds = feeds(shelf, disclosure, budget, _tokens)
+        self._feeds = make_feeds(shelf, disclosure, budget, _count_tokens)
         self._tools: list[BaseTool] = [_Tool(tool, self) for tool in all_tools(shelf)]
         self._turns: dict[tuple[str, int], Turn] = {}
 
@@ -46,31 +46,37 @@ class Skills(BaseToolset):
         return self._tools
 
     async def turn(self, context: ToolContext) -> Turn:
-        """The one that the caller opened, or that of the invocation."""
-        if turn := current_turn_of(self.shelf):
-            return turn
+        """Return the turn that the caller has opened, or that of the invocation."""
+        callers_turn = current_turn_of(self.shelf)
+        if callers_turn:
+            return callers_turn
+
         key = (context.invocation_id, id(context.session))
         if key not in self._turns:
-            # A branch that runs beside this one may have been faster.
-            feed = self._feed(context)
-            self._turns.setdefault(key, await opened(self.shelf, feed.listing))
+            feed = self._feed_of(context)
+            turn = await open_turn(self.shelf, feed.listing)
+            self._turns.setdefault(key, turn)  # a branch that runs beside this one may have been faster
             feed.turn_begins()
-            # A toolset is not told of an invocation's end; each has a session object of its own, which goes with it.
+            # A toolset does not learn when an invocation ends, but each has a session object of its own.
             weakref.finalize(context.session, self._turns.pop, key, None)
         return self._turns[key]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         await self.turn(tool_context)
-        feed, contents = self._feed(tool_context), llm_request.contents
-        if section := feed.section(contents):
+        feed = self._feed_of(tool_context)
+        contents = llm_request.contents
+        section = feed.section(contents)
+        if section:
             llm_request.append_instructions([section])
-        for note in reversed(feed.notes):  # from the end, so that the numbers before stay right
-            # Beside the message and not in it: some providers take function responses only by themselves.
-            contents.insert(note.message + 1, types.Content(role="user", parts=[types.Part(text=note.text)]))
+        for note in reversed(feed.notes):  # from the end, so that earlier indexes stay right
+            # Beside the message and not in it: some providers accept function responses only by themselves.
+            content = types.Content(role="user", parts=[types.Part(text=note.text)])
+            contents.insert(note.message + 1, content)
 
-    def _feed(self, context: ToolContext) -> Feed:
+    def _feed_of(self, context: ToolContext) -> Feed:
         session = context.session
-        return self._feeds.of((session.app_name, session.user_id, session.id, context.agent_name))
+        key = (session.app_name, session.user_id, session.id, context.agent_name)
+        return self._feeds.get_or_make(key)
 
 
 class _Tool(BaseTool):
@@ -78,7 +84,8 @@ class _Tool(BaseTool):
 
     def __init__(self, tool: Tool, skills: Skills) -> None:
         super().__init__(name=tool.name, description=tool.description)
-        self._tool, self._skills = tool, skills
+        self._tool = tool
+        self._skills = skills
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return types.FunctionDeclaration(
@@ -93,31 +100,30 @@ class _Tool(BaseTool):
         approved = confirmation is not None and confirmation.confirmed
         turn = await self._skills.turn(tool_context)
         try:
-            return await call_tool(self._tool, args, turn, approved=approved, encode=_response)
-        except SkillError as error:  # said so that the model can act on it; raised, it would end the run
+            return await call_tool(self._tool, args, turn, approved=approved, encode=_encode_result)
+        except SkillError as error:  # the model can act on it; a raised error would end the run
             return {"error": str(error)}
 
 
-def _response(result: Any) -> Any:
+def _encode_result(result: Any) -> Any:
     """Return a result as ADK takes it: JSON, or a list whose images and sounds become parts of the response."""
     if not has_media(result):
         return data_of(result)
-    return [_response_part(part) for part in parts_of(result)]
+    return [_encode_part(part) for part in parts_of(result)]
 
 
-def _response_part(part: Part) -> str | types.Part:
+def _encode_part(part: Part) -> str | types.Part:
     if isinstance(part, Image | Audio):
         return types.Part.from_bytes(data=part.data, mime_type=part.media_type)
     return part
 
 
-def _tokens(contents: Sequence[types.Content]) -> int:
-    """About how many tokens a conversation has."""
-    parts = (part for content in contents for part in content.parts or ())
-    return sum(estimate(_text(part)) for part in parts)
+def _count_tokens(contents: Sequence[types.Content]) -> int:
+    """Estimate the tokens of a conversation."""
+    return sum(estimate(_text_of(part)) for content in contents for part in content.parts or ())
 
 
-def _text(part: types.Part) -> str:
+def _text_of(part: types.Part) -> str:
     """Return a part as text, without the bytes of images that a tool returned."""
     if part.text:
         return part.text

@@ -7,10 +7,10 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, feeds, opened
+from skillshelf.adapters._common import Disclosure, call_tool, make_feeds, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
-from skillshelf.results import Audio, Image, has_media, has_nested_media, parts_of, text_of
+from skillshelf.results import Audio, Image, Part, has_media, has_nested_media, parts_of, text_of
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
 from skillshelf.turn import Turn, use_turn
@@ -31,58 +31,62 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 
-_FOR_THE_FRAMEWORK = (ApprovalRequired, CallDeferred, ModelRetry, ToolFailed)
+_FRAMEWORK_ERRORS = (ApprovalRequired, CallDeferred, ModelRetry, ToolFailed)
 
 
 class Skills(AbstractCapability[Any]):
     """A shelf for an agent: the listing in each model call, the find-skills tools, and those of its code skills.
 
-    A run is a turn of the shelf. Where the caller has opened one, as with `with shelf.turn():`, the run joins it.
+    A run is a turn of the shelf. If the caller has opened one (`with shelf.turn():`), the run joins it.
     """
 
     id = "skillshelf"
 
     def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf = shelf
-        self.feeds = feeds(shelf, disclosure, budget, _tokens, _mark)
+        self.feeds = make_feeds(shelf, disclosure, budget, _count_tokens, _mark)
         # A tool's schema is made from its method once, not for every run.
         self._tools = all_tools(shelf)
         self._turn: Turn | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> Skills:
-        """A copy with the turn of this run."""
+        """Return a copy with the turn of this run."""
         run = copy(self)
-        run._turn = await opened(self.shelf, self.feeds.of(ctx.conversation_id).listing)
+        run._turn = await open_turn(self.shelf, self.feeds.get_or_make(ctx.conversation_id).listing)
         return run
 
     def get_instructions(self) -> Any:
-        def listing(ctx: RunContext[Any]) -> str | None:
-            return self.feeds.of(ctx.conversation_id).section(ctx.messages) or None
+        def make_section(ctx: RunContext[Any]) -> str | None:
+            return self.feeds.get_or_make(ctx.conversation_id).section(ctx.messages) or None
 
-        return listing
+        return make_section
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        feed, messages = self.feeds.of(ctx.conversation_id), request_context.messages
-        notes = [(note.message, note.text) for note in feed.notes]
-        if not feed.fits(messages):
-            # The host has just shortened the history: all at the end, and the next call begins anew.
+        feed = self.feeds.get_or_make(ctx.conversation_id)
+        messages = request_context.messages
+        if feed.fits(messages):
+            notes = [(note.message, note.text) for note in feed.notes]
+        else:
+            # The host has just shortened the history: all notes go to its end, and the next call starts anew.
             notes = [(len(messages) - 1, "\n\n".join(note.text for note in feed.notes))]
             feed.renew()
-        for at, text in notes:
-            if isinstance(message := messages[at], ModelRequest):
-                messages[at] = replace(message, parts=[*message.parts, UserPromptPart(text)])
+
+        for index, text in notes:
+            message = messages[index]
+            if isinstance(message, ModelRequest):
+                messages[index] = replace(message, parts=[*message.parts, UserPromptPart(text)])
         return request_context
 
     async def wrap_tool_execute(self, ctx: RunContext[Any], *, args: Any, handler: Any, **_: Any) -> Any:
-        with use_turn(self._turn):  # also where a tool of the host runs another agent
+        with use_turn(self._turn):  # including a host's tool that runs another agent
             return await handler(args)
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        return FunctionToolset([self._tool(tool) for tool in self._tools], id="skillshelf")
+        return FunctionToolset([self._make_tool(tool) for tool in self._tools], id="skillshelf")
 
-    def _tool(self, tool: Tool) -> FrameworkTool[Any]:
+    def _make_tool(self, tool: Tool) -> FrameworkTool[Any]:
         async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
             if tool.permission == "ask" and not ctx.tool_call_approved:
                 raise ApprovalRequired(metadata={"arguments": arguments})
@@ -91,42 +95,48 @@ class Skills(AbstractCapability[Any]):
                 arguments,
                 self._turn,
                 approved=ctx.tool_call_approved,
-                reraise=_FOR_THE_FRAMEWORK,
+                reraise=_FRAMEWORK_ERRORS,
                 wrap_error=ToolFailed,
-                encode=_sendable,
+                encode=_encode_result,
             )
 
         return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)
 
 
-def _sendable(result: Any) -> Any:
+def _encode_result(result: Any) -> Any:
     """Return a result as pydantic-ai can send it, with images and sound, or as text if it cannot."""
     if has_media(result):
-        parts = [_binary(part) if isinstance(part, Image | Audio) else part for part in parts_of(result)]
+        parts = [_encode_part(part) for part in parts_of(result)]
         return parts if isinstance(result, list | tuple) else parts[0]
+
     try:
         tool_return_ta.dump_json(result)
-    except ValueError:
+    except ValueError:  # also for a result that contains itself
         return text_of(result)
-    # pydantic-ai would write the bytes of an image deep inside as text.
-    return text_of(result) if has_nested_media(result) else result
+    if has_nested_media(result):  # pydantic-ai would write the bytes of an image deep inside as text
+        return text_of(result)
+    return result
 
 
-def _binary(media: Image | Audio) -> BinaryContent:
-    return BinaryContent(media.data, media_type=media.media_type)
+def _encode_part(part: Part) -> str | BinaryContent:
+    if isinstance(part, Image | Audio):
+        return BinaryContent(part.data, media_type=part.media_type)
+    return part
 
 
 def _mark(message: ModelMessage) -> str:
-    return "\n".join(f"{part.part_kind} {_text(part)}" for part in message.parts)
+    """Return a text that tells this message from others."""
+    return "\n".join(f"{part.part_kind} {_text_of(part)}" for part in message.parts)
 
 
-def _tokens(messages: Sequence[ModelMessage]) -> int:
-    """About how many tokens a conversation has."""
-    return sum(estimate(_text(part)) for message in messages for part in message.parts)
+def _count_tokens(messages: Sequence[ModelMessage]) -> int:
+    """Estimate the tokens of a conversation."""
+    return sum(estimate(_text_of(part)) for message in messages for part in message.parts)
 
 
-def _text(part: Any) -> str:
+def _text_of(part: Any) -> str:
     """Return a part's content as text, with a word for an image instead of its bytes."""
     content = getattr(part, "content", "")
     items = content if isinstance(content, list) else [content]
-    return " ".join(f"[{item.identifier}]" if isinstance(item, BinaryContent) else str(item) for item in items)
+    texts = [f"[{item.identifier}]" if isinstance(item, BinaryContent) else str(item) for item in items]
+    return " ".join(texts)

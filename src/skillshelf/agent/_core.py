@@ -148,7 +148,7 @@ class AgentCore:
 
     def renew_listing(self) -> None:
         """Give the next model call a fresh listing, because the beginning of its prompt changes anyway."""
-        self._skills_capability.feeds.of(self.conversation.id).renew()
+        self._skills_capability.feeds.get_or_make(self.conversation.id).renew()
 
     def process_message(self, text: str) -> AsyncGenerator[Event, None]:
         """Answer a message. `/skills:<name> [arguments]` invokes a skill; any other text goes to the model as it is."""
