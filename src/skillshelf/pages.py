@@ -1,7 +1,7 @@
 """Turn a page of a reference's bytes into text.
 
-A long reference comes in pages, whoever asks for it: a turn, or a client of the MCP server. The pages together read as
-the whole file would.
+A long reference comes in pages, both to a turn and to a client of the MCP server. Together the pages read as the whole
+file would.
 """
 
 from dataclasses import dataclass
