@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from skillshelf.agent.events import Event, ReferenceLoaded, SkillLoaded, ToolCalled, Usage
-from skillshelf.evals import Outcome, Run, Trace
-from skillshelf.evals._results import Arm, CaseInfo, CheckResult
-from skillshelf.evals.check import Verdict
+from skillshelf.evals import CaseInfo, Check, CheckResult, Outcome, Run, Trace, Verdict, check
+from skillshelf.evals._results import Arm
 from skillshelf.evals.stats import SkillContent
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
@@ -39,19 +38,32 @@ def outcome(
     repeat: int = 1,
     events: Iterable[Event] = (),
     *,
-    check: str = "",
+    deciding: Check | None = None,
     reason: str = "it is not there",
     answer: str = "Done.",
     cost: float | None = 0.0,
 ) -> Outcome:
-    """`p` passed, `m` missed, `e` an infrastructure error. `check`: the name of the one that tells, and of no other."""
+    """Return a trial that passed (`p`), missed (`m`), or had an infrastructure error (`e`).
+
+    `deciding` is the only check, if it is given.
+    """
     tokens = (1000 if arm == "with" else 700) + 10 * len(case)
     usage = Usage(tokens, 100, 0, None if cost is None else cost + tokens / 1e5)
     error = "ModelHTTPError: 529 overloaded" if letter == "e" else ""
     trace = Trace(tuple(events), (answer,), (system("pdf", "csv"),), {}, (), usage, 1.5, error)
-    tells = CheckResult(check or "response_contains 'total'", Verdict(letter != "m", "" if letter == "p" else reason))
-    others = () if check else (CheckResult("tool_called run_command", Verdict(True, "called")),)
-    return Outcome(case, arm, repeat, () if error else (*others, tells), trace)
+    verdict = Verdict(letter != "m", "" if letter == "p" else reason)
+    if error:
+        checks: tuple[CheckResult, ...] = ()
+    elif deciding:
+        checks = (result(deciding, verdict),)
+    else:
+        called = result(check.tool_called("run_command"), Verdict(True, "called"))
+        checks = (called, result(check.response_contains("total"), verdict))
+    return Outcome(case, arm, repeat, checks, trace)
+
+
+def result(made: Check, verdict: Verdict) -> CheckResult:
+    return CheckResult(made.name, verdict, made.about)
 
 
 def case(name: str, skill: str = "pdf", should: bool | None = None, prompt: str = "") -> CaseInfo:
@@ -71,7 +83,7 @@ def run_of(
     """
     outcomes = [
         outcome(
-            info.id, letter, arm, at, (events or {}).get(info.id, ()) if arm == "with" else (), check=_trigger(info)
+            info.id, letter, arm, at, (events or {}).get(info.id, ()) if arm == "with" else (), deciding=_trigger(info)
         )
         for info, words in rows.items()
         for arm, word in zip(_ARMS, words, strict=False)
@@ -83,11 +95,10 @@ def run_of(
     return Run(run_id, made, "scripted", tuple(rows), tuple(outcomes), dict(skills or {}), repeats, baseline)
 
 
-def _trigger(info: CaseInfo) -> str:
-    """What a case of a trigger set checks."""
-    if info.should_trigger is None:
-        return ""
-    return f"{'' if info.should_trigger else 'not '}skill_loaded {info.skill}"
+def _trigger(info: CaseInfo) -> Check | None:
+    """Return the check that `should_trigger` stands for."""
+    checks = check.trigger(info.skill, info.should_trigger)
+    return checks[0] if checks else None
 
 
 def hostile(text: str) -> Run:

@@ -102,21 +102,20 @@ MISS: list[Check] = [
 
 
 @pytest.mark.parametrize("one", HOLD, ids=lambda one: one.name)
-def test_it_holds_and_its_negative_does_not(one: Check) -> None:
-    """On one trace that has what they look for."""
+def test_a_check_holds_on_a_trace_that_has_what_it_looks_for_and_its_opposite_does_not(one: Check) -> None:
     assert (verdict(one).passed, verdict(~one).passed) == (True, False)
 
 
 @pytest.mark.parametrize("one", MISS, ids=lambda one: one.name)
-def test_it_misses_and_its_negative_holds(one: Check) -> None:
-    """What somebody typed is not what happened: the answer names docx, and no event does."""
+def test_a_check_misses_on_other_values_and_its_opposite_holds(one: Check) -> None:
+    """Words in a message are not events: the answer names docx, and no event does."""
     found = verdict(one)
     assert (found.passed, found.error, verdict(~one).passed) == (False, "", True)
     assert found.reason
 
 
-def test_there_is_one_for_each_built_in_name() -> None:
-    """The list above has them all, but for those that need files or a model."""
+def test_every_built_in_check_is_tried_above() -> None:
+    """Only those that need files or a model are not."""
     tried = {one.name.split(" ")[0] for one in HOLD}
     assert BUILT_IN.keys() - tried == {"golden", "judge"}
 
@@ -131,14 +130,14 @@ UNMADE: list[Check] = [
 
 
 @pytest.mark.parametrize("one", UNMADE, ids=lambda one: one.name)
-def test_what_the_case_has_not_got_is_neither_there_nor_missing(one: Check) -> None:
-    """A file that never was, an answer beyond the last: the negative must not pass for want of anything to look at."""
+def test_a_check_of_something_the_case_lacks_is_an_error(one: Check) -> None:
+    """The opposite of a check must not pass because there was nothing to look at."""
     for found in map(verdict, (one, ~one, ~~one)):
         assert (found.passed, found.error != "") == (False, True)
 
 
-def test_a_reference_that_the_skill_has_not_got_cannot_be_left_alone() -> None:
-    """Its load is missed, as ever; that it was not loaded says nothing. Where the listing does not tell, it is left."""
+def test_not_loading_a_reference_that_the_skill_lacks_is_an_error() -> None:
+    """If the listing does not show all references, the opposite passes."""
     assert verdict(~check.reference_loaded("pdf", "orms.md")).error
     gone = check.reference_loaded("pdf", "renamed.md")
     assert verdict(gone) == Verdict(False, "references loaded: pdf/references/forms.md")
@@ -173,14 +172,14 @@ def test_a_reference_that_the_skill_has_not_got_cannot_be_left_alone() -> None:
         lambda: check.from_config("response_contains", {"text": "a", "turn": 0}),
     ],
 )
-def test_a_check_that_could_only_say_one_thing_is_refused(make: Callable[[], Check]) -> None:
-    """Before anything is run: every answer has the empty text, and there is no answer 0."""
+def test_a_check_with_only_one_possible_result_is_refused_before_a_run(make: Callable[[], Check]) -> None:
+    """Every answer contains the empty text, and there is no answer 0."""
     with pytest.raises(EvalError, match=r"is empty\. Say what|turn is (0|-1)\. The first answer is 1"):
         make()
 
 
-def test_a_call_that_was_refused_was_not_made() -> None:
-    """One that failed was: it may have done something all the same. The reason says which is which."""
+def test_a_refused_call_does_not_count_as_made() -> None:
+    """A call that failed does: it may have had an effect. The reason names both."""
     call = ToolCalled("1", "run_command", {"command": "c"})
     refused = Trace((call, ToolReturned("1", "run_command", "No.", ok=False, refused=True)))
     assert verdict(check.tool_called("run_command"), refused) == Verdict(
@@ -195,8 +194,7 @@ def test_a_call_that_was_refused_was_not_made() -> None:
 
 @settings(deadline=None)  # a pattern may want a process of its own
 @given(st.sampled_from([*HOLD, *MISS]))
-def test_a_double_negative_is_what_it_was(one: Check) -> None:
-    """`~` is an involution on whether it passed."""
+def test_the_opposite_of_the_opposite_passes_like_the_check(one: Check) -> None:
     assert verdict(~~one).passed == verdict(one).passed
 
 
@@ -208,8 +206,7 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), _JSON, max_size=4), st.data())
-def test_a_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st.DataObject) -> None:
-    """Whatever keys are left out, and the whole too."""
+def test_any_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st.DataObject) -> None:
     keys = data.draw(st.sets(st.sampled_from(sorted(arguments)))) if arguments else set()
     assert is_part({key: arguments[key] for key in keys}, arguments)
     assert is_part(arguments, arguments)
@@ -218,8 +215,8 @@ def test_a_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st.D
 # -- patterns ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_pattern_that_takes_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check counts as not made, and so does its negative."""
+def test_a_pattern_that_takes_forever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict of the check and of its opposite is an error."""
     monkeypatch.setattr("skillshelf.evals.check._behavior.SEARCH_SECONDS", 0.5)
     slow = check.response_matches(r"(a+)+$")
     found = verdict(slow, Trace(answers=("a" * 40 + "b",)))
@@ -227,16 +224,15 @@ def test_a_pattern_that_takes_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatc
     assert verdict(~slow, Trace(answers=("a" * 40 + "b",))).error == found.error
 
 
-def test_a_pattern_that_is_none_is_refused_at_once() -> None:
-    """Not when the paid run is over."""
+def test_an_invalid_pattern_is_refused_before_a_run() -> None:
     with pytest.raises(EvalError, match=r"'\(' is not a regular expression"):
         check.response_matches("(")
 
 
 @settings(max_examples=20, deadline=None)  # a process for each
 @given(st.text(max_size=30), st.sampled_from(["a|b", "x*y", "^.?$", r"\d+\.", "(?s).*"]))
-def test_a_pattern_matches_as_python_says(text: str, pattern: str) -> None:
-    """In this process or in another."""
+def test_a_pattern_matches_like_in_python(text: str, pattern: str) -> None:
+    """Short searches run in this process, others in one that can be stopped."""
     import re
 
     assert verdict(check.response_matches(pattern), Trace(answers=(text,))).passed == bool(re.search(pattern, text))
@@ -253,25 +249,23 @@ def test_a_pattern_matches_as_python_says(text: str, pattern: str) -> None:
         ("YES", Verdict(True)),
     ],
 )
-def test_a_judge_says_yes_or_no_and_why(said: str, expected: Verdict) -> None:
-    """In its first word."""
+def test_a_judge_says_yes_or_no_in_its_first_word_and_why(said: str, expected: Verdict) -> None:
     assert verdict(check.judge("It greets.", ScriptedModel(said))) == expected
 
 
 @pytest.mark.parametrize("said", ["Yesterday it greeted.", "I think YES.", "NOT SURE", "yes"])
-def test_a_judge_that_says_neither_is_an_error(said: str) -> None:
-    """Of the check and of its negative."""
+def test_a_judge_that_says_neither_yes_nor_no_is_an_error(said: str) -> None:
     one = check.judge("It greets.", ScriptedModel(said, said))
     assert [verdict(one).error, verdict(~one).error] == [f"The judge said neither YES nor NO: {said!r}"] * 2
 
 
 def test_a_judge_that_cannot_be_asked_is_an_error() -> None:
-    """The provider's fault is no miss of the skill."""
+    """A provider's fault is not a miss of the skill."""
     found = verdict(check.judge("It greets.", ScriptedModel(fail(ConnectionError("down")))))
     assert found.error.startswith("The judge could not be asked: Could not reach the provider.")
 
 
-def test_a_run_brings_its_judge() -> None:
+def test_a_run_brings_its_own_judge() -> None:
     """A check that names a model asks for it by that name."""
     asked: list[str] = []
 
@@ -287,8 +281,8 @@ def test_a_run_brings_its_judge() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=40))
-def test_nothing_in_the_work_closes_its_block(answer: str, rubric: str) -> None:
-    """The closing line is there once, at the end, whatever the answer says; the same trial asks the same question."""
+def test_nothing_in_the_work_can_close_its_block(answer: str, rubric: str) -> None:
+    """The closing line is there once, at the end, whatever the answer says. The same trial asks the same question."""
     trace = Trace(answers=(answer,))
     task, work = write_question(rubric, trace)
     begin, end = work.split("\n")[0], work.split("\n")[-1]
@@ -299,8 +293,7 @@ def test_nothing_in_the_work_closes_its_block(answer: str, rubric: str) -> None:
     assert write_question(rubric, trace) == (task, work)
 
 
-def test_the_judge_sees_what_happened() -> None:
-    """Skills, tools and files, not only the answer."""
+def test_the_judge_sees_skills_tools_and_files() -> None:
     work = write_question("It greets.", TRACE)[1]
     for said in (
         "skill pdf was loaded",
@@ -330,8 +323,8 @@ def test_the_judge_sees_what_happened() -> None:
         ("not", {"not": {"max_tokens": 1}}, "not not max_tokens 1"),
     ],
 )
-def test_a_check_is_configured_by_name(name: str, argument: Any, expected: str) -> None:
-    """A mapping holds its arguments; anything else is the one; the case's skill goes without saying."""
+def test_a_case_file_names_a_check_and_its_arguments(name: str, argument: Any, expected: str) -> None:
+    """A mapping holds the arguments, another value is the only one, and the skill defaults to that of the case."""
     assert check.from_config(name, argument, check.CaseContext("demo")).name == expected
 
 
@@ -354,8 +347,9 @@ def test_a_check_is_configured_by_name(name: str, argument: Any, expected: str) 
         ("golden", "../../etc/passwd", "leads out of"),
     ],
 )
-def test_a_check_that_cannot_be_made_says_what_is_right(name: str, argument: Any, said: str, tmp_path: Path) -> None:
-    """With the nearest names."""
+def test_a_faulty_check_in_a_case_file_says_what_would_be_right(
+    name: str, argument: Any, said: str, tmp_path: Path
+) -> None:
     with pytest.raises(EvalError) as caught:
         check.from_config(name, argument, check.CaseContext(folder=str(tmp_path), root=str(tmp_path)))
     assert said in str(caught.value)
@@ -365,8 +359,8 @@ def mentions(word: str) -> Callable[[Trace], Verdict]:
     return lambda trace: Verdict(word in trace.answer)
 
 
-def test_users_add_their_own() -> None:
-    """By name, for files and for Python; a built-in name is taken."""
+def test_users_register_checks_by_name() -> None:
+    """The names of built-in checks are taken."""
     check.register("mentions", mentions)
     check.register("mentions", mentions)
     assert verdict(check.from_config("mentions", "wrote")).passed
@@ -391,8 +385,8 @@ def is_short_later(most: int) -> Any:
 
 
 @pytest.mark.parametrize("made", [is_short, is_short_later])
-def test_one_of_theirs_may_say_only_whether_it_held(made: Callable[[int], Any]) -> None:
-    """From a file too, now or later, and with `not`."""
+def test_a_registered_check_may_return_a_bool(made: Callable[[int], Any]) -> None:
+    """It may be async, and `not` works with it."""
     check.register(made.__name__, made)
     assert verdict(check.from_config(made.__name__, 80)) == Verdict(True, "held")
     assert verdict(check.from_config(made.__name__, 8)) == Verdict(False, "did not hold")
@@ -400,8 +394,8 @@ def test_one_of_theirs_may_say_only_whether_it_held(made: Callable[[int], Any]) 
     assert verdict(~Check("bare", made(8))).passed
 
 
-def test_one_of_theirs_that_looks_at_once_is_refused() -> None:
-    """It was meant to return a function, and every trial would be an error."""
+def test_a_registered_check_that_returns_no_function_is_refused() -> None:
+    """Otherwise every trial would be an error."""
     check.register("at_once", _at_once)
     with pytest.raises(EvalError, match=r"at_once makes True\. Return a Check"):
         check.from_config("at_once", "x")
@@ -412,13 +406,11 @@ def _at_once(word: str) -> Any:
 
 
 @pytest.mark.parametrize("function", [lambda trace: 1 / 0, lambda trace: None, lambda trace: "yes"])
-def test_a_check_that_breaks_is_an_error(function: Callable[[Trace], Any]) -> None:
-    """Not a pass, not a miss, and not the end of the run."""
+def test_a_check_that_raises_is_an_error(function: Callable[[Trace], Any]) -> None:
     assert verdict(check.custom(function, "mine")).error.startswith("The check mine failed: ")
 
 
 def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
-    """What the agent tells is what they look for."""
     from skillshelf.agent import ChosenModel
     from skillshelf.testing import call
 
@@ -472,7 +464,7 @@ class Eraser(BaseSkill):
     ],
 )
 def test_the_agent_s_refusals_are_known(policy: str, name: str, arguments: dict[str, Any]) -> None:
-    """In the words that the gate and a skill's own policy have for them: were they to change, a check would pass."""
+    """Refusals of the gate and of a skill policy are marked in the events, so that a refused call does not count."""
     from skillshelf.agent import ChosenModel
     from skillshelf.testing import call
 

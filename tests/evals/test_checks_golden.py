@@ -28,8 +28,7 @@ def tried(case: Case, answer: str, repeat: int = 1, error: str = "") -> Outcome:
     return _outcome(case, Trace(answers=(answer,), error=error), repeat)
 
 
-def test_a_golden_text_is_compared_without_its_line_ends(tmp_path: Path) -> None:
-    """An editor's last newline and a checkout's CRLF are no change."""
+def test_line_endings_make_no_difference_to_a_golden_text(tmp_path: Path) -> None:
     (tmp_path / "answer.txt").write_bytes(b"One\r\nTwo\r\n")
     one = check.golden(str(tmp_path / "answer.txt"))
     assert verdict(one, Trace(answers=("One\nTwo",))).passed
@@ -38,7 +37,7 @@ def test_a_golden_text_is_compared_without_its_line_ends(tmp_path: Path) -> None
 
 
 def test_a_missing_golden_text_says_how_to_make_it(tmp_path: Path) -> None:
-    """And a run makes it, for the answer and for a file; what there is nothing for stays an error."""
+    """A run then writes it, for the answer and for a file."""
     checks = (
         check.golden(str(tmp_path / "new" / "answer.txt")),
         check.golden(str(tmp_path / "out.txt"), file="out.txt"),
@@ -53,8 +52,8 @@ def test_a_missing_golden_text_says_how_to_make_it(tmp_path: Path) -> None:
     assert bless([case], found.outcomes).written == ()
 
 
-def test_what_must_not_be_answered_is_a_golden_text_too(tmp_path: Path) -> None:
-    """Its path is from the case's folder, as without `not`; it is not learnt from a run."""
+def test_the_opposite_of_a_golden_check_is_never_written_from_a_run(tmp_path: Path) -> None:
+    """Its path is relative to the case's folder, as without `not`."""
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "bad.txt").write_text("First.\n")
     one = (~check.golden("bad.txt")).below(str(tmp_path / "evals"), str(tmp_path))
@@ -65,8 +64,8 @@ def test_what_must_not_be_answered_is_a_golden_text_too(tmp_path: Path) -> None:
     assert verdict(~one, Trace(answers=("First.",))).passed
 
 
-def test_the_opposite_of_a_golden_text_is_found_beside_its_case(tmp_path: Path) -> None:
-    """In a case in Python: a path that is not there would let everything pass."""
+def test_the_path_of_an_opposite_golden_check_in_python_is_relative_to_its_file(tmp_path: Path) -> None:
+    """A path that does not exist would let everything pass."""
     (tmp_path / "bad.txt").write_text("First.\n")
     (tmp_path / "cases.py").write_text(
         "from skillshelf.evals import *\n"
@@ -80,8 +79,8 @@ def test_the_opposite_of_a_golden_text_is_found_beside_its_case(tmp_path: Path) 
     assert (tmp_path / "bad.txt").read_text() == "First.\n"
 
 
-def test_only_a_trial_that_passed_all_else_is_a_model(tmp_path: Path) -> None:
-    """The first such one; what its golden checks say is looked at again, for every trial."""
+def test_golden_texts_come_from_the_first_trial_that_passed_all_other_checks(tmp_path: Path) -> None:
+    """The golden checks of every trial are then made again."""
     path = tmp_path / "answer.txt"
     case = _case("a", check.response_contains("good"), check.golden(str(path)))
     tries = [tried(case, "", 1, "down"), tried(case, "bad", 2), tried(case, "good 1", 3), tried(case, "good 2", 4)]
@@ -91,8 +90,7 @@ def test_only_a_trial_that_passed_all_else_is_a_model(tmp_path: Path) -> None:
     assert bless([case], found.outcomes).written == ()
 
 
-def test_without_such_a_trial_the_text_stays(tmp_path: Path) -> None:
-    """And that is said; a case without golden texts is none of its business."""
+def test_a_golden_text_stays_if_no_trial_passed_the_other_checks(tmp_path: Path) -> None:
     path = tmp_path / "answer.txt"
     path.write_text("old\n")
     case, other = _case("a", check.response_contains("good"), check.golden(str(path))), _case("b")
@@ -101,8 +99,7 @@ def test_without_such_a_trial_the_text_stays(tmp_path: Path) -> None:
     assert found.left == ("a: no trial passed its other checks, so its golden files stay as they are",)
 
 
-def test_two_cases_that_want_different_texts_in_one_file_get_none(tmp_path: Path) -> None:
-    """The second would overwrite the first without a word; the same text is no quarrel."""
+def test_a_golden_file_stays_if_two_cases_want_different_texts_in_it(tmp_path: Path) -> None:
     path = tmp_path / "answer.txt"
     cases = [_case(name, check.golden(str(path))) for name in "abc"]
     found = bless(cases[:2], [tried(cases[0], "one"), tried(cases[1], "two")])

@@ -1,4 +1,4 @@
-"""`skillshelf eval choose`: the best of several descriptions, by queries that had no say in it."""
+"""`skillshelf eval choose`: the best of several descriptions, judged on held-out queries."""
 
 import json
 import random
@@ -27,7 +27,7 @@ from stand_in import StandIn
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
 TASKS = ("merge", "rotate", "split", "stamp")
-PRESENT = "Does things with documents."
+CURRENT = "Does things with documents."
 BETTER = "Use it to merge, rotate, split or stamp PDFs."
 GREEDY = "Use it to merge, to rotate, to bake and to sew."
 
@@ -45,7 +45,7 @@ def skill(write: Write, tmp_path: Path) -> Callable[..., Path]:
     """Writes a skill with a trigger set, and descriptions to choose from."""
 
     def write_all(*descriptions: Any, queries: dict[str, bool] | None = None) -> Path:
-        folder = write("skills/pdf", PRESENT, references__a_md="# A\n").parent
+        folder = write("skills/pdf", CURRENT, references__a_md="# A\n").parent
         (folder / "evals").mkdir(exist_ok=True)
         asked = {f"{task} file {at}": True for task in TASKS for at in range(3)} if queries is None else queries
         if queries is None:
@@ -69,36 +69,35 @@ def told(run: Run, *words: str) -> dict[str, Any]:
 
 
 def test_a_clearly_better_description_wins(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """By what it was right on, with honest scores, and as it can be put into the file; the skill stays as it is."""
+    """The scores are honest, the result can be pasted into the file, and the skill stays as it is."""
     folder = skill(GREEDY, BETTER)
     before = (folder / "SKILL.md").read_text()
     code, out, said = run(*CHOOSE, *model, "--report", "out")
     assert (code, said) == (0, ""), out + said
     shown = " ".join(out.split())
-    assert "1 present 13 2/8 2/8 25% [" in shown
+    assert "1 current 13 2/8 2/8 25% [" in shown
     assert "] Does things with documents. 2 " in shown
     assert "3 best 19 8/8 8/8 100% [" in shown
     assert "Description 3 is the best on the 8 queries to choose by: right on 8. On the 8 held out" in shown
-    assert "Over all 16, corrected for having been chosen: 100% [" in shown
+    assert "Over all 16, corrected for the choice: 100% [" in shown
     assert "on those held out: +75 pp [" in shown
     assert "p 0.031, better beyond chance." in shown
     assert f"\ndescription: {BETTER}\n" in out
     assert (folder / "SKILL.md").read_text() == before
 
 
-def test_a_tie_changes_nothing(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """Of those that do equally well, the description that the skill has is the best."""
+def test_the_current_description_wins_a_tie(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
     skill("Draws.", "Paints.")
     code, out, _ = run(*CHOOSE, *model)
     assert code == 0
-    assert "The present description is the best" in out
-    assert "right on 2, as 2 of the others; a tie changes nothing." in out
+    assert "The current description is the best" in out
+    assert "right on 2, like 2 of the others; a tie changes nothing." in out
     assert "There is nothing to change." in out
     assert "description: " not in out
 
 
 def test_the_numbers_are_those_of_choose_best(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """On the scores that each description's own run gives; and these are runs like any other."""
+    """The scores are those of each description's own run, which is a run like any other."""
     queries = {"merge": True, "merge all": True, "split": True, "split all": True, "bake": False, "sew": False}
     skill("Can merge and bake.", "Can split and merge.", "Can sew.", queries=queries)
     found = told(run, *model, "--repeat", "2", "--report", "out")
@@ -128,8 +127,8 @@ def test_the_numbers_are_those_of_choose_best(run: Run, skill: Callable[..., Pat
     assert json.loads(Path("out/choice.json").read_text()) == found
 
 
-def test_what_was_chosen_by_chance_is_corrected(run: Run, skill: Callable[..., Path]) -> None:
-    """Of descriptions that toss a coin for each query, the best looks better than any is."""
+def test_the_score_of_a_description_that_won_by_chance_is_corrected(run: Run, skill: Callable[..., Path]) -> None:
+    """Of descriptions that toss a coin for each query, the best looks better than any of them is."""
     words = [f"w{at:02}x" for at in range(20)]
     draw = random.Random(4)
     tossed = [" ".join(word for word in words if draw.random() < 0.5) for _ in range(5)]
@@ -143,8 +142,8 @@ def test_what_was_chosen_by_chance_is_corrected(run: Run, skill: Callable[..., P
     assert found["gain"] is None or found["gain"]["verdict"] == "open"
 
 
-def test_a_recording_of_a_choice_is_played_back(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """Without a model, and also where one of the descriptions has been taken out."""
+def test_a_recorded_choice_is_replayed_without_a_model(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """It still works if a description has been removed from the list."""
     skill(GREEDY, BETTER, queries={"merge": True, "split": True, "bake": False, "sew": False})
     first = told(run, *model, "--record", "kept")
     again = told(run, "--replay", "kept")
@@ -154,8 +153,8 @@ def test_a_recording_of_a_choice_is_played_back(run: Run, skill: Callable[..., P
     assert fewer["descriptions"] == [first["descriptions"][0], {**first["descriptions"][2], "number": 2}]
 
 
-def test_what_was_never_recorded_is_to_be_recorded(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """The causes are told once each, all trials are counted, and --resume, which could only fail, is not advised."""
+def test_missing_recordings_are_to_be_recorded(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
+    """Each cause is shown once, all trials are counted, and --resume, which would fail, is not advised."""
     queries = {"merge": True, "split": True, "bake": False, "sew": False}
     skill(BETTER, queries=queries)
     told(run, *model, "--record", "kept")
@@ -172,8 +171,10 @@ def test_what_was_never_recorded_is_to_be_recorded(run: Run, skill: Callable[...
     assert "\nand 2 trials more, for 1 other reason\n" in out
 
 
-def test_cases_that_are_no_queries_are_left_aside(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """With a word. A scripted model says the same of every description, and other checks say nothing of one."""
+def test_cases_that_are_not_queries_are_left_out_with_a_note(
+    run: Run, skill: Callable[..., Path], model: list[str]
+) -> None:
+    """A scripted model answers the same for every description, and other checks say nothing about one."""
     folder = skill(BETTER)
     (folder / "evals" / "more.yaml").write_text(
         "cases:\n"
@@ -191,8 +192,8 @@ def test_cases_that_are_no_queries_are_left_aside(run: Run, skill: Callable[...,
     assert found["descriptions"][1]["scores"] == [True] * 17
 
 
-def test_an_error_leaves_a_query_out_for_all(run: Run, skill: Callable[..., Path]) -> None:
-    """The rest decides, and how to try again is said. Where too little is left, nothing is decided: exit code 3."""
+def test_an_error_leaves_a_query_out_for_all_descriptions(run: Run, skill: Callable[..., Path]) -> None:
+    """If too few queries are left, nothing is decided: exit code 3."""
     skill(BETTER, queries={f"prompt {at}": at < 3 for at in range(6)})
     with Provider(1) as provider:
         provider.broken = lambda number: 400 if number == 1 else 0
@@ -213,8 +214,8 @@ def test_an_error_leaves_a_query_out_for_all(run: Run, skill: Callable[..., Path
         assert (found["exit_code"], found["best"], found["gain"]) == (3, None, None)
 
 
-def test_a_killed_choice_goes_on_where_it_was(tmp_path: Path, skill: Callable[..., Path]) -> None:
-    """By a second start, then by --resume; every query is put to every description once."""
+def test_a_killed_choice_is_resumed(tmp_path: Path, skill: Callable[..., Path]) -> None:
+    """A second start or --resume puts every query to every description once."""
     queries = {f"prompt {at}": at < 2 for at in range(4)}
     skill(BETTER, queries=queries)
     report = tmp_path / "out"
@@ -226,7 +227,7 @@ def test_a_killed_choice_goes_on_where_it_was(tmp_path: Path, skill: Callable[..
             assert child.end() == -9, child.said()
         child = Child("--resume", "out", cwd=tmp_path)
         assert child.end() == 0, child.said()
-        assert "The present description is the best" in child.said()
+        assert "The current description is the best" in child.said()
         assert dict(provider.answered) == {(query, call): 2 for query in queries for call in (1, 2)}
     for number in (1, 2):
         outcomes = json.loads((report / f"description-{number}" / "run.json").read_text())["outcomes"]
@@ -247,7 +248,7 @@ def test_a_killed_choice_goes_on_where_it_was(tmp_path: Path, skill: Callable[..
     ],
 )
 def test_more_than_half_of_a_query_s_trials_decide(letters: str, right: bool | None) -> None:
-    """Unless errors could turn it: p passed, m missed, e an error."""
+    """p is passed, m missed, e an error that could change the answer."""
     assert find_majority([outcome("a", letter) for letter in letters]) is right
 
 
@@ -270,7 +271,7 @@ def test_more_than_half_of_a_query_s_trials_decide(letters: str, right: bool | N
             "- Good one.\n- >\n  Good\n  one.\n",
             "new.yaml:2: the description is the same as in line 1",
         ),
-        (f"- {PRESENT}\n", "new.yaml:1: the skill has this description"),
+        (f"- {CURRENT}\n", "new.yaml:1: the skill has this description"),
         ("- 'open\n", "new.yaml:2: it cannot be read as YAML"),
     ],
 )
@@ -295,7 +296,7 @@ def test_a_wrong_description_is_named(run: Run, skill: Callable[..., Path], text
         (CHOOSE[1:], "No model was chosen"),
     ],
 )
-def test_wrong_use_is_said(run: Run, skill: Callable[..., Path], words: list[str], says: str) -> None:
+def test_wrong_use_of_choose_is_explained(run: Run, skill: Callable[..., Path], words: list[str], says: str) -> None:
     skill(BETTER)
     code, out, said = run("eval", *words)
     assert (code, out) == (2, "")
@@ -303,7 +304,7 @@ def test_wrong_use_is_said(run: Run, skill: Callable[..., Path], words: list[str
 
 
 def test_too_few_queries_say_how_many_are_needed(run: Run, skill: Callable[..., Path]) -> None:
-    """Both kinds are: a description that is always loaded is the best where nothing speaks against it."""
+    """Both kinds are needed: otherwise a description that is always loaded would be the best."""
     skill(BETTER, queries={"merge": True, "split": True, "bake": False})
     code, _, said = run(*CHOOSE)
     assert code == 2
@@ -311,10 +312,10 @@ def test_too_few_queries_say_how_many_are_needed(run: Run, skill: Callable[..., 
     assert "At least 2 of each are needed" in said
 
 
-def test_a_copy_differs_in_its_description_alone(tmp_path: Path, skill: Callable[..., Path]) -> None:
-    """Other fields, instructions and files stay; questions stay out; other skills are on the shelf as before."""
+def test_a_copy_of_the_skill_differs_only_in_its_description(tmp_path: Path, skill: Callable[..., Path]) -> None:
+    """Evals are left out, and other skills stay on the shelf."""
     folder = skill(BETTER)
-    fields = f"name: pdf\ndescription: {PRESENT}\nlicense: MIT\nuser-invocable: no\nmetadata: {{owner: '7'}}"
+    fields = f"name: pdf\ndescription: {CURRENT}\nlicense: MIT\nuser-invocable: no\nmetadata: {{owner: '7'}}"
     (tmp_path / "linked.md").write_text(f"---\n{fields}\n---\n\nDo.\n")
     (folder / "SKILL.md").unlink()
     (folder / "SKILL.md").symlink_to(tmp_path / "linked.md")
@@ -325,17 +326,17 @@ def test_a_copy_differs_in_its_description_alone(tmp_path: Path, skill: Callable
     (folder / "evals" / "more.yaml").write_text(
         "skills: [../..]\ncases: [{name: beside, prompt: merge, should_trigger: true}]\n"
     )
-    present = read_current_skill(str(folder))
+    current = read_current_skill(str(folder))
     queries = select_queries(find_cases([folder])[0], "pdf")
-    made = make_variants(present, [PRESENT, "It says: more # than\nthat."], queries, str(tmp_path / "stage"))
+    made = make_variants(current, [CURRENT, "It says: more # than\nthat."], queries, str(tmp_path / "stage"))
     assert (tmp_path / "linked.md").read_text() == before
     for one in made:
         copy = tmp_path / "stage" / str(one.number) / "pdf"
         text = read((copy / "SKILL.md").read_text())
         assert text.description == one.description
         assert (text.values, text.instructions) == (
-            {**present.text.values, "description": one.description},
-            present.text.instructions,
+            {**current.text.values, "description": one.description},
+            current.text.instructions,
         )
         assert sorted(path.name for path in copy.iterdir()) == ["SKILL.md", "references"]
         [beside] = [case for case in one.cases if case.name.startswith("beside")]
@@ -343,7 +344,7 @@ def test_a_copy_differs_in_its_description_alone(tmp_path: Path, skill: Callable
     assert len({case.id for one in made for case in one.cases}) == 2 * len(queries)
 
 
-def test_a_skill_that_is_not_on_the_shelf_of_its_queries_is_said(tmp_path: Path, skill: Callable[..., Path]) -> None:
+def test_a_query_without_the_skill_on_its_shelf_is_refused(tmp_path: Path, skill: Callable[..., Path]) -> None:
     """Its description would make no difference."""
     folder = skill(BETTER)
     (tmp_path / "elsewhere").mkdir()
@@ -352,4 +353,4 @@ def test_a_skill_that_is_not_on_the_shelf_of_its_queries_is_said(tmp_path: Path,
     )
     queries = select_queries(find_cases([folder])[0], "pdf")
     with pytest.raises(EvalError, match=r"more\.yaml:2: the skill 'pdf' is not on the case's shelf"):
-        make_variants(read_current_skill(str(folder)), [PRESENT, BETTER], queries, str(tmp_path / "stage"))
+        make_variants(read_current_skill(str(folder)), [CURRENT, BETTER], queries, str(tmp_path / "stage"))

@@ -55,7 +55,7 @@ def test_exit_codes_tell_passed_missed_and_errors_apart(run: Run, cases: Callabl
 
 
 def test_a_run_leaves_a_report_and_says_where(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
-    """The same in the folder it was told, or in one of its own; JUnit and annotations where they are wanted."""
+    """It is in the folder that --report names, or in one of its own. JUnit and annotations are optional."""
     cases(GOOD, BAD)
     code, out, _ = run("eval", "skills", "--report", "out", "--junit", "junit.xml", "--github", "--repeat", "2")
     assert code == 1
@@ -77,7 +77,7 @@ def test_json_for_a_program(run: Run, cases: Callable[..., Path]) -> None:
 
 
 def test_list_names_the_cases_and_the_faults(run: Run, cases: Callable[..., Path]) -> None:
-    """And a run does not begin while a case cannot be read: it would be missing from the numbers."""
+    """A run does not start while a case cannot be read: it would be missing from the numbers."""
     cases(GOOD, "cases:\n  - {name: odd, promt: hi}\n")
     code, out, _ = run("eval", "list")
     assert code == 1
@@ -109,8 +109,8 @@ def test_the_run_s_model_answers_cases_without_a_script(run: Run, cases: Callabl
     assert "No model was chosen" in said
 
 
-def test_with_and_without_the_skill(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
-    """Misses of the baseline gate nothing: they are what the skill is for."""
+def test_a_case_runs_with_and_without_the_skill(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
+    """Misses of the baseline do not count: they are what the skill is for."""
     cases(GOOD)
     code, out, _ = run("eval", "--baseline", "none", "--report", "out")
     assert code == 0, out
@@ -193,8 +193,8 @@ def test_a_finished_run_is_not_resumed_and_a_changed_one_neither(run: Run, cases
     assert (code, "have changed since" in said) == (2, True)
 
 
-def test_a_recording_is_played_back_without_a_model(cases: Callable[..., Path], run: Run, tmp_path: Path) -> None:
-    """What the model said, each trial its own, and no word of the server is needed any more."""
+def test_a_recording_is_replayed_without_a_model(cases: Callable[..., Path], run: Run, tmp_path: Path) -> None:
+    """Each trial gets its own answers, and the server is not needed."""
     pytest.importorskip("dbos", reason="the extra `evals` is not installed")
     cases(LIVE.replace("said", "well"))
     with Provider() as provider:
@@ -205,10 +205,10 @@ def test_a_recording_is_played_back_without_a_model(cases: Callable[..., Path], 
     assert asked == 6
 
 
-def test_of_a_recording_the_model_is_played_back_that_is_named(
+def test_model_chooses_among_the_recorded_models(
     cases: Callable[..., Path], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By --model; one of the person's settings is no hindrance, and of several some word must be said."""
+    """A model from the user's settings is not required to be in the recording."""
     pytest.importorskip("dbos", reason="the extra `evals` is not installed")
     cases(LIVE.replace("said", "large"))
     with Provider(1, lambda body, number: f"I am {body['model']}.") as provider:
@@ -226,7 +226,7 @@ def test_of_a_recording_the_model_is_played_back_that_is_named(
 def test_without_the_extra_it_says_what_to_install(
     run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is something to pay for; scripted cases need no database of trials."""
+    """Scripted cases need no database, and therefore not the extra."""
     cases(LIVE, GOOD)
     monkeypatch.setitem(sys.modules, "dbos", None)
     monkeypatch.delitem(sys.modules, "skillshelf.evals.engine._queue", raising=False)
@@ -235,7 +235,7 @@ def test_without_the_extra_it_says_what_to_install(
     assert run("eval", "-k", "loads")[0] == 0
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupted_run_says_how_to_resume_it(tmp_path: Path) -> None:
     pytest.importorskip("dbos", reason="the extra `evals` is not installed")
     suite(tmp_path, 2)
     with Provider() as provider:
@@ -256,8 +256,9 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
         assert dict(provider.answered) == each_once(2, 3)
 
 
-def test_a_bar_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """On a terminal; a pipe gets nothing."""
+def test_a_terminal_shows_a_progress_bar_and_a_pipe_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from skillshelf.evals import Outcome, Trace
 
     done = Outcome("a", "with", 1, (), Trace())
@@ -273,10 +274,10 @@ def test_a_bar_shows_how_far_a_run_is(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "1 passed" in out
 
 
-def test_a_resumed_run_is_shown_as_it_was_wanted_and_asked_nothing_else(
+def test_a_resumed_run_keeps_its_report_options_and_refuses_others(
     run: Run, cases: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """The files that CI waits for are written; another number of repeats would be another run."""
+    """The files that CI waits for are written. Another number of repeats would be another run."""
     cases(ERROR)
     assert run("eval", "--report", "a", "--junit", "junit.xml", "--github")[0] == 3
     (tmp_path / "junit.xml").unlink()
@@ -302,7 +303,7 @@ def test_a_resumed_run_is_shown_as_it_was_wanted_and_asked_nothing_else(
         (("--repeat", "100000000"), "are more than 1,000,000 trials"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_run(
+def test_impossible_options_are_refused_before_anything_is_run(
     run: Run, cases: Callable[..., Path], words: tuple[str, ...], said: str
 ) -> None:
     cases(GOOD)
@@ -311,10 +312,10 @@ def test_what_cannot_be_is_said_before_anything_is_run(
     assert said in complaint
 
 
-def test_a_judge_without_a_model_is_said_before_anything_is_run(
+def test_a_judge_without_a_model_is_refused_before_anything_is_run(
     run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where all cases are scripted, and where workers have the keys: the judges are asked here."""
+    """This process asks the judges, even if all cases are scripted or workers have the keys."""
     monkeypatch.delenv("SKILLSHELF_MODEL", raising=False)
     cases(GOOD.replace("{response_contains: done}", "{judge: It is done.}"))
     code, out, complaint = run("eval")
@@ -322,10 +323,9 @@ def test_a_judge_without_a_model_is_said_before_anything_is_run(
     assert "model" in complaint
 
 
-def test_a_skill_that_is_new_is_left_out_of_the_comparison(
+def test_a_new_skill_is_left_out_of_the_comparison_with_a_note(
     run: Run, cases: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """The others are compared, and it is said."""
     who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
     (tmp_path / "README.md").write_text("x")
     for words in (("init", "-q"), ("add", "README.md"), (*who, "commit", "-qm", "before")):
@@ -336,8 +336,8 @@ def test_a_skill_that_is_new_is_left_out_of_the_comparison(
     assert "pdf is new since HEAD" in said
 
 
-def test_old_runs_are_tidied_up(run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are over; one that was interrupted can still go on, and one with --report is the person's own."""
+def test_old_finished_runs_are_removed(run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted runs and those with --report stay."""
     from skillshelf.evals.engine import _run_folder
 
     monkeypatch.setattr(_run_folder.make_run_folder, "__defaults__", (3,))

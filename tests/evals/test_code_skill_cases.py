@@ -101,8 +101,7 @@ def test_a_code_skill_is_named_by_its_class(run: Run, package: Path, tmp_path: P
     assert kept["skills"] == {"rag": str(package / "skill.py")}
 
 
-def test_its_own_evals_are_found_beside_it(run: Run, package: Path) -> None:
-    """From the folder of the sources, as with a file skill."""
+def test_the_evals_of_a_code_skill_are_found_beside_it(run: Run, package: Path) -> None:
     (package / "evals").mkdir()
     (package / "evals" / "cases.yaml").write_text(CASES)
     code, out, _ = run("eval", str(package.parent.parent))
@@ -110,15 +109,14 @@ def test_its_own_evals_are_found_beside_it(run: Run, package: Path) -> None:
     assert "1 of 1 trials passed" in out
 
 
-def test_without_it_the_tools_are_gone(run: Run, package: Path, tmp_path: Path) -> None:
-    """A baseline of none takes it from the shelf."""
+def test_a_baseline_of_none_takes_a_code_skill_from_the_shelf(run: Run, package: Path, tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     [found], _ = find_cases([tmp_path / "suite.yaml"])
     arms = {trial.arm: trial.case.code_skills for trial in make_plan([found], 1, "none").trials}
     assert arms == {"with": ("acme_rag.skill:RagSkill",), "without": ()}
 
 
-def test_an_old_version_of_it_is_refused(package: Path, tmp_path: Path) -> None:
+def test_an_old_version_of_a_code_skill_is_refused(package: Path, tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     [found], _ = find_cases([tmp_path / "suite.yaml"])
     with pytest.raises(EvalError, match="--baseline none"):
@@ -134,8 +132,8 @@ def answers(*code_skills: Any) -> list[str]:
     return [str(part.content) for part in parts if part.part_kind == "tool-return"]
 
 
-def test_each_trial_has_a_skill_of_its_own(package: Path) -> None:
-    """What one leaves in it is not there for the next; a function makes it with what it needs."""
+def test_each_trial_gets_a_new_code_skill(package: Path) -> None:
+    """State that one trial leaves in it is gone in the next."""
     assert answers("acme_rag.skill:RagSkill") == ["1 of documents: a", "2 of documents: b"]
     assert answers("acme_rag.skill:RagSkill") == ["1 of documents: a", "2 of documents: b"]
     assert answers("acme_rag.skill:contracts")[0] == "1 of contracts: a"
@@ -167,7 +165,9 @@ def test_a_case_in_python_may_hand_over_a_class_or_a_skill() -> None:
         ("acme_rag.skill:RawSkill", "each of its tools needs a permission"),
     ],
 )
-def test_what_is_no_code_skill_is_said_with_its_line(package: Path, tmp_path: Path, named: str, said: str) -> None:
+def test_a_value_that_is_not_a_code_skill_is_refused_with_its_line(
+    package: Path, tmp_path: Path, named: str, said: str
+) -> None:
     (tmp_path / "suite.yaml").write_text(CASES.replace("acme_rag.skill:RagSkill", named))
     cases, [fault] = find_cases([tmp_path / "suite.yaml"])
     assert (cases, fault.line) == ((), 2)
@@ -203,10 +203,8 @@ def narrow():
 @pytest.mark.parametrize(
     "changed", ["skill.py", "maker.py", "factory.py", "references/config.md"], ids=["base", "class", "factory", "text"]
 )
-def test_another_version_of_a_named_skill_is_another_case_and_no_worker_runs_it(
-    package: Path, tmp_path: Path, changed: str
-) -> None:
-    """A worker imports it by its name; it is the classes, the function that makes it, and what it refers to."""
+def test_a_worker_refuses_another_version_of_a_code_skill(package: Path, tmp_path: Path, changed: str) -> None:
+    """The version covers its classes, the function that makes it, and its references."""
     (package / "maker.py").write_text(MAKER)
     (package / "factory.py").write_text("from acme_rag import maker\n\ndef narrow():\n    return maker.narrow()\n")
     case, packer = Case("a", (Message("x"),), code_skills=("acme_rag.factory:narrow",)), Packer()
@@ -223,13 +221,13 @@ def test_another_version_of_a_named_skill_is_another_case_and_no_worker_runs_it(
 
 
 def test_a_worker_that_imported_the_old_code_has_the_old_version(package: Path) -> None:
-    """Whatever is in the file by now."""
+    """It does not matter that the file has changed since."""
     case = Case("a", (Message("x"),), code_skills=("acme_rag.skill:RagSkill",))
     first = Packer().pack(case)
     (package / "skill.py").write_text(MODULE + "\n# changed\n")
     assert Packer().pack(case) == first
 
 
-def test_a_skill_that_a_case_made_stays_in_its_process() -> None:
+def test_a_case_with_a_skill_object_cannot_be_packed() -> None:
     with pytest.raises(TypeError):
         Packer().pack(Case("a", (Message("x"),), code_skills=(Fake(),)))

@@ -6,7 +6,7 @@ import pytest
 
 from evals.run_kit import case, run_of
 from skillshelf.evals import Run
-from skillshelf.evals.report import compare, comparison_as_json, comparison_exit_code, comparison_tables, plain
+from skillshelf.evals.report import compare, comparison_as_json, comparison_exit_code, comparison_tables, render_plain
 
 
 def before() -> Run:
@@ -23,8 +23,8 @@ def after() -> Run:
     )
 
 
-def test_cases_are_paired_by_id_and_named_by_what_became_of_them() -> None:
-    """Newly failing first; errors leave a case untested, and a case of one run only is said apart."""
+def test_cases_of_two_runs_are_paired_by_id() -> None:
+    """Newly failing cases come first. Errors leave a case untested, and cases of one run only are listed apart."""
     found = compare(before(), after())
     assert [(one.case, one.kind) for one in found.changes] == [
         ("pdf/a", "newly failing"),
@@ -41,8 +41,7 @@ def test_cases_are_paired_by_id_and_named_by_what_became_of_them() -> None:
     assert found.versus.unpaired == 1
 
 
-def test_the_other_way_round_turns_every_sign() -> None:
-    """Nothing else changes."""
+def test_swapping_the_runs_changes_every_sign_and_nothing_else() -> None:
     one, other = compare(before(), after()).versus, compare(after(), before()).versus
     assert one.difference
     assert other.difference
@@ -50,8 +49,7 @@ def test_the_other_way_round_turns_every_sign() -> None:
     assert one.difference.interval.low == pytest.approx(-other.difference.interval.high)
 
 
-def test_a_run_against_itself_is_the_same() -> None:
-    """No difference, and no gate closes."""
+def test_a_run_does_not_differ_from_itself() -> None:
     found = compare(before(), before())
     assert {one.kind for one in found.changes} == {"same"}
     assert found.versus.difference
@@ -63,13 +61,12 @@ def test_a_run_against_itself_is_the_same() -> None:
     ("old", "new", "code"),
     [(("pp",), ("pm",), 1), (("pm",), ("mm",), 0), (("pp",), ("ee",), 3), (("mm",), ("pp",), 0)],
 )
-def test_exit_codes_gate_what_newly_fails(old: tuple[str], new: tuple[str], code: int) -> None:
-    """A case that is only less often right is no proof; many of them are."""
+def test_a_newly_failing_case_sets_the_exit_code(old: tuple[str], new: tuple[str], code: int) -> None:
+    """A case that passes less often proves nothing; many of them do."""
     assert comparison_exit_code(compare(run_of({case("a"): old}), run_of({case("a"): new}))) == code
 
 
-def test_many_cases_that_are_worse_close_the_gate() -> None:
-    """Beyond chance, though none of them was whole before."""
+def test_many_worse_cases_set_the_exit_code() -> None:
     names = [f"c{at}" for at in range(9)]
     found = compare(run_of({case(name): ("ppm",) for name in names}), run_of({case(name): ("mmm",) for name in names}))
     assert found.versus.difference
@@ -77,15 +74,15 @@ def test_many_cases_that_are_worse_close_the_gate() -> None:
 
 
 def test_runs_without_a_common_case_are_not_compared() -> None:
-    """There is no number, and CI is told."""
+    """There is no number, and the exit code says so."""
     found = compare(run_of({case("a"): ("p",)}), run_of({case("b"): ("p",)}))
     assert (found.versus.difference, found.changes, comparison_exit_code(found)) == (None, (), 3)
-    assert "pass rate          –" in plain(comparison_tables(found))
+    assert "pass rate          –" in render_plain(comparison_tables(found))
 
 
 def test_the_terminal_says_what_changed() -> None:
-    """The whole first, then each case that is not the same."""
-    text = plain(comparison_tables(compare(before(), after())))
+    """The totals come first, then each case that changed."""
+    text = render_plain(comparison_tables(compare(before(), after())))
     assert text.startswith("new against old on 6 cases\n")
     assert "1 newly failing\n1 worse\n1 untested\n1 newly passing\n1 better\n1 same\n" in text
     assert "only in old: pdf/g\nonly in new: pdf/h\n" in text
@@ -93,8 +90,7 @@ def test_the_terminal_says_what_changed() -> None:
     assert "pdf/e" not in text
 
 
-def test_programs_get_the_same_as_json() -> None:
-    """Plain values."""
+def test_a_comparison_is_available_as_json() -> None:
     found = json.loads(json.dumps(comparison_as_json(compare(before(), after()))))
     assert (found["a"], found["b"], found["verdict"], found["only_b"]) == ("old", "new", "open", ["pdf/h"])
     assert found["difference"]["interval"]["low"] < 0 < found["difference"]["interval"]["high"]

@@ -50,7 +50,7 @@ def scripted(number: int, *script: object) -> Case:
 
 
 def test_scripted_cases_run_here_in_the_order_of_the_plan(tmp_path: Path) -> None:
-    """Whatever order they end in, and without a database of trials."""
+    """They need no database of trials, whatever order they end in."""
     outcomes = run([scripted(number) for number in range(9)], tmp_path, repeats=2)
     assert [(one.case, one.repeat, one.status) for one in outcomes] == [
         (f"case {number}", repeat, "passed") for number in range(9) for repeat in (1, 2)
@@ -59,14 +59,14 @@ def test_scripted_cases_run_here_in_the_order_of_the_plan(tmp_path: Path) -> Non
 
 
 def test_a_provider_that_fails_in_a_script_is_an_error_of_one_trial(tmp_path: Path) -> None:
-    """Neither a pass nor a miss, and its checks are not made."""
+    """It is neither a pass nor a miss, and its checks are not made."""
     broken, fine = run([scripted(1, fail(ConnectionError("gone"))), scripted(2)], tmp_path)
     assert (broken.status, broken.checks, fine.status) == ("error", (), "passed")
     assert "Could not reach the provider" in broken.trace.error
 
 
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Killed before its trials, at the first call, between the calls of trials, near the end, and after the trials."""
+def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
+    """It is killed before its trials, at the first call, between calls, near the end, and after the trials."""
     evals = suite(tmp_path, CASES)
     report = tmp_path / "report"
     begun = report / "state" / "begun.json"
@@ -113,8 +113,8 @@ CASES = [
 """
 
 
-def test_a_case_that_cannot_travel_does_not_change_under_a_run(tmp_path: Path) -> None:
-    """Killed, changed and resumed, it is refused; changed back, it goes on and pays for nothing again."""
+def test_a_run_is_not_resumed_if_a_case_that_cannot_be_packed_changed(tmp_path: Path) -> None:
+    """Changed back, it goes on and pays for nothing again."""
     (tmp_path / "suite.py").write_text(MADE_HERE)
     with Provider(CALLS) as provider:
         child = Child("suite.py", *asked_at(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
@@ -139,8 +139,8 @@ class Skill(BaseSkill):
     name, description, instructions = "made", "Is made here.", "Do."
 
 
-def test_what_is_known_of_a_case_that_cannot_travel_tells_it_from_another(tmp_path: Path) -> None:
-    """A function by its module, a skill that is made already by the file of the case; what is unknown has changed."""
+def test_the_digest_of_a_case_that_cannot_be_packed_covers_its_code(tmp_path: Path) -> None:
+    """A function counts by its module, a skill object by the file of the case; anything unknown counts as changed."""
     source = tmp_path / "cases.py"
     source.write_text("# one")
     stays = Case("a", (Message("x"),), code_skills=(Skill(),), location=f"{source}:1")
@@ -165,8 +165,8 @@ def begun(case: Case, folder: Path, options: Options) -> Path:
     return Path(begin_run(str(folder), PackedPlan(make_plan([case]), options).fingerprint, {}).state)
 
 
-def test_a_run_killed_as_its_database_was_made_goes_on(tmp_path: Path) -> None:
-    """DBOS makes table after table, and would not go on with some of them."""
+def test_a_run_killed_while_its_database_was_made_is_resumed(tmp_path: Path) -> None:
+    """DBOS makes table after table, and cannot continue with some of them."""
     live = Case("live", (Message("prompt 0"),), (check.response_contains("well"),))
     with Provider(1) as provider:
         options = Options(Settings(model="tiny", base_url=provider.url))
@@ -177,8 +177,7 @@ def test_a_run_killed_as_its_database_was_made_goes_on(tmp_path: Path) -> None:
     assert (outcome.status, provider.asked) == ("passed", 1)
 
 
-def test_a_database_that_is_none_is_said_to_be_the_runs(tmp_path: Path) -> None:
-    """Nobody gave an --engine."""
+def test_a_damaged_database_is_reported_as_the_runs_own(tmp_path: Path) -> None:
     live, options = Case("live", (Message("x"),)), Options(Settings(model="tiny", base_url="http://127.0.0.1:1/v1"))
     state = begun(live, tmp_path, options)
     (state / "dbos.sqlite").write_text("no database " * 99)
@@ -201,7 +200,7 @@ raise SystemExit(main())
 """
 
 
-def test_a_run_needs_no_newer_sqlite_for_its_timestamps(tmp_path: Path) -> None:
+def test_a_run_works_with_an_old_sqlite(tmp_path: Path) -> None:
     """DBOS takes the time from `unixepoch('subsec')`, which is NULL before SQLite 3.42, whatever Python it is."""
     suite(tmp_path, cases=1)
     with Provider(1) as provider:
@@ -213,7 +212,7 @@ def test_a_run_needs_no_newer_sqlite_for_its_timestamps(tmp_path: Path) -> None:
     assert counted(tmp_path / "report") == {"pdf/case 0#with#1 passed": 1}
 
 
-def test_a_fault_that_a_new_run_would_meet_again_does_not_send_for_one() -> None:
+def test_a_new_run_is_not_advised_if_it_would_fail_again() -> None:
     refused = sqlite3.connect(":memory:")
     refused.execute("CREATE TABLE versions (at INTEGER NOT NULL)")
     with closing(refused), pytest.raises(sqlite3.IntegrityError) as fault:
@@ -230,8 +229,8 @@ def test_a_database_in_a_folder_that_cannot_be_written_names_the_folder() -> Non
     assert "Make sure that /nowhere/state can be written to and has room" in said
 
 
-def test_what_a_provider_failed_at_is_tried_again_and_then_an_error(tmp_path: Path) -> None:
-    """So many times, with pauses; another start tries the trials that were none, and pays for no answer again."""
+def test_a_failing_call_is_retried_and_then_an_error(tmp_path: Path) -> None:
+    """Another start tries these trials again, and pays for no answer twice."""
     live = Case("live", (Message("prompt 0"),), (check.response_contains("well"),))
     with Provider(CALLS) as provider:
         options = Options(Settings(model="tiny", base_url=provider.url), pauses=(0.01, 0.01))
@@ -248,14 +247,14 @@ def test_what_a_provider_failed_at_is_tried_again_and_then_an_error(tmp_path: Pa
 
 
 def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:
-    """A second start would pay for everything again."""
+    """A second process would pay for everything again."""
     state = make_state_folder(str(tmp_path))
     with lock_run(state), pytest.raises(EvalError, match="another process"), lock_run(state):
         pass
 
 
 def test_a_folder_holds_the_last_run(tmp_path: Path) -> None:
-    """The same work goes on; other work, or work that was finished, begins anew."""
+    """The same work is resumed. Other work, or finished work, begins anew."""
     folder = str(tmp_path)
     first = begin_run(folder, "a", {"paths": ["x"]})
     assert begin_run(folder, "a", {}) == first
@@ -269,8 +268,7 @@ def test_a_folder_holds_the_last_run(tmp_path: Path) -> None:
         find_run_folder("nowhere")
 
 
-def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
-    """All of it but the checks; the files of a skill, but not its questions."""
+def test_a_case_is_packed_without_its_checks_and_evals(tmp_path: Path) -> None:
     evals = suite(tmp_path / "there", 1)
     case = Case(
         "all of it",
@@ -297,7 +295,7 @@ def test_a_case_travels_as_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("../out.txt",), ("link", "link/out.txt"), ("/out.txt",)])
-def test_a_packed_skill_leaves_no_file_outside(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_a_packed_skill_writes_no_file_outside_its_folder(tmp_path: Path, names: tuple[str, ...]) -> None:
     """It comes from a database that others write to."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -314,8 +312,8 @@ def test_a_packed_skill_leaves_no_file_outside(tmp_path: Path, names: tuple[str,
     assert list(tmp_path.rglob("out.txt")) == []
 
 
-def test_what_is_kept_first_stays(tmp_path: Path) -> None:
-    """Of two processes that paid for one call, the first one's answer is the answer."""
+def test_the_first_stored_response_stays(tmp_path: Path) -> None:
+    """If two processes paid for one call, both use the first one's response."""
     store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
     store.add_response("call", "first")
     store.add_response("call", "second")
@@ -340,8 +338,8 @@ def test_a_judge_is_paid_once(tmp_path: Path) -> None:
     assert (first.status, provider.asked) == ("passed", 1)
 
 
-def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
-    """A trial that is run again has another folder, and the model has named the old one."""
+def test_a_cached_response_names_the_new_workspace(tmp_path: Path) -> None:
+    """A resumed trial has another folder, and the model may have named the old one."""
     store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
     said: list[str | None] = []
     for folder in ("/here/skillshelf-eval-aaaaaaaa", "/there/skillshelf-eval-bbbbbbbb"):
@@ -356,8 +354,8 @@ def test_a_kept_answer_is_at_home_in_another_workspace(tmp_path: Path) -> None:
     [("run_command", "12:01", 1), ("load_skill_instructions", "# Other", 2), ("", "", 2)],
     ids=["the time a command prints", "the text of a skill", "the prompt"],
 )
-def test_a_kept_answer_is_for_the_same_question(tmp_path: Path, tool: str, told: str, asks: int) -> None:
-    """Another question is asked and its answer kept; what a command printed is none."""
+def test_a_cached_response_answers_only_the_same_question(tmp_path: Path, tool: str, told: str, asks: int) -> None:
+    """The output of commands is not part of the question."""
     store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
     said: list[str | None] = []
     for prompt, text in (("hi", "first"), ("hi" if tool else "ho", told), ("hi" if tool else "ho", told)):
@@ -371,8 +369,7 @@ def test_a_kept_answer_is_for_the_same_question(tmp_path: Path, tool: str, told:
 @pytest.mark.parametrize(
     ("faults", "asked"), [([TimeoutError, ConnectionError], 3), ([ConnectionError] * 9, 3), ([ValueError], 1)]
 )
-def test_only_a_fault_that_passes_is_waited_out(faults: list[type[Exception]], asked: int) -> None:
-    """So many times; what will fail again fails at once."""
+def test_only_transient_errors_are_retried(faults: list[type[Exception]], asked: int) -> None:
     left, calls = list(faults), []
 
     async def ask() -> ModelResponse:

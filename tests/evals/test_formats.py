@@ -42,8 +42,8 @@ def read(tmp_path: Path) -> Any:
 # -- YAML -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_case_in_yaml_is_read_whole() -> None:
-    """Files, a script, checks and what its file shares."""
+def test_a_case_in_yaml_is_read_completely() -> None:
+    """Files, a script, checks, and the values that its file shares."""
     case = one("greeter")[0]["greets by name"]
     path = f"{GREETER}/evals/cases.yaml"
     assert (case.turns, case.skill, case.skills, case.policy, case.tags, case.location, case.id) == (
@@ -72,7 +72,6 @@ def test_a_case_in_yaml_is_read_whole() -> None:
 
 
 def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
-    """Another program writes and removes files."""
     case = one("greeter")[0]["sees an edit"]
     skill = "---\nname: greeter\ndescription: Waves.\n---\n\nWave.\n"
     assert case.turns == (
@@ -88,8 +87,7 @@ def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
     assert (str(case.script[2].error), case.script[2].after) == ("The line is dead", "Well")
 
 
-def test_what_was_read_can_be_run() -> None:
-    """A case of a file, with its scripted model, and all of its checks."""
+def test_a_case_from_a_file_can_be_run() -> None:
     from skillshelf.agent import ChosenModel
     from skillshelf.testing import ScriptedModel
 
@@ -100,13 +98,11 @@ def test_what_was_read_can_be_run() -> None:
 
 
 def test_should_trigger_is_a_check() -> None:
-    """Whether the skill under test is loaded."""
     case = one("greeter")[0]["is left alone"]
     assert (case.should_trigger, [one.name for one in case.checks]) == (False, ["not skill_loaded greeter"])
 
 
-def test_a_suite_names_its_skills() -> None:
-    """For all of its cases, or for one."""
+def test_a_suite_names_its_skills_for_all_cases_or_for_one() -> None:
     first, second = one("suite")[0].values()
     assert (first.skills, first.skill, first.model) == (
         (GREETER, str(FIXTURES / "wild-triggers")),
@@ -157,8 +153,7 @@ def test_a_suite_names_its_skills() -> None:
         ("a: *b", ":1: it cannot be read as YAML: alias 'b' names nothing"),
     ],
 )
-def test_a_fault_in_yaml_has_its_line_and_what_is_right(read: Any, text: str, said: str) -> None:
-    """Never a traceback."""
+def test_a_fault_in_yaml_is_reported_with_its_line_and_a_fix(read: Any, text: str, said: str) -> None:
     cases, faults = read(text)
     assert cases == ()
     assert faults[0].startswith(f"suite.yaml{said}")
@@ -166,7 +161,6 @@ def test_a_fault_in_yaml_has_its_line_and_what_is_right(read: Any, text: str, sa
 
 
 def test_one_bad_case_does_not_hide_the_others(read: Any) -> None:
-    """Each fault is told, and the rest is read."""
     rest = "prompt: x, checks: [max_tokens: 1]"
     cases, faults = read(f"cases:\n- {{name: a}}\n- {{name: b, {rest}}}\n- {{name: b, {rest}}}")
     assert [case.name for case in cases] == ["b"]
@@ -177,15 +171,13 @@ def test_one_bad_case_does_not_hide_the_others(read: Any) -> None:
 
 
 def test_a_bomb_of_aliases_is_refused(read: Any) -> None:
-    """While it is small."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     assert read("\n".join(lines))[1][0].startswith("suite.yaml:5: it cannot be read as YAML: more than 100000 values")
     assert "nested deeper than 64" in read("[" * 5000)[1][0]
 
 
-def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
-    """So is one that is no file."""
+def test_a_file_that_is_too_large_or_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large.yaml").write_bytes(b"#" * (1024 * 1024 + 1))
     (tmp_path / "latin.yaml").write_bytes(b"cases:\n- \xe4")
     (tmp_path / "folder.yaml").mkdir()
@@ -208,14 +200,12 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
-def test_json_is_read_as_what_it_means(value: Any) -> None:
-    """YAML of the kind that everybody agrees on."""
+def test_json_is_read_as_yaml_with_the_same_values(value: Any) -> None:
     assert parse_yaml(json.dumps(value), "") == value
 
 
 @given(_JSON.filter(lambda value: not isinstance(value, str | float)))
-def test_what_is_written_as_yaml_is_read_back(value: Any) -> None:
-    """In the indented style that people write; texts in quotes."""
+def test_values_written_as_yaml_are_read_back(value: Any) -> None:
     import yaml
 
     class Quoted(yaml.SafeDumper):
@@ -226,14 +216,14 @@ def test_what_is_written_as_yaml_is_read_back(value: Any) -> None:
 
 
 @given(st.sampled_from(["yes", "No", "on", "2026-11-15", "1_000", "0x10", "1:30", "007a", ".5", "Ada", "a: b"[:1]]))
-def test_what_json_has_no_word_for_is_text(text: str) -> None:
-    """`no` is a word, and a date is what was written."""
+def test_values_that_json_does_not_have_are_texts(text: str) -> None:
+    """`no` is a word, and a date is read as it is written."""
     assert parse_yaml(f"- {text}", "") == [text]
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_a_value_or_a_fault(text: str) -> None:
-    """And nothing else is raised."""
+    """Nothing else is raised."""
     with suppress(EvalError):
         parse_yaml(text, "x.yaml")
 
@@ -242,7 +232,7 @@ def test_any_text_is_a_value_or_a_fault(text: str) -> None:
 
 
 def test_cases_in_python_are_read() -> None:
-    """With what goes without saying filled in, and functions as checks."""
+    """The values that their file implies are filled in, and functions become checks."""
     cases, _ = one("greeter")
     path = f"{GREETER}/evals/more.py"
     ada, stored = cases["greets Ada"], cases["stored"]
@@ -252,13 +242,12 @@ def test_cases_in_python_are_read() -> None:
     assert stored.checks[0].path == f"{GREETER}/evals/golden/hello.txt"  # type: ignore[attr-defined]
 
 
-def test_a_check_that_a_module_registers_is_there_for_the_files_beside_it() -> None:
-    """Python is read first."""
+def test_files_may_use_checks_that_a_module_beside_them_registers() -> None:
     assert [one.name for one in one("greeter")[0]["is polite"].checks] == ["courteous please"]
 
 
 def test_reading_a_module_leaves_nothing_behind() -> None:
-    """Neither a compiled file nor a place to import from."""
+    """There is neither a compiled file nor a new entry in sys.path."""
     before = list(sys.path)
     one("greeter")
     assert sys.path == before
@@ -310,14 +299,12 @@ def test_reading_a_module_leaves_nothing_behind() -> None:
     ],
 )
 def test_a_fault_in_python_has_its_line(read: Any, text: str, said: str) -> None:
-    """A module that raises is named, and nothing is raised here."""
     cases, faults = read(text, "suite.py")
     assert cases == ()
     assert faults[0].startswith(f"suite.py{said}")
 
 
 def test_one_bad_case_in_python_does_not_hide_the_others(read: Any) -> None:
-    """As in YAML."""
     cases, faults = read("from skillshelf.evals import *\nCASES = [5, Case('b', ('x',), (print,))]", "suite.py")
     assert ([case.name for case in cases], len(faults)) == (["b"], 1)
 
@@ -326,7 +313,7 @@ def test_one_bad_case_in_python_does_not_hide_the_others(read: Any) -> None:
 
 
 def test_an_evals_json_is_read_as_it_is() -> None:
-    """Sentences are for a judge, files come from the skill's folder, keys of other tools are left alone."""
+    """Sentences go to a judge, files come from the skill's folder, and keys of other tools are ignored."""
     cases, faults = one("wild-expectations")
     first, second, third = cases.values()
     path = f"{FIXTURES}/wild-expectations/evals/evals.json"
@@ -343,8 +330,7 @@ def test_an_evals_json_is_read_as_it_is() -> None:
     assert [one.name for one in third.checks] == ["judge 'The outcome is as described here: January'"]
 
 
-def test_a_trigger_set_is_a_case_for_each_query() -> None:
-    """Whether the skill whose folder it lies in is loaded."""
+def test_each_query_of_a_trigger_set_is_a_case() -> None:
     cases, faults = one("wild-triggers")
     path = f"{FIXTURES}/wild-triggers/evals/trigger-eval.json"
     assert faults == []
@@ -355,13 +341,13 @@ def test_a_trigger_set_is_a_case_for_each_query() -> None:
 
 
 def test_the_skill_is_found_by_its_name_beside_the_file() -> None:
-    """In a collection, whose evals lie at the top."""
+    """In a collection, the evals may lie at the top."""
     [case] = one("wild-collection")[0].values()
     assert (case.id, case.skills) == ("reports/evals 0", (str(FIXTURES / "wild-collection/skills/reports"),))
 
 
-def test_a_file_may_hold_one_case_alone(read: Any, tmp_path: Path) -> None:
-    """As some guides show it, with the skill in a list."""
+def test_a_json_file_may_hold_a_single_case(read: Any, tmp_path: Path) -> None:
+    """Some guides write it so, with the skill in a list."""
     (tmp_path / "pdf").mkdir()
     (tmp_path / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: PDFs.\n---\n\nDo.\n")
     [case], faults = read('{"skills": ["pdf"], "query": "Read it.", "expected_behavior": ["It reads"]}', "one.json")
@@ -385,8 +371,7 @@ def test_a_file_may_hold_one_case_alone(read: Any, tmp_path: Path) -> None:
         ('[{"prompt": "x", "assertions": [5]}]', "1: assertions has 5. Each item must be a sentence"),
     ],
 )
-def test_a_fault_in_json_is_told(read: Any, value: str, said: str) -> None:
-    """With its line, where a reader of JSON can tell."""
+def test_a_fault_in_json_is_reported_with_its_line(read: Any, value: str, said: str) -> None:
     cases, faults = read(value, "set.json")
     assert cases == ()
     assert faults[0].startswith(f"set.json:{said}")
@@ -396,15 +381,15 @@ def test_a_fault_in_json_is_told(read: Any, value: str, said: str) -> None:
 
 
 def test_the_cases_of_all_skills_below_a_folder_are_found() -> None:
-    """Each file once, however many paths lead to it."""
+    """Each file is read once, however many paths lead to it."""
     cases, faults = find_cases([FIXTURES, GREETER, f"{GREETER}/evals", f"{GREETER}/evals/cases.yaml"])
     assert {case.skill for case in cases} == {"greeter", "sales-figures", "minutes", "reports"}
     assert len({case.id for case in cases}) == len(cases)
     assert [fault for fault in faults if fault.severity == "error"] == []
 
 
-def test_what_lies_beside_the_cases_is_left_alone() -> None:
-    """A grader is not run, and results are no cases."""
+def test_other_files_beside_the_cases_are_ignored() -> None:
+    """A grader is not run, and results are not cases."""
     faults = one("greeter")[1]
     assert {(Path(one.path).name, one.severity, one.code) for one in faults} == {
         ("grader.py", "info", "no-cases"),
@@ -413,7 +398,7 @@ def test_what_lies_beside_the_cases_is_left_alone() -> None:
 
 
 def test_cases_whose_skill_is_gone_are_an_error(write: Callable[..., Path], tmp_path: Path) -> None:
-    """Left out, they would leave the gate green; a suite that names its skills is at home anywhere."""
+    """Left out, they would leave the exit code at 0. A suite that names its skills may lie anywhere."""
     text = "cases: [{name: a, prompt: x, checks: [response_contains: x]}]"
     for name in ("here", "gone"):
         skill = write(f"skills/{name}", evals__cases_yaml=text)
@@ -431,7 +416,6 @@ def test_cases_whose_skill_is_gone_are_an_error(write: Callable[..., Path], tmp_
 
 
 def test_one_bad_entry_does_not_hide_a_trigger_set(write: Callable[..., Path]) -> None:
-    """It is told, and the others are read."""
     entries = [{"query": "x", "should_trigger": True}, {"q": "y", "should_trigger": True}, {"query": " ", "note": "z"}]
     skill = write("pdf", evals__triggers_json="[\n" + ",\n".join(map(json.dumps, entries)) + "\n]").parent
     cases, faults = find_cases([skill])
@@ -442,8 +426,8 @@ def test_one_bad_entry_does_not_hide_a_trigger_set(write: Callable[..., Path]) -
     ]
 
 
-def test_a_folder_s_own_files_are_read_beside_the_evals_below(write: Callable[..., Path], tmp_path: Path) -> None:
-    """What lies there and is none is no matter."""
+def test_a_folders_own_case_files_are_read_too(write: Callable[..., Path], tmp_path: Path) -> None:
+    """Other files in it are ignored."""
     text = "cases: [{name: NAME, prompt: x, checks: [response_contains: x]}]"
     write("skills/pdf", evals__cases_yaml=text.replace("NAME", "below"))
     (tmp_path / "top.yaml").write_text(text.replace("NAME", "top"))
@@ -457,7 +441,7 @@ def test_a_folder_s_own_files_are_read_beside_the_evals_below(write: Callable[..
     assert ([case.name for case in cases], faults) == (["top", "below"], ())
 
 
-def test_an_empty_list_of_cases_is_told(write: Callable[..., Path]) -> None:
+def test_an_empty_list_of_cases_is_reported(write: Callable[..., Path]) -> None:
     skill = write("pdf", evals__a_yaml="cases: []", evals__b_py="CASES = []").parent
     assert [(Path(one.path).name, one.code, one.severity) for one in find_cases([skill])[1]] == [
         ("b.py", "no-cases", "warning"),
@@ -466,25 +450,24 @@ def test_an_empty_list_of_cases_is_told(write: Callable[..., Path]) -> None:
 
 
 def test_two_skills_in_folders_of_one_name_are_refused(read: Any, write: Callable[..., Path]) -> None:
-    """They would be one in the workspace."""
+    """They would be the same folder of the workspace."""
     write("a/pdf")
     write("b/pdf")
     _, faults = read("skills: [a, b/pdf]\ncases: [{name: a, prompt: x, checks: [response_contains: x]}]")
     assert "would be the same folder of the workspace" in faults[0]
 
 
-def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
-    """The caller's fault is an exception, not a diagnostic."""
+def test_a_missing_path_raises_an_exception(tmp_path: Path) -> None:
+    """It is the caller's fault, not that of a file."""
     with pytest.raises(EvalError, match=r"there is no .*nowhere"):
         find_cases([tmp_path / "nowhere"])
 
 
-def test_a_folder_without_cases_has_none(tmp_path: Path) -> None:
-    """What to make of that is for the command to say."""
+def test_a_folder_without_cases_gives_no_fault(tmp_path: Path) -> None:
     assert find_cases([tmp_path]) == ((), ())
 
 
-def test_reading_cases_needs_no_model_library() -> None:
+def test_reading_cases_imports_no_model_library() -> None:
     """They take seconds to import."""
     import subprocess
 

@@ -14,7 +14,7 @@ def trace_in(root: str) -> Trace:
     return Trace(events, (f"See {root}/out.txt. " * 2000,), files={"out.txt": FileState(f"In {root}. " * 1000, True)})
 
 
-def test_the_same_trial_asks_the_same_question_wherever_it_was() -> None:
+def test_the_same_trial_asks_the_same_question_in_any_folder() -> None:
     """A temporary folder with a long name leaves no less room for the work."""
     roots = ("/t/skillshelf-eval-aaaaaaaa", "/var/folder/zz/zyxvpxvq6csfxvn_n0/T/skillshelf-eval-bb_bbbb9")
     first, second = (write_question("It is well.", trace_in(root)) for root in roots)
@@ -22,8 +22,7 @@ def test_the_same_trial_asks_the_same_question_wherever_it_was() -> None:
     assert "See /skillshelf-eval-workspace/out.txt." in first[1]
 
 
-def test_what_a_judge_took_is_told() -> None:
-    """To whom brings the judges, whichever model a check brings for itself; nothing where nobody was asked."""
+def test_the_usage_of_a_judge_is_reported() -> None:
 
     async def taken(*checks: Check) -> list[Usage]:
         with check.judged_by(lambda name: ScriptedModel("YES")) as usages:

@@ -117,7 +117,7 @@ def test_a_broken_copy_fails_and_the_reason_names_the_check(
 
 @pytest.mark.parametrize("name", SKILLS)
 def test_cases_whose_skill_is_gone_are_not_run(run: Run, copied: Callable[[str], Path], name: str) -> None:
-    """A renamed SKILL.md leaves cases that belong to nothing; that is neither a pass nor a miss."""
+    """A renamed SKILL.md leaves cases without a skill, which is neither a pass nor a miss."""
     folder = copied(name)
     (folder / "SKILL.md").rename(folder / "INSTRUCTIONS.md")
     code, out, said = run("eval", str(folder))
@@ -126,7 +126,7 @@ def test_cases_whose_skill_is_gone_are_not_run(run: Run, copied: Callable[[str],
     assert "nothing was run" in said
 
 
-def test_an_edit_that_takes_no_effect_is_found(run: Run, copied: Callable[[str], Path]) -> None:
+def test_a_case_notices_an_edit_without_effect(run: Run, copied: Callable[[str], Path]) -> None:
     """The evals of a skill do not pass whatever happens: without the write, nothing is reloaded."""
     folder = copied("sql-review")
     path = folder / "evals" / "cases.yaml"

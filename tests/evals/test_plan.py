@@ -26,7 +26,7 @@ def old_text(plan_case: Case) -> str:
 
 
 def test_a_plan_is_cases_by_arms_by_repeats(write: Write) -> None:
-    """With names that stay the same when it is made again."""
+    """The ids of its trials stay the same when it is made again."""
     folder = write("pdf").parent
     cases = [case("a", folder), case("b", folder, skill="")]
     plan = make_plan(cases, 2, "none")
@@ -37,8 +37,8 @@ def test_a_plan_is_cases_by_arms_by_repeats(write: Write) -> None:
     assert plan.skills == {"pdf": str(folder / "SKILL.md")}
 
 
-def test_without_leaves_out_the_skill_and_nothing_else(write: Write, tmp_path: Path) -> None:
-    """From a folder of skills, by the name in its file, and from the workspace."""
+def test_the_without_arm_leaves_out_the_skill_and_nothing_else(write: Write, tmp_path: Path) -> None:
+    """It may be in a folder of skills, under the name in its file, or in the workspace."""
     write("all/xlsx")
     write("all/pdf")
     files = {".skillshelf/skills/pdf/SKILL.md": b"x", ".skillshelf/skills/pdf/references/a.md": b"y", "a.txt": b"z"}
@@ -48,7 +48,7 @@ def test_without_leaves_out_the_skill_and_nothing_else(write: Write, tmp_path: P
 
 
 def test_a_skill_that_is_not_there_cannot_be_left_out(write: Write) -> None:
-    """Both arms would be the same, and the comparison a lie."""
+    """Both arms would be the same."""
     with pytest.raises(EvalError, match="nothing to leave out"):
         make_plan([case("a", write("xlsx").parent)], 1, "none")
 
@@ -59,8 +59,8 @@ def test_two_cases_of_one_name_are_refused(write: Write) -> None:
         make_plan([case("a"), case("a")])
 
 
-def test_an_old_version_in_a_folder_takes_the_skill_s_place(write: Write, tmp_path: Path) -> None:
-    """Under the skill's own name, whatever the folder is called; other skills stay."""
+def test_an_old_version_in_a_folder_replaces_the_skill(write: Write, tmp_path: Path) -> None:
+    """It gets the skill's own name, whatever its folder is called. Other skills stay."""
     now, other = write("skills/pdf").parent, write("skills/xlsx").parent
     write("before/pdf", body="The old way.\n")
     for given in ("before", "before/pdf"):
@@ -73,7 +73,7 @@ def test_an_old_version_in_a_folder_takes_the_skill_s_place(write: Write, tmp_pa
         assert old_text(old).endswith("The old way.\n")
 
 
-def test_a_folder_without_the_skill_is_no_baseline(write: Write, tmp_path: Path) -> None:
+def test_a_baseline_folder_without_the_skill_is_refused(write: Write, tmp_path: Path) -> None:
     folder = write("skills/pdf").parent
     write("before/xlsx")
     with pytest.raises(EvalError, match="there is no skill 'pdf'"):
@@ -81,7 +81,7 @@ def test_a_folder_without_the_skill_is_no_baseline(write: Write, tmp_path: Path)
 
 
 def test_a_revision_gives_the_skill_as_it_was(write: Write, tmp_path: Path) -> None:
-    """Its bytes, executable files and links; no filter, hook or checkout has a say, and what is not committed stays."""
+    """It has the committed bytes, modes and links; no filter, hook or checkout is involved."""
     file = write("skills/pdf", body="The old way.\n", references__a_md="Old.\n")
     script = file.parent / "run.sh"
     script.write_text("#!/bin/sh\n")
@@ -108,8 +108,8 @@ def test_a_revision_gives_the_skill_as_it_was(write: Write, tmp_path: Path) -> N
     ("revision", "says"),
     [("v9", "neither such a folder nor such a revision"), ("--help", "neither such a folder")],
 )
-def test_a_revision_that_does_not_help_is_said(write: Write, tmp_path: Path, revision: str, says: str) -> None:
-    """Unknown, or made to look like an option."""
+def test_an_unusable_revision_is_refused(write: Write, tmp_path: Path, revision: str, says: str) -> None:
+    """It may be unknown, or made to look like an option."""
     (tmp_path / "README.md").write_text("x")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
@@ -119,8 +119,8 @@ def test_a_revision_that_does_not_help_is_said(write: Write, tmp_path: Path, rev
         make_plan([case("a", write("pdf").parent)], 1, revision, str(tmp_path / "stage"))
 
 
-def test_a_skill_that_is_new_since_the_revision_has_nothing_to_be_compared_with(write: Write, tmp_path: Path) -> None:
-    """The others have, and the plan says which has not."""
+def test_a_skill_that_is_new_since_the_revision_is_not_compared(write: Write, tmp_path: Path) -> None:
+    """The plan names it."""
     git(tmp_path, "init", "-q")
     there = write("skills/pdf").parent
     git(tmp_path, "add", ".")
@@ -145,7 +145,7 @@ def test_skills_in_folders_of_one_name_have_old_versions_of_their_own(write: Wri
 
 
 def test_a_tree_made_by_hand_writes_nothing_outside(write: Write, tmp_path: Path) -> None:
-    """git lets an entry be called `..`."""
+    """git allows an entry named `..`."""
     file = write("repo/pdf")
     repo = tmp_path / "repo"
     git(repo, "init", "-q")
@@ -170,7 +170,7 @@ def test_a_tree_made_by_hand_writes_nothing_outside(write: Write, tmp_path: Path
 
 
 def test_a_copy_of_the_skill_in_the_workspace_is_left_out_too(write: Write) -> None:
-    """By the name in it: a model that finds its text has the skill."""
+    """It is found by the name in its file: a model that finds its text has the skill."""
     folder = write("pdf").parent
     files = {"SKILL.md": (folder / "SKILL.md").read_bytes(), "copy/SKILL.md": (folder / "SKILL.md").read_bytes()}
     plan = make_plan([case("a", folder, files={**files, "copy/a.md": b"x", "b.md": b"y"})], 1, "none")

@@ -47,7 +47,7 @@ def one(server: str, query: str) -> int:
 
 @pytest.mark.long
 def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> None:
-    """Two workers, one killed amid its trials: the other takes them over, and pays for nothing again."""
+    """Of two workers, one is killed amid its trials. The other takes them over and pays for nothing again."""
     suite(tmp_path, CASES)
     elsewhere = tmp_path / "another machine"
     elsewhere.mkdir()
@@ -78,8 +78,8 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_whoever_asked_for_the_run_may_be_killed_too(server: str, tmp_path: Path) -> None:
-    """It works by itself where there are no workers, and a second start goes on from the server."""
+def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tmp_path: Path) -> None:
+    """A second start resumes from the server."""
     suite(tmp_path, 3)
     with Provider(CALLS) as provider:
         words = ["pdf", *asked_at(provider), "--engine", server, "--report", "report", "--rate", "60/min"]
@@ -94,7 +94,7 @@ def test_whoever_asked_for_the_run_may_be_killed_too(server: str, tmp_path: Path
 
 @pytest.mark.long
 def test_a_worker_with_another_version_of_a_code_skill_makes_no_trial(server: str, tmp_path: Path) -> None:
-    """It says which skill that is, and nothing is asked of the model."""
+    """It names the skill, and asks the model nothing."""
     for place, text in (("here", "Look."), ("there", "Look twice.")):
         (tmp_path / place / "acme_kit").mkdir(parents=True)
         (tmp_path / place / "acme_kit" / "__init__.py").touch()
@@ -112,8 +112,7 @@ def test_a_worker_with_another_version_of_a_code_skill_makes_no_trial(server: st
     assert "The code skill acme_kit.skill:Kit has another version on " in run.said()
 
 
-def test_a_server_that_is_none_is_said_in_a_line(tmp_path: Path) -> None:
-    """Without the password."""
+def test_an_unreachable_server_is_reported_without_its_password(tmp_path: Path) -> None:
     suite(tmp_path, 1)
     address = "postgresql://me:secret-word@127.0.0.1:1/evals"
     run = Child("pdf", "-m", "tiny", "--base-url", "http://127.0.0.1:1/v1", "--engine", address, cwd=tmp_path)

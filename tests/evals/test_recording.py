@@ -66,7 +66,7 @@ def ask(model: Model[Any], prompt: str = "Hello", **more: Any) -> ModelResponse:
 # -- the round trip -------------------------------------------------------------------------------------------------
 
 
-def test_a_trial_is_played_back_without_the_model(tmp_path: Path) -> None:
+def test_a_trial_is_replayed_without_the_model(tmp_path: Path) -> None:
     """The same turns in another workspace give the same events, answers, files and usage."""
     folder, records = skill(tmp_path), str(tmp_path / "records")
     first = trial(Recording(script(), records), folder)
@@ -75,16 +75,16 @@ def test_a_trial_is_played_back_without_the_model(tmp_path: Path) -> None:
     assert plain(again) == plain(first)
 
 
-def test_the_files_hold_no_place_of_this_machine(tmp_path: Path) -> None:
-    """Recordings are committed: the temporary workspace is not in them."""
+def test_recordings_hold_no_paths_of_this_machine(tmp_path: Path) -> None:
+    """They are committed."""
     trial(Recording(script(), str(tmp_path / "records")), skill(tmp_path))
     texts = [path.read_text() for path in (tmp_path / "records").iterdir()]
     assert len(texts) == 5  # four calls, and what the model is like
     assert not any("/tmp" in text or str(tmp_path) in text for text in texts)
 
 
-def test_an_answer_that_names_the_workspace_names_the_one_of_its_run(tmp_path: Path) -> None:
-    """A command with the whole path of a file works when it is played back elsewhere."""
+def test_a_replayed_answer_names_the_workspace_of_its_own_run(tmp_path: Path) -> None:
+    """A command with the absolute path of a file works when it is replayed elsewhere."""
 
     def look(request: Any) -> Any:
         root = request.system.split("the folder ")[1].split(":")[0]
@@ -105,8 +105,8 @@ def _told(request: Any) -> str:
 
 
 @pytest.mark.skipif(not can_confine(), reason="commands have no temporary folder of their own here")
-def test_the_temporary_folder_of_commands_is_no_part_of_a_call(tmp_path: Path) -> None:
-    """It has another name in each trial; and an answer that names it names the one of its run."""
+def test_the_temporary_folder_of_commands_is_not_part_of_a_call(tmp_path: Path) -> None:
+    """It has another name in each trial, and a replayed answer names that of its own run."""
     folder, records = skill(tmp_path), str(tmp_path / "records")
     case = Case("look", (Message("Look."),))
     steps = (
@@ -126,10 +126,9 @@ def _results(trace: Trace) -> list[str]:
 
 
 @pytest.mark.parametrize("names", [("tmp", "a b"), ("a b", "tmp"), ("it's [x] (1)", "other")])
-def test_a_recording_is_at_home_on_another_machine(
+def test_a_recording_is_replayed_with_another_temporary_folder(
     tmp_path: Path, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever its temporary folder is called."""
 
     def root(request: Any) -> str:
         return str(request.system.split('the folder "')[1].split('": ')[0])
@@ -161,7 +160,7 @@ _STEP = st.one_of(
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(_STEP, min_size=1, max_size=3), st.booleans())
-def test_replaying_what_was_recorded_is_what_was_recorded(said: list[Any], streamed: bool) -> None:
+def test_a_replay_gives_what_was_recorded(said: list[Any], streamed: bool) -> None:
     """Whatever the model says, streamed or at once."""
     with TemporaryDirectory() as folder:
         responses = [_call(Recording(ScriptedModel(said), folder), streamed)]
@@ -184,7 +183,6 @@ def _call(model: Model[Any], streamed: bool) -> ModelResponse:
 
 
 def test_a_stream_that_breaks_off_is_not_recorded(tmp_path: Path) -> None:
-    """Half an answer is none to play back."""
     from skillshelf.testing import fail
 
     trace = trial(Recording(ScriptedModel(fail(ConnectionError("gone"), "Well")), str(tmp_path / "r")), skill(tmp_path))
@@ -196,7 +194,6 @@ def test_a_stream_that_breaks_off_is_not_recorded(tmp_path: Path) -> None:
 
 
 def test_each_repeat_has_its_own_answer(tmp_path: Path) -> None:
-    """What a model says the second time is another answer to the same call."""
     folder = str(tmp_path)
     for repeat in (1, 2):
         ask(Recording(ScriptedModel(f"Answer {repeat}"), TrialRecording(folder, repeat=repeat)))
@@ -213,14 +210,14 @@ def test_a_call_twice_in_one_trial_has_two_answers(tmp_path: Path) -> None:
 
 
 def test_one_repeat_more_than_was_recorded_fails(tmp_path: Path) -> None:
-    """It is not answered with what was said in another one."""
+    """It does not get the answer of another repeat."""
     ask(Recording(ScriptedModel("One"), str(tmp_path)))
     with pytest.raises(EvalError, match=r"was recorded 1 times .*made once more.*--record"):
         ask(Replay(TrialRecording(str(tmp_path), repeat=2)))
 
 
-def test_ids_and_times_are_no_part_of_a_call(tmp_path: Path) -> None:
-    """A provider names its tool calls at random."""
+def test_ids_and_times_are_not_part_of_a_call(tmp_path: Path) -> None:
+    """Providers choose the ids of tool calls at random."""
 
     def history(name: str) -> list[Any]:
         return [
@@ -233,8 +230,8 @@ def test_ids_and_times_are_no_part_of_a_call(tmp_path: Path) -> None:
     assert asyncio.run(model_request(Replay(str(tmp_path)), history("b"))).text == "One"
 
 
-def test_the_minute_of_a_long_listing_is_no_part_of_a_call(tmp_path: Path) -> None:
-    """Nor its owner: what `ls -l` says of a machine would make every recording out of date at once."""
+def test_the_times_of_a_long_listing_are_not_part_of_a_call(tmp_path: Path) -> None:
+    """The output of `ls -l` would make every recording out of date at once."""
 
     def history(line: str) -> list[Any]:
         asked, told = ToolCallPart("run_command", {"command": "ls -la"}, "a"), ToolReturnPart("run_command", line, "a")
@@ -255,7 +252,7 @@ async def _hi(messages: Any, info: Any) -> ModelResponse:
     return ModelResponse([TextPart("Hi")])
 
 
-def test_headers_and_timeouts_are_no_part_of_a_call(tmp_path: Path) -> None:
+def test_headers_and_timeouts_are_not_part_of_a_call(tmp_path: Path) -> None:
     """A key in a header is not written to a file."""
     secret = ModelSettings(extra_headers={"Authorization": "s3cret"}, timeout=5, temperature=0.5)
     messages = [ModelRequest.user_text_prompt("Go")]
@@ -267,7 +264,7 @@ def test_headers_and_timeouts_are_no_part_of_a_call(tmp_path: Path) -> None:
 
 
 def test_several_models_share_a_folder(tmp_path: Path) -> None:
-    """The agent's and the judge's: each call is found by what was asked of whom."""
+    """The agent's and the judge's calls are found by their model."""
     folder = str(tmp_path)
     for name in ("worker", "judge"):
         ask(Recording(ScriptedModel(f"I {name}", name=name), folder))
@@ -282,15 +279,15 @@ def test_several_models_share_a_folder(tmp_path: Path) -> None:
         Replay(folder)
 
 
-def test_half_a_character_is_recorded(tmp_path: Path) -> None:
-    """A provider's JSON can hold one, and UTF-8 cannot: an answer that was paid for is not lost over it."""
+def test_half_a_surrogate_pair_is_recorded(tmp_path: Path) -> None:
+    """A provider's JSON can hold one, and UTF-8 cannot. The answer was paid for, so it must not be lost."""
     ask(Recording(ScriptedModel("Half \ud83d"), str(tmp_path)))
     [path] = tmp_path.glob("call-*")
     assert json.loads(path.read_text())["answer"]["parts"][0]["content"] == "Half \ud83d"
 
 
-def test_the_stand_in_is_treated_as_the_model_was(tmp_path: Path) -> None:
-    """What a model can do decides what it is sent, so a stand-in can do the same."""
+def test_the_agent_treats_a_replay_like_the_recorded_model(tmp_path: Path) -> None:
+    """The abilities of a model decide what it is sent."""
 
     profile = ModelProfile(supports_tools=False, context_window=1234)
     ask(Recording(FunctionModel(_hi, model_name="small", profile=profile), str(tmp_path)))
@@ -301,8 +298,8 @@ def test_the_stand_in_is_treated_as_the_model_was(tmp_path: Path) -> None:
 # -- out of date ----------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_skill_fails_and_says_so(tmp_path: Path) -> None:
-    """The trial counts as an error, with the line that differs and how to record again."""
+def test_a_replay_with_a_changed_skill_is_an_error_that_says_so(tmp_path: Path) -> None:
+    """The error has the line that differs and how to record again."""
     records = str(tmp_path / "records")
     trial(Recording(script(), records), skill(tmp_path))
     trace = trial(Replay(records), skill(tmp_path, "Does other things."))
@@ -321,8 +318,9 @@ def test_a_changed_skill_fails_and_says_so(tmp_path: Path) -> None:
         ("Hello", {"instructions": "Be brief."}, "the system prompt: line 1 is 'Be brief.', recorded with ''"),
     ],
 )
-def test_what_differs_is_named(tmp_path: Path, prompt: str, more: dict[str, Any], said: str) -> None:
-    """From the nearest call that was recorded."""
+def test_the_difference_to_the_nearest_recorded_call_is_named(
+    tmp_path: Path, prompt: str, more: dict[str, Any], said: str
+) -> None:
     ask(Recording(ScriptedModel("One"), str(tmp_path)))
     with pytest.raises(EvalError) as caught:
         ask(Replay(str(tmp_path)), prompt, **more)
@@ -330,7 +328,6 @@ def test_what_differs_is_named(tmp_path: Path, prompt: str, more: dict[str, Any]
 
 
 def test_changed_tools_are_named(tmp_path: Path) -> None:
-    """By the tools' names."""
     from pydantic_ai.tools import ToolDefinition
 
     messages = [ModelRequest.user_text_prompt("Go")]
@@ -341,13 +338,12 @@ def test_changed_tools_are_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
-    """Before anything is run."""
     with pytest.raises(EvalError, match="has no recordings"):
         Replay(str(tmp_path / "nothing"))
 
 
 def test_a_recording_of_another_version_is_made_again(tmp_path: Path) -> None:
-    """It is said in a sentence; and once it is recorded again, the old files are in nobody's way."""
+    """The message says so, and after a new recording the old files do no harm."""
     old: dict[str, Any] = {
         "id": "function:scripted",
         "name": "scripted",
@@ -363,7 +359,6 @@ def test_a_recording_of_another_version_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_damaged_recording_is_named(tmp_path: Path) -> None:
-    """With its path."""
     ask(Recording(ScriptedModel("One"), str(tmp_path)))
     [path] = tmp_path.glob("call-*")
     path.write_text("{")

@@ -57,8 +57,8 @@ def files(folder: Path) -> set[str]:
 # -- each trial its own -----------------------------------------------------------------------------------------------
 
 
-def test_every_trial_is_played_back_with_its_own_answers(tmp_path: Path) -> None:
-    """Two cases with the same prompt, one that goes on otherwise, and each repeat of them."""
+def test_every_trial_is_replayed_with_its_own_answers(tmp_path: Path) -> None:
+    """Two cases have the same prompt, one continues differently, and each is repeated."""
     cases = [live("one"), live("two"), live("three", "Hi", "Do X"), live("four", "Hi", "Do Y")]
     with Provider(1, numbered) as provider:
         first = recorded(tmp_path, cases, provider, repeats=2)
@@ -66,7 +66,7 @@ def test_every_trial_is_played_back_with_its_own_answers(tmp_path: Path) -> None
     assert answers(played(tmp_path, cases, repeats=2)) == first
 
 
-def test_both_arms_are_played_back_with_their_own_answers(tmp_path: Path) -> None:
+def test_both_arms_are_replayed_with_their_own_answers(tmp_path: Path) -> None:
     """The listing of an old version may be the same, and then so is the first call."""
     now, old = tmp_path / "now" / "pdf", tmp_path / "before" / "pdf"
     for folder in (now, old):
@@ -79,8 +79,8 @@ def test_both_arms_are_played_back_with_their_own_answers(tmp_path: Path) -> Non
     assert answers(played(tmp_path, [case], baseline=str(old))) == first
 
 
-def test_each_model_is_played_back_with_its_own_answers(tmp_path: Path) -> None:
-    """The same prompt and the same folder: the case's own model, a judge's, and the one that is named for the run."""
+def test_each_model_is_replayed_with_its_own_answers(tmp_path: Path) -> None:
+    """The case's own model, a judge's and the run's get the same prompt and share a folder."""
     cases = [live("mine"), live("small", model="openai-chat:small")]
     with Provider(1, numbered) as provider:
         first = {model: recorded(tmp_path, cases, provider, model, repeats=2) for model in ("tiny", "large")}
@@ -90,8 +90,8 @@ def test_each_model_is_played_back_with_its_own_answers(tmp_path: Path) -> None:
     assert answers(played(tmp_path, cases, settings=Settings(model="large"), repeats=2)) == first["large"]
 
 
-def test_a_case_that_was_not_recorded_is_an_error_that_names_it(tmp_path: Path) -> None:
-    """Even where another case was asked the same: nobody knows what would be said to this one."""
+def test_a_case_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
+    """It does not get the answers of another case, even if the prompt is the same."""
     with Provider(1, numbered) as provider:
         recorded(tmp_path, [live("one")], provider)
     [outcome] = played(tmp_path, [live("renamed")])
@@ -103,7 +103,7 @@ def test_a_case_that_was_not_recorded_is_an_error_that_names_it(tmp_path: Path) 
 
 
 def test_a_model_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
-    """One that the settings file has is no matter: somebody else's recording is played back without it."""
+    """A model in the settings file is ignored, so that another user's recording can be replayed."""
     with Provider(1, numbered) as provider:
         first = recorded(tmp_path, [live("one")], provider)
     [outcome] = played(tmp_path, [live("one")], named="large")
@@ -120,8 +120,7 @@ def test_of_several_models_one_must_be_named(tmp_path: Path) -> None:
         find_replayed_model(Options(replay=str(tmp_path / "kept")))
 
 
-def test_the_model_of_a_case_or_a_judge_is_not_the_run_s(tmp_path: Path) -> None:
-    """A recording with one model for the trials and another for the checks needs nobody to name them."""
+def test_a_recording_with_one_model_for_trials_and_one_for_checks_needs_no_name(tmp_path: Path) -> None:
     case = replace(live("one"), checks=(check.judge("It is well.", "openai-chat:wise"),))
     with Provider(1, lambda body, number: "YES." if body["model"] == "wise" else "Well.") as provider:
         recorded(tmp_path, [case], provider)
@@ -129,8 +128,8 @@ def test_the_model_of_a_case_or_a_judge_is_not_the_run_s(tmp_path: Path) -> None
     assert (outcome.status, find_replayed_model(Options(replay=str(tmp_path / "kept"))).id) == ("passed", "openai:tiny")
 
 
-def test_a_model_without_tools_is_played_back_as_one(tmp_path: Path) -> None:
-    """With the window it had, whatever is set where it is played back."""
+def test_a_model_without_tools_is_replayed_without_tools(tmp_path: Path) -> None:
+    """It has the recorded window, whatever the settings are now."""
     skill = tmp_path / "skills" / "pdf"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text(SKILL.format("Fill it in."))
@@ -146,8 +145,7 @@ def test_a_model_without_tools_is_played_back_as_one(tmp_path: Path) -> None:
 # -- where it is played back ------------------------------------------------------------------------------------------
 
 
-def test_what_is_replayed_is_no_work_for_workers(tmp_path: Path) -> None:
-    """It costs nothing: no server is looked for, and no model is asked."""
+def test_a_replay_needs_no_workers(tmp_path: Path) -> None:
     with Provider(1, numbered) as provider:
         first = recorded(tmp_path, [live("one")], provider)
         asks = Settings(model="tiny", base_url=provider.url)
@@ -155,24 +153,22 @@ def test_what_is_replayed_is_no_work_for_workers(tmp_path: Path) -> None:
         assert (answers(again), provider.asked) == (first, 1)
 
 
-def test_a_script_as_the_run_s_model_is_recorded_too(tmp_path: Path) -> None:
-    """It runs in the process and costs nothing, and the person asked for a recording."""
+def test_a_script_as_the_runs_model_is_recorded(tmp_path: Path) -> None:
     asks = Options(Settings(model=script(tmp_path, "It says so.")), record=str(tmp_path / "kept"))
     first = answers(run([live("one")], tmp_path / "run", asks))
     assert answers(played(tmp_path, [live("one")])) == first == ["It says so."]
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/evil", "call-evil.json", "model-../x.json", ".hidden", "notes.md"])
-def test_a_worker_s_file_of_another_name_is_not_written(tmp_path: Path, name: str) -> None:
-    """The name comes from a database. The trial counts as an error, and says why."""
+def test_a_workers_file_of_another_name_is_not_written(tmp_path: Path, name: str) -> None:
+    """The name comes from a database. The trial becomes an error that says why."""
     tape = TrialRecording(str(tmp_path / "a" / "kept"), "one#with")
     trace = add_worker_files(Trace(answers=("Hi",)), {name: "{}"}, tape)
     assert trace.error.startswith(f"A worker sent {name!r}")
     assert list(tmp_path.rglob("*")) == []
 
 
-def test_a_worker_s_files_are_those_of_its_trial(tmp_path: Path) -> None:
-    """It cannot write what was said in another, or what is no recording."""
+def test_a_worker_can_only_write_recordings_of_its_own_trial(tmp_path: Path) -> None:
     own, other = (TrialRecording(str(tmp_path), trial).next_file("m", "c0de") for trial in ("one#with", "two#with"))
     for files_, says in (({own: "{}"}, ""), ({other: "{}"}, "A worker sent"), ({own: "no"}, "A worker sent")):
         assert add_worker_files(Trace(), files_, TrialRecording(str(tmp_path), "one#with")).error.startswith(says)
@@ -182,8 +178,8 @@ def test_a_worker_s_files_are_those_of_its_trial(tmp_path: Path) -> None:
 # -- recorded again ---------------------------------------------------------------------------------------------------
 
 
-def test_a_trial_that_is_recorded_again_leaves_nothing_stale(tmp_path: Path) -> None:
-    """What it was asked before goes; other trials, other models and trials that failed keep theirs."""
+def test_recording_a_trial_again_removes_its_outdated_files(tmp_path: Path) -> None:
+    """Other trials, other models and failed trials keep theirs."""
     with Provider(1, numbered) as provider:
         recorded(tmp_path, [live("one"), live("two")], provider, repeats=2)
         recorded(tmp_path, [live("one")], provider, "large")
@@ -202,7 +198,7 @@ def test_a_trial_that_is_recorded_again_leaves_nothing_stale(tmp_path: Path) -> 
 # -- judges -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_judge_is_played_back_where_the_work_names_the_workspace(tmp_path: Path) -> None:
+def test_a_judge_is_replayed_if_the_work_names_the_workspace(tmp_path: Path) -> None:
     """The marks around the work are made from it, and the workspace is another each time."""
     case = replace(live("one"), checks=(check.judge("It says where."),))
 
@@ -229,10 +225,10 @@ def judged(rubric: str) -> Case:
         (("It is well.", "It is well."), ("Maybe.", "NO."), 2),
     ],
 )
-def test_a_verdict_is_kept_for_its_question(
+def test_a_verdict_is_cached_for_its_question(
     tmp_path: Path, rubrics: tuple[str, str], says: tuple[str, str], asked: int
 ) -> None:
-    """A run that goes on asks again what is another question, however its name is clipped, and what was no answer."""
+    """A resumed run asks again if the question is another, however it is clipped, or if there was no verdict."""
     with Provider(1, lambda body, number: says[number - 1]) as provider:
         options = Options(Settings(base_url=provider.url), pauses=())
         outcomes = [run([judged(rubric)], tmp_path, options)[0] for rubric in rubrics]
@@ -241,8 +237,7 @@ def test_a_verdict_is_kept_for_its_question(
     assert [one.status for one in outcomes] == [status(says[0]), status(says[asked - 1])]
 
 
-def test_what_the_judges_took_is_counted(tmp_path: Path) -> None:
-    """With the outcome, and apart from what the agent took; in the file of the run too."""
+def test_the_usage_of_judges_is_counted_apart_from_the_agents(tmp_path: Path) -> None:
     from skillshelf.agent.events import Usage
     from skillshelf.evals._results import outcome_as_json, outcome_from_json
 
@@ -258,7 +253,7 @@ def test_what_the_judges_took_is_counted(tmp_path: Path) -> None:
     assert outcome_from_json(plain).usage == Usage(10, 5), "a run of an earlier version"
 
 
-def test_a_price_is_known_where_all_of_it_is() -> None:
+def test_a_cost_is_known_if_all_of_its_parts_are() -> None:
     from skillshelf.agent.events import Usage
 
     paid = Outcome("one", "with", 1, (), Trace(usage=Usage(1, 2, 0, 0.5)), Usage(3, 4, 1, 0.25))

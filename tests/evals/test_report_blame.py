@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.run_kit import TEXTS, case, run_of, sample
+from evals.run_kit import TEXTS, case, result, run_of, sample
 from skillshelf.cli._diagnostics import github_annotation
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals import CheckResult, Run
-from skillshelf.evals.check import Verdict
-from skillshelf.evals.report import blame, summarize
-from skillshelf.evals.report._lines import Lines
+from skillshelf.evals import Check, Run, Verdict, check
+from skillshelf.evals.report import annotate, summarize
+from skillshelf.evals.report._annotations import SkillLines
 
 SKILL = """\
 ---
@@ -32,20 +31,20 @@ def skill(tmp_path: Path) -> str:
     return str(tmp_path / "SKILL.md")
 
 
-def missed(*checks: str, skills: dict[str, str], name: str = "fill") -> Run:
-    """A trial in which these checks did not hold."""
+def missed(*checks: Check, skills: dict[str, str], name: str = "fill") -> Run:
+    """Return a run with one trial in which these checks did not hold."""
     run = run_of({case(name): ("m",)}, skills=skills)
-    failed = tuple(CheckResult(check, Verdict(False, "none")) for check in checks)
+    failed = tuple(result(made, Verdict(False, "none")) for made in checks)
     return replace(run, outcomes=(replace(run.outcomes[0], checks=failed),))
 
 
 def places(run: Run) -> list[tuple[str, str, int]]:
-    return [(note.code, note.path, note.line) for note in blame(summarize(run))]
+    return [(note.code, note.path, note.line) for note in annotate(summarize(run))]
 
 
-def test_blame_falls_on_the_line_that_can_be_mended(skill: str) -> None:
-    """A missed trigger on `description:`, what was not followed on the instructions, gaps as notes."""
-    notes = blame(summarize(sample(skill), TEXTS))
+def test_annotations_are_on_the_lines_that_can_be_mended(skill: str) -> None:
+    """A missed trigger is on `description:`, a case that was not followed on the instructions, and gaps are notes."""
+    notes = annotate(summarize(sample(skill), TEXTS))
     assert [(note.severity, note.code, note.path, note.line) for note in notes] == [
         ("error", "trigger-missed", skill, 3),
         ("error", "trigger-false", skill, 3),
@@ -53,7 +52,7 @@ def test_blame_falls_on_the_line_that_can_be_mended(skill: str) -> None:
         ("warning", "not-tried", "skills/pdf/evals/cases.yaml", 7),
         ("info", "coverage-gap", skill, 1),
     ]
-    assert notes[0].message == "not loaded where it should be: 'Fill in this form' (passed 0 of 3)"
+    assert notes[0].message == "not loaded when it should be: 'Fill in this form' (passed 0 of 3)"
     assert notes[2].message == (
         "not followed: pdf/merge (skills/pdf/evals/cases.yaml:7, passed 2 of 3): "
         "response_contains 'total': it is not there"
@@ -65,41 +64,42 @@ def test_blame_falls_on_the_line_that_can_be_mended(skill: str) -> None:
     assert github_annotation(notes[4]).endswith("::no case loaded 1 of 2 references: references/b.md")
 
 
-def test_another_skill_s_trigger_is_not_this_one_s_fault(skill: str, tmp_path: Path) -> None:
-    """It is the other's description, where that is known; else the case's line is all there is to name."""
+def test_a_trigger_of_another_skill_is_annotated_there(skill: str, tmp_path: Path) -> None:
+    """If its file is not known, the annotation is on the case."""
     at_case = ("trigger-missed", "skills/pdf/evals/cases.yaml", 7)
-    assert places(missed("skill_loaded xlsx", skills={"pdf": skill})) == [at_case]
+    assert places(missed(check.skill_loaded("xlsx"), skills={"pdf": skill})) == [at_case]
     other = tmp_path / "other.md"
     other.write_text("---\nname: xlsx\nlicense: MIT\ndescription: Sheets.\n---\n\nDo.\n")
-    assert places(missed("skill_loaded xlsx", skills={"pdf": skill, "xlsx": str(other)})) == [
+    assert places(missed(check.skill_loaded("xlsx"), skills={"pdf": skill, "xlsx": str(other)})) == [
         ("trigger-missed", str(other), 4)
     ]
-    assert places(missed("not skill_loaded xlsx", skills={"xlsx": str(other)})) == [("trigger-false", str(other), 4)]
+    assert places(missed(~check.skill_loaded("xlsx"), skills={"xlsx": str(other)})) == [
+        ("trigger-false", str(other), 4)
+    ]
 
 
-def test_a_missed_reference_is_blamed_on_the_line_that_names_it(skill: str) -> None:
-    """By its path or its name; line 1 where none does. What follows from it is not told besides."""
+def test_a_missed_reference_is_annotated_on_the_line_that_names_it(skill: str) -> None:
+    """The line names its path or its file name. Misses that follow from it are left out."""
     for reference, line in (("references/forms.md", 9), ("forms.md", 9), ("references/gone.md", 1), ("orms.md", 1)):
-        run = missed(f"reference_loaded pdf/{reference}", "response_contains 'x'", skills={"pdf": skill})
+        run = missed(check.reference_loaded("pdf", reference), check.response_contains("x"), skills={"pdf": skill})
         assert places(run) == [("reference-missed", skill, line)]
 
 
-def test_what_was_not_loaded_could_not_be_followed(skill: str) -> None:
-    """One cause, one annotation."""
-    run = missed("skill_loaded pdf", "reference_loaded pdf/a.md", "file_contains a.txt 'x'", skills={"pdf": skill})
+def test_a_missed_trigger_hides_the_misses_that_follow_from_it(skill: str) -> None:
+    checks = (check.skill_loaded("pdf"), check.reference_loaded("pdf", "a.md"), check.file_contains("a.txt", "x"))
+    run = missed(*checks, skills={"pdf": skill})
     assert places(run) == [("trigger-missed", skill, 3)]
 
 
 def test_cases_of_one_cause_share_an_annotation(skill: str) -> None:
-    """GitHub shows ten of a kind."""
-    notes = blame(summarize(run_of({case(f"c{at}"): ("m",) for at in range(7)}, skills={"pdf": skill})))
+    """GitHub shows only ten of a kind."""
+    notes = annotate(summarize(run_of({case(f"c{at}"): ("m",) for at in range(7)}, skills={"pdf": skill})))
     assert len(notes) == 1
     assert notes[0].message.endswith(": it is not there and 2 more")
 
 
-def test_without_a_skill_s_file_each_case_is_its_own_place() -> None:
-    """With its reasons."""
-    notes = blame(summarize(missed("tool_called x", "file_unchanged a", skills={})))
+def test_without_a_skill_file_each_case_gets_an_annotation() -> None:
+    notes = annotate(summarize(missed(check.tool_called("x"), check.file_unchanged("a"), skills={})))
     assert notes == (
         Diagnostic(
             "error",
@@ -111,13 +111,11 @@ def test_without_a_skill_s_file_each_case_is_its_own_place() -> None:
     )
 
 
-def test_blame_without_a_file_is_on_line_one() -> None:
-    """A SKILL.md that is gone by now still gets its annotation."""
-    assert {note.line for note in blame(summarize(sample("gone/SKILL.md"))) if note.path == "gone/SKILL.md"} == {1}
+def test_a_skill_file_that_is_gone_is_annotated_on_line_one() -> None:
+    assert {note.line for note in annotate(summarize(sample("gone/SKILL.md"))) if note.path == "gone/SKILL.md"} == {1}
 
 
-def test_a_code_skill_is_blamed_in_its_module(tmp_path: Path) -> None:
-    """Where its class says so; of several classes, in the right one."""
+def test_a_code_skill_is_annotated_in_its_class(tmp_path: Path) -> None:
     module = tmp_path / "skill.py"
     module.write_text(
         "class Other(BaseSkill):\n"
@@ -129,11 +127,11 @@ def test_a_code_skill_is_blamed_in_its_module(tmp_path: Path) -> None:
         '    description = "Does it."\n'
         '    instructions = "Load forms.md."\n'
     )
-    lines = Lines(str(module), "pdf")
-    assert (lines.description, lines.instructions, lines.reference("references/forms.md")) == (7, 8, 8)
-    assert Lines(str(module), "unknown").description == 3
+    lines = SkillLines(str(module), "pdf")
+    assert (lines.description, lines.instructions, lines.find_reference("references/forms.md")) == (7, 8, 8)
+    assert SkillLines(str(module), "unknown").description == 3
     module.write_text("class Pdf(:\n")
-    assert (Lines(str(module), "pdf").description, Lines(str(module), "pdf").instructions) == (1, 1)
+    assert (SkillLines(str(module), "pdf").description, SkillLines(str(module), "pdf").instructions) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +144,9 @@ def test_a_code_skill_is_blamed_in_its_module(tmp_path: Path) -> None:
         ("\0", (1, 1)),
     ],
 )
-def test_lines_of_real_files(tmp_path: Path, text: str, lines: tuple[int, int]) -> None:
-    """A byte order mark, CRLF, a block of text; a word in the body is no field."""
+def test_lines_are_found_in_unusual_files(tmp_path: Path, text: str, lines: tuple[int, int]) -> None:
+    """With a byte order mark, CRLF, a block of text, and the word in the body."""
     path = tmp_path / "SKILL.md"
     path.write_bytes(text.encode())
-    found = Lines(str(path), "pdf")
+    found = SkillLines(str(path), "pdf")
     assert (found.description, found.instructions) == lines

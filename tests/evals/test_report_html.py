@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from evals.run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample
 from skillshelf.agent.events import ReferenceDenied, SkillInvoked, ToolCalled
-from skillshelf.evals.report import page, summarize, write_run
-from skillshelf.evals.report._seen import Step, timeline
-from skillshelf.evals.report.html import _elements as elements
+from skillshelf.evals.report import render_page, summarize, write_run
+from skillshelf.evals.report.html._elements import tag
+from skillshelf.evals.report.html._trials import Step, make_timeline
 from skillshelf.evals.stats import SkillContent
 
 
 def test_a_timeline_goes_from_offered_to_followed() -> None:
-    """In the order of events; what was refused or did not hold is marked."""
+    """Steps are in the order of events; refused loads and failed checks are marked."""
     events = (
         ToolCalled("0", "search_skills", {"query": "forms"}),
         ToolCalled("9", "read_file", {"path": "a"}),
@@ -27,7 +27,7 @@ def test_a_timeline_goes_from_offered_to_followed() -> None:
         *loads("pdf"),
         ReferenceDenied("pdf", "x.md", "not listed"),
     )
-    found = timeline(outcome("c", "m", events=events), "pdf")
+    found = make_timeline(outcome("c", "m", events=events), "pdf")
     assert found.steps == (
         Step(0, "offered", "pdf listed"),
         Step(1, "selected", "search: forms"),
@@ -39,7 +39,7 @@ def test_a_timeline_goes_from_offered_to_followed() -> None:
         Step(8, "followed", "response_contains 'total': it is not there", False),
     )
     assert (found.tools, found.length) == (((2, "read_file"),), 9)
-    assert timeline(outcome("c", "p"), "gone").steps[0] == Step(0, "offered", "gone not listed", False)
+    assert make_timeline(outcome("c", "p"), "gone").steps[0] == Step(0, "offered", "gone not listed", False)
 
 
 class _Seen(HTMLParser):
@@ -66,8 +66,8 @@ def _look(html: str) -> _Seen:
 
 
 def test_the_page_shows_every_plot_and_needs_nothing_else() -> None:
-    """No address of another place, no style or handler in an attribute."""
-    html = page(summarize(sample(), TEXTS))
+    """It has no address of another place, and no style or handler in an attribute."""
+    html = render_page(summarize(sample(), TEXTS))
     seen = _look(html)
     for title in ("Pass rates", "Gain", "Cost against gain", "Triggers", "Coverage", "Infrastructure errors", "Cases"):
         assert f">{title}</h2>" in html
@@ -78,15 +78,15 @@ def test_the_page_shows_every_plot_and_needs_nothing_else() -> None:
     assert len(set(_ids(seen))) == len(_ids(seen))
 
 
-def test_trials_are_numbered_as_the_run_numbers_them() -> None:
-    """From 1, so that a person finds in `run.json` what the page shows."""
-    html = page(summarize(run_of({case("a"): ("pp",)})))
+def test_trials_are_numbered_as_in_the_run() -> None:
+    """From 1, so that readers find them in `run.json`."""
+    html = render_page(summarize(run_of({case("a"): ("pp",)})))
     assert [f" trial {number} <" in html for number in range(4)] == [False, True, True, False]
     assert 'aria-label="with, trial 1"' in html
 
 
-def test_another_skill_for_a_query_to_leave_alone_is_no_error() -> None:
-    """Blue's negatives are often red's queries: only blue itself is wrong there, and red is not known to be right."""
+def test_loading_another_skill_for_a_negative_query_is_not_wrong() -> None:
+    """Blue's negative queries are often red's queries: only loading blue is wrong, and red is not known to be right."""
     blue, none = case("leave", "blue", should=False), case("idle", "blue", should=False)
     wrong = case("take", "blue", should=False)
     run = run_of(
@@ -95,7 +95,9 @@ def test_another_skill_for_a_query_to_leave_alone_is_no_error() -> None:
     )
     seen = [
         (kind, label)
-        for label, kind in re.findall(r'aria-label="(\d of \d[^"]*)"><rect[^>]*class="(\w+)', page(summarize(run)))
+        for label, kind in re.findall(
+            r'aria-label="(\d of \d[^"]*)"><rect[^>]*class="(\w+)', render_page(summarize(run))
+        )
     ]
     assert seen == [
         ("wrong", "0 of 1"),
@@ -105,7 +107,7 @@ def test_another_skill_for_a_query_to_leave_alone_is_no_error() -> None:
         ("open", "3 of 6"),
         ("right", "2 of 6, as it should be"),
     ]
-    assert ">not blue</th>" in page(summarize(run))
+    assert ">not blue</th>" in render_page(summarize(run))
 
 
 def _ids(seen: _Seen) -> list[str]:
@@ -127,9 +129,12 @@ _PAYLOADS = [
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(_PAYLOADS) | st.text(max_size=8), max_size=4).map("".join))
 def test_nothing_in_a_run_can_become_markup(text: str) -> None:
-    """The page has the tags and attributes of an innocent one, and nothing besides."""
+    """The page has only the tags and attributes of a harmless one."""
     texts = {text: SkillContent(f"# {text}\n", {text: text})}
-    innocent, seen = _look(page(summarize(hostile("innocent")))), _look(page(summarize(hostile(text), texts)))
+    innocent, seen = (
+        _look(render_page(summarize(hostile("innocent")))),
+        _look(render_page(summarize(hostile(text), texts))),
+    )
     known = set(innocent.tags) | {"ul", "li", "q", "p", "pre"}
     assert set(seen.tags) <= known
     assert seen.tags.count("script") == seen.tags.count("style") == 1
@@ -137,16 +142,15 @@ def test_nothing_in_a_run_can_become_markup(text: str) -> None:
     assert all(value.startswith("#") for name, value in seen.attributes if name == "href")
 
 
-def test_text_is_escaped_by_being_text() -> None:
-    """Only what the module made is markup; hidden characters are written out."""
-    assert elements.tag("p", "<b>", elements.tag("i", "\u202e&")) == "<p>&lt;b&gt;<i>&lt;U+202E&gt;&amp;</i></p>"
-    assert elements.tag("p", class_='"', hidden=False, lang=None) == '<p class="&quot;"></p>'
+def test_texts_are_escaped_and_hidden_characters_written_out() -> None:
+    assert tag("p", "<b>", tag("i", "\u202e&")) == "<p>&lt;b&gt;<i>&lt;U+202E&gt;&amp;</i></p>"
+    assert tag("p", class_='"', hidden=False, lang=None) == '<p class="&quot;"></p>'
 
 
-def test_a_long_run_still_opens() -> None:
-    """Trials beyond what a page can hold are left to `run.json`, the ones that missed are not."""
+def test_the_page_of_a_long_run_leaves_out_passed_trials() -> None:
+    """`run.json` has them."""
     rows = {case(f"c{at}"): ("p",) for at in range(500)} | {case("bad"): ("m",)}
-    html = page(summarize(run_of(rows)))
+    html = render_page(summarize(run_of(rows)))
     assert html.count('class="trial"') == 400
     assert "101 more cases are in run.json." in html
     assert html.index("pdf/bad") < html.index("pdf/c1<")
@@ -154,7 +158,7 @@ def test_a_long_run_still_opens() -> None:
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here to open the page with")
 def test_a_browser_runs_nothing_that_an_answer_holds(tmp_path: Path) -> None:
-    """The page's own few lines run, under its policy; a payload that got through would change the title."""
+    """The page's own script runs under its policy. A payload that got through would change the title."""
     write_run(hostile("".join(_PAYLOADS)), tmp_path)
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     done = subprocess.run(

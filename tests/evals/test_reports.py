@@ -14,35 +14,38 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
 
-from evals.run_kit import TEXTS, case, hostile, outcome, run_of, sample
+from evals.run_kit import TEXTS, case, hostile, outcome, result, run_of, sample
 from skillshelf.agent.events import Failed, Usage
-from skillshelf.evals import CaseInfo, CheckResult, Run
-from skillshelf.evals.check import Verdict
+from skillshelf.evals import CaseInfo, CheckResult, Run, Verdict, check
 from skillshelf.evals.report import (
+    Fault,
     RunUnreadableError,
+    Stop,
     Summary,
-    as_json,
-    blame,
+    annotate,
+    compare,
+    comparison_tables,
+    disarm_line,
     exit_code,
-    inert,
-    junit,
-    page,
     read_run,
+    render_junit,
+    render_page,
+    render_plain,
+    render_rich,
     summarize,
+    summary_as_json,
+    summary_line,
+    summary_tables,
     write_run,
 )
-from skillshelf.evals.report import _terminal as terminal
-from skillshelf.evals.report import _words as words
-from skillshelf.evals.report import compare as compare_runs
-from skillshelf.evals.report import comparison_tables as compared
-from skillshelf.evals.report._tree import Fault, Stop
+from skillshelf.evals.report._format import format_interval, format_rate
 from skillshelf.evals.stats import Counts, Interval, SkillContent, wilson
 from skillshelf.rendering import Cleaned
 from skillshelf.tables import Table
 
 
 def test_the_summary_counts_errors_apart() -> None:
-    """In no denominator, on no arm, and always shown."""
+    """They are in no denominator on any arm, and always shown."""
     summary = summarize(sample(), TEXTS)
     pdf = next(group for group in summary.skills if group.name == "pdf")
     assert pdf.arms["with"].counts == Counts(9, 5, 1)
@@ -57,7 +60,6 @@ def test_the_summary_counts_errors_apart() -> None:
 
 
 def test_a_trial_with_a_judge_that_could_not_be_asked_is_an_error() -> None:
-    """The reason is the judge's."""
     whole = run_of({case("a"): ("p",)})
     broken = replace(whole.outcomes[0], checks=(CheckResult("judge", Verdict(False, error="judge: 503")),))
     summary = summarize(replace(whole, outcomes=(broken,)))
@@ -72,23 +74,23 @@ def _tried(*verdicts: Verdict, words: tuple[str, ...] = ("p",)) -> Run:
     return replace(whole, outcomes=(replace(whole.outcomes[0], checks=checks), *whole.outcomes[1:]))
 
 
-def test_a_definite_miss_is_one_whatever_the_judge_would_have_said() -> None:
-    """And the check that told is shown, not the judge that did not."""
+def test_a_miss_counts_even_if_a_judge_could_not_be_asked() -> None:
+    """The check that missed is shown, not the judge."""
     run = _tried(Verdict(True), Verdict(False, error="The judge could not be asked: 503"), Verdict(False, "no total"))
     summary = summarize(run)
     assert (run.outcomes[0].status, exit_code(run)) == ("missed", 1)
     assert summary.total.arms["with"].counts == Counts(0, 1, 0)
-    assert _table(summary, "Cases to look at").rows == (("missed", "0/1", "pdf/a", "check 3: no total"),)
+    assert _table(summary, "Cases to look at").rows == [("missed", "0/1", "pdf/a", "check 3: no total")]
     assert summary.faults == ()
-    assert "check 2: The judge could not be asked: 503" in page(summary)
+    assert "check 2: The judge could not be asked: 503" in render_page(summary)
 
 
 def _table(summary: Summary, title: str) -> Table:
-    return next(one for one in terminal.tables(summary) if one.title == title)
+    return next(one for one in summary_tables(summary) if one.title == title)
 
 
-def test_the_terminal_says_why_with_every_check_that_failed() -> None:
-    """As far as a cell has room."""
+def test_the_terminal_names_the_checks_that_failed() -> None:
+    """As many as a cell has room for."""
     run = _tried(*(Verdict(False, f"reason {number}") for number in range(1, 6)))
     why = "check 1: reason 1; check 2: reason 2; check 3: reason 3; and 2 more"
     assert _table(summarize(run), "Cases to look at").rows[0][-1] == why
@@ -97,7 +99,7 @@ def test_the_terminal_says_why_with_every_check_that_failed() -> None:
 
 
 def test_a_miss_says_what_stopped_the_trial() -> None:
-    """Before the checks, which can only say that there was no answer; of a trial that passed, only in its own place."""
+    """The reason comes before the checks, which can only say that there was no answer."""
     stop = Failed("UsageLimitExceeded", "The limit for one turn was reached. It is 50 calls.")
     run = run_of({case("a"): ("mmp",)}, {"pdf/a": (stop,)})
     first = replace(run.outcomes[0], trace=replace(run.outcomes[0].trace, events=()))
@@ -105,68 +107,40 @@ def test_a_miss_says_what_stopped_the_trial() -> None:
     why = _table(summary, "Cases to look at").rows[0][-1]
     told = "stopped: The limit for one turn was reached. It is 50 calls."
     assert why == f"{told}; response_contains 'total': it is not there"
-    [failure] = ElementTree.fromstring(junit(summary)).iter("failure")
+    [failure] = ElementTree.fromstring(render_junit(summary)).iter("failure")
     assert failure.attrib["message"] == f"{told} (1×)"
     assert f"\n{told} (1×)\nresponse_contains" in str(failure.text)
-    assert [note.message for note in blame(summary) if told in note.message]
-    shown = page(summary)
+    assert [note.message for note in annotate(summary) if told in note.message]
+    shown = render_page(summary)
     assert "<b>stopped</b> 1×: The limit for one turn was reached." in shown
     assert shown.count(f'<p class="fault">{told}</p>') == 2
     assert summary.total.cases[0].main.stops == (Stop(stop.message, 1),)
 
 
-def test_a_recording_that_is_missing_is_one_cause_for_all_trials() -> None:
-    """Whichever trial it is missing for."""
-    run = run_of({case("a"): ("e",), case("b"): ("e",)})
-    errors = [f"EvalError: kept has nothing that m said in {one.case}#with. Again" for one in run.outcomes]
-    traces = [replace(one.trace, error=error) for one, error in zip(run.outcomes, errors, strict=True)]
-    outcomes = tuple(replace(one, trace=trace) for one, trace in zip(run.outcomes, traces, strict=True))
-    assert summarize(replace(run, outcomes=outcomes)).faults == (
-        Fault("kept has nothing that m said. Again", 2, ("pdf/a", "pdf/b")),
-    )
+def test_a_missing_recording_is_one_fault_for_all_trials() -> None:
+    whole = run_of({case("a"): ("e",), case("b"): ("e",)})
+    message = "recorded has no answers of m for this trial. Record it again"
+    outcomes = tuple(replace(one, trace=replace(one.trace, error=message)) for one in whole.outcomes)
+    summary = summarize(replace(whole, outcomes=outcomes))
+    assert summary.faults == (Fault(message, 2, ("pdf/a", "pdf/b")),)
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (
-            "AssertionError: AssertionError: The script has 1 steps, and the model was called 2 times.",
-            "The case's script is too short: it has 1 step, and the model was called 2 times.",
-        ),
-        (
-            "AssertionError: The script has 3 steps, and the model was called 4 times.",
-            "The case's script is too short: it has 3 steps, and the model was called 4 times.",
-        ),
-        ("KeyError: KeyError: 'x'", "KeyError: 'x'"),
-        ("EvalError: this call is not in recorded.", "this call is not in recorded."),
-        ("ModelHTTPError: 529 overloaded", "ModelHTTPError: 529 overloaded"),
-    ],
-)
-def test_an_error_is_told_once_and_in_words(error: str, said: str) -> None:
-    """The class of what was raised is no news to an author; a script that is too short is theirs to mend."""
-    whole = run_of({case("a"): ("p",)})
-    broken = replace(whole.outcomes[0], checks=(), trace=replace(whole.outcomes[0].trace, error=error))
-    summary = summarize(replace(whole, outcomes=(broken,)))
-    assert summary.faults[0].message == summary.total.cases[0].main.errors[0] == said
-
-
-def test_a_paragraph_does_not_fill_the_tables() -> None:
-    """What is cut is in the page and in the annotation."""
+def test_long_errors_are_cut_in_tables() -> None:
     whole = run_of({case("a"): ("e",)})
     long = replace(whole.outcomes[0].trace, error="No model was chosen. " * 40)
     summary = summarize(replace(whole, outcomes=(replace(whole.outcomes[0], trace=long),)))
-    assert max(map(len, terminal.plain(terminal.tables(summary)).splitlines())) < 240
+    assert max(map(len, render_plain(summary_tables(summary)).splitlines())) < 240
 
 
 _FORGED = "::error file=README.md,line=1::forged"
 
 
 @pytest.mark.parametrize("text", [f"x\n{_FORGED}", _FORGED, f" \t{_FORGED}", "::error", f"##[error]no\r\n{_FORGED}"])
-def test_no_name_can_forge_a_command_of_the_workflow(text: str) -> None:
-    """GitHub reads standard output: `::` after blanks begins one, and `##[` anywhere does."""
+def test_no_name_can_forge_a_workflow_command(text: str) -> None:
+    """GitHub reads standard output: `::` after blanks begins a command, and so does `##[` anywhere."""
     summary = summarize(hostile(text), {text: SkillContent("", {text: ""})})
-    made = terminal.plain(terminal.tables(summary), terminal.headline(summary))
-    made += terminal.plain(compared(compare_runs(hostile(text), hostile(text))))
+    made = render_plain(summary_tables(summary), summary_line(summary))
+    made += render_plain(comparison_tables(compare(hostile(text), hostile(text))))
     for line in made.splitlines():
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
@@ -174,8 +148,7 @@ def test_no_name_can_forge_a_command_of_the_workflow(text: str) -> None:
 
 
 def test_ordinary_colons_stay() -> None:
-    """A test's name is no command."""
-    assert inert("missed  tests/test_a.py::test_b: x") == "missed  tests/test_a.py::test_b: x"
+    assert disarm_line("missed  tests/test_a.py::test_b: x") == "missed  tests/test_a.py::test_b: x"
 
 
 @pytest.mark.parametrize(
@@ -189,22 +162,21 @@ def test_ordinary_colons_stay() -> None:
     ],
 )
 def test_an_interval_is_never_shown_narrower_than_it_is(passed: int, total: int, shown: str) -> None:
-    """A thousand passes are no proof of 100%, and 999 are not all."""
-    assert words.rate(wilson(passed, total)) == shown
+    """A thousand passes do not prove 100%, and 999 are not all."""
+    assert format_rate(wilson(passed, total)) == shown
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_ends_are_rounded_outwards(one: float, other: float) -> None:
-    """By less than a point."""
     low, high = sorted((one, other))
-    found = [int(end) / 100 for end in re.findall(r"\d+", words.ends(Interval(low, high)))]
+    found = [int(end) / 100 for end in re.findall(r"\d+", format_interval(Interval(low, high)))]
     assert found[0] <= low + 1e-9
     assert high - 1e-9 <= found[1]
     assert max(low - found[0], found[1] - high) < 0.01 + 1e-9
 
 
-def test_what_is_true_by_leaving_the_skill_out_is_no_gain() -> None:
-    """Without a skill it cannot be loaded: such checks prove that it was left out. The old version could be."""
+def test_checks_of_loading_do_not_count_as_a_gain_over_no_skill() -> None:
+    """A skill that is not there cannot be loaded. Its old version can."""
     rows = {
         case("ask", should=True): ("pp", "mm", "mm"),
         case("leave", should=False): ("pp", "pp", "pp"),
@@ -213,14 +185,19 @@ def test_what_is_true_by_leaving_the_skill_out_is_no_gain() -> None:
         case("late"): ("pp", "ee", "ee"),
     }
     run = run_of(rows)
-    loads_it = ("skill_loaded pdf", "not reference_denied pdf", "reference_loaded pdf/a.md", "listing_contains Fills")
+    about_loading = (
+        check.skill_loaded("pdf"),
+        ~check.reference_denied("pdf"),
+        check.reference_loaded("pdf", "a.md"),
+        check.listing_contains("Fills"),
+    )
     outcomes = [
         replace(
             one,
             checks=(
                 *one.checks,
-                *(CheckResult(name, Verdict(one.arm == "with", "none")) for name in loads_it if one.checks),
-                *([CheckResult("skill_loaded csv", Verdict(True))] if one.case == "pdf/fill" else []),
+                *(result(made, Verdict(one.arm == "with", "none")) for made in about_loading if one.checks),
+                *([result(check.skill_loaded("csv"), Verdict(True))] if one.case == "pdf/fill" else []),
             ),
         )
         for one in run.outcomes
@@ -233,23 +210,31 @@ def test_what_is_true_by_leaving_the_skill_out_is_no_gain() -> None:
     ]
     assert (without.aside, without.unpaired, old.aside, len(old.pairs)) == (2, 1, 0, 4)
     assert without.account == (
-        "2 cases compared; 2 left aside, with no check but of what is offered or loaded; 1 not tried on both sides"
+        "2 cases compared; 2 left aside, because they check only what is offered or loaded; 1 not tried on both sides"
     )
     assert f"pdf against without: {without.account}" in _table(summary, "Gain").notes
-    assert without.account in page(summary)
+    assert without.account in render_page(summary)
     assert without.tokens
     assert without.tokens.cases == 4
 
 
-def test_a_skill_of_which_only_the_trigger_is_tested_has_a_cost_and_no_gain() -> None:
-    """The row is there, and says why."""
+def test_a_skill_with_a_space_in_its_name_is_left_out_of_the_gain_too() -> None:
+    """A reload of the skill is certain not to happen without it, and the check's name cannot say where it ends."""
+    info = case("ask", "my skill")
+    reloaded = check.skill_reloaded("my skill", "changed")
+    outcomes = (outcome(info.id, "p", deciding=reloaded), outcome(info.id, "m", "without", deciding=reloaded))
+    [versus] = summarize(replace(run_of({info: ("p", "m")}), outcomes=outcomes)).total.versus
+    assert (versus.aside, versus.pairs) == (1, ())
+
+
+def test_a_skill_with_only_trigger_cases_has_a_cost_and_no_gain() -> None:
     table = _table(summarize(run_of({case("ask", should=True): ("p", "m")})), "Gain")
-    assert table.rows == (("pdf", "without", "0", "–", "–", "–", "+300", "+$0.0030"),)
+    assert table.rows == [("pdf", "without", "0", "–", "–", "–", "+300", "+$0.0030")]
     assert len(table.notes) == 1
 
 
-def test_a_judge_is_paid_for_and_is_no_cost_of_the_skill() -> None:
-    """Its tokens are in the sum of the arm, and in no difference."""
+def test_the_cost_of_judges_is_not_a_cost_of_the_skill() -> None:
+    """It is in the sum of the arm, and in no difference."""
     run = run_of({case("a"): ("p", "p")})
     judged = tuple(replace(one, judging=Usage(5000, 10, 0, 0.1)) for one in run.outcomes)
     plain, dear = summarize(run), summarize(replace(run, outcomes=judged))
@@ -257,10 +242,9 @@ def test_a_judge_is_paid_for_and_is_no_cost_of_the_skill() -> None:
     assert dear.total.versus == plain.total.versus
 
 
-def test_the_terminal_shows_all_of_it_in_plain_text() -> None:
-    """What a pipe gets."""
+def test_a_pipe_gets_every_table_in_plain_text() -> None:
     summary = summarize(sample(), TEXTS)
-    assert terminal.plain(terminal.tables(summary), terminal.headline(summary)) == snapshot("""\
+    assert render_plain(summary_tables(summary), summary_line(summary)) == snapshot("""\
 Skills
 skill  arm      passed        rate [95%]  errors  tokens    time     cost
 csv    with        3/3  100% [20%, 100%]            3.5k   4.5 s  $0.0321
@@ -305,19 +289,19 @@ pdf           1/2       2/3  references/b.md
 Infrastructure errors
 trials  cases  what
      1      1  ModelHTTPError: 529 overloaded
-neither passes nor misses: in no rate above
+neither passes nor misses: not in any rate above
 
 12 of 17 trials passed, 71% [32%, 93%]; pass@3 80%, pass^3 40%; 1 infrastructure error apart; 21.3k tokens, $0.1947
 """)
 
 
-def test_the_screen_shows_the_same_words() -> None:
-    """Cut nowhere; hostile characters are written out."""
+def test_a_terminal_shows_the_same_words() -> None:
+    """Nothing is cut, and hostile characters are written out."""
     run = sample()
     evil = replace(run.outcomes[8], checks=(CheckResult("evil\x1b[31m", Verdict(False, "no")),))
     summary = summarize(replace(run, outcomes=(*run.outcomes[:8], evil, *run.outcomes[9:])), TEXTS)
     console = Console(width=160, no_color=True, record=True, file=StringIO())
-    console.print(Cleaned(terminal.rich(terminal.tables(summary), terminal.headline(summary))))
+    console.print(Cleaned(render_rich(summary_tables(summary), summary_line(summary))))
     shown = console.export_text()
     for part in ("pdf/merge", "Infrastructure errors", "Who was loaded", "+67 pp [−40, +94]", "evil<U+001B>"):
         assert part in shown
@@ -325,9 +309,9 @@ def test_the_screen_shows_the_same_words() -> None:
 
 
 def test_a_thousand_misses_do_not_fill_the_screen() -> None:
-    """The rest is counted."""
+    """The others are counted."""
     run = run_of({case(f"c{at}"): ("m",) for at in range(70)})
-    table = next(one for one in terminal.tables(summarize(run)) if one.title == "Cases to look at")
+    table = next(one for one in summary_tables(summarize(run)) if one.title == "Cases to look at")
     assert (len(table.rows), table.notes) == (50, ("20 more rows are in the HTML report",))
 
 
@@ -344,13 +328,13 @@ def test_a_thousand_misses_do_not_fill_the_screen() -> None:
     ],
 )
 def test_exit_codes_tell_misses_from_errors(words: tuple[str, ...], code: int) -> None:
-    """A baseline that misses gates nothing."""
+    """Misses on a baseline arm do not count."""
     assert exit_code(run_of({case("a"): words})) == code
 
 
 def test_junit_has_a_testcase_for_each_case() -> None:
-    """Failures with the reasons of the checks, errors apart, repeats summed up."""
-    root = ElementTree.fromstring(junit(summarize(sample())))
+    """Failures have the reasons of their checks, and repeats are summed up."""
+    root = ElementTree.fromstring(render_junit(summarize(sample())))
     suites = {suite.get("name"): suite for suite in root}
     assert list(suites) == ["csv", "pdf"]
     counted = [suites["pdf"].get(name) for name in ("tests", "failures", "errors", "skipped")]
@@ -373,10 +357,10 @@ _SUITE = {"name", "package", "id", "timestamp", "hostname", "tests", "failures",
 @settings(max_examples=50, deadline=None)
 @given(st.text(st.characters(), max_size=30))
 def test_junit_is_legal_xml_whatever_a_reason_holds(text: str) -> None:
-    """Control characters, surrogates and markup; and no more than Ant's schema knows."""
+    """It may hold control characters, surrogates and markup. Ant's schema accepts the result."""
     run = run_of({CaseInfo(text, text, text, prompt=text, location=text): ("m",)})
     run = replace(run, outcomes=(outcome(text, "m", reason=text),), model=text, started=text)
-    made = junit(summarize(run)).encode()
+    made = render_junit(summarize(run)).encode()
     root = ElementTree.fromstring(made)
     assert root.attrib == {}
     for suite in root:
@@ -386,7 +370,7 @@ def test_junit_is_legal_xml_whatever_a_reason_holds(text: str) -> None:
 
 
 def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    """From its folder or its file; surrogates and all."""
+    """It is read from its folder or its file, with surrogates."""
     for run in (sample(), hostile("\ud800\x00é")):
         write_run(run, tmp_path / "out", TEXTS)
         assert read_run(tmp_path / "out") == read_run(tmp_path / "out" / "run.json") == run
@@ -402,7 +386,7 @@ def _broken(change: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "another kind"),
         ('{"skillshelf_evals": true}', "another kind"),
         ('{"skillshelf_evals": 2}', "version 2"),
@@ -412,15 +396,14 @@ def _broken(change: Any) -> str:
         (_broken(lambda run: run["outcomes"][0]["trace"].update(seconds=float("nan"))), "seconds is nan"),
         (_broken(lambda run: run["outcomes"][0]["trace"].update(answers=[1])), "answers[0] is 1"),
         (_broken(lambda run: run["outcomes"][0]["trace"]["events"][0].update(event="new")), "KeyError"),
-        (_broken(lambda run: run["outcomes"][0].update(case="pdf/none")), "none of its cases"),
+        (_broken(lambda run: run["outcomes"][0].update(case="pdf/none")), "not one of its cases"),
         (_broken(lambda run: run["cases"].append(run["cases"][0])), "a case twice"),
         (_broken(lambda run: run["outcomes"].append(run["outcomes"][0])), "trial 1 of 'pdf/fill', with, twice"),
         (_broken(lambda run: run["cases"][0].update(should_trigger=1)), "should_trigger is 1"),
         (_broken(lambda run: run.update(skills=[["a", 1]])), "run.skills.a is 1"),
     ],
 )
-def test_a_broken_or_newer_file_is_refused_in_words(tmp_path: Path, text: str, reason: str) -> None:
-    """Before any number is made of it."""
+def test_a_broken_or_newer_run_file_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     file = tmp_path / "run.json"
     file.write_text(text)
     with pytest.raises(RunUnreadableError, match=re.escape(reason)) as caught:
@@ -428,15 +411,14 @@ def test_a_broken_or_newer_file_is_refused_in_words(tmp_path: Path, text: str, r
     assert str(caught.value).startswith(f"{file}: it cannot be read as a run of evals: ")
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """With the same error."""
+def test_a_missing_run_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunUnreadableError, match="No such file"):
         read_run(tmp_path / "none")
 
 
-def test_the_numbers_are_there_for_programs() -> None:
-    """Plain values all through, without the traces; a case is there once."""
-    plain = json.loads(json.dumps(as_json(summarize(sample(), TEXTS))))
+def test_a_summary_is_available_as_json() -> None:
+    """It has no traces, and each case once."""
+    plain = json.loads(json.dumps(summary_as_json(summarize(sample(), TEXTS))))
     assert (plain["run"], plain["repeats"], plain["total"].keys() & {"cases"}) == ("r1", 3, set())
     assert plain["total"]["arms"]["with"]["counts"] == {"passed": 12, "missed": 5, "errors": 1}
     rate = plain["total"]["arms"]["with"]["rate"]
@@ -461,10 +443,9 @@ def test_the_numbers_are_there_for_programs() -> None:
 
 
 def test_an_empty_run_has_reports_too() -> None:
-    """Nothing was tried, and every report says so in its way."""
     run = Run("r", "", "m", (), ())
     summary = summarize(run)
-    assert terminal.plain(terminal.tables(summary), terminal.headline(summary)) == "Nothing was tried.\n"
-    assert "Nothing was tried." in page(summary)
-    assert list(ElementTree.fromstring(junit(summary))) == []
-    assert blame(summary) == ()
+    assert render_plain(summary_tables(summary), summary_line(summary)) == "Nothing was tried.\n"
+    assert "Nothing was tried." in render_page(summary)
+    assert list(ElementTree.fromstring(render_junit(summary))) == []
+    assert annotate(summary) == ()

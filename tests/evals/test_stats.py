@@ -60,7 +60,7 @@ def test_wilson_gives_the_published_interval() -> None:
 
 @pytest.mark.parametrize("number", [5, 10, 30])
 def test_wilson_covers_as_it_promises(number: int) -> None:
-    """By enumeration: the chance that the interval holds the truth is 95% on average over all truths."""
+    """By enumeration, the interval holds the truth in 95% of runs on average over all truths."""
     held = []
     for at in range(1, 100):
         truth = at / 100
@@ -75,8 +75,7 @@ def test_wilson_covers_as_it_promises(number: int) -> None:
 
 
 @given(st.integers(1, 400).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))))
-def test_wilson_holds_the_rate_and_mirrors_with_it(given: tuple[int, int]) -> None:
-    """Passes and misses change places: so do the ends."""
+def test_swapping_passes_and_misses_mirrors_the_interval(given: tuple[int, int]) -> None:
     passed, total = given
     one, other = wilson(passed, total).interval, wilson(total - passed, total).interval
     assert one
@@ -87,7 +86,7 @@ def test_wilson_holds_the_rate_and_mirrors_with_it(given: tuple[int, int]) -> No
 
 
 def test_no_trials_give_no_rate() -> None:
-    """Neither a value nor an interval is made up; errors never count as trials."""
+    """Errors never count as trials."""
     assert wilson(0, 0).value is None
     assert clustered_rate([]).interval is None
     assert Counts(1, 2, 7).trials == 3
@@ -96,14 +95,12 @@ def test_no_trials_give_no_rate() -> None:
 
 
 @given(st.lists(single, min_size=1, max_size=40))
-def test_one_trial_of_each_case_is_the_plain_interval(cases: list[tuple[int, int]]) -> None:
-    """Without repeats there is nothing to correct."""
+def test_with_one_trial_of_each_case_the_interval_is_wilsons(cases: list[tuple[int, int]]) -> None:
     assert clustered_rate(cases) == wilson(sum(passed for passed, _ in cases), len(cases))
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=30), st.integers(2, 10))
-def test_repeats_that_all_agree_tell_no_more_than_one(cases: list[bool], repeats: int) -> None:
-    """Ten repeats of a case that always gives the same are one observation."""
+def test_repeats_that_all_agree_count_as_one_trial(cases: list[bool], repeats: int) -> None:
     found = clustered_rate([(repeats * passed, repeats) for passed in cases]).interval
     plain = wilson(sum(cases), len(cases)).interval
     assert found
@@ -112,8 +109,7 @@ def test_repeats_that_all_agree_tell_no_more_than_one(cases: list[bool], repeats
 
 
 @given(st.lists(counts, min_size=1, max_size=30))
-def test_a_clustered_interval_is_never_narrower_than_independence(cases: list[tuple[int, int]]) -> None:
-    """And it holds the rate."""
+def test_a_clustered_interval_is_never_narrower_than_for_independent_trials(cases: list[tuple[int, int]]) -> None:
     found = clustered_rate(cases)
     plain = wilson(found.passed, found.total).interval
     assert found.interval
@@ -125,15 +121,14 @@ def test_a_clustered_interval_is_never_narrower_than_independence(cases: list[tu
 
 @pytest.mark.parametrize("total", range(1, 8))
 def test_pass_at_k_and_pass_all_k_are_shares_of_all_draws(total: int) -> None:
-    """By enumeration of every choice of k trials."""
+    """Checked by enumeration of every choice of k trials."""
     for passed, k in product(range(total + 1), range(1, total + 1)):
         draws = list(combinations([True] * passed + [False] * (total - passed), k))
         assert pass_at(k, passed, total) == pytest.approx(sum(map(any, draws)) / len(draws))
         assert pass_all(k, passed, total) == pytest.approx(sum(map(all, draws)) / len(draws))
 
 
-def test_tries_leave_out_cases_with_too_few_trials() -> None:
-    """And say how many cases are left."""
+def test_pass_k_leaves_out_cases_with_too_few_trials() -> None:
     assert pass_k(3, [(1, 1)]) is None
     found = pass_k(2, [(1, 2), (2, 2), (1, 1)])
     assert found
@@ -144,7 +139,7 @@ def test_tries_leave_out_cases_with_too_few_trials() -> None:
 
 @pytest.mark.parametrize("number", range(13))
 def test_mcnemar_is_the_tail_of_a_fair_coin(number: int) -> None:
-    """By enumeration of every way the coins can fall."""
+    """Checked by enumeration of every way the coins can fall."""
     falls = [sum(fall) for fall in product((0, 1), repeat=number)]
     for only_new in range(number + 1):
         extreme = sum(abs(2 * heads - number) >= abs(2 * only_new - number) for heads in falls)
@@ -153,7 +148,7 @@ def test_mcnemar_is_the_tail_of_a_fair_coin(number: int) -> None:
 
 @given(pairs)
 def test_the_permutation_test_is_exact(given: list[Pair]) -> None:
-    """By enumeration of every choice of signs."""
+    """Checked by enumeration of every choice of signs."""
     found = [one.difference for one in given]
     seen = float(abs(sum(found)))
     flips = [
@@ -167,8 +162,7 @@ def _signs(number: int) -> list[tuple[int, ...]]:
 
 
 @given(st.lists(st.sampled_from([-1, 0, 1]), max_size=60))
-def test_with_one_trial_each_it_is_the_mcnemar_test(differences: list[int]) -> None:
-    """The two ways to the same number agree."""
+def test_with_one_trial_each_the_permutation_test_is_mcnemars(differences: list[int]) -> None:
     p, method = sign_flip([Fraction(one) for one in differences])
     assert method == "exact permutation test on cases"
     assert p == pytest.approx(mcnemar(differences.count(-1), differences.count(1)))
@@ -185,8 +179,7 @@ def test_draws_come_close_to_the_exact_test() -> None:
 
 
 @given(pairs)
-def test_swapping_the_arms_turns_the_sign_and_nothing_else(given: list[Pair]) -> None:
-    """The interval holds the difference, and lies within -1 and 1."""
+def test_swapping_the_arms_changes_the_sign_and_nothing_else(given: list[Pair]) -> None:
     one = difference(given)
     other = difference([Pair(pair.case, pair.new, pair.base) for pair in given])
     assert one
@@ -232,7 +225,7 @@ def _phi(a: int, b: int, c: int, d: int) -> float:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
-def test_the_correlation_is_newcombe_s(given: list[tuple[bool, bool]]) -> None:
+def test_the_correlation_is_newcombes(given: list[tuple[bool, bool]]) -> None:
     """For every table of single trials whose margins are not empty."""
     table = [given.count(one) for one in ((True, True), (True, False), (False, True), (False, False))]
     found = phi([float(base) for base, _ in given], [float(new) for _, new in given])
@@ -242,8 +235,7 @@ def test_the_correlation_is_newcombe_s(given: list[tuple[bool, bool]]) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=20), st.integers(2, 8))
-def test_repeats_that_agree_leave_a_difference_as_it_is(given: list[tuple[bool, bool]], repeats: int) -> None:
-    """Ten repeats that always give the same are one trial, for the correlation too."""
+def test_repeats_that_agree_do_not_change_a_difference(given: list[tuple[bool, bool]], repeats: int) -> None:
     one = difference([Pair("", (base, 1), (new, 1)) for base, new in given])
     many = difference([Pair("", (base * repeats, repeats), (new * repeats, repeats)) for base, new in given])
     assert one
@@ -283,7 +275,7 @@ def test_repeats_of_few_cases_settle_nothing() -> None:
 
 
 def test_six_cases_that_all_differ_are_settled() -> None:
-    """The fewest that the exact test lets through."""
+    """The exact test needs at least six."""
     better = [Pair(str(at), (0, 1), (1, 1)) for at in range(6)]
     found, less = difference(better), difference(better[:5])
     assert found
@@ -294,8 +286,8 @@ def test_six_cases_that_all_differ_are_settled() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.builds(Pair, st.just("c"), counts, counts), min_size=3, max_size=9))
-def test_what_is_said_to_settle_it_does(given: list[Pair]) -> None:
-    """As many cases as asked for, of the same kinds in the same shares, are no longer open."""
+def test_the_cases_that_are_said_to_settle_a_difference_do(given: list[Pair]) -> None:
+    """As many cases of the same kinds in the same shares are no longer open."""
     found = settle(given)
     if found is None or not found.cases or found.cases > 200:
         return
@@ -304,8 +296,7 @@ def test_what_is_said_to_settle_it_does(given: list[Pair]) -> None:
     assert more.verdict != "open"
 
 
-def test_what_would_settle_it_is_said_in_words() -> None:
-    """Settled, so many more runs, or never."""
+def test_the_needed_runs_are_described_in_words() -> None:
     clear = [Pair(str(at), (0, 2), (2, 2)) for at in range(8)]
     even = [Pair(str(at), (1, 2), (1, 2)) for at in range(8)]
     noisy = [Pair(str(at), (1, 3), (2 if at % 3 else 1, 3)) for at in range(8)]
@@ -329,8 +320,8 @@ def _trials(*given: tuple[str, bool, str]) -> list[TriggerTrial]:
     ]
 
 
-def test_precision_recall_and_the_matrix_of_who_stole_whose_trigger() -> None:
-    """A trial that loads two counts in both columns; others' queries that should load nothing say nothing."""
+def test_precision_recall_and_the_confusion_matrix() -> None:
+    """A trial that loads two skills counts in both columns. Negative queries of other skills say nothing."""
     trials = _trials(
         ("pdf", True, "pdf"),
         ("pdf", True, "csv"),
@@ -372,7 +363,6 @@ def test_precision_recall_and_the_matrix_of_who_stole_whose_trigger() -> None:
     )
 )
 def test_f1_is_the_harmonic_mean_of_precision_and_recall(given: list[tuple[str, bool, str]]) -> None:
-    """And lies in its interval."""
     found = score_triggers("a", _trials(*given))
     precision, recall = found.precision.value, found.recall.value
     if precision and recall:
@@ -383,13 +373,13 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(given: list[tuple[str, 
 
 
 def test_student_gives_the_published_quantiles() -> None:
-    """Two-sided 95%, to a thousandth part."""
+    """Two-sided 95%, to a thousandth."""
     table = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042, 120: 1.980}
     for freedom, value in table.items():
         assert student_quantile(0.975, freedom) == pytest.approx(value, rel=1.2e-3)
 
 
-def test_a_mean_has_an_interval_from_two_cases_on() -> None:
+def test_the_mean_of_two_or_more_cases_has_an_interval() -> None:
     """By hand: 1, 2, 3 has a mean of 2 and reaches 4.303 / √3 to both sides."""
     found = mean([1.0, 2.0, 3.0])
     assert found
@@ -399,8 +389,7 @@ def test_a_mean_has_an_interval_from_two_cases_on() -> None:
     assert mean([5.0]) == type(found)(5.0, None, 1)
 
 
-def test_what_was_spent_says_where_a_price_is_missing() -> None:
-    """A sum of known prices is never passed off as the whole."""
+def test_spending_counts_the_trials_without_a_price() -> None:
     found = sum_spending([(Usage(10, 2, 5, 0.5), 1.0), (Usage(1, 1), 2.0)])
     assert found == Spending(2, 11, 3, 5, 3.0, 0.5, 1)
     assert (found.tokens, found.is_priced) == (14, False)
@@ -428,7 +417,7 @@ def test_a_heading_of_many_spaces_costs_no_more_than_two_cpu_seconds(count: int)
 
 
 def test_coverage_names_files_and_sections_that_no_case_loaded() -> None:
-    """A page that was never turned leaves the sections behind it unread; headings in code are none."""
+    """Sections behind the last loaded page are unread. Headings in code do not count."""
     body = "# One\n\n```\n# not a heading\n```\n\n## Two ##\n"
     text = SkillContent("# Top\n## Sub\n", {"a.md": body, "b.md": "# Bee\n", "c.bin": ""})
     found = measure_coverage("pdf", text, True, {"a.md": 10})
@@ -439,8 +428,8 @@ def test_coverage_names_files_and_sections_that_no_case_loaded() -> None:
     assert measure_coverage("pdf", text, False, {}).gaps == ("SKILL.md", "a.md", "b.md", "c.bin")
 
 
-def test_texts_come_from_a_shelf(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """Instructions and references; a skill that is not there is left out."""
+def test_skill_contents_are_read_from_a_shelf(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    """A skill that is not there is left out."""
     write("skills/pdf", body="# How\n", references__a_md="# A\n")
     found = read_skill_contents(Shelf.open(tmp_path), ["pdf", "gone"])
     assert list(found) == ["pdf"]
@@ -449,7 +438,7 @@ def test_texts_come_from_a_shelf(write, tmp_path) -> None:  # type: ignore[no-un
 
 
 def test_the_best_of_many_that_guess_is_not_believed() -> None:
-    """Twenty descriptions that toss a coin: the winner looks good where it was chosen, and only there."""
+    """Of twenty descriptions that toss a coin, the winner looks good only on the queries it was chosen by."""
     draw = random.Random(1)
     flattered, held, corrected = [], [], []
     for _ in range(10):
@@ -464,7 +453,7 @@ def test_the_best_of_many_that_guess_is_not_believed() -> None:
 
 
 def test_a_description_that_is_really_better_is_chosen() -> None:
-    """The same each time, whatever order the queries come in; queries with an error are left out for all."""
+    """The order of the queries makes no difference; queries with an error are left out for all."""
     good, bad = [True] * 19 + [None], [at % 2 == 0 for at in range(20)]
     names = [f"query {at}" for at in range(20)]
     groups = [at < 10 for at in range(20)]
@@ -478,7 +467,7 @@ def test_a_description_that_is_really_better_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("scores", [{}, {"a": [True]}, {"a": [True, False], "b": [True]}, {"a": [None, True]}])
-def test_too_little_to_choose_by_is_refused(scores: dict[str, list[bool | None]]) -> None:
-    """With nothing to hold out there is no honest score."""
+def test_a_choice_with_too_few_queries_is_refused(scores: dict[str, list[bool | None]]) -> None:
+    """Without held-out queries there is no honest score."""
     with pytest.raises(ValueError):
         choose_best(scores)

@@ -23,7 +23,7 @@ def tried(*script: Any, turns: tuple[Any, ...] = (Message("hi"),), **case: Any) 
 
 
 def test_an_edit_that_cannot_be_made_is_an_error_of_the_trial() -> None:
-    """Neither a pass nor a miss; what was said before is kept."""
+    """The answers before it are kept."""
     trace = tried("Hello.", turns=(Message("hi"), Edit("nowhere.txt", None), Message("and now?")))
     assert "nowhere.txt" in trace.error
     assert trace.answers == ("Hello.",)
@@ -31,8 +31,8 @@ def test_an_edit_that_cannot_be_made_is_an_error_of_the_trial() -> None:
 
 
 @pytest.mark.parametrize("how", ["files", "turns"])
-def test_a_link_that_a_skill_brings_leads_no_write_out(write: Write, tmp_path: Path, how: str) -> None:
-    """Whether the case puts the file there, or changes it later."""
+def test_a_link_in_a_skill_leads_no_write_out_of_the_workspace(write: Write, tmp_path: Path, how: str) -> None:
+    """Neither for a file of the case nor for a later edit."""
     outside = tmp_path / "outside"
     outside.mkdir()
     skill = write("skills/pdf").parent
@@ -46,27 +46,25 @@ def test_a_link_that_a_skill_brings_leads_no_write_out(write: Write, tmp_path: P
     assert list(outside.iterdir()) == []
 
 
-def test_a_model_that_goes_in_circles_has_missed() -> None:
-    """It is the model's doing, or the skill's, and no fault of the machinery."""
+def test_a_model_that_runs_into_a_limit_has_missed() -> None:
     trace = tried(*[call("list_skills")] * 250)
     assert trace.error == ""
     assert trace.answers == ("",)
 
 
-def test_a_model_that_calls_what_is_not_there_has_missed() -> None:
+def test_a_model_that_calls_an_unknown_tool_has_missed() -> None:
     trace = tried(*[call("no_such_tool")] * 20)
     assert trace.error == ""
 
 
-def test_a_skill_s_evals_are_not_in_the_workspace_and_its_references_are(write: Write) -> None:
-    """Only the folder of that name at its top: a model that sees the questions proves nothing."""
+def test_a_skills_evals_are_not_in_the_workspace(write: Write) -> None:
+    """Only the folder of that name at its top is left out: a model that sees the questions proves nothing."""
     skill = write("pdf", evals__cases_md="Questions.", references__evals__how_md="How to evaluate.").parent
     trace = tried("Done.", skills=(str(skill),))
     assert set(trace.files) == {f".skillshelf/skills/pdf/{path}" for path in ("SKILL.md", "references/evals/how.md")}
 
 
-def test_a_pipe_in_a_skill_is_left_where_it_is(write: Write, tmp_path: Path) -> None:
-    """The shelf does not serve it either; packed for a worker, it is not there."""
+def test_a_pipe_in_a_skill_is_neither_copied_nor_packed(write: Write, tmp_path: Path) -> None:
     skill = write("pdf").parent
     os.mkfifo(skill / "pipe")
     case, packer = Case("a", (Message("hi"),), skills=(str(skill),)), Packer()
@@ -76,27 +74,26 @@ def test_a_pipe_in_a_skill_is_left_where_it_is(write: Write, tmp_path: Path) -> 
         assert (trace.error, list(trace.files)) == ("", [".skillshelf/skills/pdf/SKILL.md"])
 
 
-def test_a_file_of_any_size_can_be_looked_at(tmp_path: Path) -> None:
-    """Its text is kept up to a size; that it changed is known of all."""
+def test_a_change_in_a_file_of_any_size_is_noticed(tmp_path: Path) -> None:
+    """Its text is kept up to a limit."""
     command = "head -c 3000000 /dev/zero | tr '\\0' x > big.txt"
     trace = tried(call("run_command", command=command), "Done.", files={"big.txt": b"x" * 3_000_001})
     assert (trace.files["big.txt"].text, trace.files["big.txt"].changed) == (None, True)
 
 
-def test_the_same_trial_takes_the_same_tokens() -> None:
-    """Whatever its folder is called."""
+def test_the_name_of_the_workspace_does_not_change_the_tokens() -> None:
     assert len({tried("Hello.").usage for _ in range(10)}) == 1
 
 
-def test_nothing_is_left_of_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where the model took its own rights away."""
+def test_the_workspace_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the model took away its own permissions."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tried(call("run_command", command="mkdir -p a/b && touch a/b/c && chmod 000 a/b a"), "Done.")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("skillshelf-eval-")] == []
 
 
 def test_a_model_that_never_answers_is_an_error_after_a_while() -> None:
-    """What was said until then is kept."""
+    """The answers before it are kept."""
 
     def hangs(request: object) -> str:
         time.sleep(5)

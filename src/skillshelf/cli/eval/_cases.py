@@ -9,7 +9,7 @@ from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Case, Message
 from skillshelf.evals.formats import find_cases
 from skillshelf.evals.formats import list_cases as read_case_outlines
-from skillshelf.evals.report import inert
+from skillshelf.evals.report import disarm_line
 from skillshelf.tables import Cell, Column
 
 _COLUMNS = (Column("case", style="bold"), Column("checks", right=True), Column("model", style="cyan"), Column("where"))
@@ -81,7 +81,7 @@ def _row(case: Case) -> list[str | Cell]:
     path, _, line = case.location.rpartition(":")
     if path:
         place = f"{shown_path(path)}:{line}"
-    return [inert(case.id), str(len(case.checks)), _model_name(case), place]
+    return [disarm_line(case.id), str(len(case.checks)), _model_name(case), place]
 
 
 def _model_name(case: Case) -> str:

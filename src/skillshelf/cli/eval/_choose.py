@@ -28,7 +28,15 @@ from skillshelf.evals import (
     select_queries,
 )
 from skillshelf.evals.engine import RunFolder
-from skillshelf.evals.report import choice_as_json, choice_table, choice_verdict, plain, rich, summarize, write_run
+from skillshelf.evals.report import (
+    choice_as_json,
+    choice_table,
+    choice_verdict,
+    render_plain,
+    render_rich,
+    summarize,
+    write_run,
+)
 from skillshelf.skillmd import render
 from skillshelf.text import to_json
 
@@ -118,9 +126,9 @@ def _report(choice: _Choice, run: Run, folder: RunFolder, args: argparse.Namespa
 def _print_decision(decision: Decision, out: Output) -> None:
     table = choice_table(decision)
     if out.is_terminal:
-        out.print_rich(rich([table]))
+        out.print_rich(render_rich([table]))
     else:
-        out.write(plain([table]))
+        out.write(render_plain([table]))
     for line in choice_verdict(decision):
         out.print_styled(line)
     out.print()

@@ -199,17 +199,17 @@ def _compare_runs(args: argparse.Namespace, out: Output) -> int:
         comparison_as_json,
         comparison_exit_code,
         comparison_tables,
-        plain,
-        rich,
+        render_plain,
+        render_rich,
     )
 
     comparison = compare(_read_run(args.before), _read_run(args.after))
     if args.json:
         out.print_json(comparison_as_json(comparison))
     elif out.is_terminal:
-        out.print_rich(rich(comparison_tables(comparison)))
+        out.print_rich(render_rich(comparison_tables(comparison)))
     else:
-        out.write(plain(comparison_tables(comparison)))
+        out.write(render_plain(comparison_tables(comparison)))
     return comparison_exit_code(comparison)
 
 

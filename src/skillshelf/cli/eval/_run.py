@@ -37,15 +37,15 @@ from skillshelf.evals.engine import (
 )
 from skillshelf.evals.report import (
     HTML_FILE,
-    as_json,
-    blame,
+    annotate,
     exit_code,
-    headline,
-    junit,
-    plain,
-    rich,
+    render_junit,
+    render_plain,
+    render_rich,
     summarize,
-    tables,
+    summary_as_json,
+    summary_line,
+    summary_tables,
     write_run,
 )
 from skillshelf.evals.stats import SkillContent
@@ -250,18 +250,18 @@ def _report(
     summary = summarize(run, contents)
     if args.junit:
         with open(args.junit, "w", encoding="utf-8") as file:
-            file.write(junit(summary))
+            file.write(render_junit(summary))
 
     code = exit_code(run)
     if args.json:
-        out.print_json({**as_json(summary), "folder": folder.path, "exit_code": code})
+        out.print_json({**summary_as_json(summary), "folder": folder.path, "exit_code": code})
         return code
     if out.is_terminal:
-        out.print_rich(rich(tables(summary), headline(summary), _EXIT_STYLES.get(code, "yellow")))
+        out.print_rich(render_rich(summary_tables(summary), summary_line(summary), _EXIT_STYLES.get(code, "yellow")))
     else:
-        out.write(plain(tables(summary), headline(summary)))
+        out.write(render_plain(summary_tables(summary), summary_line(summary)))
     out.print_styled(f"{shown_path(os.path.join(folder.path, HTML_FILE))}  (run {run.id})", "dim")
     if args.github:
-        for note in blame(summary):
+        for note in annotate(summary):
             out.print(github_annotation(note))
     return code

@@ -1,30 +1,28 @@
-"""Reports of a run: for a terminal, for CI, and as a page for people."""
+"""The reports of a run: for a terminal, for CI, and as an HTML page."""
 
-from skillshelf.evals.report._blame import blame
+from skillshelf.evals.report._annotations import annotate
 from skillshelf.evals.report._choice import choice_as_json, choice_table, choice_verdict
-from skillshelf.evals.report._compare import (
+from skillshelf.evals.report._comparison import (
     RunComparison,
     compare,
     comparison_as_json,
     comparison_exit_code,
     comparison_tables,
 )
-from skillshelf.evals.report._files import HTML_FILE, RunUnreadableError, read_run, write_run
-from skillshelf.evals.report._junit import junit
-from skillshelf.evals.report._plain import as_json
-from skillshelf.evals.report._sections import inert
-from skillshelf.evals.report._summary import exit_code, summarize
-from skillshelf.evals.report._terminal import headline, plain, rich, tables
-from skillshelf.evals.report._tree import Summary
-from skillshelf.evals.report.html import page
+from skillshelf.evals.report._junit import render_junit
+from skillshelf.evals.report._run_files import HTML_FILE, RunUnreadableError, read_run, summary_as_json, write_run
+from skillshelf.evals.report._summary import Fault, Stop, Summary, exit_code, summarize
+from skillshelf.evals.report._tables import disarm_line, render_plain, render_rich, summary_line, summary_tables
+from skillshelf.evals.report.html import render_page
 
 __all__ = [
     "HTML_FILE",
+    "Fault",
     "RunComparison",
     "RunUnreadableError",
+    "Stop",
     "Summary",
-    "as_json",
-    "blame",
+    "annotate",
     "choice_as_json",
     "choice_table",
     "choice_verdict",
@@ -32,15 +30,16 @@ __all__ = [
     "comparison_as_json",
     "comparison_exit_code",
     "comparison_tables",
+    "disarm_line",
     "exit_code",
-    "headline",
-    "inert",
-    "junit",
-    "page",
-    "plain",
     "read_run",
-    "rich",
+    "render_junit",
+    "render_page",
+    "render_plain",
+    "render_rich",
     "summarize",
-    "tables",
+    "summary_as_json",
+    "summary_line",
+    "summary_tables",
     "write_run",
 ]

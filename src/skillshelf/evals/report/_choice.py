@@ -1,4 +1,4 @@
-"""A choice between descriptions, told: `skillshelf eval choose`."""
+"""The report of a choice between descriptions: `skillshelf eval choose`."""
 
 from __future__ import annotations
 
@@ -8,127 +8,150 @@ from typing import Any
 
 from skillshelf.evals._descriptions import MIN_QUERIES, Decision, Standing
 from skillshelf.evals._text import clip
-from skillshelf.evals.report._words import chance, ends, gain, percent, rate
+from skillshelf.evals.report._format import format_gain, format_interval, format_p, format_percent, format_rate
 from skillshelf.evals.stats import Choice, Rate
 from skillshelf.tables import Column, Table
 
-_FIRST_WORDS = 40
-_BEYOND = {"better": "better beyond chance", "worse": "worse beyond chance", "open": "which may be chance"}
+MAX_DESCRIPTION = 40
+_CERTAINTY = {"better": "better beyond chance", "worse": "worse beyond chance", "open": "which may be chance"}
 
 
 def choice_table(decision: Decision) -> Table:
-    """Each description in a row; without its scores where there is no choice to compare them on."""
+    """Return a table of the descriptions, with their scores if there is a choice to compare them on."""
     choice = decision.choice
     rows = []
-    for one in decision.standings:
-        scores = ["–", "–"]
+    for standing in decision.standings:
+        chosen_on = "–"
+        held_out = "–"
         if choice:
-            chosen, held = one.rate_on(choice.choosing_queries), one.rate_on(choice.held_out_queries)
-            scores = [f"{chosen.passed}/{chosen.total}", f"{held.passed}/{held.total}  {rate(held)}"]
-        words = clip(" ".join(one.description.split()), _FIRST_WORDS)
-        rows.append((str(one.number), _mark(one, decision), str(one.tokens), *scores, words))
-    columns = [Column("#", True), Column(""), *(Column(title, True) for title in ("tokens", "to choose by"))]
-    columns += [Column("held out [95%]", True), Column("description")]
-    return Table(f"Descriptions of {decision.skill}", tuple(columns), tuple(rows))
+            choosing_rate = standing.rate_on(choice.choosing_queries)
+            held_out_rate = standing.rate_on(choice.held_out_queries)
+            chosen_on = f"{choosing_rate.passed}/{choosing_rate.total}"
+            held_out = f"{held_out_rate.passed}/{held_out_rate.total}  {format_rate(held_out_rate)}"
+        description = clip(" ".join(standing.description.split()), MAX_DESCRIPTION)
+        mark = _mark_standing(standing, decision)
+        rows.append((str(standing.number), mark, str(standing.tokens), chosen_on, held_out, description))
+    columns = (
+        Column("#", right=True),
+        Column(""),
+        Column("tokens", right=True),
+        Column("to choose by", right=True),
+        Column("held out [95%]", right=True),
+        Column("description"),
+    )
+    return Table(f"Descriptions of {decision.skill}", columns, rows)
 
 
-def _mark(one: Standing, decision: Decision) -> str:
-    return ", ".join(["present"] * (one.number == 1) + ["best"] * (one is decision.best))
+def _mark_standing(standing: Standing, decision: Decision) -> str:
+    marks = []
+    if standing.number == 1:
+        marks.append("current")
+    if standing is decision.best:
+        marks.append("best")
+    return ", ".join(marks)
 
 
 def choice_verdict(decision: Decision) -> Iterator[str]:
-    """In plain words, a line for each thing that is to be known."""
-    choice, best = decision.choice, decision.best
+    """Yield the result of a choice in sentences."""
+    choice = decision.choice
+    best = decision.best
     if choice is None or best is None:
         yield (
-            f"Undecided: infrastructure errors left {_queries(decision.left_out)} without a score, and of those that "
-            f"should load the skill and of those that should not, {MIN_QUERIES} each are needed."
+            f"Undecided: infrastructure errors left {_count_queries(decision.left_out)} without a score. At least "
+            f"{MIN_QUERIES} are needed of those that should load the skill, and of those that should not."
         )
         return
-    which = "The present description" if best.number == 1 else f"Description {best.number}"
+
+    name = "The current description" if best.number == 1 else f"Description {best.number}"
+    choosing = _count_queries(len(choice.choosing_queries))
     yield (
-        f"{which} is the best on the {_queries(len(choice.choosing_queries))} to choose by: right on "
-        f"{choice.chosen_on.passed}{_tied(decision, choice)}."
+        f"{name} is the best on the {choosing} to choose by: right on "
+        f"{choice.chosen_on.passed}{_describe_tie(decision, choice)}."
     )
     yield (
-        f"On the {len(choice.held_out_queries)} held out, which had no say in it: {rate(choice.held_out)}. Over all "
-        f"{choice.naive.total}, corrected for having been chosen: {percent(choice.corrected)} "
-        f"{ends(choice.corrected_interval)}."
+        f"On the {len(choice.held_out_queries)} held out, which had no influence on it: "
+        f"{format_rate(choice.held_out)}. Over all {choice.naive.total}, corrected for the choice: "
+        f"{format_percent(choice.corrected)} {format_interval(choice.corrected_interval)}."
     )
-    much = round(100 * choice.flattery)
-    flattered = f"flatters by {much} pp" if much > 0 else "does not flatter"
-    yield f"The best score on all of them, {percent(choice.naive.value)}, {flattered}."
-    yield _against_present(decision)
+    points = round(100 * choice.flattery)
+    flattery = f"flatters by {points} pp" if points > 0 else "does not flatter"
+    yield f"The best score on all of them, {format_percent(choice.naive.value)}, {flattery}."
+    yield _compare_with_current(decision)
     if decision.left_out:
-        yield f"Left out for all descriptions: {_queries(decision.left_out)} without a score for some, by errors."
+        yield f"Left out for all descriptions: {_count_queries(decision.left_out)} without a score for some, by errors."
 
 
-def _tied(decision: Decision, choice: Choice) -> str:
-    alike = (
-        sum(one.rate_on(choice.choosing_queries).passed == choice.chosen_on.passed for one in decision.standings) - 1
-    )
+def _describe_tie(decision: Decision, choice: Choice) -> str:
+    passes = [standing.rate_on(choice.choosing_queries).passed for standing in decision.standings]
+    others = passes.count(choice.chosen_on.passed) - 1
+    if not others:
+        return ""
     rule = "a tie changes nothing" if choice.best == "1" else "the first of these is taken"
-    return f", as {alike} of the others; {rule}" if alike else ""
+    return f", like {others} of the others; {rule}"
 
 
-def _against_present(decision: Decision) -> str:
-    found = decision.gain
-    if found is None:
+def _compare_with_current(decision: Decision) -> str:
+    gain = decision.gain
+    if gain is None:
         return "There is nothing to change."
-    more = f"; about {decision.queries_to_settle} queries in all would settle it" if decision.queries_to_settle else ""
+    needed = ""
+    if decision.queries_to_settle:
+        needed = f"; about {decision.queries_to_settle} queries in all would settle it"
     return (
-        f"Against the present description, on those held out: {gain(found)}, p {chance(found.p)}, "
-        f"{_BEYOND[found.verdict]}{more}."
+        f"Against the current description, on those held out: {format_gain(gain)}, p {format_p(gain.p)}, "
+        f"{_CERTAINTY[gain.verdict]}{needed}."
     )
 
 
-def _queries(number: int) -> str:
+def _count_queries(number: int) -> str:
     return "1 query" if number == 1 else f"{number} queries"
 
 
 def choice_as_json(decision: Decision) -> dict[str, Any]:
-    """For programs."""
-    found = decision.gain
+    """Return a choice for `--json`."""
+    choice = decision.choice
+    gain = decision.gain
+    queries = [{"case": case, "part": _part_of(index, choice)} for index, case in enumerate(decision.queries)]
     return {
         "skill": decision.skill,
-        "queries": [{"case": case, "part": _part(at, decision.choice)} for at, case in enumerate(decision.queries)],
+        "queries": queries,
         "left_out": decision.left_out,
         "best": decision.best.number if decision.best else None,
-        **(_scores(decision.choice) if decision.choice else {}),
-        "gain": {**asdict(found), "verdict": found.verdict} if found else None,
+        **(_scores_as_json(choice) if choice else {}),
+        "gain": {**asdict(gain), "verdict": gain.verdict} if gain else None,
         "queries_to_settle": decision.queries_to_settle,
-        "descriptions": [_facts(one, decision.choice) for one in decision.standings],
+        "descriptions": [_standing_as_json(standing, choice) for standing in decision.standings],
     }
 
 
-def _part(at: int, choice: Choice | None) -> str:
-    """Which part of the choice a query had."""
-    if choice and at in choice.choosing_queries:
+def _part_of(index: int, choice: Choice | None) -> str:
+    """Return which part of the choice a query belongs to."""
+    if choice and index in choice.choosing_queries:
         return "choosing"
-    return "held_out" if choice and at in choice.held_out_queries else "left_out"
+    if choice and index in choice.held_out_queries:
+        return "held_out"
+    return "left_out"
 
 
-def _scores(choice: Choice) -> dict[str, Any]:
+def _scores_as_json(choice: Choice) -> dict[str, Any]:
     return {
-        "chosen_on": _rate(choice.chosen_on),
-        "held_out": _rate(choice.held_out),
+        "chosen_on": _rate_as_json(choice.chosen_on),
+        "held_out": _rate_as_json(choice.held_out),
         "corrected": {"value": choice.corrected, "interval": asdict(choice.corrected_interval)},
-        "naive": _rate(choice.naive),
+        "naive": _rate_as_json(choice.naive),
         "flattery": choice.flattery,
     }
 
 
-def _facts(one: Standing, choice: Choice | None) -> dict[str, Any]:
-    on = (
-        {
-            "chosen_on": _rate(one.rate_on(choice.choosing_queries)),
-            "held_out": _rate(one.rate_on(choice.held_out_queries)),
-        }
-        if choice
-        else {}
-    )
-    return {**asdict(one), **on}
+def _standing_as_json(standing: Standing, choice: Choice | None) -> dict[str, Any]:
+    if choice is None:
+        return asdict(standing)
+    return {
+        **asdict(standing),
+        "chosen_on": _rate_as_json(standing.rate_on(choice.choosing_queries)),
+        "held_out": _rate_as_json(standing.rate_on(choice.held_out_queries)),
+    }
 
 
-def _rate(given: Rate) -> dict[str, Any]:
-    return {**asdict(given), "value": given.value}
+def _rate_as_json(rate: Rate) -> dict[str, Any]:
+    return {**asdict(rate), "value": rate.value}

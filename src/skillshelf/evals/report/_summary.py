@@ -1,151 +1,422 @@
-"""From a run to the numbers that a report shows, and to the exit code."""
+"""The summary of a run: the tree of numbers that every report shows, and the exit code."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import fmean
 
-from skillshelf.agent.events import Failed
-from skillshelf.evals._results import Arm, CaseInfo, Outcome, Run
-from skillshelf.evals.report._seen import coverage_of
-from skillshelf.evals.report._tree import ARMS, ArmSummary, CaseArm, CaseSummary, Failure, Fault, Group, Stop, Summary
-from skillshelf.evals.report._versus import versus
-from skillshelf.evals.report._words import fault
+from skillshelf.agent.events import Failed, ReferenceLoaded
+from skillshelf.evals._results import Arm, CaseInfo, CheckResult, Outcome, Run
+from skillshelf.evals.check import About
+from skillshelf.evals.report._format import format_plural
 from skillshelf.evals.stats import (
+    Confusion,
     Counts,
+    Coverage,
+    Difference,
+    Mean,
+    NeededRuns,
+    Pair,
+    PassK,
+    Rate,
     SkillContent,
+    Spending,
     TriggerScore,
     TriggerTrial,
     clustered_rate,
     count_confusion,
+    difference,
+    mean,
+    measure_coverage,
     pass_k,
     score_triggers,
+    settle,
     sum_spending,
     wilson,
 )
+from skillshelf.listing import parse
 
-_TRIES = (2, 3, 5, 10)
+ARMS: tuple[Arm, ...] = ("with", "without", "old")
+NUMBERS_OF_TRIES = (2, 3, 5, 10)
+"""The values of k for pass@k and pass^k."""
+# Checks of what was offered and loaded. Without the skill on the shelf, their results are known beforehand.
+_CHECKS_OF_LOADING = frozenset(
+    {"skill_invoked", "skill_loaded", "skill_reloaded", "reference_loaded", "reference_denied"}
+)
 
 
-def summarize(run: Run, texts: Mapping[str, SkillContent] | None = None) -> Summary:
-    """`texts`: the skills under test, for the coverage; see `stats.skill_texts`."""
-    by_case: dict[str, list[Outcome]] = defaultdict(list)
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A check that did not hold, with one of its reasons."""
+
+    check: str
+    reason: str
+    times: int
+    about: About | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a trial that counts ended early, such as a limit, or a skill that is not there."""
+
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseArm:
+    """A case on one arm."""
+
+    outcomes: tuple[Outcome, ...]
+    counts: Counts
+    rate: Rate
+    spent: Spending
+    """The agent's usage in the trials that count. Errors and judges are in the sum of the arm."""
+    failures: tuple[Failure, ...]
+    errors: tuple[str, ...]
+    stops: tuple[Stop, ...] = ()
+    """Of the trials that missed."""
+
+
+_NO_TRIALS = CaseArm((), Counts(), wilson(0, 0), Spending(), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSummary:
+    info: CaseInfo
+    arms: Mapping[Arm, CaseArm]
+
+    @property
+    def main(self) -> CaseArm:
+        """The case with the skill as it is; without trials if it was never run so."""
+        return self.arms.get("with") or _NO_TRIALS
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSummary:
+    """All cases of a group on one arm."""
+
+    counts: Counts
+    rate: Rate
+    tries: tuple[PassK, ...]
+    spent: Spending
+    """Everything that was paid for, errors and judges included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """One arm against another on the same cases: new minus base, per trial, as means over cases."""
+
+    base: str
+    difference: Difference | None
+    settle: NeededRuns | None
+    tokens: Mean | None
+    seconds: Mean | None
+    cost: Mean | None
+    """In US dollars; None if a price is not known."""
+    pairs: tuple[Pair, ...]
+    """The cases that the difference is over."""
+    aside: int
+    """Cases that check only whether the skill is offered or loaded, if the base is without it."""
+    unpaired: int
+    """Cases that were tried on one side only."""
+
+    @property
+    def account(self) -> str:
+        """How many cases were compared and why the others were not; empty if all were."""
+        if not self.aside and not self.unpaired:
+            return ""
+        parts = [f"{format_plural(len(self.pairs), 'case')} compared"]
+        if self.aside:
+            parts.append(f"{self.aside} left aside, because they check only what is offered or loaded")
+        if self.unpaired:
+            parts.append(f"{self.unpaired} not tried on both sides")
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases that are counted together: those of a skill, or all."""
+
+    name: str
+    """Empty for cases that belong to no skill."""
+    cases: tuple[CaseSummary, ...]
+    arms: Mapping[Arm, ArmSummary]
+    versus: tuple[Versus, ...]
+    trigger: TriggerScore | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An infrastructure error, and the trials that could not be made because of it."""
+
+    message: str
+    times: int
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All numbers of a run."""
+
+    run: Run
+    total: Group
+    skills: tuple[Group, ...]
+    confusion: Confusion | None
+    """None for a run without trigger sets."""
+    coverage: tuple[Coverage, ...]
+    faults: tuple[Fault, ...]
+
+
+def summarize(run: Run, contents: Mapping[str, SkillContent] | None = None) -> Summary:
+    """Return the summary of a run. `contents` holds the skills under test, for the coverage."""
+    outcomes_by_case: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in run.outcomes:
-        by_case[outcome.case].append(outcome)
-    cases = [_case(info, by_case[info.id]) for info in run.cases]
-    triggers = [trigger for case in cases for trigger in _triggers(case)]
-    names = sorted({case.info.skill for case in cases} | set(run.skills), key=lambda name: (not name, name))
+        outcomes_by_case[outcome.case].append(outcome)
+    cases = [_summarize_case(info, outcomes_by_case[info.id]) for info in run.cases]
+    triggers = [trial for case in cases for trial in _trigger_trials(case)]
+
     groups = []
-    for name in names:
-        own = [case for case in cases if case.info.skill == name]
-        judged = score_triggers(name, triggers) if any(one.skill == name for one in triggers) else None
-        groups.append(_group(name, own, run.repeats, judged))
-    covered = tuple(coverage_of(name, text, run.outcomes) for name, text in (texts or {}).items())
+    names = {case.info.skill for case in cases} | set(run.skills)
+    for name in sorted(names, key=lambda name: (not name, name)):
+        own_cases = [case for case in cases if case.info.skill == name]
+        has_triggers = any(trial.skill == name for trial in triggers)
+        score = score_triggers(name, triggers) if has_triggers else None
+        groups.append(_summarize_group(name, own_cases, run.repeats, score))
+
     return Summary(
-        run,
-        _group("", cases, run.repeats),
-        tuple(groups),
-        count_confusion(triggers) if triggers else None,
-        covered,
-        _faults(run.outcomes),
+        run=run,
+        total=_summarize_group("", cases, run.repeats),
+        skills=tuple(groups),
+        confusion=count_confusion(triggers) if triggers else None,
+        coverage=tuple(_cover(name, content, run.outcomes) for name, content in (contents or {}).items()),
+        faults=_collect_faults(run.outcomes),
     )
 
 
 def exit_code(run: Run) -> int:
-    """For CI: 0 all trials with the skill passed, 1 some missed, 3 none missed but some could not be made.
+    """Return the exit code for CI: 0 all trials with the skill passed, 1 some missed, 2 nothing was tried.
 
-    Baseline arms gate nothing: a case that misses without the skill is what the skill is for. An error on one keeps
-    the comparison from being whole, so it counts. A run in which nothing was tried is wrong use: 2.
+    3 means that none missed, but some could not be made. Misses on baseline arms do not count: a case that misses
+    without the skill is what the skill is for. An error there counts, because the comparison is then incomplete.
     """
     if not run.outcomes:
         return 2
-    if any(one.arm == "with" and one.status == "missed" for one in run.outcomes):
+    if any(outcome.arm == "with" and outcome.status == "missed" for outcome in run.outcomes):
         return 1
-    return 3 if any(one.status == "error" for one in run.outcomes) else 0
+    if any(outcome.status == "error" for outcome in run.outcomes):
+        return 3
+    return 0
 
 
-def case_arm(outcomes: Iterable[Outcome]) -> CaseArm:
-    """The trials of one case on one arm, counted."""
-    given = tuple(sorted(outcomes, key=lambda one: one.repeat))
-    status = Counter(one.status for one in given)
-    counts = Counts(status["passed"], status["missed"], status["error"])
-    tried = [one for one in given if one.status != "error"]
-    failed: dict[str, list[str]] = defaultdict(list)
-    for check in (check for one in tried for check in one.failed):
-        failed[check.name].append(check.verdict.reason)
+def find_error(outcome: Outcome) -> str:
+    """Return why a trial could not be made; empty if it could."""
+    if outcome.trace.error:
+        return outcome.trace.error
+    for result in outcome.checks:
+        if result.verdict.error:
+            return result.verdict.error
+    return ""
+
+
+def find_stop(outcome: Outcome) -> str:
+    """Return why a trial that counts ended early; empty if it did not."""
+    for event in outcome.trace.events:
+        if isinstance(event, Failed):
+            return event.message
+    return ""
+
+
+def summarize_trials(outcomes: Iterable[Outcome]) -> CaseArm:
+    """Count the trials of one case on one arm."""
+    ordered = tuple(sorted(outcomes, key=lambda outcome: outcome.repeat))
+    by_status = Counter(outcome.status for outcome in ordered)
+    counts = Counts(by_status["passed"], by_status["missed"], by_status["error"])
+    tried = [outcome for outcome in ordered if outcome.status != "error"]
+    stops = Counter(find_stop(outcome) for outcome in tried if outcome.failed)
     return CaseArm(
-        given,
-        counts,
-        wilson(counts.passed, counts.trials),
-        sum_spending((one.trace.usage, one.trace.seconds) for one in tried),
-        tuple(Failure(name, reasons[0], len(reasons)) for name, reasons in failed.items()),
-        tuple(error_of(one) for one in given if one.status == "error"),
-        tuple(Stop(*one) for one in Counter(stop_of(one) for one in tried if one.failed).items() if one[0]),
+        outcomes=ordered,
+        counts=counts,
+        rate=wilson(counts.passed, counts.trials),
+        spent=sum_spending((outcome.trace.usage, outcome.trace.seconds) for outcome in tried),
+        failures=_collect_failures(tried),
+        errors=tuple(find_error(outcome) for outcome in ordered if outcome.status == "error"),
+        stops=tuple(Stop(reason, times) for reason, times in stops.items() if reason),
     )
 
 
-def error_of(outcome: Outcome) -> str:
-    """What kept a trial from being one; empty where nothing did."""
-    return fault(outcome.trace.error or next((one.verdict.error for one in outcome.checks if one.verdict.error), ""))
+def _collect_failures(outcomes: Sequence[Outcome]) -> tuple[Failure, ...]:
+    failed: dict[str, list[CheckResult]] = defaultdict(list)
+    for outcome in outcomes:
+        for result in outcome.failed:
+            failed[result.name].append(result)
+    return tuple(
+        Failure(name, results[0].verdict.reason, len(results), results[0].about) for name, results in failed.items()
+    )
 
 
-def stop_of(outcome: Outcome) -> str:
-    """What ended a trial that counts before its time; empty where nothing did."""
-    return next((event.message for event in outcome.trace.events if isinstance(event, Failed)), "")
+def _collect_faults(outcomes: Sequence[Outcome]) -> tuple[Fault, ...]:
+    cases_by_message: dict[str, list[str]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.status == "error":
+            cases_by_message[find_error(outcome)].append(outcome.case)
+    ordered = sorted(cases_by_message.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(Fault(message, len(cases), tuple(dict.fromkeys(cases))) for message, cases in ordered)
 
 
-def _case(info: CaseInfo, outcomes: Sequence[Outcome]) -> CaseSummary:
-    found = {arm: [one for one in outcomes if one.arm == arm] for arm in ARMS}
-    return CaseSummary(info, {arm: case_arm(given) for arm, given in found.items() if given})
+def _summarize_case(info: CaseInfo, outcomes: Sequence[Outcome]) -> CaseSummary:
+    arms: dict[Arm, CaseArm] = {}
+    for arm in ARMS:
+        trials = [outcome for outcome in outcomes if outcome.arm == arm]
+        if trials:
+            arms[arm] = summarize_trials(trials)
+    return CaseSummary(info, arms)
 
 
-def _group(name: str, cases: Sequence[CaseSummary], repeats: int, trigger: TriggerScore | None = None) -> Group:
+def _summarize_group(
+    name: str, cases: Sequence[CaseSummary], repeats: int, trigger: TriggerScore | None = None
+) -> Group:
     arms: dict[Arm, ArmSummary] = {}
     for arm in ARMS:
-        given = [case.arms[arm] for case in cases if arm in case.arms]
-        if given:
-            arms[arm] = _arm(given, repeats)
-    new = {case.info.id: case.main.outcomes for case in cases}
+        case_arms = [case.arms[arm] for case in cases if arm in case.arms]
+        if case_arms:
+            arms[arm] = _summarize_arm(case_arms, repeats)
+
+    main = {case.info.id: case.main.outcomes for case in cases}
     skills = {case.info.id: case.info.skill for case in cases}
-    compared = [
-        versus(
-            arm,
-            {case.info.id: case.arms[arm].outcomes for case in cases if arm in case.arms},
-            new,
-            skills if arm == "without" else None,
-        )
-        for arm in arms
-        if arm != "with"
-    ]
-    return Group(name, tuple(cases), arms, tuple(compared), trigger)
+    comparisons = []
+    for arm in arms:
+        if arm != "with":
+            base = {case.info.id: case.arms[arm].outcomes for case in cases if arm in case.arms}
+            comparisons.append(compare_arms(arm, base, main, skills if arm == "without" else None))
+    return Group(name, tuple(cases), arms, tuple(comparisons), trigger)
 
 
-def _arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
+def _summarize_arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
     pairs = [(case.counts.passed, case.counts.trials) for case in cases]
-    # The same cases for every k, where there are any without errors: else pass@3 could come out below pass@2.
-    whole = [pair for pair in pairs if pair[1] >= repeats] or pairs
-    several = [pass_k(k, whole) for k in sorted({*_TRIES, repeats}) if 1 < k <= repeats]
+    # The same cases for every k, if there are any without errors. Otherwise pass@3 could come out below pass@2.
+    complete = [(passed, trials) for passed, trials in pairs if trials >= repeats] or pairs
+    tries = [pass_k(k, complete) for k in sorted({*NUMBERS_OF_TRIES, repeats}) if 1 < k <= repeats]
+    outcomes = [outcome for case in cases for outcome in case.outcomes]
     return ArmSummary(
-        sum((case.counts for case in cases), Counts()),
-        clustered_rate(pairs),
-        tuple(one for one in several if one),
-        sum_spending((one.usage, one.trace.seconds) for case in cases for one in case.outcomes),
+        counts=sum((case.counts for case in cases), Counts()),
+        rate=clustered_rate(pairs),
+        tries=tuple(result for result in tries if result),
+        spent=sum_spending((outcome.usage, outcome.trace.seconds) for outcome in outcomes),
     )
 
 
-def _triggers(case: CaseSummary) -> list[TriggerTrial]:
+def _trigger_trials(case: CaseSummary) -> list[TriggerTrial]:
     info = case.info
     if info.should_trigger is None:
         return []
-    tried = [one for one in case.main.outcomes if one.status != "error"]
-    return [TriggerTrial(info.id, info.skill, info.should_trigger, one.loaded) for one in tried]
+    return [
+        TriggerTrial(info.id, info.skill, info.should_trigger, outcome.loaded)
+        for outcome in case.main.outcomes
+        if outcome.status != "error"
+    ]
 
 
-def _faults(outcomes: Sequence[Outcome]) -> tuple[Fault, ...]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for one in outcomes:
-        if one.status == "error":
-            # A recording that is not there is named by its trial, which stands beside: the cause is one for all.
-            found[error_of(one).replace(f" in {one.case}#{one.arm}", "")].append(one.case)
-    ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(Fault(message, len(cases), tuple(dict.fromkeys(cases))) for message, cases in ordered)
+Trials = Mapping[str, Sequence[Outcome]]
+"""The trials of an arm by case."""
+
+
+def compare_arms(base_name: str, base: Trials, new: Trials, without: Mapping[str, str] | None = None) -> Versus:
+    """Compare an arm or run with another. `without` names the skill that the base lacks, by case.
+
+    A skill that is not there cannot be loaded. Counting that as a gain would only prove that it was left out, so in
+    that case everything else that the cases check is compared.
+    """
+    if without is not None:
+        base = _remove_checks_of_loading(base, without)
+        new = _remove_checks_of_loading(new, without)
+    old_trials = _without_errors(base)
+    new_trials = _without_errors(new)
+    both = [case for case in new_trials if case in old_trials]
+    compared = [case for case in both if without is None or new_trials[case][0].checks]
+    pairs = tuple(Pair(case, _count_passes(old_trials[case]), _count_passes(new_trials[case])) for case in compared)
+
+    def mean_change(measure: Callable[[Outcome], float]) -> Mean | None:
+        changes = []
+        for case in both:
+            old_mean = fmean(measure(outcome) for outcome in old_trials[case])
+            new_mean = fmean(measure(outcome) for outcome in new_trials[case])
+            changes.append(new_mean - old_mean)
+        return mean(changes)
+
+    trials = [outcome for case in both for outcome in (*old_trials[case], *new_trials[case])]
+    is_priced = all(outcome.trace.usage.cost is not None for outcome in trials)
+    return Versus(
+        base=base_name,
+        difference=difference(pairs),
+        settle=settle(pairs),
+        # The agent's usage alone: a judge is not part of what a skill costs.
+        tokens=mean_change(lambda outcome: outcome.trace.usage.input + outcome.trace.usage.output),
+        seconds=mean_change(lambda outcome: outcome.trace.seconds),
+        cost=mean_change(lambda outcome: outcome.trace.usage.cost or 0.0) if is_priced else None,
+        pairs=pairs,
+        aside=len(both) - len(compared),
+        unpaired=len(set(base) | set(new)) - len(both),
+    )
+
+
+def _remove_checks_of_loading(trials: Trials, without: Mapping[str, str]) -> Trials:
+    """Remove the checks whose results are known beforehand if the skill is not on the shelf."""
+    return {
+        case: [
+            replace(
+                outcome,
+                checks=tuple(result for result in outcome.checks if not _is_known(result.about, without[case])),
+            )
+            for outcome in outcomes
+        ]
+        for case, outcomes in trials.items()
+    }
+
+
+def _is_known(about: About | None, missing_skill: str) -> bool:
+    if about is None:
+        return False
+    if about.kind == "listing_contains":
+        return True
+    return about.kind in _CHECKS_OF_LOADING and about.skill == missing_skill
+
+
+def _without_errors(trials: Trials) -> dict[str, list[Outcome]]:
+    tried = {}
+    for case, outcomes in trials.items():
+        good = [outcome for outcome in outcomes if outcome.status != "error"]
+        if good:
+            tried[case] = good
+    return tried
+
+
+def _count_passes(outcomes: Sequence[Outcome]) -> tuple[int, int]:
+    return sum(outcome.status == "passed" for outcome in outcomes), len(outcomes)
+
+
+@lru_cache(256)
+def list_offered(system: str) -> tuple[tuple[str, bool], ...]:
+    """Return the skills that a system prompt lists, and whether each is there in full."""
+    return tuple((entry.name, entry.instructions is not None) for entry in parse(system))
+
+
+def _cover(skill: str, content: SkillContent, outcomes: Sequence[Outcome]) -> Coverage:
+    """Return the parts of a skill that trials loaded. Instructions that the listing shows in full count as loaded."""
+    is_loaded = False
+    most_bytes: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.arm != "with":
+            continue
+        if skill in outcome.loaded or any((skill, True) in list_offered(system) for system in outcome.trace.systems):
+            is_loaded = True
+        loaded_bytes: Counter[str] = Counter()
+        for event in outcome.trace.events:
+            if isinstance(event, ReferenceLoaded) and event.skill == skill:
+                # A binary file was loaded, too, though nothing of it enters the conversation.
+                loaded_bytes[event.reference] += max(1, event.size)
+        most_bytes |= loaded_bytes
+    return measure_coverage(skill, content, is_loaded, most_bytes)

@@ -1,5 +1,5 @@
-"""The report as one HTML page that needs nothing else: no network, no font, and no script to be read."""
+"""The report as one HTML page that needs nothing else: no network, no fonts, and no script to be read."""
 
-from skillshelf.evals.report.html._page import page
+from skillshelf.evals.report.html._page import render_page
 
-__all__ = ["page"]
+__all__ = ["render_page"]

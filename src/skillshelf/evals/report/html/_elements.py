@@ -1,11 +1,15 @@
-"""HTML that cannot be broken out of: text is escaped by being text, and only what this module made is markup."""
+"""HTML elements. A text is always escaped, and only this module makes markup, so no text can break out of its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from skillshelf.text import clean
+
+MAX_BRIEF_CELL = 28
+"""A number with its interval, up to this length, stays on one line."""
+_VOID_ELEMENTS = frozenset({"meta", "br"})
 
 
 class Html(str):
@@ -14,49 +18,50 @@ class Html(str):
     __slots__ = ()
 
 
-_VOID = frozenset({"meta", "br"})
-_BRIEF = 28
-
-
-def text(given: str) -> Html:
-    """Hidden and control characters are written out: nobody is to be shown something else than what is there."""
-    return Html(escape(clean(given)))
+def escape_text(text: str) -> Html:
+    """Escape a text. Hidden and control characters are written out, so that nothing is shown that is not there."""
+    return Html(escape(clean(text)))
 
 
 def join(parts: Iterable[Html | str]) -> Html:
-    return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
+    """Join markup and texts, which are escaped."""
+    return Html("".join(part if isinstance(part, Html) else escape_text(part) for part in parts))
 
 
 def tag(name: str, /, *children: Html | str, **attributes: str | float | bool | None) -> Html:
-    """An element. `class_` is `class`, `aria_label` is `aria-label`; None and False leave an attribute out."""
-    given = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
-    if name in _VOID:
-        return Html(f"<{name}{given}>")
-    return Html(f"<{name}{given}>{join(children)}</{name}>")
+    """Return an element. `class_` is `class`, `aria_label` is `aria-label`; None and False leave an attribute out."""
+    opening = name
+    for key, value in attributes.items():
+        if value is not None:
+            opening += _render_attribute(key, value)
+    if name in _VOID_ELEMENTS:
+        return Html(f"<{opening}>")
+    return Html(f"<{opening}>{join(children)}</{name}>")
 
 
-def _attribute(key: str, value: str | float | bool) -> str:
-    key = key.rstrip("_").replace("_", "-")
+def _render_attribute(key: str, value: str | float | bool) -> str:
+    name = key.rstrip("_").replace("_", "-")
     if isinstance(value, bool):
-        return f" {key}" if value else ""
-    return f' {key}="{text(value) if isinstance(value, str) else f"{value:g}"}"'
+        return f" {name}" if value else ""
+    if isinstance(value, str):
+        return f' {name}="{escape_text(value)}"'
+    return f' {name}="{value:g}"'
 
 
 def table(
-    headings: Iterable[Html | str], rows: Iterable[Iterable[Html | str]], caption: str = "", class_: str = ""
+    headings: Iterable[Html | str], rows: Iterable[Sequence[Html | str]], caption: str = "", class_: str = ""
 ) -> Html:
-    """The first cell of a row is its heading."""
-    head = tag("tr", *(tag("th", one, scope="col") for one in headings))
-    body = [tag("tr", *_cells(list(row))) for row in rows]
-    top = [tag("caption", caption)] if caption else []
-    whole = tag("table", *top, tag("thead", head), tag("tbody", *body), class_=class_ or None)
-    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption or "table")
+    """Return a table that scrolls if it is too wide. The first cell of a row is its heading."""
+    parts = [tag("caption", caption)] if caption else []
+    parts.append(tag("thead", tag("tr", *(tag("th", heading, scope="col") for heading in headings))))
+    parts.append(tag("tbody", *(_render_row(row) for row in rows)))
+    element = tag("table", *parts, class_=class_ or None)
+    return tag("div", element, class_="scroll", tabindex="0", role="region", aria_label=caption or "table")
 
 
-def _cells(row: list[Html | str]) -> list[Html]:
-    """Numbers with their intervals stay on one line."""
-    return [tag("th", row[0], scope="row"), *(tag("td", one, class_=_brief(one)) for one in row[1:])]
-
-
-def _brief(cell: Html | str) -> str | None:
-    return "brief" if not isinstance(cell, Html) and len(cell) <= _BRIEF else None
+def _render_row(row: Sequence[Html | str]) -> Html:
+    cells = [tag("th", row[0], scope="row")]
+    for cell in row[1:]:
+        is_brief = not isinstance(cell, Html) and len(cell) <= MAX_BRIEF_CELL
+        cells.append(tag("td", cell, class_="brief" if is_brief else None))
+    return tag("tr", *cells)

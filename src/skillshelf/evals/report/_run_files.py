@@ -1,0 +1,230 @@
+"""The files of a run, and the JSON of its summary.
+
+`run.json` is for programs, `report.html` for readers, and `junit.xml` for CI.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import types
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from skillshelf.errors import EvalError
+from skillshelf.evals._results import Outcome, Run, run_from_json
+from skillshelf.evals.report._junit import render_junit
+from skillshelf.evals.report._summary import Summary, find_error, summarize
+from skillshelf.evals.report.html import render_page
+from skillshelf.evals.stats import Confusion, Difference, Rate, SkillContent
+from skillshelf.files import replace_file
+from skillshelf.text import to_json
+
+RUN_FILE = "run.json"
+HTML_FILE = "report.html"
+JUNIT_FILE = "junit.xml"
+FORMAT_VERSION = 1
+# `run.json` has the trials in full, and what a check is about is for annotations alone.
+_FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
+
+
+class RunUnreadableError(EvalError):
+    """A file of results that is missing, broken, or from a newer skillshelf."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"it cannot be read as a run of evals: {reason}", path=path)
+
+
+def write_run(run: Run, folder: str | os.PathLike[str], contents: Mapping[str, SkillContent] | None = None) -> None:
+    """Write the three files of a run, each in one step. Raises OSError."""
+    os.makedirs(folder, exist_ok=True)
+    summary = summarize(run, contents)
+    texts = {
+        RUN_FILE: to_json(run.as_json(), indent=1) + "\n",
+        HTML_FILE: render_page(summary),
+        JUNIT_FILE: render_junit(summary),
+    }
+    for name, text in texts.items():
+        replace_file(os.path.join(folder, name), text.encode(), 0o666)
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read a run from a `run.json`, or from the folder that holds one. Raises RunUnreadableError."""
+    file = os.fspath(path)
+    if os.path.isdir(file):
+        file = os.path.join(file, RUN_FILE)
+    plain = _read_json(file)
+    try:
+        run = run_from_json(plain)
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        raise RunUnreadableError(file, f"it is incomplete or broken ({type(fault).__name__}: {fault})") from fault
+    problem = _find_wrong_type(run, Run, "run") or _find_inconsistency(run)
+    if problem:
+        raise RunUnreadableError(file, problem)
+    return run
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            plain = json.load(file)
+    except OSError as fault:
+        raise RunUnreadableError(path, fault.strerror or "it cannot be opened") from fault
+    except (ValueError, RecursionError) as fault:
+        raise RunUnreadableError(path, "it is not JSON, or was cut off") from fault
+
+    version = plain.get("skillshelf_evals") if isinstance(plain, dict) else None
+    if type(version) is not int:
+        raise RunUnreadableError(path, "it is JSON of another kind, without `skillshelf_evals`")
+    if version > FORMAT_VERSION:
+        reason = f"it has version {version} and this skillshelf reads {FORMAT_VERSION}; update it"
+        raise RunUnreadableError(path, reason)
+    return dict(plain)
+
+
+def _find_inconsistency(run: Run) -> str:
+    """Return what would be counted wrongly: a trial without a case, or a case or trial that is there twice."""
+    ids = {case.id for case in run.cases}
+    for outcome in run.outcomes:
+        if outcome.case not in ids:
+            return f"it holds a trial of {outcome.case!r:.60}, which is not one of its cases"
+    if len(ids) < len(run.cases):
+        return "it holds a case twice"
+    trials = Counter((outcome.case, str(outcome.arm), outcome.repeat) for outcome in run.outcomes)
+    for (case, arm, repeat), number in trials.items():
+        if number > 1:
+            return f"it holds trial {repeat} of {case!r:.60}, {arm}, twice"
+    return ""
+
+
+def _find_wrong_type(value: Any, hint: Any, place: str) -> str:
+    """Return the first value that does not have the type of its dataclass field; empty if all do.
+
+    The file may come from anywhere, and a report must not fail halfway because of it.
+    """
+    origin = get_origin(hint)
+    arguments = get_args(hint)
+    if hint is Any:
+        return ""
+    if origin in (Union, types.UnionType):
+        fits = any(not _find_wrong_type(value, kind, place) for kind in arguments)
+        return "" if fits else _describe_value(value, place)
+    if origin is Literal:
+        fits = isinstance(value, str) and value in arguments
+        return "" if fits else _describe_value(value, place)
+
+    container: Any = origin or (hint if is_dataclass(hint) else None)
+    if container and not isinstance(value, container):
+        return _describe_value(value, place)
+    if origin is tuple:
+        return _first_wrong((item, arguments[0], f"{place}[{index}]") for index, item in enumerate(value))
+    if origin in (Mapping, dict):
+        keys = [(key, arguments[0], place) for key in value]
+        values = [(item, arguments[1], f"{place}.{key}") for key, item in value.items()]
+        return _first_wrong([*keys, *values])
+    if is_dataclass(hint):
+        own_type: Any = type(value)
+        hints = _field_types(own_type)
+        return _first_wrong(
+            (getattr(value, field.name), hints[field.name], f"{place}.{field.name}") for field in fields(value)
+        )
+    return "" if _has_type(value, hint) else _describe_value(value, place)
+
+
+def _first_wrong(parts: Iterable[tuple[Any, Any, str]]) -> str:
+    for value, hint, place in parts:
+        problem = _find_wrong_type(value, hint, place)
+        if problem:
+            return problem
+    return ""
+
+
+def _has_type(value: Any, hint: Any) -> bool:
+    """True for a value of a plain type. JSON may write 1.0 as 1; True and NaN are not numbers."""
+    if hint is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is (hint or types.NoneType)
+
+
+@lru_cache
+def _field_types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _describe_value(value: Any, place: str) -> str:
+    return f"{place} is {value!r:.60}"
+
+
+def summary_as_json(summary: Summary) -> dict[str, Any]:
+    """Return a summary for `--json`: every number of the report, and the checks of each trial."""
+    run = summary.run
+    return {
+        "run": run.id,
+        "started": run.started,
+        "model": run.model,
+        "repeats": run.repeats,
+        "baseline": run.baseline,
+        **_to_plain(summary),
+        "trials": [_trial_as_json(outcome) for outcome in run.outcomes],
+    }
+
+
+def _trial_as_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "case": outcome.case,
+        "arm": outcome.arm,
+        "repeat": outcome.repeat,
+        "status": outcome.status,
+        "error": find_error(outcome),
+        "checks": [{"name": result.name, **asdict(result.verdict)} for result in outcome.checks],
+    }
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, Confusion):
+        return _confusion_as_json(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _fields_as_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): _to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_to_plain(item) for item in value]
+    return value
+
+
+def _fields_as_json(value: Any) -> dict[str, Any]:
+    plain = {}
+    for field in fields(value):
+        if field.name not in _FIELDS_LEFT_OUT:
+            plain[field.name] = _to_plain(getattr(value, field.name))
+    if isinstance(value, Rate):
+        plain["value"] = value.value
+    if isinstance(value, Difference):
+        plain["verdict"] = value.verdict
+    if isinstance(value, Summary):  # each case is there once, with its skill
+        del plain["total"]["cases"]
+    return plain
+
+
+def _confusion_as_json(confusion: Confusion) -> list[dict[str, Any]]:
+    rows = []
+    for row in confusion.rows:
+        loaded = [
+            {"skill": column or None, "trials": confusion.counts[row, column]}
+            for column in confusion.columns
+            if (row, column) in confusion.counts
+        ]
+        rows.append(
+            {
+                "skill": row.skill,
+                "should_trigger": row.should,
+                "trials": confusion.totals[row],
+                "loaded": loaded,
+            }
+        )
+    return rows

@@ -1,0 +1,247 @@
+"""The tables of a summary, for a terminal and as plain text for a pipe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from skillshelf.evals._text import clip
+from skillshelf.evals.report._format import (
+    NO_VALUE,
+    STOPPED,
+    format_change,
+    format_cost,
+    format_count,
+    format_errors,
+    format_gain,
+    format_interval,
+    format_p,
+    format_percent,
+    format_rate,
+    format_seconds,
+    skill_label,
+)
+from skillshelf.evals.report._summary import CaseSummary, Group, Summary
+from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
+from skillshelf.text import clean_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MAX_ROWS = 50
+MAX_REASON = 200
+"""Characters of a reason in a cell. The HTML report has the rest."""
+MAX_REASONS = 3
+MAX_GAPS = 4
+MAX_THEFTS = 5
+_STATUS_COLORS = {"missed": "red", "error": "yellow"}
+_WORKFLOW_COMMAND = re.compile(r"^\s*:(?=:)")
+
+
+def summary_tables(summary: Summary) -> tuple[Table, ...]:
+    """Return the tables of a summary in their order, without those that have no rows."""
+    tables = [
+        _skills_table(summary),
+        cut_rows(_cases_table(summary)),
+        _gain_table(summary),
+        _triggers_table(summary),
+        _confusion_table(summary),
+        _coverage_table(summary),
+        _faults_table(summary),
+    ]
+    return tuple(table for table in tables if table.rows)
+
+
+def summary_line(summary: Summary) -> str:
+    """Return the run in one line."""
+    arm = summary.total.arms.get("with")
+    if arm is None:
+        return "Nothing was tried."
+    counts = arm.counts
+    parts = [f"{counts.passed} of {counts.trials} trials passed, {format_rate(arm.rate)}"]
+    if arm.tries:
+        most = arm.tries[-1]
+        parts.append(f"pass@{most.k} {format_percent(most.at)}, pass^{most.k} {format_percent(most.all)}")
+    if counts.errors:
+        parts.append(format_errors(counts.errors))
+    parts.append(f"{format_count(arm.spent.tokens)} tokens, {format_cost(arm.spent)}")
+    return "; ".join(parts)
+
+
+def render_plain(tables: Sequence[Table], last_line: str = "") -> str:
+    """Return tables as aligned text, complete and without color, for a pipe or the log of a CI."""
+    lines: list[str] = []
+    for table in tables:
+        lines += [*to_plain_lines(table), ""]
+    if last_line:
+        lines.append(clean_line(last_line))
+    return "".join(f"{disarm_line(line)}\n" for line in lines)
+
+
+def render_rich(tables: Sequence[Table], last_line: str = "", style: str = "") -> RenderableType:
+    """Return tables for a terminal. Imports rich."""
+    from rich.console import Group as Lines
+    from rich.text import Text
+
+    lines: list[RenderableType] = []
+    for table in tables:
+        lines += [to_rich(_color_rows(table)), Text("")]
+    if last_line:
+        lines.append(Text(clean_line(last_line), style))
+    return Lines(*lines)
+
+
+def _color_rows(table: Table) -> Table:
+    """Color whole rows by the worst status in them."""
+    rows: list[Sequence[str | Cell]] = []
+    for row in table.rows:
+        color = next((_STATUS_COLORS[cell] for cell in row if isinstance(cell, str) and cell in _STATUS_COLORS), "")
+        rows.append([Cell(cell, color) if isinstance(cell, str) else cell for cell in row])
+    return replace(table, rows=rows)
+
+
+def cut_rows(table: Table) -> Table:
+    """Return a table with as many rows as a reader takes in, and a note that counts the others."""
+    left_out = len(table.rows) - MAX_ROWS
+    if left_out <= 0:
+        return table
+    notes = (*table.notes, f"{left_out} more rows are in the HTML report")
+    return replace(table, rows=table.rows[:MAX_ROWS], notes=notes)
+
+
+def disarm_line(line: str) -> str:
+    """Return a line that GitHub does not take for a workflow command, whatever the name of a skill or case is.
+
+    GitHub looks for `::` after any blanks at the beginning, and for `##[` anywhere.
+    """
+    return _WORKFLOW_COMMAND.sub(r"\g<0> ", line.replace("##[", "## ["))
+
+
+def labelled_groups(summary: Summary) -> list[tuple[str, Group]]:
+    """Return each skill with its label, and all cases together if there are several skills."""
+    groups = [(skill_label(group.name), group) for group in summary.skills]
+    if len(groups) > 1:
+        groups.append(("all", summary.total))
+    return groups
+
+
+def _skills_table(summary: Summary) -> Table:
+    rows = []
+    for label, group in labelled_groups(summary):
+        for arm, numbers in group.arms.items():
+            rows.append(
+                (
+                    label,
+                    arm,
+                    f"{numbers.counts.passed}/{numbers.counts.trials}",
+                    format_rate(numbers.rate),
+                    str(numbers.counts.errors or ""),
+                    format_count(numbers.spent.tokens),
+                    format_seconds(numbers.spent.seconds),
+                    format_cost(numbers.spent),
+                )
+            )
+    titles = ("passed", "rate [95%]", "errors", "tokens", "time", "cost")
+    columns = (Column("skill"), Column("arm"), *(Column(title, right=True) for title in titles))
+    return Table("Skills", columns, rows)
+
+
+def _cases_table(summary: Summary) -> Table:
+    """Return the cases that missed, then those with errors."""
+    cases = [case for case in summary.total.cases if case.main.counts.missed or case.main.counts.errors]
+    cases.sort(key=lambda case: not case.main.counts.missed)
+    rows = []
+    for case in cases:
+        counts = case.main.counts
+        status = "missed" if counts.missed else "error"
+        rows.append((status, f"{counts.passed}/{counts.trials}", case.info.id, _explain_case(case)))
+    columns = (Column("status"), Column("passed", right=True), Column("case"), Column("why"))
+    return Table("Cases to look at", columns, rows)
+
+
+def _explain_case(case: CaseSummary) -> str:
+    reasons = [f"{STOPPED}: {stop.reason}" for stop in case.main.stops]
+    reasons += [f"{failure.check}: {failure.reason}" for failure in case.main.failures]
+    if not reasons:
+        reasons = list(dict.fromkeys(case.main.errors))
+    shown = [clip(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
+    if len(reasons) > MAX_REASONS:
+        shown.append(f"and {len(reasons) - MAX_REASONS} more")
+    return "; ".join(shown)
+
+
+def _gain_table(summary: Summary) -> Table:
+    rows = []
+    notes = []
+    for label, group in labelled_groups(summary):
+        for versus in group.versus:
+            found = versus.difference
+            gain = (NO_VALUE, NO_VALUE, NO_VALUE)
+            if found:
+                gain = (format_gain(found), found.verdict, format_p(found.p))
+            tokens = format_change(versus.tokens)
+            cost = format_change(versus.cost, "$")
+            rows.append((label, versus.base, str(len(versus.pairs)), *gain, tokens, cost))
+            if versus.account:
+                notes.append(f"{label} against {versus.base}: {versus.account}")
+            if found and found.verdict == "open" and versus.settle:
+                notes.append(f"{label} against {versus.base}: {versus.settle.text}")
+    titles = ("skill", "against", "cases", "gain [95%]", "verdict", "p", "tokens per trial", "cost per trial")
+    columns = [Column(title, right=title == "cases") for title in titles]
+    return Table("Gain", columns, rows, notes)
+
+
+def _triggers_table(summary: Summary) -> Table:
+    rows = []
+    for group in summary.skills:
+        score = group.trigger
+        if score:
+            f1 = f"{format_percent(score.f1)} {format_interval(score.f1_interval)}".rstrip()
+            rows.append((skill_label(group.name), format_rate(score.precision), format_rate(score.recall), f1))
+    titles = ("precision [95%]", "recall [95%]", "F1 [95%]")
+    columns = (Column("skill"), *(Column(title, right=True) for title in titles))
+    return Table("Triggers", columns, rows)
+
+
+def _confusion_table(summary: Summary) -> Table:
+    confusion = summary.confusion
+    if confusion is None:
+        return Table("", (), ())
+    rows = []
+    for row in confusion.rows:
+        counts = [str(confusion.counts.get((row, column), "")) for column in confusion.columns]
+        rows.append((str(row), str(confusion.totals[row]), *counts))
+    columns = [Column("should be loaded"), Column("trials", right=True)]
+    columns += [Column(column or "(none)", right=True) for column in confusion.columns]
+    notes = [
+        f"{column} was loaded in {number} trials that were for {row}"
+        for row, column, number in confusion.stolen[:MAX_THEFTS]
+    ]
+    return Table("Who was loaded", columns, rows, notes)
+
+
+def _coverage_table(summary: Summary) -> Table:
+    rows = []
+    for coverage in summary.coverage:
+        references = f"{coverage.references - len(coverage.unloaded)}/{coverage.references}"
+        sections = f"{coverage.sections - len(coverage.unread)}/{coverage.sections}"
+        gaps = ", ".join(coverage.gaps[:MAX_GAPS])
+        if len(coverage.gaps) > MAX_GAPS:
+            gaps += " …"
+        rows.append((coverage.skill, references, sections, gaps))
+    columns = (
+        Column("skill"),
+        Column("references", right=True),
+        Column("sections", right=True),
+        Column("never loaded"),
+    )
+    return Table("Coverage", columns, rows)
+
+
+def _faults_table(summary: Summary) -> Table:
+    rows = [(str(fault.times), str(len(fault.cases)), clip(fault.message, MAX_REASON)) for fault in summary.faults]
+    columns = (Column("trials", right=True), Column("cases", right=True), Column("what"))
+    notes = ("neither passes nor misses: not in any rate above",)
+    return Table("Infrastructure errors", columns, rows, notes)
