@@ -15,7 +15,7 @@ import pytest
 
 from skillshelf import Shelf, SkillDiscoverySkill, SkillError
 from skillshelf.listing import parse
-from skillshelf.testing.conformance import FACES, STEPS, Call, Outcome, Result, Said, Stage, run, server_command
+from skillshelf.testing.conformance import FACES, STEPS, Call, Outcome, Reply, Result, Stage, run, server_command
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -38,14 +38,14 @@ class Loop:
         self.tools = {tool.name: tool for tool in (*SkillDiscoverySkill(shelf).tools(), *shelf.tools())}
         return self
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         with self.shelf.turn():
             requests, results = [self.request(text)], []
             for call in calls:
                 results.append(self.call(call))
                 requests.append(self.request(text))
-        systems, ends = zip(*requests, strict=True)
-        return Said(systems, tuple(self.tools), tuple(results), answer, ends)
+        system_prompts, last_messages = zip(*requests, strict=True)
+        return Reply(system_prompts, tuple(self.tools), tuple(results), answer, last_messages)
 
     def request(self, text: str) -> tuple[str, str]:
         """The system prompt, and the end, of the next request."""
@@ -73,9 +73,9 @@ class ListsOnce(Loop):
 
 
 class ListsOnceARun(Loop):
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        said = await super().say(text, calls, answer)
-        return replace(said, systems=said.systems[:1] * len(said.systems))
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
+        reply = await super().say(text, calls, answer)
+        return replace(reply, system_prompts=reply.system_prompts[:1] * len(reply.system_prompts))
 
 
 class ListsWithTheTime(Loop):
@@ -192,7 +192,7 @@ def test_what_a_face_declares_is_noted_where_it_counts() -> None:
 
 
 class DropsResults(Loop):
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         return replace(await super().say(text, calls, answer), results=())
 
 
@@ -207,11 +207,11 @@ def test_what_is_missing_is_said_in_words() -> None:
     assert problems[1] == "expected a result for each of 1 tool calls, not 0; found ()"
     assert "Error" not in "".join(problems)
     problems = [one.problem for one in asyncio.run(run(SaysNothing())).outcomes]
-    assert problems[0] == "expected what was said, as Said(…); found None"
+    assert problems[0] == "expected a Reply(…); found None"
 
 
 class Hangs(Loop):
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         if calls and calls[0].arguments.get("skill_name") == "alhpa":
             await asyncio.Event().wait()
         return await super().say(text, calls, answer)
@@ -228,7 +228,7 @@ def test_a_face_that_hangs_fails_the_step() -> None:
 class Dawdles(Loop):
     """Answers, but holds up everything else until it does."""
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         time.sleep(0.2)
         return await super().say(text, calls, answer)
 
@@ -263,14 +263,14 @@ def test_a_server_is_a_process_of_its_own(name: str, tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
     stage = Stage(str(tmp_path))
 
-    async def main() -> Said:
+    async def main() -> Reply:
         conversation = await FACES[name]().open(stage.shelf)
         try:
             return await conversation.say("hi", [Call("add_skill", {"name": "gamma"})], "Done.")
         finally:
             await conversation.close()
 
-    assert "Added as gamma." in asyncio.run(main()).systems[-1]
+    assert "Added as gamma." in asyncio.run(main()).system_prompts[-1]
     assert "gamma" not in stage.shelf.catalog
     assert stage.recorded("ran") == ["add_skill"]
 
@@ -305,7 +305,7 @@ def test_the_matrix_is_printed_and_for_programs(run: Run) -> None:
 class Blocks(Loop):
     """It waits without leaving its event loop anything to do: it cannot be cancelled."""
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         if calls and calls[0].tool != "list_skills":
             threading.Event().wait()  # in a thread of the command's that nobody waits for
         return await super().say(text, calls, answer)

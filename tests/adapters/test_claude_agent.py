@@ -14,7 +14,7 @@ from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.errors import SettingsError
 from skillshelf.listing import parse
 from skillshelf.sources import ObjectSource
-from skillshelf.testing.conformance import Call, Said, run
+from skillshelf.testing.conformance import Call, Reply, run
 
 pytest.importorskip("claude_agent_sdk", reason="needs the extra skillshelf[claude-agent]")
 
@@ -90,17 +90,17 @@ def test_the_kit_sees_the_notes() -> None:
     stock, source = shelf("pdf")
     first = stock.listing().text
 
-    async def talk() -> list[Said]:
+    async def talk() -> list[Reply]:
         conversation = await make().open(stock)
-        said = [await conversation.say("one", (), "a")]
+        replies = [await conversation.say("one", (), "a")]
         source.put("ocr", SKILL.format("ocr"))
-        said += [await conversation.say("two", [load()], "b"), await conversation.say("three", (), "c")]
+        replies += [await conversation.say("two", [load()], "b"), await conversation.say("three", (), "c")]
         await conversation.close()
-        return said
+        return replies
 
     one, two, three = asyncio.run(talk())
-    assert [said.systems for said in (one, two, three)] == [(first,), (first, first), (first,)]
-    assert [["Added: ocr." in end for end in said.ends] for said in (one, two, three)] == [
+    assert [reply.system_prompts for reply in (one, two, three)] == [(first,), (first, first), (first,)]
+    assert [["Added: ocr." in end for end in reply.last_messages] for reply in (one, two, three)] == [
         [False],
         [True, True],
         [False],
@@ -111,7 +111,7 @@ def test_three_lines_give_a_query_a_shelf() -> None:
     """The listing is there, and the tools load what it names."""
     stock, _ = shelf("pdf")
     claude = asyncio.run(ask(Skills(stock).options(), load(reference="notes.md")))
-    assert claude.systems == [stock.listing().text] * 2
+    assert claude.system_prompts == [stock.listing().text] * 2
     assert [(one.text, one.failed) for one in claude.results] == [("Notes on pdf.", False)]
 
 
@@ -119,7 +119,7 @@ def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
     """Ten wrong requests in a row do not end the query, and each says what would be right."""
     stock, _ = shelf("pdf")
     claude = asyncio.run(ask(Skills(stock).options(), *(load(reference=f"../{at}") for at in range(10))))
-    assert len(claude.systems) == 11
+    assert len(claude.system_prompts) == 11
     assert [one.failed for one in claude.results if "notes.md" in one.text] == [True] * 10
 
 
@@ -182,7 +182,7 @@ def test_a_client_is_told_of_changes_with_its_next_message() -> None:
                 await client.query(text)
                 _ = [message async for message in client.receive_response()]
                 source.put("pdf", SKILL.format("pdf").replace("About", "All about"))
-        return claude.systems
+        return claude.system_prompts
 
     assert len(set(asyncio.run(talk()))) == 1
     [note] = claude.context

@@ -10,7 +10,7 @@ import pytest
 from skillshelf import Audio, BaseSkill, Image, Shelf, tool
 from skillshelf.results import MAX_MEDIA
 from skillshelf.sources import ObjectSource
-from skillshelf.testing.conformance import FACES, Call, Said
+from skillshelf.testing.conformance import FACES, Call, Reply
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1200)
 BASE64 = base64.b64encode(PNG).decode()
@@ -186,7 +186,7 @@ def test_text_is_all_that_dispatch_returns(shelf: Shelf) -> None:
     assert shelf.dispatch("explain", {}).split("\n\n")[:2] == ["Sales rise.", shelf.dispatch("draw", {})]
 
 
-async def ask(face: str, shelf: Shelf, *names: str) -> Said:
+async def ask(face: str, shelf: Shelf, *names: str) -> Reply:
     conversation = await FACES[face]().open(shelf)
     try:
         return await conversation.say("hi", [Call(name, {}) for name in names], "Done.")

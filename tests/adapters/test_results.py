@@ -8,7 +8,7 @@ import pytest
 
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.sources import ObjectSource
-from skillshelf.testing.conformance import FACES, Call, Said
+from skillshelf.testing.conformance import FACES, Call, Reply
 
 # Their shelf is in another process.
 IN_PROCESS = sorted(FACES.keys() - {"mcp-stdio", "mcp-http"})
@@ -55,7 +55,7 @@ class Thing:
         return "a thing"
 
 
-async def ask(face: str, *names: str) -> Said:
+async def ask(face: str, *names: str) -> Reply:
     conversation = await FACES[face]().open(Shelf([ObjectSource([Odd()])]))
     try:
         return await conversation.say("hi", [Call(name, {}) for name in names], "Done.")

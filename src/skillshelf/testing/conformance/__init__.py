@@ -6,8 +6,7 @@
 A face of your own implements `Face`; docs/guides/conformance.md shows how.
 """
 
-from skillshelf.testing.conformance._face import Call, Conversation, Face, Promise, Result, Said
-from skillshelf.testing.conformance._report import Outcome, Report
+from skillshelf.testing.conformance._face import Call, Conversation, Face, Outcome, Promise, Reply, Report, Result
 from skillshelf.testing.conformance._scenario import STEP_SECONDS, run
 from skillshelf.testing.conformance._stage import Stage, server_command
 from skillshelf.testing.conformance._steps import STEPS
@@ -22,9 +21,9 @@ __all__ = [
     "Face",
     "Outcome",
     "Promise",
+    "Reply",
     "Report",
     "Result",
-    "Said",
     "Stage",
     "run",
     "server_command",

@@ -1,4 +1,7 @@
-"""What a face has to offer so that the scenario can run through it. Its model is scripted; all else is real."""
+"""What a face must offer so that the scenario can run through it, and what a run reports.
+
+The model of a face is scripted; everything else is real.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +12,8 @@ from skillshelf.shelf import Shelf
 Promise = Literal["each-call", "approval", "errors-marked"]
 """What a face may declare that it cannot keep.
 
-`each-call`: the listing is made anew for each model call, not only for each message.
-`approval`: a tool whose permission is `ask` runs once the person has agreed.
+`each-call`: the listing is rebuilt for each model call, not only for each message.
+`approval`: a tool whose permission is `ask` runs once the user has approved the call.
 `errors-marked`: a result says whether it is an error.
 """
 
@@ -22,56 +25,85 @@ class Call:
     tool: str
     arguments: dict[str, Any]
     approve: bool = False
-    """What the person answers if they are asked about it."""
+    """The user's answer, if the face asks about the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the model got back."""
+    """The result of a tool call, as the model got it."""
 
     text: str
     failed: bool | None = None
-    """Whether it was marked as an error; None where the framework has no such mark."""
+    """Whether it was marked as an error; None if the framework has no such mark."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One user message, answered."""
+class Reply:
+    """Everything that happened between a user message and its answer."""
 
-    systems: tuple[str, ...]
-    """What stood in the system prompt, model call by model call."""
+    system_prompts: tuple[str, ...]
+    """The system prompt of each model call."""
     tools: tuple[str, ...]
     """The names of the tools that the model was offered."""
     results: tuple[Result, ...]
-    """Of the tool calls, in order."""
+    """The results of the tool calls, in order."""
     answer: str
-    ends: tuple[str, ...] = ()
-    """What the last message of each request said, for a face that tells there what changed on the shelf."""
+    last_messages: tuple[str, ...] = ()
+    """The last message of each request, for a face that announces changes of the shelf there."""
 
 
 class Conversation(Protocol):
     """A conversation with an agent of the framework, on one shelf."""
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         """Send a user message. The model makes these calls, one in each of its turns, and then gives the answer."""
 
     async def close(self) -> None:
-        """Let go of what was opened."""
+        """Release everything that was opened."""
 
 
 class Face(Protocol):
     """A framework, a protocol or a program through which a model reaches a shelf.
 
-    It may have `exceptions: Mapping[Promise, str]`: what it cannot keep, and why. A report shows them.
+    It may have `exceptions: Mapping[Promise, str]`: the promises it cannot keep, and why. A report shows them.
     """
 
     name: str
 
     async def open(self, shelf: Shelf) -> Conversation:
-        """An agent on this shelf, with the adapter as a user would write it."""
+        """Start an agent on this shelf, with the adapter as a user would write it."""
 
 
 def exceptions_of(face: Face) -> Mapping[Promise, str]:
-    """What the face declares; most have nothing to declare, and need not say so."""
-    declared: Mapping[Promise, str] = getattr(face, "exceptions", {})
-    return declared
+    """Return the promises that a face declares it cannot keep. A face without the attribute keeps all."""
+    exceptions: Mapping[Promise, str] = getattr(face, "exceptions", {})
+    return exceptions
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one step went."""
+
+    step: str
+    problem: str = ""
+    """Empty if it passed; otherwise what was expected and what came."""
+    note: str = ""
+    """The exception that the face declares, if this step would have asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a face went through the scenario."""
+
+    face: str
+    outcomes: tuple[Outcome, ...] = ()
+    missing: str = ""
+    """What to install first, if the face could not run."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.missing and not any(outcome.problem for outcome in self.outcomes)
+
+    def __str__(self) -> str:
+        problems = "; ".join(f"{outcome.step}: {outcome.problem}" for outcome in self.outcomes if outcome.problem)
+        return f"{self.face}: {self.missing or problems or 'passed'}"

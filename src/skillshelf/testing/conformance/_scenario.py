@@ -8,94 +8,100 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from skillshelf.errors import MissingExtraError
-from skillshelf.testing.conformance._face import Conversation, Face, exceptions_of
-from skillshelf.testing.conformance._report import Outcome, Report
-from skillshelf.testing.conformance._scene import Scene, Unmet
+from skillshelf.testing.conformance._face import Conversation, Face, Outcome, Report, exceptions_of
 from skillshelf.testing.conformance._stage import Stage
-from skillshelf.testing.conformance._steps import STEPS
+from skillshelf.testing.conformance._steps import STEPS, Scene, UnmetExpectation
 
 T = TypeVar("T")
+OnOutcome = Callable[[Outcome], None]
 STEP_SECONDS = 30.0
 
 
-class TooSlow(Unmet):
-    """The time limit ran out: what state the conversation is in, nobody knows."""
+class StepTimeout(UnmetExpectation):
+    """The time limit ran out. The state of the conversation is unknown."""
 
 
-async def run(
-    face: Face, *, limit: float = STEP_SECONDS, on_outcome: Callable[[Outcome], None] = lambda outcome: None
-) -> Report:
-    """The whole scenario through one face, on a shelf of its own. A step that fails does not end it.
+async def run(face: Face, *, limit: float = STEP_SECONDS, on_outcome: OnOutcome = lambda outcome: None) -> Report:
+    """Run the whole scenario through one face, on a shelf of its own. A step that fails does not end it.
 
-    `limit`: seconds that a step may take. `on_outcome` is told of each step when it is over.
+    A step may take `limit` seconds. `on_outcome` is called after each step.
     """
+    outcomes: list[Outcome] = []
+
+    def add_outcome(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        on_outcome(outcome)
+
     with tempfile.TemporaryDirectory(prefix="skillshelf-conformance-") as folder:
         stage = Stage(os.path.realpath(folder))
         stage.write("alpha", "First skill.", "Body of alpha.")
         stage.write("beta", "Second skill.", "Body of beta.")
         stage.shelf.reload()
-        outcomes: list[Outcome] = []
-
-        def over(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            on_outcome(outcome)
 
         try:
-            conversation = await _within(limit, face.open(stage.shelf))
+            conversation = await _await_within(limit, face.open(stage.shelf))
         except MissingExtraError as error:
             return Report(face.name, missing=str(error))
         except Exception as error:  # a framework may raise anything: that is the finding
-            _not_tried(over, 0, f"the conversation did not open: {_words(error)}")
+            _skip_steps(add_outcome, 0, f"the conversation did not open: {_describe(error)}")
             return Report(face.name, tuple(outcomes))
-        await _play(Scene(stage, conversation, exceptions_of(face)), limit, over)
-        return Report(face.name, (*outcomes[:-1], await _closed(conversation, limit, outcomes[-1])))
+
+        await _run_steps(Scene(stage, conversation, exceptions_of(face)), limit, add_outcome)
+        outcomes[-1] = await _close(conversation, limit, outcomes[-1])
+        return Report(face.name, tuple(outcomes))
 
 
-async def _play(scene: Scene, limit: float, over: Callable[[Outcome], None]) -> None:
-    for at, (name, step) in enumerate(STEPS.items()):
+async def _run_steps(scene: Scene, limit: float, add_outcome: OnOutcome) -> None:
+    for index, (name, step) in enumerate(STEPS.items()):
         scene.notes.clear()
         try:
-            await _within(limit, step(scene))
-        except TooSlow as error:
-            over(Outcome(name, str(error)))
-            _not_tried(over, at + 1, f"not tried, because {name!r} did not end")
+            await _await_within(limit, step(scene))
+        except StepTimeout as error:
+            add_outcome(Outcome(name, str(error)))
+            _skip_steps(add_outcome, index + 1, f"not tried, because {name!r} did not end")
             return
         except Exception as error:  # as above
-            over(Outcome(name, _words(error)))
+            add_outcome(Outcome(name, _describe(error)))
         else:
-            over(Outcome(name, note="; ".join(scene.notes)))
+            add_outcome(Outcome(name, note="; ".join(scene.notes)))
 
 
-def _not_tried(over: Callable[[Outcome], None], first: int, why: str) -> None:
+def _skip_steps(add_outcome: OnOutcome, first: int, reason: str) -> None:
     for name in list(STEPS)[first:]:
-        over(Outcome(name, why))
+        add_outcome(Outcome(name, reason))
 
 
-async def _closed(conversation: Conversation, limit: float, last: Outcome) -> Outcome:
-    """The last step's outcome, and with it that of the end."""
+async def _close(conversation: Conversation, limit: float, last: Outcome) -> Outcome:
+    """Close the conversation. Return the last step's outcome, with the problem of closing if it had none itself."""
     try:
-        await _within(limit, conversation.close())
+        await _await_within(limit, conversation.close())
     except Exception as error:  # as above
-        return last if last.problem else Outcome(last.step, f"the conversation did not close: {_words(error)}")
+        if not last.problem:
+            return Outcome(last.step, f"the conversation did not close: {_describe(error)}")
     return last
 
 
-async def _within(seconds: float, work: Awaitable[T]) -> T:
-    # In the same task: what a face opens in one step it may close in another, which anyio allows in one task only.
+async def _await_within(seconds: float, work: Awaitable[T]) -> T:
+    # In the same task: a face may close in one step what it opened in another, which anyio allows in one task only.
     began = time.monotonic()
     try:
         async with asyncio.timeout(seconds) as limit:
-            done = await work
+            result = await work
     except TimeoutError:
         if limit.expired():
-            raise TooSlow(f"expected an answer; none came within {seconds:g} seconds") from None
+            raise StepTimeout(f"expected an answer; none came within {seconds:g} seconds") from None
         raise
+
     if time.monotonic() - began > seconds:
-        raise Unmet(f"expected an answer within {seconds:g} seconds; it came later, and held up the event loop")
-    return done
+        raise UnmetExpectation(
+            f"expected an answer within {seconds:g} seconds; it came later, and held up the event loop"
+        )
+    return result
 
 
-def _words(error: BaseException) -> str:
-    if isinstance(error, BaseExceptionGroup):  # anyio wraps what went wrong, and says nothing of it
-        return "; ".join(map(_words, error.exceptions))
-    return str(error) if isinstance(error, Unmet) else f"{type(error).__name__}: {error}"
+def _describe(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):  # anyio wraps the real error, and says nothing about it
+        return "; ".join(_describe(inner) for inner in error.exceptions)
+    if isinstance(error, UnmetExpectation):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

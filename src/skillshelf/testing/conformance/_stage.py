@@ -1,4 +1,4 @@
-"""What the scenario plays on: skills in a folder, a code skill with a tool of each permission, and a record.
+"""The stage of the scenario: skills in a folder, a code skill with a tool of each permission, and a record.
 
 All of it is in files, so that a face may serve the same stage from a process of its own.
 """
@@ -13,12 +13,13 @@ from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill, tool
 from skillshelf.sources import DirectorySource, ObjectSource
 
-_SKILL = "---\nname: {name}\ndescription: {description}\n---\n\n{body}\n"
-_SKILLS, _RECORD = "skills", "record.jsonl"
+_SKILL_TEMPLATE = "---\nname: {name}\ndescription: {description}\n---\n\n{body}\n"
+_SKILLS_FOLDER = "skills"
+_RECORD_FILE = "record.jsonl"
 
 
 class Bench(BaseSkill):
-    """The code skill. Each of its tools records that it ran."""
+    """A code skill. Each of its tools records that it ran."""
 
     name = "bench-tools"
     description = "Tools that change things."
@@ -53,44 +54,48 @@ class Stage:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        os.makedirs(os.path.join(folder, _SKILLS), exist_ok=True)
+        os.makedirs(os.path.join(folder, _SKILLS_FOLDER), exist_ok=True)
         bench = Bench(self).with_policy({"add_skill": "safe", "publish": "ask", "erase": "blocked"})
-        files = DirectorySource(os.path.join(folder, _SKILLS), "project", cache=False)
+        files = DirectorySource(os.path.join(folder, _SKILLS_FOLDER), "project", cache=False)
         self.shelf = Shelf([ObjectSource([bench]), files])
-        self.shelf.on_activation(self._activated)
+        self.shelf.on_activation(self._record_activation)
 
     def write(self, name: str, description: str, body: str) -> str:
-        """A skill with a reference; the path of its SKILL.md."""
-        folder = os.path.join(self.folder, _SKILLS, name)
+        """Write a skill with a reference. Return the path of its SKILL.md."""
+        folder = os.path.join(self.folder, _SKILLS_FOLDER, name)
         os.makedirs(os.path.join(folder, "references"), exist_ok=True)
         with open(os.path.join(folder, "references", "guide.md"), "w", encoding="utf-8") as file:
             file.write(f"Guide of {name}.\n")
         path = os.path.join(folder, "SKILL.md")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(_SKILL.format(name=name, description=description, body=body))
+            file.write(_SKILL_TEMPLATE.format(name=name, description=description, body=body))
         return path
 
     def remove(self, name: str) -> None:
-        os.unlink(os.path.join(self.folder, _SKILLS, name, "SKILL.md"))
+        os.unlink(os.path.join(self.folder, _SKILLS_FOLDER, name, "SKILL.md"))
 
-    def record(self, what: str, value: Any) -> None:
-        # One line at the end of the file is written whole, whichever process and thread it comes from.
-        with open(os.path.join(self.folder, _RECORD), "a", encoding="utf-8") as file:
-            file.write(json.dumps([what, value]) + "\n")
+    def record(self, kind: str, value: Any) -> None:
+        # A line appended to a file is written whole, from any process and thread.
+        with open(os.path.join(self.folder, _RECORD_FILE), "a", encoding="utf-8") as file:
+            file.write(json.dumps([kind, value]) + "\n")
 
-    def recorded(self, what: str) -> list[Any]:
-        """What was recorded of this kind so far, by any process."""
+    def recorded(self, kind: str) -> list[Any]:
+        """Return the values of this kind that any process recorded so far."""
         try:
-            with open(os.path.join(self.folder, _RECORD), encoding="utf-8") as file:
-                return [value for kind, value in map(json.loads, file) if kind == what]
+            with open(os.path.join(self.folder, _RECORD_FILE), encoding="utf-8") as file:
+                records = [json.loads(line) for line in file]
         except FileNotFoundError:
             return []
+        return [value for recorded_kind, value in records if recorded_kind == kind]
 
-    def _activated(self, activation: Activation) -> None:
+    def _record_activation(self, activation: Activation) -> None:
         self.record("activation", [activation.skill, activation.reference, activation.by])
 
 
 def server_command(shelf: Shelf, *words: str) -> list[str]:
-    """What starts an MCP server of a face's shelf in a process of its own. `words`: options of `skillshelf serve`."""
+    """Return the command that serves a face's shelf over MCP from another process.
+
+    `words` are options of `skillshelf serve`.
+    """
     [root] = [source.root for source in shelf.sources if isinstance(source, DirectorySource)]
     return [sys.executable, "-m", "skillshelf.cli._serve_stage", os.path.dirname(root), *words]

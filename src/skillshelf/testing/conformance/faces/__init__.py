@@ -1,4 +1,4 @@
-"""The faces that skillshelf brings, each with its framework's own way to script a model."""
+"""The faces that skillshelf brings: each scripts a model in its framework's own way."""
 
 from skillshelf.testing.conformance.faces._known import FACES
 

@@ -1,4 +1,4 @@
-"""The faces that skillshelf brings, each with its framework's own way to script a model."""
+"""The faces that skillshelf brings, by name."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -20,13 +20,15 @@ _MODULES = {
 }
 
 
-def _maker(module: str) -> Callable[[], Face]:
-    def make() -> Face:
+def _import_later(module: str) -> Callable[[], Face]:
+    def make_face() -> Face:
         face: Face = import_module(f"skillshelf.testing.conformance.faces.{module}").make()
         return face
 
-    return make
+    return make_face
 
 
-FACES: Mapping[str, Callable[[], Face]] = MappingProxyType({name: _maker(at) for name, at in _MODULES.items()})
-"""By name, what makes a face. Making one raises MissingExtraError where its framework is not installed."""
+FACES: Mapping[str, Callable[[], Face]] = MappingProxyType(
+    {name: _import_later(module) for name, module in _MODULES.items()}
+)
+"""A function for each face that makes it. It raises MissingExtraError if the framework is not installed."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from skillshelf.agent import AgentCore, ScriptedModel
 from skillshelf.agent import Call as Step
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Result, Said
-from skillshelf.testing.conformance.faces.pydantic_ai import end_of
+from skillshelf.testing.conformance._face import Call, Reply, Result
+from skillshelf.testing.conformance.faces.pydantic_ai import last_message
 
-from skillshelf.agent.events import Finished, ToolReturned  # isort: skip  # after what says which extra is missing
+from skillshelf.agent.events import Finished, ToolReturned  # isort: skip  # after the import that says which extra is missing
 from skillshelf.agent import Answer, Approval  # isort: skip
 
 
@@ -22,22 +22,22 @@ class _Conversation:
     core: AgentCore
     folder: tempfile.TemporaryDirectory[str]
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        async def person(asked: Approval) -> Answer:
-            return "yes" if Call(asked.tool, asked.arguments, approve=True) in calls else "no"
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
+        async def approve(approval: Approval) -> Answer:
+            return "yes" if Call(approval.tool, approval.arguments, approve=True) in calls else "no"
 
-        self.core.approve = person
+        self.core.approve = approve
         model = ScriptedModel(*(Step(call.tool, call.arguments) for call in calls), answer)
         self.core.model = replace(self.core.model, model=model)
         events = [event async for event in self.core.process_message(text)]
         returned = [event for event in events if isinstance(event, ToolReturned)]
         last = events[-1]
-        return Said(
-            tuple(request.system for request in model.requests),
-            model.requests[0].tools,
-            tuple(Result(event.text, not event.ok) for event in returned),
-            last.text if isinstance(last, Finished) else str(last),
-            tuple(map(end_of, model.requests)),
+        return Reply(
+            system_prompts=tuple(request.system for request in model.requests),
+            tools=model.requests[0].tools,
+            results=tuple(Result(event.text, not event.ok) for event in returned),
+            answer=last.text if isinstance(last, Finished) else str(last),
+            last_messages=tuple(last_message(request) for request in model.requests),
         )
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework, with a chat client that is scripted, under the framework's own loop of function calls."""
+"""Microsoft Agent Framework, with a scripted chat client under the framework's own loop of function calls."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from skillshelf.adapters.agent_framework import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Promise, Result, Said
+from skillshelf.testing.conformance._face import Call, Promise, Reply, Result
 
-from agent_framework import (  # isort: skip  # after the adapter, which says what to install
+from agent_framework import (  # isort: skip  # after the adapter, which names the extra to install
     Agent,
     AgentResponse,
     AgentSession,
@@ -38,19 +38,22 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
     ) -> Any:
         self.requests.append((list(messages), dict(options)))
         step = self.script.pop(0)
-        said = Content.from_text(step) if isinstance(step, str) else self._call(step)
-        return self._build_response_stream(_streamed(said)) if stream else _whole(said)
+        if isinstance(step, str):
+            content = Content.from_text(step)
+        else:
+            call_id = f"call-{len(self.requests)}"
+            content = Content.from_function_call(call_id, step.tool, arguments=step.arguments)
+        if stream:
+            return self._build_response_stream(_stream(content))
+        return _respond(content)
 
-    def _call(self, step: Call) -> Content:
-        return Content.from_function_call(f"call-{len(self.requests)}", step.tool, arguments=step.arguments)
+
+async def _respond(content: Content) -> ChatResponse[Any]:
+    return ChatResponse(messages=Message("assistant", [content]))
 
 
-async def _whole(said: Content) -> ChatResponse[Any]:
-    return ChatResponse(messages=Message("assistant", [said]))
-
-
-async def _streamed(said: Content) -> AsyncIterator[ChatResponseUpdate]:
-    yield ChatResponseUpdate(contents=[said], role="assistant")
+async def _stream(content: Content) -> AsyncIterator[ChatResponseUpdate]:
+    yield ChatResponseUpdate(contents=[content], role="assistant")
 
 
 @dataclass
@@ -59,42 +62,49 @@ class _Conversation:
     client: ScriptedClient
     session: AgentSession
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        self.client.script, self.client.requests = [*calls, answer], []
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
+        self.client.script = [*calls, answer]
+        self.client.requests = []
         response = await self.agent.run(text, session=self.session)
-        contents = _contents(response)
-        while asked := response.user_input_requests:
-            words = [one.to_function_approval_response(_approved(one, calls)) for one in asked]
-            response = await self.agent.run(Message("user", words), session=self.session)
-            contents += _contents(response)
-        return Said(
-            tuple(str(options.get("instructions", "")) for _, options in self.client.requests),
-            tuple(tool.name for tool in self.client.requests[0][1]["tools"]),
-            tuple(_result(content) for content in contents if content.type == "function_result"),
-            response.messages[-1].text,
-            tuple(_text(messages[-1]) for messages, _ in self.client.requests),
+        contents = _contents_of(response)
+        while response.user_input_requests:
+            answers = [
+                question.to_function_approval_response(_is_approved(question, calls))
+                for question in response.user_input_requests
+            ]
+            response = await self.agent.run(Message("user", answers), session=self.session)
+            contents += _contents_of(response)
+
+        requests = self.client.requests
+        return Reply(
+            system_prompts=tuple(str(options.get("instructions", "")) for _, options in requests),
+            tools=tuple(tool.name for tool in requests[0][1]["tools"]),
+            results=tuple(_read_result(content) for content in contents if content.type == "function_result"),
+            answer=response.messages[-1].text,
+            last_messages=tuple(_text_of(messages[-1]) for messages, _ in requests),
         )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
-def _contents(response: AgentResponse[Any]) -> list[Content]:
+def _contents_of(response: AgentResponse[Any]) -> list[Content]:
     return [content for message in response.messages for content in message.contents]
 
 
-def _text(message: Message) -> str:
-    return "\n".join(str(one.text or one.result) for one in message.contents)
+def _text_of(message: Message) -> str:
+    return "\n".join(str(content.text or content.result) for content in message.contents)
 
 
-def _approved(asked: Content, calls: Sequence[Call]) -> bool:
-    call: Any = asked.function_call
+def _is_approved(question: Content, calls: Sequence[Call]) -> bool:
+    call: Any = question.function_call
     return Call(call.name, call.parse_arguments(), approve=True) in calls
 
 
-def _result(content: Content) -> Result:
-    # The adapter's refusals are plain answers, which the framework does not mark: after three it would stop the model.
-    return Result(str(content.result), True if content.exception else None)
+def _read_result(content: Content) -> Result:
+    # The adapter's refusals are plain answers without a mark: after three marked ones the framework stops the model.
+    failed = True if content.exception else None
+    return Result(str(content.result), failed)
 
 
 class AgentFramework:

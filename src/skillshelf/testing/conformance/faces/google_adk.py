@@ -1,4 +1,4 @@
-"""Google ADK, with a BaseLlm that is scripted."""
+"""Google ADK, with a scripted BaseLlm."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from skillshelf.adapters.google_adk import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Reply, Result
 
-from google.adk.agents import LlmAgent  # isort: skip  # after the adapter, which says what to install
+from google.adk.agents import LlmAgent  # isort: skip  # after the adapter, which names the extra to install
 from google.adk.events import Event  # isort: skip
 from google.adk.models.base_llm import BaseLlm  # isort: skip
 from google.adk.models.llm_request import LlmRequest  # isort: skip
@@ -31,11 +31,10 @@ class ScriptedLlm(BaseLlm):
     ) -> AsyncGenerator[LlmResponse, None]:
         self.requests.append(llm_request)
         step = self.script.pop(0)
-        part = (
-            types.Part(text=step)
-            if isinstance(step, str)
-            else types.Part.from_function_call(name=step.tool, args=step.arguments)
-        )
+        if isinstance(step, str):
+            part = types.Part(text=step)
+        else:
+            part = types.Part.from_function_call(name=step.tool, args=step.arguments)
         # Without a count, ADK writes a warning for each call.
         usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=1, candidates_token_count=1)
         yield LlmResponse(content=types.Content(role="model", parts=[part]), usage_metadata=usage)
@@ -46,49 +45,55 @@ class _Conversation:
     runner: InMemoryRunner
     model: ScriptedLlm
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        self.model.script, self.model.requests = [*calls, answer], []
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
+        self.model.script = [*calls, answer]
+        self.model.requests = []
         results: dict[str | None, Result] = {}
-        said = ""
+        final_answer = ""
         message: types.Part | None = types.Part(text=text)
         while message:
-            content, message = types.Content(role="user", parts=[message]), None
+            content = types.Content(role="user", parts=[message])
+            message = None
             async for event in self.runner.run_async(user_id="user", session_id="conformance", new_message=content):
-                # After the person's word a call has a second response, in place of the one that said it must wait.
-                results |= {one.id: _result(one) for one in event.get_function_responses()}
-                message = message or _person(event, calls)
+                # After the user's answer a call has a second response, which replaces the one that asked to wait.
+                for response in event.get_function_responses():
+                    results[response.id] = _read_result(response)
+                message = message or _answer_question(event, calls)
                 if event.is_final_response() and event.content:
-                    said = _text(event.content)
-        return Said(
-            tuple(str(request.config.system_instruction or "") for request in self.model.requests),
-            tuple(self.model.requests[0].tools_dict),
-            tuple(results.values()),
-            said,
-            tuple(_text(request.contents[-1]) for request in self.model.requests),
+                    final_answer = _text_of(event.content)
+
+        requests = self.model.requests
+        return Reply(
+            system_prompts=tuple(str(request.config.system_instruction or "") for request in requests),
+            tools=tuple(requests[0].tools_dict),
+            results=tuple(results.values()),
+            answer=final_answer,
+            last_messages=tuple(_text_of(request.contents[-1]) for request in requests),
         )
 
     async def close(self) -> None:
         await self.runner.close()
 
 
-def _text(content: types.Content) -> str:
+def _text_of(content: types.Content) -> str:
     return "\n".join(part.text for part in content.parts or () if part.text)
 
 
-def _person(event: Event, calls: Sequence[Call]) -> types.Part | None:
-    """The answer to ADK's request for confirmation, where the event is one."""
-    for one in event.get_function_calls():
-        if one.name == "adk_request_confirmation":
-            about = (one.args or {})["originalFunctionCall"]
-            yes = Call(about["name"], about["args"], approve=True) in calls
-            word = types.FunctionResponse(id=one.id, name=one.name, response={"confirmed": yes})
-            return types.Part(function_response=word)
+def _answer_question(event: Event, calls: Sequence[Call]) -> types.Part | None:
+    """Return the answer to ADK's request for confirmation, if the event is one."""
+    for question in event.get_function_calls():
+        if question.name == "adk_request_confirmation":
+            original = (question.args or {})["originalFunctionCall"]
+            is_approved = Call(original["name"], original["args"], approve=True) in calls
+            answer = types.FunctionResponse(id=question.id, name=question.name, response={"confirmed": is_approved})
+            return types.Part(function_response=answer)
     return None
 
 
-def _result(response: types.FunctionResponse) -> Result:
-    held = response.response or {}
-    return Result(str(held.get("error") or held.get("result", held)), "error" in held)
+def _read_result(response: types.FunctionResponse) -> Result:
+    content = response.response or {}
+    text = content.get("error") or content.get("result", content)
+    return Result(str(text), "error" in content)
 
 
 class GoogleADK:

@@ -7,9 +7,9 @@ from typing import Any
 
 from skillshelf.adapters.langchain import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Reply, Result
 
-from langchain.agents import create_agent  # isort: skip  # after the adapter, which says what to install
+from langchain.agents import create_agent  # isort: skip  # after the adapter, which names the extra to install
 from langchain_core.language_models import GenericFakeChatModel  # isort: skip
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage  # isort: skip
 from langchain_core.outputs import ChatResult  # isort: skip
@@ -20,7 +20,7 @@ _THREAD = {"configurable": {"thread_id": "one"}}
 
 
 class Scripted(GenericFakeChatModel):
-    """The fake model, with tools, and with a memory of what it was sent."""
+    """The fake model, with tools, and with a record of its requests."""
 
     requests: list[list[BaseMessage]] = []  # noqa: RUF012  # pydantic copies it for each model
     offered: tuple[str, ...] = ()
@@ -38,29 +38,39 @@ class _Conversation:
     def __init__(self, shelf: Shelf) -> None:
         self.model = Scripted(messages=iter(()))
         self.agent: Any = create_agent(self.model, middleware=[Skills(shelf)], checkpointer=InMemorySaver())
-        self.said = 0
+        self.messages_sent = 0
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        steps = [ToolCall(name=one.tool, args=one.arguments, id=f"{self.said}-{at}") for at, one in enumerate(calls)]
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
+        self.messages_sent += 1
+        steps = [
+            ToolCall(name=call.tool, args=call.arguments, id=f"{self.messages_sent}-{index}")
+            for index, call in enumerate(calls)
+        ]
         self.model.messages = iter([*(AIMessage("", tool_calls=[step]) for step in steps), AIMessage(answer)])
-        self.model.requests, self.said = [], self.said + 1
+        self.model.requests = []
+
         state = await self.agent.ainvoke({"messages": [HumanMessage(text)]}, _THREAD)
-        while asked_about := state.get("__interrupt__"):
-            about = asked_about[0].value
-            yes = Call(about["name"], about["args"], approve=True) in calls
-            state = await self.agent.ainvoke(Command(resume={"type": "approve" if yes else "reject"}), _THREAD)
-        asked = {step["id"] for step in steps}
-        returned = [one for one in state["messages"] if isinstance(one, ToolMessage) and one.tool_call_id in asked]
-        return Said(
-            tuple(request[0].text for request in self.model.requests if isinstance(request[0], SystemMessage)),
-            self.model.offered,
-            tuple(Result(one.text, one.status == "error") for one in returned),
-            state["messages"][-1].text,
-            tuple(request[-1].text for request in self.model.requests),
+        while state.get("__interrupt__"):
+            question = state["__interrupt__"][0].value
+            is_approved = Call(question["name"], question["args"], approve=True) in calls
+            resume: Any = Command(resume={"type": "approve" if is_approved else "reject"})
+            state = await self.agent.ainvoke(resume, _THREAD)
+
+        ids = {step["id"] for step in steps}
+        returned = [
+            message for message in state["messages"] if isinstance(message, ToolMessage) and message.tool_call_id in ids
+        ]
+        requests = self.model.requests
+        return Reply(
+            system_prompts=tuple(request[0].text for request in requests if isinstance(request[0], SystemMessage)),
+            tools=self.model.offered,
+            results=tuple(Result(message.text, message.status == "error") for message in returned),
+            answer=state["messages"][-1].text,
+            last_messages=tuple(request[-1].text for request in requests),
         )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class LangChain:

@@ -1,4 +1,4 @@
-"""MCP: the server over the SDK's in-memory client, with a host that does what one that follows the proposal does."""
+"""MCP over the SDK's in-memory client, with a host that follows the skills proposal."""
 
 from __future__ import annotations
 
@@ -8,50 +8,59 @@ from typing import Any
 
 from skillshelf.mcp import make_server
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Reply, Result
 
-from mcp import Client, types  # isort: skip  # after the server, which says what to install
+from mcp import Client, types  # isort: skip  # after the server, which names the extra to install
 from mcp.client.context import ClientRequestContext  # isort: skip
 
 LISTING = "skill://listing"
 
 
 class Host:
-    """The server's instructions and its listing, read before each model call, are the system prompt."""
+    """A host whose system prompt is the server's instructions and its listing, read before each model call."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self.stack = stack
-        """What is to be closed at the end."""
+        """Everything to close at the end."""
         self.client: Client
-        self._asked: Call | None = None
+        self._current_call: Call | None = None
 
     async def connect(self, server: Any) -> Host:
-        """`server`: anything that the SDK's client can connect to."""
-        self.client = await self.stack.enter_async_context(Client(server, elicitation_callback=self._person))
+        """Connect to a server: anything that the SDK's client accepts."""
+        self.client = await self.stack.enter_async_context(Client(server, elicitation_callback=self._answer_question))
         return self
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         tools = await self.client.list_tools()
-        systems, results = [], []
+        system_prompts: list[str] = []
+        results: list[Result] = []
         for call in calls:
-            systems.append(await self._system())
-            results.append(await self._call(call))
-        systems.append(await self._system())
-        return Said(tuple(systems), tuple(tool.name for tool in tools.tools), tuple(results), answer)
+            system_prompts.append(await self._read_system_prompt())
+            results.append(await self._call_tool(call))
+        system_prompts.append(await self._read_system_prompt())
+        return Reply(
+            system_prompts=tuple(system_prompts),
+            tools=tuple(tool.name for tool in tools.tools),
+            results=tuple(results),
+            answer=answer,
+        )
 
-    async def _system(self) -> str:
+    async def _read_system_prompt(self) -> str:
         listing = await self.client.read_resource(LISTING)
-        texts = [one.text for one in listing.contents if isinstance(one, types.TextResourceContents)]
+        texts = [content.text for content in listing.contents if isinstance(content, types.TextResourceContents)]
         return "\n\n".join([self.client.instructions or "", *texts])
 
-    async def _call(self, call: Call) -> Result:
-        self._asked = call
+    async def _call_tool(self, call: Call) -> Result:
+        self._current_call = call
         result = await self.client.call_tool(call.tool, call.arguments)
         texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
         return Result("\n".join(texts), bool(result.is_error))
 
-    async def _person(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-        return types.ElicitResult(action="accept" if self._asked and self._asked.approve else "decline")
+    async def _answer_question(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        is_approved = self._current_call is not None and self._current_call.approve
+        return types.ElicitResult(action="accept" if is_approved else "decline")
 
     async def close(self) -> None:
         await self.stack.aclose()

@@ -13,7 +13,7 @@ from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance._stage import server_command
 from skillshelf.testing.conformance.faces.mcp import Host
 
-import httpx2  # isort: skip  # after the server, which says what to install
+import httpx2  # isort: skip  # after the server, which names the extra to install
 from mcp.client.streamable_http import streamable_http_client  # isort: skip
 
 
@@ -31,9 +31,9 @@ class MCPHttp:
         stack = AsyncExitStack()
         stack.push_async_callback(_stop, process)
         try:
-            url = await _url(process)
+            url = await _read_url(process)
             headers = {"authorization": f"Bearer {token}"}
-            # A proxy that the environment names is not asked for what is on this machine.
+            # This machine is not reached through a proxy that the environment names.
             http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, trust_env=False))
             return await Host(stack).connect(streamable_http_client(url, http_client=http))
         except BaseException:
@@ -41,15 +41,17 @@ class MCPHttp:
             raise
 
 
-async def _url(process: Process) -> str:
-    """Where the server says that it is. Raises RuntimeError with what it said instead."""
+async def _read_url(process: Process) -> str:
+    """Return the address that the server prints. Raises RuntimeError with its output if it prints none."""
     assert process.stderr is not None
-    heard = ""
-    while line := (await process.stderr.readline()).decode():
-        if found := re.search(r"http://\S+", line):
-            return found[0]
-        heard += line
-    raise RuntimeError(f"skillshelf serve --http did not start: {heard}")
+    output = ""
+    async for line in process.stderr:
+        text = line.decode()
+        match = re.search(r"http://\S+", text)
+        if match:
+            return match[0]
+        output += text
+    raise RuntimeError(f"skillshelf serve --http did not start: {output}")
 
 
 async def _stop(process: Process) -> None:

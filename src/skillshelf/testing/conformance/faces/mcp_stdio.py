@@ -9,7 +9,7 @@ from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance._stage import server_command
 from skillshelf.testing.conformance.faces.mcp import Host
 
-from mcp import StdioServerParameters  # isort: skip  # after the server, which says what to install
+from mcp import StdioServerParameters  # isort: skip  # after the server, which names the extra to install
 from mcp.client.stdio import stdio_client  # isort: skip
 
 
@@ -20,7 +20,7 @@ class MCPStdio:
         python, *words = server_command(shelf)
         parameters = StdioServerParameters(command=python, args=words, env=dict(os.environ))
         stack = AsyncExitStack()
-        with open(os.devnull, "w", encoding="utf-8") as silence:  # what it says beside the protocol is for people
+        with open(os.devnull, "w", encoding="utf-8") as silence:  # its messages on standard error are for users
             return await Host(stack).connect(stdio_client(parameters, errlog=silence))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from skillshelf.adapters.openai_agents import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Promise, Result, Said
+from skillshelf.testing.conformance._face import Call, Promise, Reply, Result
 
-from agents import Agent, RunConfig, Runner, ToolApprovalItem, ToolCallOutputItem  # isort: skip  # after the adapter, which says what to install
+from agents import Agent, RunConfig, Runner, ToolApprovalItem, ToolCallOutputItem  # isort: skip  # after the adapter, which names the extra to install
 from agents.testing import ScriptedModel, assistant_message, function_call  # isort: skip
 
 
@@ -19,38 +19,42 @@ class _Conversation:
         skills = Skills(shelf)
         self.agent = Agent[None]("face", instructions=skills.instructions(), tools=[*skills.tools()])
         self.history: list[Any] = []
-        self.said = 0
+        self.messages_sent = 0
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
-        self.said += 1
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
+        self.messages_sent += 1
         steps = [
-            function_call(one.tool, json.dumps(one.arguments), call_id=f"call-{self.said}-{at}")
-            for at, one in enumerate(calls)
+            function_call(call.tool, json.dumps(call.arguments), call_id=f"call-{self.messages_sent}-{index}")
+            for index, call in enumerate(calls)
         ]
         model = ScriptedModel([*([step] for step in steps), [assistant_message(answer)]])
-        asked = [*self.history, {"role": "user", "content": text}]
+        messages = [*self.history, {"role": "user", "content": text}]
         config = RunConfig(model=model, tracing_disabled=True)
-        run = await Runner.run(self.agent, asked, max_turns=len(calls) + 1, run_config=config)
+
+        run = await Runner.run(self.agent, messages, max_turns=len(calls) + 1, run_config=config)
         while run.interruptions:
             state = run.to_state()
             for item in run.interruptions:
-                (state.approve if _approved(item, calls) else state.reject)(item)
+                if _is_approved(item, calls):
+                    state.approve(item)
+                else:
+                    state.reject(item)
             run = await Runner.run(self.agent, state, run_config=config)
         self.history = run.to_input_list()
         returned = [item for item in run.new_items if isinstance(item, ToolCallOutputItem)]
-        return Said(
-            tuple(call.system_instructions or "" for call in model.calls),
-            tuple(tool.name for tool in model.calls[0].tools),
-            tuple(Result(str(item.output)) for item in returned),
-            str(run.final_output),
+        return Reply(
+            system_prompts=tuple(call.system_instructions or "" for call in model.calls),
+            tools=tuple(tool.name for tool in model.calls[0].tools),
+            results=tuple(Result(str(item.output)) for item in returned),
+            answer=str(run.final_output),
         )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
-def _approved(asked: ToolApprovalItem, calls: Sequence[Call]) -> bool:
-    return Call(asked.name or "", json.loads(asked.arguments or "{}"), approve=True) in calls
+def _is_approved(question: ToolApprovalItem, calls: Sequence[Call]) -> bool:
+    return Call(question.name or "", json.loads(question.arguments or "{}"), approve=True) in calls
 
 
 class OpenAIAgents:

@@ -10,14 +10,14 @@ from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent import Call as Step
 from skillshelf.agent import Request, ScriptedModel
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Result, Said
+from skillshelf.testing.conformance._face import Call, Reply, Result
 
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults  # isort: skip  # after the adapter, which says what to install
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults  # isort: skip  # after the adapter, which names the extra to install
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart  # isort: skip
 
 
-def end_of(request: Request) -> str:
-    """What the last message of a request says."""
+def last_message(request: Request) -> str:
+    """Return the text of a request's last message."""
     return "\n".join(str(getattr(part, "content", "")) for part in request.messages[-1].parts)
 
 
@@ -26,34 +26,41 @@ class _Conversation:
     agent: Agent[None, str | DeferredToolRequests]
     history: list[ModelMessage] = field(default_factory=list)
 
-    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Said:
+    async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         model = ScriptedModel(*(Step(call.tool, call.arguments) for call in calls), answer)
         run: Any = await self.agent.run(text, message_history=self.history, model=model)
         new: list[ModelMessage] = run.new_messages()
         while isinstance(run.output, DeferredToolRequests):
             run = await self.agent.run(
-                message_history=run.all_messages(), deferred_tool_results=_person(run.output, calls), model=model
+                message_history=run.all_messages(),
+                deferred_tool_results=_answer_questions(run.output, calls),
+                model=model,
             )
             new += run.new_messages()
         self.history = run.all_messages()
-        parts = [part for one in new if isinstance(one, ModelRequest) for part in one.parts]
+        parts = [part for message in new if isinstance(message, ModelRequest) for part in message.parts]
         returned = [part for part in parts if isinstance(part, ToolReturnPart)]
-        return Said(
-            tuple(request.system for request in model.requests),
-            model.requests[0].tools,
-            tuple(Result(part.model_response_str(wrap_if_error=False), part.outcome != "success") for part in returned),
-            run.output,
-            tuple(map(end_of, model.requests)),
+        return Reply(
+            system_prompts=tuple(request.system for request in model.requests),
+            tools=model.requests[0].tools,
+            results=tuple(
+                Result(part.model_response_str(wrap_if_error=False), part.outcome != "success") for part in returned
+            ),
+            answer=run.output,
+            last_messages=tuple(last_message(request) for request in model.requests),
         )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
-def _person(asked: DeferredToolRequests, calls: Sequence[Call]) -> DeferredToolResults:
+def _answer_questions(requests: DeferredToolRequests, calls: Sequence[Call]) -> DeferredToolResults:
     approved = [(call.tool, call.arguments) for call in calls if call.approve]
     return DeferredToolResults(
-        approvals={one.tool_call_id: (one.tool_name, one.args_as_dict()) in approved for one in asked.approvals}
+        approvals={
+            request.tool_call_id: (request.tool_name, request.args_as_dict()) in approved
+            for request in requests.approvals
+        }
     )
 
 
