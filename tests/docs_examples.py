@@ -343,7 +343,7 @@ _LIMITS = (
     ("listing._choose", "MAX_REFERENCES", "references of a skill that the listing names"),
     ("tokens", "DEFAULT_BUDGET", "tokens of a listing (default)"),
     ("pages", "PAGE_BYTES", "a page of a reference, in bytes"),
-    ("discovery", "_PAGE", "skills in one answer of `list_skills`"),
+    ("discovery", "_SKILLS_PER_PAGE", "skills in one answer of `list_skills`"),
     ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
     ("sources._skill_folder", "MAX_DEPTH", "nested folders"),
     ("sources._directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
