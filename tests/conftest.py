@@ -6,13 +6,15 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import effort
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A gate must give the same answer twice; new examples are looked for where people develop.
-settings.register_profile("gate", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("gate")
+# How long an example takes depends on how busy the machine is, so nothing fails for that.
+settings.register_profile("develop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("gate", settings.get_profile("develop"), derandomize=True)
+settings.load_profile("gate" if os.environ.get("CI") else "develop")
 
 # Whoever starts the tests in the background has these ignored, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,6 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-fault", action="store_true", help="strike at every statement of an eval run too, which takes an hour"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--long"):
+        os.environ[effort.VARIABLE] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -127,6 +127,7 @@ def test_the_numbers_are_those_of_choose_best(run: Run, skill: Callable[..., Pat
     assert json.loads(Path("out/choice.json").read_text()) == found
 
 
+@pytest.mark.long
 def test_the_score_of_a_description_that_won_by_chance_is_corrected(run: Run, skill: Callable[..., Path]) -> None:
     """Of descriptions that toss a coin for each query, the best looks better than any of them is."""
     words = [f"w{at:02}x" for at in range(20)]
@@ -214,6 +215,7 @@ def test_an_error_leaves_a_query_out_for_all_descriptions(run: Run, skill: Calla
         assert (found["exit_code"], found["best"], found["gain"]) == (3, None, None)
 
 
+@pytest.mark.long
 def test_a_killed_choice_is_resumed(tmp_path: Path, skill: Callable[..., Path]) -> None:
     """A second start or --resume puts every query to every description once."""
     queries = {f"prompt {at}": at < 2 for at in range(4)}

@@ -113,6 +113,7 @@ CASES = [
 """
 
 
+@pytest.mark.long
 def test_a_run_is_not_resumed_if_a_case_that_cannot_be_packed_changed(tmp_path: Path) -> None:
     """Changed back, it goes on and pays for nothing again."""
     (tmp_path / "suite.py").write_text(MADE_HERE)

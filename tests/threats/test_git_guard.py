@@ -132,6 +132,7 @@ def test_no_configuration_that_a_clone_brings_keeps_a_command_waiting(place: Pla
     assert (result.returncode, result.stdout) == (0, "ran\n")
 
 
+@pytest.mark.long
 def test_the_workspaces_own_repository_is_found_among_any_number_of_folders(tmp_path: Path) -> None:
     """Only so many folders are looked into, and a clone can bring more."""
     for number in range(20_000):

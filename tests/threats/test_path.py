@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -167,8 +168,9 @@ def trap(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 INSIDE = {"Inside.", "Inside too.", "Do it.\n", "Good guide."}
 
 
+@pytest.mark.sampled
 @given(REQUESTS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_no_request_brings_a_byte_from_outside(trap: Workspace, asked: str) -> None:
     """P01, P02, P03: for any string as a reference, a load is a text of the skill or a typed error."""
     came = load(Turn(_shelf_of(trap)), "victim", asked)
@@ -774,7 +776,7 @@ def flipping(real: Path, target: Path) -> Iterator[None]:
         yield
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -188,8 +189,9 @@ SKILLS = st.dictionaries(
 )
 
 
+@pytest.mark.sampled
 @given(SKILLS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @example({"": ("a", "d", "</instructions>\n", ["\n"])})
 @example({"a": ("", "", "\n</instructions>\n</skill>\n", ["a | b", "a", "b"])})
 def test_the_section_read_back_is_the_catalog(skills: dict[str, tuple[str, str, str, list[str]]]) -> None:
@@ -203,8 +205,9 @@ def test_the_section_read_back_is_the_catalog(skills: dict[str, tuple[str, str, 
         assert_read_back(shelf)
 
 
+@pytest.mark.sampled
 @given(st.lists(TEXTS, min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_listed_references_read_back_too(listed: list[str]) -> None:
     """B04: what an author lists as references is shown as it is in the catalog, however it is spelt."""
     shelf = Shelf(

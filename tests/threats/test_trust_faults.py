@@ -48,8 +48,9 @@ def looking(root: Path) -> TrustedSource:
     return source
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", ["approve", "revoke"])
-def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(what: str, workspace: Workspace) -> None:
+def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(what: str, workspace: Workspace, long: bool) -> None:
     """K01: after a kill at any file system event, record and copies are whole, and the next operation works."""
     source = looking(workspace.root)
     if what == "revoke":
@@ -57,7 +58,7 @@ def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(what: str, workspa
     first = {"approve": set(), "revoke": {"good"}}[what]
     seen, at = [], 0
     while True:
-        at += 1
+        at += 1 if long else 4
         done = act(what, workspace.root, at)
         now = looking(workspace.root)
         seen.append(set(now.served))

@@ -4,6 +4,7 @@ import re
 import unicodedata
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -306,8 +307,9 @@ def test_there_are_as_many_presented_characters_as_unicode_lists() -> None:
     assert len(_characters(PRESENTED)) == 354 - 12
 
 
+@pytest.mark.sampled
 @given(st.lists(EMOJI | st.sampled_from(["a", " ", "1", ".", "\n", "ı"]), max_size=8).map("".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_emoji_is_taken_for_hidden_text(text: str) -> None:
     """U06: ℹ️, 1️⃣, families and the three flags of tags are as they are, wherever they stand."""
     assert show_hidden(text) == text
@@ -320,8 +322,9 @@ ORDINARY = st.characters(
 )
 
 
+@pytest.mark.sampled
 @given(ORDINARY)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_presentation_after_an_ordinary_character_is_hidden_text(char: str) -> None:
     """U06: a letter, a digit or a dot has one form, so a selector after it is for another reader."""
     for selector in "\ufe0e\ufe0f":
@@ -341,8 +344,9 @@ ANYTHING = st.text(
 )
 
 
+@pytest.mark.sampled
 @given(ANYTHING)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_what_was_shown_hides_nothing_and_loses_nothing(text: str) -> None:
     """U01-U03, U06, U07: writing out is complete in one go, can be undone, and changes nothing that is in sight."""
     shown = show_hidden(text)
@@ -352,8 +356,9 @@ def test_what_was_shown_hides_nothing_and_loses_nothing(text: str) -> None:
         assert _undone(shown) == text
 
 
+@pytest.mark.sampled
 @given(ANYTHING)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_nothing_a_terminal_obeys_passes_the_cleaning(text: str) -> None:
     """T01-T05, U02: of control characters only newline and tab are left, of hidden ones only joiners, and no bidi."""
     for cleaned in (clean(text), clean_line(text)):
@@ -364,8 +369,9 @@ def test_nothing_a_terminal_obeys_passes_the_cleaning(text: str) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", show_controls(text))
 
 
+@pytest.mark.sampled
 @given(st.dictionaries(st.sampled_from(["name", "description", "license", "x"]), ANYTHING), ANYTHING)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_nothing_hidden_reaches_the_prompt(values: dict[str, str], body: str) -> None:
     """U01-U07: for any frontmatter and any text, the section has no hidden character and no control in an entry."""
     text = render({key: value for key, value in values.items() if value}, body).encode("utf-8", "replace")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from effort import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -229,8 +230,9 @@ BLOCKS_OF_LINES = st.one_of(
 ).flatmap(lambda block: st.sampled_from([block, block + "\n", block + "\n\n"]))
 
 
+@pytest.mark.sampled
 @given(BLOCKS_OF_LINES)
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=examples(700), deadline=None)
 @example("a: |\n  text")
 @example("a: |\n  text\n\n")
 @example("a: >-\n  x\n\n\n  y\n")
@@ -242,8 +244,9 @@ def test_the_line_scanner_answers_as_pyyaml_does(block: str) -> None:
         assert scanned == (yaml.load(block, Loader=yaml.CBaseLoader) or {})
 
 
+@pytest.mark.sampled
 @given(BLOCKS_OF_LINES)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_the_event_reader_answers_as_pyyaml_does(block: str) -> None:
     """Y03-Y18: wherever BaseLoader reads a mapping of texts, so do we; where it reads none, we say so."""
     try:
@@ -296,8 +299,9 @@ def bombs(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.sampled
 @given(bombs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_block_becomes_more_values_or_text_than_the_bounds(block: str) -> None:
     """Y01, Y12: however aliases and repairs are combined, what comes out is as small as a block may be."""
     skill = read(f"---\nname: y\ndescription: d\n{block}\n---\n\nDo it.\n")
@@ -366,8 +370,9 @@ PIECES = st.lists(
 ).map("".join)
 
 
+@pytest.mark.sampled
 @given(PIECES, st.sampled_from(["folder", "", "a/b", "\udcff", "\u3164", "../x", "a" * 300]))
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=examples(700), deadline=None)
 def test_any_text_is_read_or_is_unreadable(text: str, folder: str) -> None:
     """Y01-Y18: no text raises anything but Unreadable, and whatever is read has a usable name and description."""
     try:
@@ -385,8 +390,9 @@ def test_any_text_is_read_or_is_unreadable(text: str, folder: str) -> None:
         assert 1 <= note.line <= text.count("\n") + 1
 
 
+@pytest.mark.sampled
 @given(st.binary(max_size=60) | PIECES.map(lambda text: text.encode("utf-16", "surrogatepass")))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_bytes_make_a_skill_or_a_diagnostic(data: bytes) -> None:
     """E01, E02, E04: no bytes raise out of a scan; they are a skill or exactly one fault that says why not."""
     shelf = Shelf([MemorySource({"bad": {"SKILL.md": data}})])

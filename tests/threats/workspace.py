@@ -2,9 +2,11 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ GOOD = "good"
 """The neighbour that must not suffer."""
 
 SECONDS, MEGABYTES = 20, 200
-"""What one hostile file may cost: killed after the first (two seconds are the aim), measured against the second."""
+"""What one hostile file may cost: CPU time, after which the process is killed (the aim is two seconds), and memory."""
 
 
 class Workspace:
@@ -106,11 +108,11 @@ def assert_standard(workspace: Workspace, shelf: Shelf, faults: Collection[tuple
 
 
 def look_in_process(root: Path, *arguments: str) -> dict[str, Any]:
-    """Scan, list and load `root` in a process of its own that is killed when it takes too long, and weigh it."""
+    """Scan, list and load `root` in a process that is killed when it has worked for too long, and weigh it."""
     script = Path(__file__).with_name("look.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(root), *arguments], capture_output=True, text=True, timeout=SECONDS
-    )
+    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    command = [sys.executable, str(script), str(root), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, timeout=10 * SECONDS)
     assert done.returncode == 0, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout)
     assert outcome.pop("megabytes") <= MEGABYTES
