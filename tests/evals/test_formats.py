@@ -476,3 +476,13 @@ def test_reading_cases_imports_no_model_library() -> None:
         [sys.executable, "-c", code, str(FIXTURES / "suite")], capture_output=True, text=True, check=True
     )
     assert "pydantic_ai" not in done.stdout.split()
+
+
+def test_an_emoji_that_json_writes_in_two_halves_may_be_a_key(read: Any) -> None:
+    """JSON is YAML, and many writers of JSON escape characters beyond the first plane as surrogate pairs."""
+    cases, faults = read(
+        '{"cases": [{"name": "a", "prompt": "x", "files": {"\\ud83d\\ude00.txt": "hi"}, '
+        '"checks": [{"response_contains": "x"}]}]}'
+    )
+    assert faults == []
+    assert list(cases[0].files) == ["😀.txt"]

@@ -4,7 +4,7 @@ from skillshelf.skillmd._fields import FORMAT_KEYS
 from skillshelf.skillmd._layout import find_block
 from skillshelf.skillmd._read import MAX_FILE, SkillText, decode, read, render
 from skillshelf.skillmd._values import MAX_BLOCK, Notes, Unreadable, YamlFault
-from skillshelf.skillmd._yaml import Budget, Document, compose, typed_scalar
+from skillshelf.skillmd._yaml import Budget, Document, ValueBuilder, compose, typed_scalar
 
 __all__ = [
     "FORMAT_KEYS",
@@ -15,6 +15,7 @@ __all__ = [
     "Notes",
     "SkillText",
     "Unreadable",
+    "ValueBuilder",
     "YamlFault",
     "compose",
     "decode",

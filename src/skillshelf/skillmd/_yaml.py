@@ -94,7 +94,7 @@ def parse_yaml(block: str, notes: Notes, first_line: int, budget: Budget | None 
     for tag, line in document.tags:
         message = f"the tag {tag!r} is ignored; the value is read as text"
         found.add("warning", "yaml-tag", message, first_line + line - 1, "remove the tag")
-    values = _Builder(_text_of, found, first_line).mapping_of(document)
+    values = _FrontmatterBuilder(_text_of, found, first_line).mapping_of(document)
     if document.next_document:
         message = "only the first YAML document of the frontmatter is read"
         line = first_line + document.next_document - 1
@@ -105,7 +105,7 @@ def parse_yaml(block: str, notes: Notes, first_line: int, budget: Budget | None 
 
 def parse_typed(block: str) -> dict[str, Any]:
     """Return the block's mapping as JSON has it, with plain scalars typed as in YAML 1.2. Raises YamlFault."""
-    return _Builder(typed_scalar, Notes(), 1).mapping_of(compose(block))
+    return _FrontmatterBuilder(typed_scalar, Notes(), 1).mapping_of(compose(block))
 
 
 _CONSTANTS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
@@ -264,14 +264,53 @@ class _Composer:
             raise YamlFault(f"more than {self._budget.max_characters} characters with its aliases", line)
 
 
-class _Builder:
-    """Turns nodes into plain values. What stands behind several aliases is built once, and shared."""
+class ValueBuilder:
+    """Turns the nodes of a document into plain values. A value behind several aliases is built once, and shared.
+
+    A subclass may make its own kinds of mappings and lists, and look at every key.
+    """
+
+    def __init__(self, scalar: "Callable[[ScalarNode], Any]") -> None:
+        self._scalar = scalar
+        self._built: dict[int, Any] = {}
+
+    def build(self, node: Any) -> Any:
+        """Return the value of a node. Raises YamlFault."""
+        if node.id == "scalar":
+            return self._scalar(node)
+        if id(node) not in self._built:
+            build = self.build_list if node.id == "sequence" else self.build_mapping
+            self._built[id(node)] = build(node)
+        return self._built[id(node)]
+
+    def build_list(self, node: "SequenceNode") -> list[Any]:
+        return [self.build(item) for item in node.value]
+
+    def build_mapping(self, node: "MappingNode") -> dict[str, Any]:
+        values = self.make_mapping(node)
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if key_node.id != "scalar":
+                raise YamlFault("a key must be text", line)
+            key = _text_of(key_node)
+            self.check_key(values, key, line)
+            values[key] = self.build(value_node)
+        return values
+
+    def make_mapping(self, node: "MappingNode") -> dict[str, Any]:
+        return {}
+
+    def check_key(self, values: dict[str, Any], key: str, line: int) -> None:
+        """Look at a key before its value is put into the mapping."""
+
+
+class _FrontmatterBuilder(ValueBuilder):
+    """Builds the mapping of a frontmatter, and notes keys that the author should change."""
 
     def __init__(self, scalar: "Callable[[ScalarNode], Any]", notes: Notes, first_line: int) -> None:
-        self._scalar = scalar
+        super().__init__(scalar)
         self._notes = notes
         self._first_line = first_line
-        self._built: dict[int, Any] = {}
 
     def mapping_of(self, document: Document) -> dict[str, Any]:
         root: Any = document.root
@@ -280,34 +319,14 @@ class _Builder:
         if root.id != "mapping":
             problem = "frontmatter must be a YAML mapping: lines such as `name: my-skill`"
             raise YamlFault(problem, root.start_mark.line + 1)
-        return self._mapping(root)
+        return self.build_mapping(root)
 
-    def _value(self, node: Any) -> Any:
-        if node.id == "scalar":
-            return self._scalar(node)
-        if id(node) not in self._built:
-            build = self._sequence if node.id == "sequence" else self._mapping
-            self._built[id(node)] = build(node)
-        return self._built[id(node)]
-
-    def _sequence(self, node: "SequenceNode") -> list[Any]:
-        return [self._value(item) for item in node.value]
-
-    def _mapping(self, node: "MappingNode") -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            if key_node.id != "scalar":
-                raise YamlFault("a key must be text", line)
-            key = _text_of(key_node)
-            if key in values:
-                self._note(
-                    "yaml-duplicate-key", f"{key!r} is given twice; the last value counts", line, "remove one of them"
-                )
-            if key == "<<":
-                self._note("yaml-merge-key", "a merge key (<<) is not merged", line, "write the fields out")
-            values[key] = self._value(value_node)
-        return values
+    def check_key(self, values: dict[str, Any], key: str, line: int) -> None:
+        if key in values:
+            message = f"{key!r} is given twice; the last value counts"
+            self._note("yaml-duplicate-key", message, line, "remove one of them")
+        if key == "<<":
+            self._note("yaml-merge-key", "a merge key (<<) is not merged", line, "write the fields out")
 
     def _note(self, code: str, message: str, line: int, fix: str) -> None:
         self._notes.add("warning", code, message, self._first_line + line - 1, fix)

@@ -14,7 +14,7 @@ from typing import Any
 from skillshelf.agent import MODES
 from skillshelf.errors import EvalError
 from skillshelf.evals._text import clip
-from skillshelf.skillmd import Budget, YamlFault, compose, typed_scalar
+from skillshelf.skillmd import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.text import closest_names
 
 MAX_FILE = 1024 * 1024
@@ -79,46 +79,34 @@ def parse_yaml(text: str, path: str) -> Any:
             raise EvalError(f"the tag {tag!r} has no meaning here", "Remove it", path, line)
         if document.root is None:
             return None
-        return _Builder(path).value(document.root)
+        return _LineBuilder(path).build(document.root)
     except YamlFault as fault:
         fix = "Indent with spaces; put texts with `: ` in quotes"
         raise EvalError(f"it cannot be read as YAML: {fault.problem}", fix, path, fault.line) from None
 
 
-class _Builder:
-    """Turns the nodes of a document into values that know their lines."""
+class _LineBuilder(ValueBuilder):
+    """Builds values that know their lines, and refuses keys that are given twice."""
 
     def __init__(self, path: str) -> None:
+        super().__init__(typed_scalar)
         self._path = path
-        self._built: dict[int, YamlList | YamlMapping] = {}
-        """A value behind several aliases is built once."""
 
-    def value(self, node: Any) -> Any:
-        if node.id == "scalar":
-            return typed_scalar(node)
-        if id(node) not in self._built:
-            build = self._list if node.id == "sequence" else self._mapping
-            self._built[id(node)] = build(node)
-        return self._built[id(node)]
-
-    def _list(self, node: Any) -> YamlList:
+    def build_list(self, node: Any) -> YamlList:
         items = YamlList()
         for item in node.value:
             items.lines.append(item.start_mark.line + 1)
-            items.append(self.value(item))
+            items.append(self.build(item))
         return items
 
-    def _mapping(self, node: Any) -> YamlMapping:
-        mapping = YamlMapping(node.start_mark.line + 1)
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if key.id != "scalar":
-                raise EvalError("a key must be text", "Write `key: value`", self._path, line)
-            if key.value in mapping:
-                raise EvalError(f"{key.value!r} is given twice", "Remove one of them", self._path, line)
-            mapping.lines[key.value] = line
-            mapping[key.value] = self.value(value)
-        return mapping
+    def make_mapping(self, node: Any) -> YamlMapping:
+        return YamlMapping(node.start_mark.line + 1)
+
+    def check_key(self, values: dict[str, Any], key: str, line: int) -> None:
+        assert isinstance(values, YamlMapping)
+        if key in values:
+            raise EvalError(f"{key!r} is given twice", "Remove one of them", self._path, line)
+        values.lines[key] = line
 
 
 class Fields:
