@@ -49,6 +49,7 @@ class Baseline:
             shutil.copytree(_find_skill(self.given, skill), target, symlinks=True)
         elif not _write_revision(self.given, folder, target):
             return ""
+
         return target
 
 
@@ -95,11 +96,13 @@ def _find_commit(revision: str, folder: str) -> str:
             f"{option}: there is no such folder, and {folder} is not in a git repository",
             "Give `none`, or a folder with the old version; a revision needs a repository",
         )
+
     commit = _run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if commit is None:
         raise EvalError(
             f"{option}: there is neither such a folder nor such a revision", "`git log --oneline` lists revisions"
         )
+
     return commit.decode().strip()
 
 

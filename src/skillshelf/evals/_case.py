@@ -105,6 +105,7 @@ def make_code_skill(given: CodeSkill) -> BaseSkill:
             f"{given:.80} returns a {type(skill).__name__} whose class is not in a file, so its version is unknown",
             "Write the class in a module",
         )
+
     return skill
 
 
@@ -118,6 +119,7 @@ def import_code_skill(given: str) -> Any:
     except ImportFailed as fault:
         fix = "Install the package that has it, or put its folder in PYTHONPATH"
         raise EvalError(f"{given}: {fault.diagnostic.message}", fix) from fault
+
     if not hasattr(module, name):
         raise EvalError(f"the module {module_name} has no {name!r}", _HOW_TO_NAME)
     return getattr(module, name)

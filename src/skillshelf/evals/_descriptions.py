@@ -68,6 +68,7 @@ def read_current_skill(folder: str) -> CurrentSkill:
     except Unreadable as fault:
         note = fault.diagnostic
         raise EvalError(note.message, note.fix, file, note.line) from None
+
     return CurrentSkill(file, text)
 
 
@@ -91,6 +92,7 @@ def read_descriptions(path: str, current: str) -> tuple[str, ...]:
             raise EvalError(seen[words], "Remove it", path, line)
         seen[words] = f"the description is the same as in line {line}"
         descriptions.append(item.strip())
+
     return tuple(descriptions)
 
 
@@ -125,6 +127,7 @@ def select_queries(cases: Iterable[Case], skill: str) -> tuple[Case, ...]:
             f"{ADVISED_QUERIES} and more can tell descriptions apart: a difference on fewer than 6 held-out queries "
             'can always be chance. Write them in evals/triggers.json: [{"query": …, "should_trigger": true}, …]',
         )
+
     return queries
 
 
@@ -173,6 +176,7 @@ def _put_on_shelf(query: Case, mark: str, skill: CurrentSkill, folder: str) -> C
             f"{query.location or query.id}: the skill {skill.name!r} is not on the case's shelf",
             "Add its folder to the case's `skills:`",
         )
+
     return replace(
         query,
         name=f"{query.name} ({mark})",

@@ -173,6 +173,7 @@ def describe_differences(now: CallRecord, then: CallRecord) -> list[str]:
         found.append(f"message {index + 1}: {lines}")
     elif len(our_messages) != len(their_messages):
         found.append(f"there are {len(our_messages)} messages, and the recorded call had {len(their_messages)}")
+
     return found
 
 

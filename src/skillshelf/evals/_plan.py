@@ -95,6 +95,7 @@ def make_plan(cases: Sequence[Case], repeats: int = 1, baseline: str = "", stage
             trials += (Trial(arm_case, arm, repeat) for repeat in range(1, repeats + 1))
         if against and case.skill and len(arms) == 1:
             new[case.skill] = None
+
     return Plan(tuple(cases), tuple(trials), repeats, baseline, tuple(new))
 
 
@@ -140,6 +141,7 @@ def _make_arms(case: Case, against: Baseline | None) -> Iterator[tuple[Arm, Case
             "so there is no place for its old version",
             f"Use --baseline {NONE}",
         )
+
     old = against.stage_old_version(case.skill, folder)
     if old:
         yield "old", replace(without, skills=(*without.skills, old))
@@ -158,6 +160,7 @@ def _remove_skill(case: Case) -> Case:
             "to leave out",
             "Add its folder to the case's skills",
         )
+
     return replace(case, skills=skills, code_skills=code_skills, files=files)
 
 

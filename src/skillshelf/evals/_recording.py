@@ -216,6 +216,7 @@ def find_recorded_model(folder: str, name: str = "", preferred: str = "") -> Rec
     else:
         own = [model for model in models if not model.wanted] or models
         found = [model for model in own if preferred and model.has_name(preferred)] or own
+
     if not found:
         raise EvalError(f"{folder} has no answers of {name}, only of {_list_ids(models)}", HOW_TO_RECORD)
     if len({model.id for model in found}) > 1:
@@ -252,6 +253,7 @@ class Recording(WatchedModel):
         if not self._is_model_saved:
             self._like.save(self._recording.folder)
             self._is_model_saved = True
+
         self._recording.write(
             name,
             {

@@ -61,6 +61,7 @@ def response_matches(regex: str, turn: int | None = None) -> Check:
             return Verdict(False, error=f"The search for {clip(regex)!r} {advice}")
         except (subprocess.SubprocessError, OSError) as error:
             return Verdict(False, error=f"The search for {clip(regex)!r} failed: {error}")
+
         return Verdict(held, f"the answer: {clip(answer)!r}")
 
     return Check(f"response_matches {clip(regex, 60)!r}{_turn_note(turn)}", look, about=About("response_matches"))
@@ -120,6 +121,7 @@ def tool_called(name: str, arguments: Mapping[str, Any] | None = None) -> Check:
                 held = True
             note = f" ({problem})" if problem else ""
             shown.append(f"{call.name} {call.arguments}{note}")
+
         return Verdict(held, f"tools called: {list_items(shown)}")
 
     shown_name = f"tool_called {name} {wanted}" if wanted else f"tool_called {name}"

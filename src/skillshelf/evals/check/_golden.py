@@ -174,6 +174,7 @@ def _look_again(outcome: Outcome, checks: Sequence[Check]) -> Outcome:
             assert isinstance(verdict, Verdict)
             result = replace(result, verdict=verdict)
         results.append(result)
+
     return replace(outcome, checks=tuple(results))
 
 

@@ -57,6 +57,7 @@ def judge(rubric: str, model: str | Model[Any] | None = None) -> Check:
             answer = await asyncio.wait_for(_ask(judging_model, rubric, trace), JUDGE_SECONDS)
         except Exception as error:  # a provider may raise anything, and the trial then counts neither way
             return Verdict(False, error=f"The judge could not be asked: {explain_error(error).message}")
+
         verdict = parse_verdict(answer)
         if verdict is None:
             return Verdict(False, error=f"The judge said neither YES nor NO: {clip(answer)!r}")
@@ -166,6 +167,7 @@ def _describe_files(trace: Trace) -> list[str]:
             shown = _clip(state.text, min(MAX_FILE, room))
         room -= len(shown)
         files.append(f"## {path}\n{shown}")
+
     return files or ["(none)"]
 
 

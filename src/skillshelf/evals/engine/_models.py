@@ -109,6 +109,7 @@ class RunModels:
         if self._options.replay:
             assert recording is not None
             return self._replay_model(wanted, recording)
+
         chosen = self._resolve(wanted)
         model = chosen.model
         if not self._options.is_scripted(wanted):
@@ -117,6 +118,7 @@ class RunModels:
             names = sorted({chosen.name, self._options.settings_for(wanted).model} - {""})
             like = describe_model(chosen.model, chosen.tools, chosen.window, wanted, names)
             model = Recording(model, recording, like)
+
         return replace(chosen, model=model)
 
     def _replay_model(self, wanted: str, recording: TrialRecording) -> ChosenModel:

@@ -231,6 +231,7 @@ def version_of(skill: CodeSkill) -> str:
         modules.add(skill.partition(":")[0])
     else:
         modules.add(_module_of(skill))
+
     sources = [f"{module} {_digest_module(module)}" for module in sorted(modules)]
     return _digest("\n".join([class_key(type(made)), *sources, *_digest_references(made)]).encode())
 

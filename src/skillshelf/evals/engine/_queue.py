@@ -222,6 +222,7 @@ def start_local_node(state: str, store: RunStore) -> Node:
         for suffix in ("", "-wal", "-shm", "-journal"):
             with suppress(FileNotFoundError):
                 os.unlink(path + suffix)
+
     node = Node(f"{SQLITE_PREFIX}{path}", "local", store)
     with open(marker, "wb"):
         pass
@@ -294,6 +295,7 @@ class RunQueue:
                     await DBOS.enqueue_workflow_async(
                         _queue_name(self._run), run_queued_trial, self._run, list(task), self._options.as_json()
                     )
+
         return waiting
 
     def _workflow_id(self, task: Task, attempt: int) -> str:

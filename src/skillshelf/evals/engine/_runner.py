@@ -151,6 +151,7 @@ class Runner:
             node = start_server_node(self._options.server, listens=self._options.parallel > 0)
         else:
             node = start_local_node(self._run.state, _open_store(self._options, self._run))
+
         try:
             queue = RunQueue(node, self._run.id, self._options)
             tasks = [Task(name, trial.repeat, self._packed.digests[name]) for name, trial in trials.items()]
@@ -180,14 +181,15 @@ async def make_outcome(
 ) -> Outcome:
     """Make the checks of a trial. If the trial has an error, they would prove nothing, and a judge costs money."""
     results: list[CheckResult] = []
-    usages: list[Usage] = []
+    judging: Usage | None = None
     checks = () if trace.error else trial.case.checks
     for number, check in enumerate(checks, 1):
         find_model = partial(models.model_for_judge, name=f"{trial.id}/check-{number}", recording=recording)
         with judged_by(find_model) as judge_usages:
             results.append(make_result(check, await look(check, trace)))
-        usages += judge_usages
-    judging = sum(usages[1:], usages[0]) if usages else None
+        for usage in judge_usages:
+            judging = usage if judging is None else judging + usage
+
     return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace, judging)
 
 

@@ -119,6 +119,7 @@ class Fields:
             raise EvalError(
                 f"{subject} is {show_value(value)}", f"It must be a mapping of {', '.join(names)}", path, line
             )
+
         self.path = path
         self.mapping = value
         for key in value:

@@ -98,6 +98,7 @@ def _find(paths: Paths, listing: Listing | None) -> tuple[tuple[Case, ...], tupl
             first = cases.setdefault(case.id, case)
             if first is not case:
                 notes.append(_note_duplicate(case, first))
+
     return tuple(cases.values()), tuple(notes)
 
 

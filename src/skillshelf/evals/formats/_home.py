@@ -74,6 +74,7 @@ def resolve_skill_folders(paths: Sequence[str], home: Home) -> tuple[str, ...]:
                 raise EvalError(
                     f"{skill} and {first} would be the same folder of the workspace", "Leave one of them out"
                 )
+
     return folders
 
 
@@ -103,6 +104,7 @@ def copy_files(home: Home, source: str, target: str) -> dict[str, bytes]:
         for entry in walk(top):
             if entry.kind in ("file", "other"):
                 files[prefix + entry.path] = read_bytes(os.path.join(path, entry.path), MAX_WORKSPACE)
+
     return files
 
 

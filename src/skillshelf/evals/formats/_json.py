@@ -48,6 +48,7 @@ def read_json(home: Home) -> tuple[list[Case], list[EvalError]]:
             cases.append(_read_case(entry, number, line, entry_home))
         except EvalError as fault:
             faults.append(EvalError(fault.problem, fault.fix, home.path, line))
+
     return cases, faults
 
 
@@ -84,6 +85,7 @@ def _find_entries(value: Any) -> list[Any] | None:
         entries = value.get(key)
         if isinstance(entries, list):
             return entries
+
     return [value] if _prompt_of(value) else None
 
 
@@ -137,6 +139,7 @@ def _find_skill_home(home: Home, name: str) -> Home:
             if is_skill(folder) and name in (skill_name(folder), os.path.basename(folder)):
                 return Home(home.path, skill_name(folder), folder)
         above = os.path.dirname(above)
+
     raise EvalError(f"the skill {name!r:.60} is not found near the file", "Put the file in the skill's folder evals/")
 
 
@@ -208,4 +211,5 @@ def _read_files(entry: Mapping[str, Any], home: Home) -> Mapping[str, bytes]:
         if not bases:
             raise EvalError(f"there is no file {path!r:.60}", f"Paths are relative to {home.root}")
         files[path] = read_bytes(resolve_inside(home.root, bases[0], path), MAX_WORKSPACE)
+
     return check_size(files)

@@ -56,6 +56,7 @@ def read_python(home: Home) -> tuple[list[Case], list[EvalError]]:
             cases.append(_complete_case(item, number, home, line))
         except EvalError as fault:
             faults.append(EvalError(fault.problem, fault.fix, home.path, line))
+
     return cases, faults
 
 

@@ -77,6 +77,7 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
         mapping = YamlMapping(1)
         mapping["cases"] = value
         value = mapping
+
     fields = Fields(value, home.path, 1, _FILE_KEYS, "the file")
     if "cases" not in fields:
         raise EvalError("it has no cases", "Write `cases:` and a list of them", home.path, 1)
@@ -97,6 +98,7 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
             cases.append(_read_case(item, line, shared, home))
         except EvalError as fault:
             faults.append(_with_line(fault, home.path, line))
+
     return cases, faults
 
 
@@ -176,6 +178,7 @@ def _read_turns(fields: Fields) -> tuple[Message | Edit, ...]:
             turns += _read_turn(item)
         except EvalError as fault:
             raise _with_line(fault, fields.path, line) from None
+
     if not any(isinstance(turn, Message) for turn in turns):
         raise fields.fault("turns", "`turns` has no message", "Write at least one text")
     return tuple(turns)
@@ -211,6 +214,7 @@ def _read_files(fields: Fields, home: Home) -> Mapping[str, bytes]:
     if not isinstance(written, YamlMapping):
         problem = f"`files` is {show_value(written)}"
         raise fields.fault("files", problem, "It must be a mapping: `path: text` or `path: {from: …}`")
+
     files: dict[str, bytes] = {}
     for path, value in written.items():
         try:
@@ -221,6 +225,7 @@ def _read_files(fields: Fields, home: Home) -> Mapping[str, bytes]:
                     files[check_workspace_path(path)] = _check_text(value).encode("utf-8", "surrogatepass")
         except EvalError as fault:
             raise EvalError(fault.problem, fault.fix, fields.path, written.line_of(path)) from None
+
     return check_size(files)
 
 
@@ -236,6 +241,7 @@ def _read_script(fields: Fields) -> tuple[Any, ...] | None:
                 steps.append(_read_step(item))
         except EvalError as fault:
             raise _with_line(fault, fields.path, line) from None
+
     return tuple(steps)
 
 
@@ -259,11 +265,13 @@ def _read_checks(fields: Fields, home: Home, skill: str, should_trigger: bool | 
         checks = list(trigger(skill, should_trigger))
     except EvalError as fault:
         raise fields.fault("should_trigger", fault.problem, fault.fix) from None
+
     for item, line in fields.items("checks"):
         try:
             checks.append(_read_check(item, home, skill))
         except EvalError as fault:
             raise _with_line(fault, fields.path, line) from None
+
     if not checks:
         raise fields.fault("checks", "the case checks nothing", "Write `checks:`, or `should_trigger:`")
     return tuple(checks)

@@ -99,6 +99,7 @@ def _annotate_cause(cause: _Cause, cases: Sequence[CaseSummary], path: str) -> I
     else:
         line, message = _describe_loading(cause, lines)
         descriptions = [_describe_query(case) for case in cases[:MAX_CASES_NAMED]]
+
     message = f"{message}: {'; '.join(descriptions)}"
     if len(cases) > MAX_CASES_NAMED:
         message += f" and {len(cases) - MAX_CASES_NAMED} more"
@@ -229,6 +230,7 @@ def _find_class(text: str, skill: str) -> ast.ClassDef | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
+
     described = None
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
@@ -239,6 +241,7 @@ def _find_class(text: str, skill: str) -> ast.ClassDef | None:
                 return node
             if "description" in names and described is None:
                 described = node
+
     return described
 
 

@@ -31,6 +31,7 @@ def choice_table(decision: Decision) -> Table:
         description = clip(" ".join(standing.description.split()), MAX_DESCRIPTION)
         mark = _mark_standing(standing, decision)
         rows.append((str(standing.number), mark, str(standing.tokens), chosen_on, held_out, description))
+
     columns = (
         Column("#", right=True),
         Column(""),

@@ -83,6 +83,7 @@ def _make_change(case: str, before: CaseArm, after: CaseArm) -> CaseChange:
         kind = "better"
     else:
         kind = "worse"
+
     return CaseChange(case, kind, before, after)
 
 
@@ -138,14 +139,17 @@ def _make_notes(comparison: RunComparison) -> list[str]:
         cases = comparison.cases_of(kind)
         if cases:
             notes.append(f"{len(cases)} {kind}")
+
     found = comparison.versus.difference
     if found:
         settled = comparison.versus.settle.text if comparison.versus.settle else ""
         notes.append(f"{found.verdict}: p {format_p(found.p)}, {found.method}; {settled}")
+
     for run, cases in ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b)):
         if cases:
             more = " …" if len(cases) > MAX_CASES_NAMED else ""
             notes.append(f"only in {run.id}: {', '.join(cases[:MAX_CASES_NAMED])}{more}")
+
     return notes
 
 

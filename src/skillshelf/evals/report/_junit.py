@@ -68,6 +68,7 @@ def _render_case(case: CaseSummary) -> str:
         result = "<skipped/>"
     else:
         return f"<testcase{attributes}/>"
+
     return f"<testcase{attributes}>{result}</testcase>"
 
 

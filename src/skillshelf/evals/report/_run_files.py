@@ -63,6 +63,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
         run = run_from_json(plain)
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise RunUnreadableError(file, f"it is incomplete or broken ({type(fault).__name__}: {fault})") from fault
+
     problem = _find_wrong_type(run, Run, "run") or _find_inconsistency(run)
     if problem:
         raise RunUnreadableError(file, problem)
@@ -93,6 +94,7 @@ def _find_inconsistency(run: Run) -> str:
     for outcome in run.outcomes:
         if outcome.case not in ids:
             return f"it holds a trial of {outcome.case!r:.60}, which is not one of its cases"
+
     if len(ids) < len(run.cases):
         return "it holds a case twice"
     trials = Counter((outcome.case, str(outcome.arm), outcome.repeat) for outcome in run.outcomes)
@@ -133,6 +135,7 @@ def _find_wrong_type(value: Any, hint: Any, place: str) -> str:
         return _first_wrong(
             (getattr(value, field.name), hints[field.name], f"{place}.{field.name}") for field in fields(value)
         )
+
     return "" if _has_type(value, hint) else _describe_value(value, place)
 
 
@@ -202,6 +205,7 @@ def _fields_as_json(value: Any) -> dict[str, Any]:
     for field in fields(value):
         if field.name not in _FIELDS_LEFT_OUT:
             plain[field.name] = _to_plain(getattr(value, field.name))
+
     if isinstance(value, Rate):
         plain["value"] = value.value
     if isinstance(value, Difference):

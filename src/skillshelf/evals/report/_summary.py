@@ -292,6 +292,7 @@ def _summarize_group(
         if arm != "with":
             base = {case.info.id: case.arms[arm].outcomes for case in cases if arm in case.arms}
             comparisons.append(compare_arms(arm, base, main, skills if arm == "without" else None))
+
     return Group(name, tuple(cases), arms, tuple(comparisons), trigger)
 
 
@@ -333,6 +334,7 @@ def compare_arms(base_name: str, base: Trials, new: Trials, without: Mapping[str
     if without is not None:
         base = _remove_checks_of_loading(base, without)
         new = _remove_checks_of_loading(new, without)
+
     old_trials = _without_errors(base)
     new_trials = _without_errors(new)
     both = [case for case in new_trials if case in old_trials]
@@ -419,4 +421,5 @@ def _cover(skill: str, content: SkillContent, outcomes: Sequence[Outcome]) -> Co
                 # A binary file was loaded, too, though nothing of it enters the conversation.
                 loaded_bytes[event.reference] += max(1, event.size)
         most_bytes |= loaded_bytes
+
     return measure_coverage(skill, content, is_loaded, most_bytes)

@@ -143,6 +143,7 @@ def _skills_table(summary: Summary) -> Table:
                     format_cost(numbers.spent),
                 )
             )
+
     titles = ("passed", "rate [95%]", "errors", "tokens", "time", "cost")
     columns = (Column("skill"), Column("arm"), *(Column(title, right=True) for title in titles))
     return Table("Skills", columns, rows)
@@ -157,6 +158,7 @@ def _cases_table(summary: Summary) -> Table:
         counts = case.main.counts
         status = "missed" if counts.missed else "error"
         rows.append((status, f"{counts.passed}/{counts.trials}", case.info.id, _explain_case(case)))
+
     columns = (Column("status"), Column("passed", right=True), Column("case"), Column("why"))
     return Table("Cases to look at", columns, rows)
 
@@ -188,6 +190,7 @@ def _gain_table(summary: Summary) -> Table:
                 notes.append(f"{label} against {versus.base}: {versus.account}")
             if found and found.verdict == "open" and versus.settle:
                 notes.append(f"{label} against {versus.base}: {versus.settle.text}")
+
     titles = ("skill", "against", "cases", "gain [95%]", "verdict", "p", "tokens per trial", "cost per trial")
     columns = [Column(title, right=title == "cases") for title in titles]
     return Table("Gain", columns, rows, notes)
@@ -200,6 +203,7 @@ def _triggers_table(summary: Summary) -> Table:
         if score:
             f1 = f"{format_percent(score.f1)} {format_interval(score.f1_interval)}".rstrip()
             rows.append((skill_label(group.name), format_rate(score.precision), format_rate(score.recall), f1))
+
     titles = ("precision [95%]", "recall [95%]", "F1 [95%]")
     columns = (Column("skill"), *(Column(title, right=True) for title in titles))
     return Table("Triggers", columns, rows)
@@ -213,6 +217,7 @@ def _confusion_table(summary: Summary) -> Table:
     for row in confusion.rows:
         counts = [str(confusion.counts.get((row, column), "")) for column in confusion.columns]
         rows.append((str(row), str(confusion.totals[row]), *counts))
+
     columns = [Column("should be loaded"), Column("trials", right=True)]
     columns += [Column(column or "(none)", right=True) for column in confusion.columns]
     notes = [
@@ -231,6 +236,7 @@ def _coverage_table(summary: Summary) -> Table:
         if len(coverage.gaps) > MAX_GAPS:
             gaps += " …"
         rows.append((coverage.skill, references, sections, gaps))
+
     columns = (
         Column("skill"),
         Column("references", right=True),

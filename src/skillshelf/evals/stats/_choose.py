@@ -103,6 +103,7 @@ def _split(
         cut = max(1, round(len(group) * hold_out)) if len(group) > 1 else 0
         held_out += group[:cut]
         choosing += group[cut:]
+
     return choosing, held_out
 
 
@@ -126,6 +127,7 @@ def _bootstrap(
         if rest:
             row = scores[_find_best(scores, drawn)]
             estimates.append(fmean(bool(row[index]) for index in rest))
+
     estimates.sort()
     value = fmean(estimates)
 

@@ -76,6 +76,7 @@ def measure_coverage(skill: str, content: SkillContent, loaded: bool, references
         is_read = section.offset < references.get(section.file, 0) if section.file else loaded
         if not is_read:
             unread.append(section)
+
     unloaded = tuple(path for path in content.references if path not in references)
     return Coverage(skill, loaded, len(content.references), unloaded, len(sections), tuple(unread))
 
@@ -123,4 +124,5 @@ def _read_references(shelf: Shelf, name: str) -> dict[str, str]:
             texts[path] = ""
             continue
         texts[path] = "" if b"\0" in page.data else page.data.decode("utf-8", "replace")
+
     return texts

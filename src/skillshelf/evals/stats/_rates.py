@@ -220,6 +220,7 @@ def student_quantile(level: float, freedom: int) -> float:
     if freedom == 2:
         share = 2 * level - 1
         return share * sqrt(2 / (1 - share * share))
+
     z = normal_quantile(2 * level - 1)
     terms = (
         (z**3 + z) / 4,

@@ -104,6 +104,7 @@ def _plot_dumbbell(dumbbell: Dumbbell) -> Html:
         direction = "gain"
     elif dumbbell.new < dumbbell.base:
         direction = "loss"
+
     base = _across(dumbbell.base)
     new = _across(dumbbell.new)
     return svg(
@@ -141,6 +142,7 @@ def plot_costs(points: Sequence[CostPoint], unit: str) -> Html:
     for gain in _GAIN_TICKS:
         marks.append(line(x(least), x(most), y(gain), y(gain), "zero" if gain == 0 else "grid", True))
         marks.append(tag("text", format_points(gain), x="89%", y=f"{y(gain):.2f}%", dy=4, class_="small"))
+
     marks.append(line(x(0), x(0), y(-1), y(1), "zero", True))
     axis_label = f"{format_amount(most)} more" if unit == "$" else f"{format_amount(most)} {unit} more"
     marks.append(tag("text", axis_label, x="88%", y="98.5%", text_anchor="end"))
@@ -155,6 +157,7 @@ def plot_costs(points: Sequence[CostPoint], unit: str) -> Html:
         sign = "−" if point.cost < 0 else "+"
         cost = f"{sign}{format_amount(abs(point.cost))}"
         rows.append((f"{number}. {point.name}", cost, f"{format_points(point.gain)} pp"))
+
     picture = svg(*marks, height=320, label="Cost against gain; the table below has the numbers", class_="scatter")
     return join([picture, table(("skill", f"{unit} per trial", "gain"), rows, "Cost against gain")])
 
@@ -170,6 +173,7 @@ def plot_confusion(confusion: Confusion) -> Html:
             for column in confusion.columns
         ]
         rows.append([str(row), *cells, str(total)])
+
     return table(headings, rows, "What was loaded (columns) for what should have been (rows)", "heat")
 
 
@@ -184,6 +188,7 @@ def _plot_cell(number: int, total: int, right: bool | None) -> Html:
     else:
         kind = "wrong"
         judgement = ", as it should not be"
+
     shade = round(SHADES * number / total) if total and right is not None else 0
     background = tag("rect", width="100%", height="100%", class_=f"{kind} shade-{shade}")
     count_class = "count dark" if shade > SHADES / 2 else "count"

@@ -133,6 +133,7 @@ def _render_cards(total: Group) -> Html:
         if versus.difference:
             gain = f"{format_points(versus.difference.value)} pp"
             cards.append((f"gain against {versus.base}", gain, versus.difference.verdict))
+
     tokens = f"{format_count(arm.spent.tokens)} tokens, {format_seconds(arm.spent.seconds)}"
     cards.append(("spent", format_cost(arm.spent), tokens))
     items = [
@@ -163,6 +164,7 @@ def _tries_table(summary: Summary) -> Html:
                 at = " · ".join(f"{tries.k}: {format_percent(tries.at)}" for tries in numbers.tries)
                 all_of = " · ".join(f"{tries.k}: {format_percent(tries.all)}" for tries in numbers.tries)
                 rows.append((skill_label(group.name), arm, at, all_of))
+
     if not rows:
         return Html("")
     return table(("skill", "arm", "pass@k: one of k passes", "pass^k: all k pass"), rows, "Several tries")
@@ -179,6 +181,7 @@ def _render_gain(summary: Summary) -> Html:
             cases = versus.account or str(len(versus.pairs))
             needed = versus.settle.text if versus.settle else ""
             rows.append((label, versus.base, *gain, cases, needed))
+
     headings = ("skill", "against", "gain [95%]", "verdict", "p", "test", "cases", "what would settle it")
     plots = [_plot_pairs(versus) for versus in summary.total.versus]
     return join([table(headings, rows, "Paired differences"), *plots])
@@ -213,6 +216,7 @@ def _plot_costs_of(summary: Summary) -> Html | None:
         if cost and versus.tokens and versus.difference:
             found = versus.difference
             points.append(CostPoint(skill_label(name), cost.value, found.value, found.interval))
+
     if not points:
         return None
     return plot_costs(points, "$" if is_priced else "tokens")
@@ -244,6 +248,7 @@ def _cost_table(summary: Summary) -> Html:
                     *changes,
                 )
             )
+
     headings = (
         "skill",
         "arm",

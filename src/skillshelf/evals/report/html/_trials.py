@@ -67,10 +67,12 @@ def make_timeline(outcome: Outcome, skill: str = "") -> Timeline:
         elif isinstance(event, ToolCalled):
             position += 1
             tools.append((position, event.name))
+
     for result in outcome.checks:
         position += 1
         reason = result.verdict.error or result.verdict.reason
         steps.append(Step(position, "followed", f"{result.name}: {reason}", result.verdict.passed))
+
     return Timeline(tuple(steps), position + 1, tuple(tools))
 
 
@@ -113,6 +115,7 @@ def render_cases(cases: Sequence[CaseSummary]) -> Html:
         if room < 0:
             break
         parts.append(_render_case(case))
+
     left_out = len(ordered) - len(parts)
     if left_out:
         parts.append(tag("p", f"{left_out} more cases are in run.json."))
@@ -242,6 +245,7 @@ def _describe_timeline(timeline: Timeline) -> Html:
     for step in timeline.steps:
         suffix: Html | str = "" if step.ok else tag("span", " – not so", class_="no-word")
         items.append(tag("li", tag("b", step.lane), f" {_cut(step.label)}", suffix))
+
     parts = [tag("summary", "steps"), tag("ol", *items)]
     tools = ", ".join(name for _, name in timeline.tools)
     if tools:
