@@ -15,6 +15,7 @@ Other blocks (```sh, ```yaml, ```text …) do not run.
 import ast
 import contextlib
 import fcntl
+import gc
 import importlib
 import io
 import os
@@ -28,6 +29,7 @@ import tempfile
 import termios
 import textwrap
 import traceback
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -51,8 +53,16 @@ def list_pages() -> list[Path]:
 
 def refresh_page(page: Path) -> str:
     """Return the text of a page with current outputs."""
+    lines = page.read_text(encoding="utf-8").split("\n")
     with open_workspace() as session:
-        return "\n".join(_refresh(page.read_text(encoding="utf-8").split("\n"), session, page))
+        refreshed = "\n".join(_refresh(lines, session, page))
+
+    # MCP clients leave pipes to the collector. Collect them here, not in the middle of another page's test.
+    del session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+    return refreshed
 
 
 @contextlib.contextmanager
