@@ -115,6 +115,18 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert (missing, without_example) == ([], [])
 
 
+def test_the_names_in_the_table_of_modules_exist() -> None:
+    """Each row of "Other modules" names a module, then names that it exports."""
+    table = read_text("docs/reference/api.md").partition("## Other modules")[2].partition("###")[0]
+    missing: list[str] = []
+    for module, contents in re.findall(r"^\| `(skillshelf[\w.]*)` \| (.*) \|$", table, re.M):
+        contents = re.sub(r"extra `[\w-]+`", "", contents)
+        for name in re.findall(r"`(\w+)[`(]", contents):
+            if not hasattr(importlib.import_module(module), name):
+                missing.append(f"{module}.{name}")
+    assert missing == []
+
+
 def test_every_command_is_in_the_reference() -> None:
     """The page shows the --help text of each command."""
     page = read_text("docs/reference/cli.md")
