@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf.agent import Confinement, find_confinement
-from skillshelf.agent._confinement import launch_command
-from skillshelf.agent.launcher import open_plan
+from skillshelf.agent.launcher import launch_command, open_plan
 
 HERE = Path(__file__).parent
 ORDINARY_USER = 61_234

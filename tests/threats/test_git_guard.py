@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.agent._confinement import find_repositories, launch_command
-from skillshelf.agent.launcher import open_plan
+from skillshelf.agent._confinement import find_repositories
+from skillshelf.agent.launcher import launch_command, open_plan
 from threats.test_confinement import Place, become, needs_mounts
 from threats.test_confinement import place as place
 

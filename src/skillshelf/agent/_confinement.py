@@ -1,4 +1,4 @@
-"""How far this machine can confine a command, what a confined command can still do, and how it is started."""
+"""How far this machine can confine a command, and the acts that stay possible for a confined one."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from skillshelf.agent.launcher import landlock_version, open_plan
+from skillshelf.agent.launcher import landlock_version, launch_command, open_plan
 from skillshelf.files import system
 from skillshelf.sources import SKIPPED_FOLDERS
 
 Level = Literal["mounted", "supervised", "landlock", "none"]
 
 _LEVELS: tuple[Level, ...] = ("mounted", "supervised", "landlock")
-_LAUNCHER = os.path.join(os.path.dirname(__file__), "launcher")
 _PROBE_SECONDS = 60.0
-_MAX_FOLDERS = 5_000
+_MAX_SEARCHED_FOLDERS = 5_000
 """How many folders are searched for Git directories before each command. That many take about 0.1 s."""
-_PARTS_OF_A_REPOSITORY = {"HEAD", "objects", "refs"}
-_GIT_DATA = frozenset({"objects", "refs", "logs", "hooks"})
+_NAMES_IN_GIT_DIRECTORY = {"HEAD", "objects", "refs"}
+"""Git takes a folder with these for a repository, whatever its name is."""
+_GIT_DATA_FOLDERS = frozenset({"objects", "refs", "logs", "hooks"})
+"""Folders of a Git directory in which there is no other one."""
 
 # The approval question and docs/concepts/safety.md take their words from here.
 _WRITES = "writing, creating, renaming or deleting files outside the folder and a temporary one"
@@ -108,13 +108,15 @@ def find_confinement() -> Confinement:
     """Find the highest level this machine can set up, by starting the launcher. The result is cached."""
     if not sys.platform.startswith("linux"):
         return Confinement("none", "confinement needs Linux")
-    reason = ""
+
+    reasons: list[str] = []
     for level in _LEVELS:
-        fault = _try_level(level)
-        if not fault:
-            return Confinement(level, reason, landlock_version())
-        reason = reason or fault
-    return Confinement("none", fault)
+        reason = _probe_level(level)
+        if not reason:
+            why_not_higher = reasons[0] if reasons else ""
+            return Confinement(level, why_not_higher, landlock_version())
+        reasons.append(reason)
+    return Confinement("none", reasons[-1])
 
 
 def can_confine() -> bool:
@@ -122,18 +124,8 @@ def can_confine() -> bool:
     return bool(find_confinement())
 
 
-def launch_command(program: Sequence[str], plan: int, process: int | Literal["self"] | None = None) -> list[str]:
-    """Return the command that starts a program as a plan says.
-
-    `process` has the plan open: by default this one, and "self" if the command inherits the descriptor.
-    """
-    path = f"/proc/{process or os.getpid()}/fd/{plan}"
-    # -I -S: neither the workspace nor the environment chooses what Python imports before it is confined.
-    return [sys.executable, "-I", "-S", _LAUNCHER, path, "--", *program]
-
-
-def _try_level(level: Level) -> str:
-    """Return why a level cannot be set up here, or an empty string if it holds."""
+def _probe_level(level: Level) -> str:
+    """Return the reason why a level cannot be set up here, or an empty string if it holds."""
     with tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True) as place:
         inside = os.path.realpath(os.path.join(place, "inside"))
         outside = os.path.join(place, "outside")
@@ -152,19 +144,22 @@ def _try_level(level: Level) -> str:
         if result.returncode == 0:
             return ""
         lines = result.stderr.decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "a confined command could write outside its folder"
+        if not lines:
+            return "a confined command could write outside its folder"
+        return lines[-1]
 
 
 def find_repositories(root: str) -> list[str]:
     """Return the Git directories below a folder, including bare ones and those of submodules, and the `.git` files.
 
     A command must not change their hooks and configuration. Links are not followed. Folders of dependencies and caches
-    are left out. The search goes from the top down and ends after 5,000 folders.
+    are left out. The search ends after 5,000 folders. Unlike `files.walk`, it goes level by level, so that a deep
+    folder cannot use up the limit before its neighbours are searched.
     """
     repositories: list[str] = []
     pending = deque([root])
     searched = 0
-    while pending and searched < _MAX_FOLDERS:
+    while pending and searched < _MAX_SEARCHED_FOLDERS:
         folder = pending.popleft()
         searched += 1
         try:
@@ -173,17 +168,19 @@ def find_repositories(root: str) -> list[str]:
         except OSError:  # gone meanwhile, or not readable: then a command cannot read it either
             continue
 
-        is_repository = {entry.name for entry in entries} >= _PARTS_OF_A_REPOSITORY
-        if is_repository:
+        skipped = SKIPPED_FOLDERS
+        if _NAMES_IN_GIT_DIRECTORY.issubset(entry.name for entry in entries):
             repositories.append(folder)
-        skipped = _GIT_DATA if is_repository else SKIPPED_FOLDERS
+            skipped = _GIT_DATA_FOLDERS
+
         for entry in entries:
             path = os.path.join(folder, entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name == ".git":  # before its neighbours, of which a clone can bring any number
-                    pending.appendleft(path)
-                elif entry.name not in skipped:
-                    pending.append(path)
-            elif entry.name == ".git" and not entry.is_symlink():
-                repositories.append(path)
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.name == ".git":
+                if is_folder:
+                    pending.appendleft(path)  # before its neighbours, of which a clone can bring any number
+                elif not entry.is_symlink():
+                    repositories.append(path)
+            elif is_folder and entry.name not in skipped:
+                pending.append(path)
     return repositories

@@ -20,10 +20,10 @@ from pydantic_ai.workspaces.protocol import WorkspaceCommand
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from pydantic_ai_harness.shell import Shell
 
-from skillshelf.agent._confinement import find_confinement, find_repositories, launch_command
+from skillshelf.agent._confinement import find_confinement, find_repositories
 from skillshelf.agent._policy import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
-from skillshelf.agent.launcher import open_plan
+from skillshelf.agent.launcher import launch_command, open_plan
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.text import clean_line, replace_surrogates
 

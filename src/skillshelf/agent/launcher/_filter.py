@@ -1,4 +1,9 @@
-"""A filter on system calls: some fail, and some wait for the supervisor."""
+"""A filter on system calls (seccomp): some fail, and some wait for the supervisor.
+
+The filter is a program for a small machine in the kernel, with one register. Every rule below reads from the top: load
+a value, return a verdict if it equals another, and go on otherwise. No rule jumps further than over one verdict, except
+over its own end if the call has another number.
+"""
 
 import ctypes
 import errno
@@ -6,101 +11,177 @@ import platform
 import socket
 import struct
 
-from skillshelf.agent.launcher._calls import ARCHITECTURES, call_numbers, system_call
+from skillshelf.agent.launcher._kernel import call_numbers, system_call
 
-_ALLOW = 0x7FFF0000
-_NOTIFY = 0x7FC00000
-_FAIL = 0x00050000
-_LOAD = 0x20
-_EQUAL = 0x15
-_AT_LEAST = 0x35
-_AND = 0x54
-_RETURN = 0x06
-_SET_FLAGS = 0x40086602
-_SET_EXTENDED_FLAGS = 0x401C5820
+_SECCOMP_SET_MODE_FILTER = 1
+_SECCOMP_FILTER_FLAG_NEW_LISTENER = 1 << 3
+_SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV = 1 << 5
+_SECCOMP_RET_ERRNO = 0x00050000
+_SECCOMP_RET_USER_NOTIF = 0x7FC00000
+_SECCOMP_RET_ALLOW = 0x7FFF0000
+
+# The instructions of the machine, by the names of their parts: class, mode, operand.
+_BPF_LD_W_ABS = 0x20
+_BPF_ALU_AND_K = 0x54
+_BPF_JMP_JEQ_K = 0x15
+_BPF_JMP_JGE_K = 0x35
+_BPF_RET_K = 0x06
+_INSTRUCTION_BYTES = 8
+
+# struct seccomp_data: where a filter finds the call. Arguments have 64 bits, of which a load takes 32; the lower half
+# comes first on both architectures.
+_NUMBER = 0
+_ARCHITECTURE = 4
+_FIRST_ARGUMENT = 16
+_ARGUMENT_BYTES = 8
+_UPPER_HALF = 4
+
+_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_SYSCALL_BIT = 0x40000000
+_SOCK_TYPE_MASK = 0xF
+_FS_IOC_SETFLAGS = 0x40086602
+_FS_IOC_FSSETXATTR = 0x401C5820
+
+_UNSUPPORTED_CALLS = (
+    # Programs fall back to the older calls, which are filtered.
+    "io_uring_setup",
+    "setxattrat",
+    "removexattrat",
+    "file_setattr",
+    # The kernel holds keys for the user, whichever process asks.
+    "add_key",
+    "request_key",
+    "keyctl",
+)
 
 
 def install_filter(supervised: list[str]) -> int:
     """Filter the system calls of this process and its children. Returns the descriptor the supervisor listens on.
 
-    `supervised`: the calls that the supervisor carries out.
+    `supervised`: the names of the calls that the supervisor carries out.
     """
     numbers = call_numbers()
-    program = _filter_program(numbers, supervised)
+    program = make_filter(numbers, supervised)
     code = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
-    listen = 1 << 3
-    wait_killable = 1 << 5
-    for flags in (listen | wait_killable, listen):  # the second one for kernels before 5.19
-        try:
-            return system_call(numbers["seccomp"], ctypes.c_uint(1), ctypes.c_uint(flags), header)
-        except OSError as error:
-            if error.errno != errno.EINVAL or flags == listen:
-                raise
-    raise AssertionError("unreachable")
+    # struct sock_fprog: the number of instructions, and where they are.
+    header = struct.pack("HxxxxxxQ", len(program) // _INSTRUCTION_BYTES, ctypes.addressof(code))
+
+    def install(flags: int) -> int:
+        return system_call(numbers["seccomp"], ctypes.c_uint(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(flags), header)
+
+    try:
+        return install(_SECCOMP_FILTER_FLAG_NEW_LISTENER | _SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return install(_SECCOMP_FILTER_FLAG_NEW_LISTENER)  # kernels before 5.19 do not know the second flag
 
 
-def _filter_program(numbers: dict[str, int], supervised: list[str]) -> bytes:
-    unsupported = _step(_RETURN, _FAIL | errno.ENOSYS)
-    denied = _step(_RETURN, _FAIL | errno.EACCES)
-    allowed = _step(_RETURN, _ALLOW)
+def make_filter(numbers: dict[str, int], supervised: list[str]) -> bytes:
+    """Return the filter's program. `numbers` has the numbers of the calls by name, as far as this machine has them."""
+    allow = _return(_SECCOMP_RET_ALLOW)
+    wait_for_supervisor = _return(_SECCOMP_RET_USER_NOTIF)
+    deny = _return(_SECCOMP_RET_ERRNO | errno.EACCES)
+    unsupported = _return(_SECCOMP_RET_ERRNO | errno.ENOSYS)
 
-    # Calls of another architecture (32-bit programs) have other numbers, and would pass unseen.
-    program = [_step(_LOAD, 4), _step(_EQUAL, ARCHITECTURES[platform.machine()], 1, 0), unsupported]
-    program += [_step(_LOAD, 0), _step(_AT_LEAST, 0x40000000, 0, 1), unsupported]
+    # Calls of another architecture (32-bit programs) have other numbers, and would pass unseen. So would those of x32.
+    program = [
+        _load(_ARCHITECTURE),
+        *_unless_equal(_AUDIT_ARCH[platform.machine()], unsupported),
+        _load(_NUMBER),
+        *_if_at_least(_X32_SYSCALL_BIT, unsupported),
+    ]
 
-    def add(name: str, *body: bytes) -> None:
+    def add_rule(name: str, *rule: bytes) -> None:
+        """Decide on a call. The register holds the call's number here, so each rule must end with a verdict."""
         if name in numbers:
-            program.extend([_step(_EQUAL, numbers[name], 0, len(body)), *body])
+            program.append(_skip_unless_equal(numbers[name], len(rule)))
+            program.extend(rule)
 
     for name in supervised:
-        add(name, _step(_RETURN, _NOTIFY))
-    for name in ("io_uring_setup", "setxattrat", "removexattrat", "file_setattr"):
-        add(name, unsupported)  # programs fall back to the older calls, which are filtered
-    for name in ("add_key", "request_key", "keyctl"):
-        add(name, unsupported)  # the kernel holds keys for the user, whichever process asks
+        add_rule(name, wait_for_supervisor)
+    for name in _UNSUPPORTED_CALLS:
+        add_rule(name, unsupported)
 
     # A datagram socket names its peer in each message, which no filter sees. Stream sockets have to connect.
     for name in ("socket", "socketpair"):
-        add(
+        add_rule(
             name,
-            _step(_LOAD, _argument(0)),
-            _step(_EQUAL, socket.AF_UNIX, 0, 4),
-            _step(_LOAD, _argument(1)),
-            _step(_AND, 0xF),
-            _step(_EQUAL, socket.SOCK_STREAM, 1, 0),
-            _step(_EQUAL, socket.SOCK_SEQPACKET, 0, 1),
-            allowed,
-            denied,
+            _load_argument(0),
+            *_unless_equal(socket.AF_UNIX, allow),
+            _load_argument(1),
+            _mask(_SOCK_TYPE_MASK),
+            *_if_equal(socket.SOCK_STREAM, allow),
+            *_if_equal(socket.SOCK_SEQPACKET, allow),
+            deny,
         )
-    # A process may ask for the limits of others, and set its own.
-    add(
+
+    # A process may ask for the limits of others, and set its own: prlimit64(process, resource, new limits, …).
+    add_rule(
         "prlimit64",
-        _step(_LOAD, _argument(0)),
-        _step(_EQUAL, 0, 4, 0),
-        _step(_LOAD, _argument(2)),
-        _step(_EQUAL, 0, 0, 3),
-        _step(_LOAD, _argument(2) + 4),
-        _step(_EQUAL, 0, 0, 1),
-        allowed,
-        denied,
+        _load_argument(0),
+        *_if_equal(0, allow),
+        _load_argument(2),
+        *_unless_equal(0, deny),
+        _load_upper_half(2),
+        *_unless_equal(0, deny),
+        allow,
     )
+
+    # The flags of a file, such as immutable. Read-only mounts refuse them by themselves.
     if "fchmod" in supervised:
-        add(
+        add_rule(
             "ioctl",
-            _step(_LOAD, _argument(1)),
-            _step(_EQUAL, _SET_FLAGS, 1, 0),
-            _step(_EQUAL, _SET_EXTENDED_FLAGS, 0, 1),
-            denied,
-            allowed,
+            _load_argument(1),
+            *_if_equal(_FS_IOC_SETFLAGS, deny),
+            *_if_equal(_FS_IOC_FSSETXATTR, deny),
+            allow,
         )
-    return b"".join([*program, allowed])
+
+    return b"".join([*program, allow])
 
 
-def _argument(index: int) -> int:
-    """Return where the filter finds the lower half of an argument."""
-    return 16 + 8 * index
+def _load(offset: int) -> bytes:
+    """Load 32 bits of the call's description into the register."""
+    return _instruction(_BPF_LD_W_ABS, offset)
 
 
-def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    return struct.pack("HBBI", code, if_true, if_false, value)
+def _load_argument(index: int) -> bytes:
+    """Load the lower half of an argument."""
+    return _load(_FIRST_ARGUMENT + _ARGUMENT_BYTES * index)
+
+
+def _load_upper_half(index: int) -> bytes:
+    return _load(_FIRST_ARGUMENT + _ARGUMENT_BYTES * index + _UPPER_HALF)
+
+
+def _mask(bits: int) -> bytes:
+    return _instruction(_BPF_ALU_AND_K, bits)
+
+
+def _return(verdict: int) -> bytes:
+    return _instruction(_BPF_RET_K, verdict)
+
+
+def _if_equal(value: int, verdict: bytes) -> list[bytes]:
+    """Return a verdict if the register has this value."""
+    return [_instruction(_BPF_JMP_JEQ_K, value, skip_if_false=1), verdict]
+
+
+def _unless_equal(value: int, verdict: bytes) -> list[bytes]:
+    """Return a verdict if the register has another value."""
+    return [_instruction(_BPF_JMP_JEQ_K, value, skip_if_true=1), verdict]
+
+
+def _if_at_least(value: int, verdict: bytes) -> list[bytes]:
+    """Return a verdict if the register has this value or a higher one."""
+    return [_instruction(_BPF_JMP_JGE_K, value, skip_if_false=1), verdict]
+
+
+def _skip_unless_equal(value: int, count: int) -> bytes:
+    """Skip the next instructions if the register has another value."""
+    return _instruction(_BPF_JMP_JEQ_K, value, skip_if_false=count)
+
+
+def _instruction(code: int, value: int, *, skip_if_true: int = 0, skip_if_false: int = 0) -> bytes:
+    return struct.pack("HBBI", code, skip_if_true, skip_if_false, value)  # struct sock_filter

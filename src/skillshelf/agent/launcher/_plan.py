@@ -7,20 +7,32 @@ a file in memory. It is sealed: a command that still runs cannot change the plan
 import fcntl
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Literal, NamedTuple
 
-from skillshelf.agent.launcher._calls import call, libc
+from skillshelf.agent.launcher._kernel import call, libc
 
 # By number: a Python that was built for an older C library has neither these names nor os.memfd_create.
 _MFD_CLOEXEC = 0x1
 _MFD_ALLOW_SEALING = 0x2
 _F_ADD_SEALS = 1033
-_NO_MORE_SEALS = 0x1
-_NO_SHRINKING = 0x2
-_NO_GROWING = 0x4
-_NO_WRITING = 0x8
+_F_SEAL_SEAL = 0x1
+_F_SEAL_SHRINK = 0x2
+_F_SEAL_GROW = 0x4
+_F_SEAL_WRITE = 0x8
+_ALL_SEALS = _F_SEAL_SEAL | _F_SEAL_SHRINK | _F_SEAL_GROW | _F_SEAL_WRITE
+
+
+class Plan(NamedTuple):
+    """The level of a confinement and the folders it is about."""
+
+    level: str
+    writable: list[str]
+    """Real paths of the folders that the program may change."""
+    repositories: list[str]
+    """Git directories in them, and `.git` files."""
 
 
 @contextmanager
@@ -29,18 +41,30 @@ def open_plan(level: str, *, writable: Sequence[str], repositories: Sequence[str
 
     `writable`: the real paths of the folders the program may change. `repositories`: Git directories in them.
     """
-    plan = {"level": level, "writable": [*writable], "repositories": [*repositories]}
+    plan = Plan(level, list(writable), list(repositories))
     descriptor = call(libc.memfd_create, b"skillshelf-plan", _MFD_CLOEXEC | _MFD_ALLOW_SEALING)
     try:
         with open(descriptor, "w", encoding="ascii", closefd=False) as file:
-            json.dump(plan, file)
-        fcntl.fcntl(descriptor, _F_ADD_SEALS, _NO_MORE_SEALS | _NO_SHRINKING | _NO_GROWING | _NO_WRITING)
+            json.dump(plan._asdict(), file)
+        fcntl.fcntl(descriptor, _F_ADD_SEALS, _ALL_SEALS)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def read_plan(path: str) -> dict[str, Any]:
+def launch_command(program: Sequence[str], plan: int, process: int | Literal["self"] | None = None) -> list[str]:
+    """Return the command that starts a program as a plan says.
+
+    `process` has the plan open: this one by default, "self" if the command inherits the descriptor.
+    """
+    launcher = os.path.dirname(os.path.abspath(__file__))
+    path = f"/proc/{process or os.getpid()}/fd/{plan}"
+    # -I -S: neither the workspace nor the environment chooses what Python imports before it is confined.
+    return [sys.executable, "-I", "-S", launcher, path, "--", *program]
+
+
+def read_plan(path: str) -> Plan:
     """Read the plan that another process has open. Raises OSError or ValueError."""
     with open(path, "rb") as file:
-        return dict(json.load(file))
+        fields = json.load(file)
+    return Plan(fields["level"], fields["writable"], fields["repositories"])

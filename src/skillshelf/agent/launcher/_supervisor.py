@@ -1,111 +1,31 @@
 """Carries out calls for a confined program, on files in the writable folders only.
 
-The program waits meanwhile. What it passed is read once, and the supervisor acts on the file that it opened itself, so
-that another thread of the program cannot exchange a path between the check and the act.
+The program waits meanwhile. The supervisor reads its arguments once, and acts on the file that it opened itself. So
+another thread of the program cannot exchange a path between the check and the act.
 """
 
 import ctypes
 import errno
-import fcntl
 import os
 import socket
 import struct
 import threading
 from collections.abc import Callable
 
-from skillshelf.agent.launcher._calls import AT_EMPTY_PATH, AT_FDCWD, call, call_numbers, libc, system_call
+from skillshelf.agent.launcher._kernel import (
+    AT_EMPTY_PATH,
+    AT_FDCWD,
+    AT_SYMLINK_NOFOLLOW,
+    call,
+    call_numbers,
+    libc,
+)
+from skillshelf.agent.launcher._request import Request, receive_request
 
-_RECEIVE = 0xC0502100
-_SEND = 0xC0182101
-_IS_VALID = 0x40082102
-_PIDFD_OPEN = 434
-_PIDFD_GETFD = 438
-_NOFOLLOW = 0x100
-_MAX_PATH = 4096
-_MAX_ATTRIBUTE = 65_536
-
-
-class Request:
-    """A system call of a confined process, which waits for its result."""
-
-    def __init__(self, listener: int, notification: bytes) -> None:
-        self.id, self.thread, _, self.number, _, _, *arguments = struct.unpack("QIIiIQ6Q", notification)
-        self.arguments: list[int] = arguments
-        self._listener = listener
-        # In bytes: the first line is the name of the process, which can hold anything but a line feed.
-        with open(f"/proc/{self.thread}/status", "rb") as file:
-            fields = dict(line.split(b":", 1) for line in file)
-        self.process = int(fields[b"Tgid"])
-        self.user = int(fields[b"Uid"].split()[3])
-        self._memory = os.open(f"/proc/{self.thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
-
-    def close(self) -> None:
-        os.close(self._memory)
-
-    def is_waiting(self) -> bool:
-        """False if the process has gone: then what was read belongs to another one."""
-        try:
-            fcntl.ioctl(self._listener, _IS_VALID, struct.pack("Q", self.id))
-        except OSError:
-            return False
-        return True
-
-    def answer(self, code: int) -> None:
-        """Let the call return: 0, or an error by its number."""
-        _answer(self._listener, self.id, code)
-
-    def integer(self, index: int) -> int:
-        """Return an argument as a C int."""
-        value = self.arguments[index] & 0xFFFFFFFF
-        return value - (1 << 32) if value >> 31 else value
-
-    def read(self, index: int, size: int) -> bytes:
-        """Return memory that an argument points to."""
-        data = os.pread(self._memory, size, self.arguments[index]) if size else b""
-        if len(data) != size:
-            raise OSError(errno.EFAULT, "bad address")
-        return data
-
-    def read_text(self, index: int, limit: int = _MAX_PATH) -> bytes:
-        """Return the zero-ended string that an argument points to."""
-        text = b""
-        address = self.arguments[index]
-        while len(text) < limit:
-            page = os.pread(self._memory, 4096 - address % 4096, address)
-            if not page:
-                raise OSError(errno.EFAULT, "bad address")
-            text += page
-            address += len(page)
-            if b"\0" in page:
-                return text[: text.index(b"\0")]
-        raise OSError(errno.ENAMETOOLONG, "too long")
-
-    def open_descriptor(self, number: int) -> int:
-        """Return a copy of one of the process's descriptors."""
-        process = system_call(_PIDFD_OPEN, ctypes.c_int(self.process), ctypes.c_uint(0))
-        try:
-            return system_call(_PIDFD_GETFD, ctypes.c_int(process), ctypes.c_int(number), ctypes.c_uint(0))
-        finally:
-            os.close(process)
-
-    def open_path(self, path: bytes, folder: int = AT_FDCWD, *, follow: bool = True) -> int:
-        """Open what a path of the process means, without reading or writing it."""
-        for own in (b"/proc/self/", b"/proc/thread-self/"):
-            if path.startswith(own):
-                path = b"/proc/%d/%s" % (self.process, path[len(own) :])
-        if path.startswith(b"/dev/fd/"):
-            path = b"/proc/%d/fd/%s" % (self.process, path[8:])
-        flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-        if path.startswith(b"/"):
-            return os.open(path, flags)
-        if folder == AT_FDCWD:
-            base = os.open(f"/proc/{self.thread}/cwd", os.O_PATH | os.O_CLOEXEC)
-        else:
-            base = self.open_descriptor(folder)
-        try:
-            return os.open(path, flags, dir_fd=base)
-        finally:
-            os.close(base)
+_SOCKADDR_STORAGE_BYTES = 128
+_XATTR_NAME_BYTES = 256
+_XATTR_SIZE_MAX = 65_536
+_NANOSECONDS_PER_MICROSECOND = 1000
 
 
 class Supervisor:
@@ -118,28 +38,23 @@ class Supervisor:
 
     def serve(self) -> None:
         """Answer the next call. Nothing that a program does may end the supervisor, which guards more than this."""
-        notification = bytearray(80)
-        try:
-            fcntl.ioctl(self._listener, _RECEIVE, notification)
-        except OSError:  # the process was killed meanwhile
-            return
-        try:
-            request = Request(self._listener, bytes(notification))
-        except Exception:  # it cannot be looked at: it was killed, or descriptors have run out
-            _answer(self._listener, struct.unpack_from("Q", notification)[0], errno.EAGAIN)
+        request = receive_request(self._listener)
+        if request is None:
             return
         if self._names.get(request.number) != "connect":
-            self._carry_out(request, self._change)
+            self._carry_out(request, self._change_metadata)
             return
+
         # A connection may take minutes, and others must not wait for it.
         thread = threading.Thread(target=self._carry_out, args=(request, self._connect), daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # there are too many
+        except RuntimeError:  # there are too many threads
             request.answer(errno.EAGAIN)
             request.close()
 
     def _carry_out(self, request: Request, action: Callable[[Request], None]) -> None:
+        """Do what a call asks for, and answer it."""
         try:
             action(request)
             code = 0
@@ -151,60 +66,59 @@ class Supervisor:
         request.close()
 
     def _connect(self, request: Request) -> None:
-        address = request.read(1, min(request.arguments[2] & 0xFFFFFFFF, 128))
+        """Carry out connect(socket, address, size)."""
+        address = request.read(1, min(request.unsigned(2), _SOCKADDR_STORAGE_BYTES))
         with socket.socket(fileno=request.open_descriptor(request.integer(0))) as peer:
-            if peer.family != socket.AF_UNIX:
-                self._finish(request, lambda: _connect(peer, address))
+            if peer.family != socket.AF_UNIX:  # the network is open to commands
+                if request.is_waiting():
+                    _connect_socket(peer, address)
                 return
+
+            # struct sockaddr_un: the family in two bytes, then the path up to a zero.
             path = address[2:].split(b"\0")[0]
             if not path:  # an abstract name, which any process on the machine can have
                 raise PermissionError(errno.EPERM, "not a path")
             target = request.open_path(path)
             try:
                 self._check_place(target)
-                own_name = b"/proc/self/fd/%d\0" % target
-                self._finish(request, lambda: _connect(peer, struct.pack("H", socket.AF_UNIX) + own_name))
+                checked_address = struct.pack("H", socket.AF_UNIX) + _own_path(target) + b"\0"
+                if request.is_waiting():
+                    _connect_socket(peer, checked_address)
             finally:
                 os.close(target)
 
-    def _change(self, request: Request) -> None:
-        """Change the mode, the owner, the times or the attributes of a file."""
-        change = FILE_CHANGES[self._names[request.number]]
+    def _change_metadata(self, request: Request) -> None:
+        """Carry out a call that changes the mode, the owner, the times or the attributes of a file."""
+        metadata_call = METADATA_CALLS[self._names[request.number]]
         if request.user != os.geteuid():  # it gave up rights that this process has
             raise PermissionError(errno.EPERM, "another user")
-        target = change.open_target(request)
+        target = metadata_call.open_target(request)
         try:
             self._check_place(target)
-            self._finish(request, lambda: change.apply(request, target))
+            if request.is_waiting():
+                metadata_call.apply(request, target)
         finally:
             os.close(target)
-
-    def _finish(self, request: Request, action: Callable[[], object]) -> None:
-        if request.is_waiting():
-            action()
 
     def _check_place(self, target: int) -> None:
         """Raise PermissionError unless an open file lies in a writable folder, or in no folder at all."""
         place = os.readlink(f"/proc/self/fd/{target}")
-        if not place.startswith("/") or place.startswith("/memfd:"):
+        if not place.startswith("/") or place.startswith("/memfd:"):  # a pipe, a socket, a file in memory
             return
         if not f"{place}/".startswith(self._writable):
             raise PermissionError(errno.EACCES, "outside the writable folders")
 
 
-def _answer(listener: int, number: int, code: int) -> None:
-    """Let the call with this number return: 0, or an error by its number."""
-    try:
-        fcntl.ioctl(listener, _SEND, struct.pack("QqiI", number, 0, -code, 0))
-    except OSError:  # its process was killed meanwhile
-        return
-
-
-def _connect(peer: socket.socket, address: bytes) -> None:
+def _connect_socket(peer: socket.socket, address: bytes) -> None:
     call(libc.connect, peer.fileno(), address, len(address))
 
 
-class MetadataChange:
+def _own_path(target: int) -> bytes:
+    """Return a path that leads this process to an open file, wherever it has been moved meanwhile."""
+    return b"/proc/self/fd/%d" % target
+
+
+class MetadataCall:
     """How to carry out one of the calls that change a file's mode, owner, times or attributes."""
 
     def __init__(
@@ -216,7 +130,11 @@ class MetadataChange:
         flags: int | None = None,
         follow: bool = True,
     ) -> None:
-        """`folder`, `path`, `flags`: which arguments these are. Without a path, the file is open as argument 0."""
+        """`apply(request, target)` makes the change to the open file `target`.
+
+        `folder`, `path`, `flags`: which arguments of the call these are. Without a path, the file is open as argument
+        0. `follow`: whether the call follows a link at the end of the path, if its flags do not forbid it.
+        """
         self.apply = apply
         self._folder = folder
         self._path = path
@@ -224,80 +142,103 @@ class MetadataChange:
         self._follow = follow
 
     def open_target(self, request: Request) -> int:
-        flags = request.arguments[self._flags] if self._flags is not None else 0
-        folder = request.integer(self._folder) if self._folder is not None else AT_FDCWD
-        if self._path is None or (self._folder is not None and request.arguments[self._path] == 0):
+        """Open the file that a call is about, as a place or as the process has it open. Raises OSError."""
+        if self._path is None:
             return request.open_descriptor(request.integer(0))
-        path = request.read_text(self._path)
+        # utimensat and futimesat take a null pointer as the path, and then mean the descriptor of the folder.
+        if self._folder is not None and request.arguments[self._path] == 0:
+            return request.open_descriptor(request.integer(self._folder))
+
+        folder = AT_FDCWD
+        if self._folder is not None:
+            folder = request.integer(self._folder)
+        flags = 0
+        if self._flags is not None:
+            flags = request.arguments[self._flags]
+
+        path = request.read_string(self._path)
         if path:
-            return request.open_path(path, folder, follow=self._follow and not flags & _NOFOLLOW)
+            return request.open_path(path, folder, follow=self._follow and not flags & AT_SYMLINK_NOFOLLOW)
         if not flags & AT_EMPTY_PATH:
             raise FileNotFoundError(errno.ENOENT, "no path")
-        return request.open_path(b".") if folder == AT_FDCWD else request.open_descriptor(folder)
+        if folder == AT_FDCWD:
+            return request.open_path(b".")
+        return request.open_descriptor(folder)
 
 
-def _own_path(target: int) -> bytes:
-    return b"/proc/self/fd/%d" % target
-
-
-def _set_mode(at: int) -> Callable[[Request, int], None]:
-    return lambda request, target: os.chmod(_own_path(target), request.arguments[at] & 0o7777)
-
-
-def _set_owner(at: int) -> Callable[[Request, int], None]:
+def _set_mode(mode_argument: int) -> Callable[[Request, int], None]:
     def apply(request: Request, target: int) -> None:
-        owner = ctypes.c_uint(request.arguments[at] & 0xFFFFFFFF)
-        group = ctypes.c_uint(request.arguments[at + 1] & 0xFFFFFFFF)
+        os.chmod(_own_path(target), request.arguments[mode_argument] & 0o7777)
+
+    return apply
+
+
+def _set_owner(owner_argument: int) -> Callable[[Request, int], None]:
+    """Set the owner, and the group from the argument after it."""
+
+    def apply(request: Request, target: int) -> None:
+        owner = ctypes.c_uint(request.unsigned(owner_argument))
+        group = ctypes.c_uint(request.unsigned(owner_argument + 1))
         call(libc.fchownat, target, b"", owner, group, AT_EMPTY_PATH)
 
     return apply
 
 
-def _set_times(at: int, layout: str, unit: int) -> Callable[[Request, int], None]:
-    """`layout`: the times in memory. `unit`: nanoseconds in the second number of each, 0 if there is none."""
+def _set_times(times_argument: int, unit: int) -> Callable[[Request, int], None]:
+    """Set the times of access and modification, each given as seconds and a number of units of `unit` nanoseconds."""
 
     def apply(request: Request, target: int) -> None:
-        times = None
-        if request.arguments[at]:
-            values = struct.unpack(layout, request.read(at, struct.calcsize(layout)))
-            if unit == 0:
-                times = struct.pack("4q", values[0], 0, values[1], 0)
-            else:
-                times = struct.pack("4q", values[0], values[1] * unit, values[2], values[3] * unit)
+        times = None  # now
+        if request.arguments[times_argument]:
+            accessed, accessed_units, modified, modified_units = struct.unpack("4q", request.read(times_argument, 32))
+            times = struct.pack("4q", accessed, accessed_units * unit, modified, modified_units * unit)
         call(libc.utimensat, AT_FDCWD, _own_path(target), times, 0)
 
     return apply
 
 
+def _set_times_in_seconds(request: Request, target: int) -> None:
+    """Set the times of access and modification as utime does, which knows whole seconds only."""
+    times = None  # now
+    if request.arguments[1]:
+        accessed, modified = struct.unpack("2q", request.read(1, 16))
+        times = struct.pack("4q", accessed, 0, modified, 0)
+    call(libc.utimensat, AT_FDCWD, _own_path(target), times, 0)
+
+
 def _set_attribute(request: Request, target: int) -> None:
+    """Carry out setxattr(file, name, value, size, flags)."""
     size = request.arguments[3]
-    if size > _MAX_ATTRIBUTE:
+    if size > _XATTR_SIZE_MAX:
         raise OSError(errno.E2BIG, "too long")
     value = request.read(2, size)
-    call(libc.setxattr, _own_path(target), request.read_text(1, 256), value, ctypes.c_size_t(size), request.integer(4))
+    name = request.read_string(1, _XATTR_NAME_BYTES)
+    call(libc.setxattr, _own_path(target), name, value, ctypes.c_size_t(size), request.integer(4))
 
 
 def _remove_attribute(request: Request, target: int) -> None:
-    call(libc.removexattr, _own_path(target), request.read_text(1, 256))
+    """Carry out removexattr(file, name)."""
+    call(libc.removexattr, _own_path(target), request.read_string(1, _XATTR_NAME_BYTES))
 
 
-FILE_CHANGES = {
-    "chmod": MetadataChange(_set_mode(1)),
-    "fchmod": MetadataChange(_set_mode(1), path=None),
-    "fchmodat": MetadataChange(_set_mode(2), folder=0, path=1),
-    "fchmodat2": MetadataChange(_set_mode(2), folder=0, path=1, flags=3),
-    "chown": MetadataChange(_set_owner(1)),
-    "lchown": MetadataChange(_set_owner(1), follow=False),
-    "fchown": MetadataChange(_set_owner(1), path=None),
-    "fchownat": MetadataChange(_set_owner(2), folder=0, path=1, flags=4),
-    "utime": MetadataChange(_set_times(1, "2q", 0)),
-    "utimes": MetadataChange(_set_times(1, "4q", 1000)),
-    "futimesat": MetadataChange(_set_times(2, "4q", 1000), folder=0, path=1),
-    "utimensat": MetadataChange(_set_times(2, "4q", 1), folder=0, path=1, flags=3),
-    "setxattr": MetadataChange(_set_attribute),
-    "lsetxattr": MetadataChange(_set_attribute, follow=False),
-    "fsetxattr": MetadataChange(_set_attribute, path=None),
-    "removexattr": MetadataChange(_remove_attribute),
-    "lremovexattr": MetadataChange(_remove_attribute, follow=False),
-    "fremovexattr": MetadataChange(_remove_attribute, path=None),
+METADATA_CALLS = {
+    "chmod": MetadataCall(_set_mode(1)),
+    "fchmod": MetadataCall(_set_mode(1), path=None),
+    "fchmodat": MetadataCall(_set_mode(2), folder=0, path=1),
+    "fchmodat2": MetadataCall(_set_mode(2), folder=0, path=1, flags=3),
+    "chown": MetadataCall(_set_owner(1)),
+    "lchown": MetadataCall(_set_owner(1), follow=False),
+    "fchown": MetadataCall(_set_owner(1), path=None),
+    "fchownat": MetadataCall(_set_owner(2), folder=0, path=1, flags=4),
+    "utime": MetadataCall(_set_times_in_seconds),
+    "utimes": MetadataCall(_set_times(1, _NANOSECONDS_PER_MICROSECOND)),
+    "futimesat": MetadataCall(_set_times(2, _NANOSECONDS_PER_MICROSECOND), folder=0, path=1),
+    "utimensat": MetadataCall(_set_times(2, 1), folder=0, path=1, flags=3),
+    "setxattr": MetadataCall(_set_attribute),
+    "lsetxattr": MetadataCall(_set_attribute, follow=False),
+    "fsetxattr": MetadataCall(_set_attribute, path=None),
+    "removexattr": MetadataCall(_remove_attribute),
+    "lremovexattr": MetadataCall(_remove_attribute, follow=False),
+    "fremovexattr": MetadataCall(_remove_attribute, path=None),
 }
+"""The calls that the level `supervised` carries out, by name."""
