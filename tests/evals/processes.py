@@ -21,7 +21,7 @@ from skillshelf.evals import Case, Message, check
 HERE = pathlib.Path(__file__).parent
 
 async def held(trace):
-    """Passes, but not while somebody wants to look at a run whose trials are over."""
+    """Pass, but wait while a test looks at a run whose trials are over."""
     if (HERE / "hold").exists():
         (HERE / "held").touch()
         await asyncio.sleep(60)
@@ -36,7 +36,7 @@ CASES = [
 
 
 def suite(folder: Path, cases: int) -> Path:
-    """A skill with so many cases, which the run's model answers."""
+    """Write a skill with this many cases for the model of the run."""
     evals = folder / "pdf" / "evals"
     evals.mkdir(parents=True)
     (folder / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: Fills forms.\n---\n\nFill them.\n")
@@ -45,7 +45,7 @@ def suite(folder: Path, cases: int) -> Path:
 
 
 class Child:
-    """One start of the program."""
+    """A process that runs `skillshelf eval`."""
 
     def __init__(self, *words: str, cwd: Path, **environment: str) -> None:
         trusting = () if words[:1] == ("worker",) else ("--trust-workspace",)
@@ -66,15 +66,15 @@ class Child:
         return self.output.read_text()
 
 
-def until(holds: Callable[[], Any], seconds: float = 60) -> None:
+def wait_until(holds: Callable[[], Any], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to that"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
 
 
-def counted(report: Path) -> dict[str, int]:
-    """How often each trial is in the results."""
+def count_trials(report: Path) -> dict[str, int]:
+    """Return how often each trial is in the results, by its id and status."""
     found: dict[str, int] = {}
     for one in json.loads((report / "run.json").read_text())["outcomes"]:
         name = f"{one['case']}#{one['arm']}#{one['repeat']} {one['status']}"
@@ -82,16 +82,16 @@ def counted(report: Path) -> dict[str, int]:
     return found
 
 
-def kept_in(report: Path) -> int:
-    """How many responses of models a run has on disk."""
+def count_responses(report: Path) -> int:
+    """Return how many model responses a run has stored."""
     with closing(sqlite3.connect(f"file:{report}/state/responses.sqlite?mode=ro", uri=True)) as database:
         return int(database.execute("SELECT count(*) FROM responses").fetchone()[0])
 
 
-def each_once(cases: int, calls: int) -> dict[tuple[str, int], int]:
-    """What a provider must have answered: every call of every trial, and none twice."""
+def expect_each_call_once(cases: int, calls: int) -> dict[tuple[str, int], int]:
+    """Return what a provider should have answered: every call of every trial once."""
     return {(f"prompt {case}", call): 1 for case in range(cases) for call in range(1, calls + 1)}
 
 
-def asked_at(provider: Provider) -> list[str]:
+def model_options(provider: Provider) -> list[str]:
     return ["--base-url", provider.url, "--model", "tiny"]

@@ -1,6 +1,6 @@
-"""A provider on loopback, in OpenAI's shape: it counts what it answered, and can pull the plug on who asks.
+"""A provider on loopback with OpenAI's interface. It counts its answers, and can kill the process that asks.
 
-Every conversation goes the same way: the model looks at the folder a few times, then loads nothing more and answers.
+Every conversation is the same: the model lists the folder a few times, then answers.
 """
 
 import json
@@ -19,13 +19,13 @@ CALLS = 3
 
 
 class Provider:
-    """`with Provider() as provider:` and `provider.url`."""
+    """A provider that serves at `provider.url` within a `with` block."""
 
     def __init__(self, calls: int = CALLS, says: str | Callable[[dict[str, Any], int], str] = "All is well.") -> None:
-        """`says`: the last answer of a trial, or a function of what was sent and the number of the call."""
+        """`says` is the last answer of a trial, or a function of the request and the number of the call."""
         self.calls, self.says = calls, says
         self.answered: Counter[tuple[str, int]] = Counter()
-        """By what was said first and the number of the call: each is paid for when its last byte is sent."""
+        """Answers by first message and number of the call. Each is paid for when its last byte is sent."""
         self.asked = 0
         self.arrived: Callable[[int], None] = lambda number: None
         """Called with the number of each call before it is answered."""
@@ -48,15 +48,15 @@ class Provider:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def kill_at(self, number: int, pid: int, kept: Callable[[], int]) -> None:
-        """`kill -9` that process when this call has arrived and the answers before it have been kept.
+        """Kill a process when this call has arrived and all answers before it are stored.
 
-        What is on its way at that moment is lost and asked again: no program can help that.
+        `kept` counts the stored answers. A call in flight at that moment is lost and made again.
         """
         at = self.asked + number
 
         def arrived(now: int) -> None:
             if now == at:
-                deadline = time.monotonic() + 30  # nobody else is answered meanwhile
+                deadline = time.monotonic() + 30  # no other call is answered meanwhile
                 while kept() < len(self.answered) and time.monotonic() < deadline:
                     time.sleep(0.02)
                 os.kill(pid, signal.SIGKILL)
@@ -92,13 +92,13 @@ class Provider:
                 self.wfile.write(text)
 
             def log_message(self, *words: object) -> None:
-                """Not in the output of tests."""
+                """Keep requests out of the output of tests."""
 
         return Handler
 
 
 def _is_gone(connection: socket.socket) -> bool:
-    """Whether who asked has ended, so that an answer would reach nobody."""
+    """True if the client is gone."""
     try:
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:

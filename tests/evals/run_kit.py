@@ -1,4 +1,4 @@
-"""Synthetic runs: a case in a line, with as many trials on each arm as letters."""
+"""Synthetic runs: one line for each case, one letter for each trial."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,12 +15,12 @@ _HOSTILE: tuple[tuple[str, Arm], ...] = (("m", "with"), ("p", "without"))
 
 
 def system(*skills: str) -> str:
-    """A system prompt that lists them."""
+    """Return a system prompt that lists these skills."""
     return "You help.\n\n" + render([Entry(name, f"Does {name}.") for name in skills])
 
 
 def loads(skill: str, *references: str) -> tuple[Event, ...]:
-    """The model loads a skill, and these of its references."""
+    """Return the events of a model that loads a skill and these of its references."""
     events: list[Event] = [
         ToolCalled("1", "load_skill_instructions", {"skill_name": skill}),
         SkillLoaded(skill, "model", 100),
@@ -77,9 +77,9 @@ def run_of(
     run_id: str = "r1",
     skills: Mapping[str, str] | None = None,
 ) -> Run:
-    """Each case with a word for each arm: `("ppm", "mmm")` is three trials with and three without the skill.
+    """Return a run with a word for each arm of a case: `("ppm", "mmm")` is three trials with the skill, three without.
 
-    `events`: those of the trials with the skill, by the id of the case.
+    `events` holds those of the trials with the skill, by the id of the case.
     """
     outcomes = [
         outcome(
@@ -102,7 +102,7 @@ def _trigger(info: CaseInfo) -> Check | None:
 
 
 def hostile(text: str) -> Run:
-    """A run in which whatever comes from outside is this text."""
+    """Return a run with this text in every place that comes from outside."""
     info = CaseInfo(text + "1", text, text, True, text, text)
     other = replace(info, id=text + "2", should_trigger=None)
     events = (*loads(text, text), ReferenceLoaded(text, text, "model", 3), ToolCalled("1", text, {text: text}))
@@ -119,7 +119,7 @@ TEXTS = {"pdf": SkillContent("# Forms\n", {"references/a.md": "# A\n", "referenc
 
 
 def sample(path: str = "skills/pdf/SKILL.md") -> Run:
-    """Two skills with a baseline, an error, a stolen trigger and one that came for nothing."""
+    """Return a run of two skills with a baseline, an error, a stolen trigger and a false one."""
     rows = {
         case("fill"): ("ppp", "mmm"),
         case("merge"): ("ppm", "mmp"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from evals.processes import Child, asked_at, kept_in
+from evals.processes import Child, count_responses, model_options
 from evals.provider import Provider
 from evals.run_kit import outcome
 from skillshelf.errors import EvalError
@@ -155,7 +155,7 @@ def test_a_recorded_choice_is_replayed_without_a_model(run: Run, skill: Callable
 
 
 def test_missing_recordings_are_to_be_recorded(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """Each cause is shown once, all trials are counted, and --resume, which would fail, is not advised."""
+    """Each cause is shown once, all trials are count_trials, and --resume, which would fail, is not advised."""
     queries = {"merge": True, "split": True, "bake": False, "sew": False}
     skill(BETTER, queries=queries)
     told(run, *model, "--record", "kept")
@@ -198,7 +198,7 @@ def test_an_error_leaves_a_query_out_for_all_descriptions(run: Run, skill: Calla
     skill(BETTER, queries={f"prompt {at}": at < 3 for at in range(6)})
     with Provider(1) as provider:
         provider.broken = lambda number: 400 if number == 1 else 0
-        words = [*asked_at(provider), "--parallel", "1", "--report", "out"]
+        words = [*model_options(provider), "--parallel", "1", "--report", "out"]
         code, out, _ = run(*CHOOSE, *words)
         assert code == 0, out
         assert "Left out for all descriptions: 1 query without a score" in out
@@ -222,10 +222,10 @@ def test_a_killed_choice_is_resumed(tmp_path: Path, skill: Callable[..., Path]) 
     skill(BETTER, queries=queries)
     report = tmp_path / "out"
     with Provider(2) as provider:
-        words = [*CHOOSE[1:], *asked_at(provider), "--report", "out", "--parallel", "1"]
+        words = [*CHOOSE[1:], *model_options(provider), "--report", "out", "--parallel", "1"]
         for number in (3, 8):
             child = Child(*words, cwd=tmp_path)
-            provider.kill_at(number, child.process.pid, lambda: kept_in(report))
+            provider.kill_at(number, child.process.pid, lambda: count_responses(report))
             assert child.end() == -9, child.said()
         child = Child("--resume", "out", cwd=tmp_path)
         assert child.end() == 0, child.said()

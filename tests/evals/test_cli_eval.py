@@ -12,7 +12,15 @@ from xml.etree import ElementTree
 import pytest
 from chats import script, tool
 
-from evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from evals.processes import (
+    Child,
+    count_responses,
+    count_trials,
+    expect_each_call_once,
+    model_options,
+    suite,
+    wait_until,
+)
 from evals.provider import Provider
 from skillshelf.cli._output import Output
 from skillshelf.cli.eval._run import show_progress
@@ -63,7 +71,7 @@ def test_a_run_leaves_a_report_and_says_where(run: Run, cases: Callable[..., Pat
     assert "out/report.html" in out
     assert "::error " in out
     assert ElementTree.parse(tmp_path / "junit.xml").getroot().tag == "testsuites"
-    assert sum(counted(tmp_path / "out").values()) == 4
+    assert sum(count_trials(tmp_path / "out").values()) == 4
 
 
 def test_json_for_a_program(run: Run, cases: Callable[..., Path]) -> None:
@@ -114,7 +122,7 @@ def test_a_case_runs_with_and_without_the_skill(run: Run, cases: Callable[..., P
     cases(GOOD)
     code, out, _ = run("eval", "--baseline", "none", "--report", "out")
     assert code == 0, out
-    assert counted(tmp_path / "out") == {"pdf/loads it#with#1 passed": 1, "pdf/loads it#without#1 missed": 1}
+    assert count_trials(tmp_path / "out") == {"pdf/loads it#with#1 passed": 1, "pdf/loads it#without#1 missed": 1}
     code, _, said = run("eval", "--baseline", "no-such-thing")
     assert code == 2
     assert "--baseline no-such-thing" in said
@@ -198,7 +206,7 @@ def test_a_recording_is_replayed_without_a_model(cases: Callable[..., Path], run
     pytest.importorskip("dbos", reason="the extra `evals` is not installed")
     cases(LIVE.replace("said", "well"))
     with Provider() as provider:
-        assert run("eval", *asked_at(provider), "--repeat", "2", "--record", "kept")[0] == 0
+        assert run("eval", *model_options(provider), "--repeat", "2", "--record", "kept")[0] == 0
         asked = provider.asked
     code, out, said = run("eval", "--replay", "kept", "--repeat", "2")
     assert code == 0, out + said
@@ -239,7 +247,7 @@ def test_an_interrupted_run_says_how_to_resume_it(tmp_path: Path) -> None:
     pytest.importorskip("dbos", reason="the extra `evals` is not installed")
     suite(tmp_path, 2)
     with Provider() as provider:
-        child = Child("pdf", *asked_at(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
+        child = Child("pdf", *model_options(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
 
         def interrupt(number: int) -> None:
             if number == 2:
@@ -250,10 +258,10 @@ def test_an_interrupted_run_says_how_to_resume_it(tmp_path: Path) -> None:
         assert child.end() == 130, child.said()
         assert "Continue with `skillshelf eval --resume report --trust-workspace`" in child.said()
         assert "Traceback" not in child.said()
-        until(lambda: kept_in(tmp_path / "report") == 1)
+        wait_until(lambda: count_responses(tmp_path / "report") == 1)
         child = Child("--resume", "report", cwd=tmp_path)
         assert child.end() == 0, child.said()
-        assert dict(provider.answered) == each_once(2, 3)
+        assert dict(provider.answered) == expect_each_call_once(2, 3)
 
 
 def test_a_terminal_shows_a_progress_bar_and_a_pipe_does_not(

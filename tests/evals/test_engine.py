@@ -17,8 +17,16 @@ import pytest
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
-from evals.carried import run
-from evals.processes import Child, asked_at, counted, each_once, kept_in, suite, until
+from evals.in_process import run
+from evals.processes import (
+    Child,
+    count_responses,
+    count_trials,
+    expect_each_call_once,
+    model_options,
+    suite,
+    wait_until,
+)
 from evals.provider import Provider
 from skillshelf import BaseSkill
 from skillshelf.agent import Settings
@@ -71,30 +79,30 @@ def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
     report = tmp_path / "report"
     begun = report / "state" / "begun.json"
     with Provider(CALLS) as provider:
-        words = ["pdf", *asked_at(provider), "--report", "report", "--parallel", "2"]
+        words = ["pdf", *model_options(provider), "--report", "report", "--parallel", "2"]
 
         child = Child(*words, cwd=tmp_path)
-        until(begun.exists)
+        wait_until(begun.exists)
         child.kill()
         first = json.loads(begun.read_text())["id"]
         for number in (1, 2, 5):
             child = Child(*words, cwd=tmp_path)
-            provider.kill_at(number, child.process.pid, lambda: kept_in(report))
+            provider.kill_at(number, child.process.pid, lambda: count_responses(report))
             assert child.end() == -9, child.said()
         assert sum(provider.answered.values()) == 5
 
         (evals / "hold").touch()
         child = Child(*words, cwd=tmp_path)
-        until((evals / "held").exists)
-        until(lambda: kept_in(report) == CASES * CALLS)
+        wait_until((evals / "held").exists)
+        wait_until(lambda: count_responses(report) == CASES * CALLS)
         child.kill()
         assert not (report / "run.json").exists()
 
         (evals / "hold").unlink()
         child = Child("--resume", "report", cwd=tmp_path)
         assert child.end() == 0, child.said()
-        assert dict(provider.answered) == each_once(CASES, CALLS)
-    assert counted(report) == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
+        assert dict(provider.answered) == expect_each_call_once(CASES, CALLS)
+    assert count_trials(report) == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
     assert json.loads((report / "run.json").read_text())["id"] == first
     assert sorted(path.name for path in (report / "state").iterdir()) == ["begun.json", "lock"]
 
@@ -118,8 +126,8 @@ def test_a_run_is_not_resumed_if_a_case_that_cannot_be_packed_changed(tmp_path: 
     """Changed back, it goes on and pays for nothing again."""
     (tmp_path / "suite.py").write_text(MADE_HERE)
     with Provider(CALLS) as provider:
-        child = Child("suite.py", *asked_at(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
-        provider.kill_at(3, child.process.pid, lambda: kept_in(tmp_path / "report"))
+        child = Child("suite.py", *model_options(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
+        provider.kill_at(3, child.process.pid, lambda: count_responses(tmp_path / "report"))
         assert child.end() == -9, child.said()
         for old, new in (("prompt {", "other {"), ("Finds things", "Finds all"), ("Look it up", "Look")):
             (tmp_path / "suite.py").write_text(MADE_HERE.replace(old, new))
@@ -129,7 +137,7 @@ def test_a_run_is_not_resumed_if_a_case_that_cannot_be_packed_changed(tmp_path: 
         (tmp_path / "suite.py").write_text(MADE_HERE)
         child = Child("--resume", "report", cwd=tmp_path)
         assert child.end() == 0, child.said()
-        assert dict(provider.answered) == each_once(2, CALLS)
+        assert dict(provider.answered) == expect_each_call_once(2, CALLS)
 
 
 def fingerprint(*cases: Case) -> str:
@@ -205,12 +213,12 @@ def test_a_run_works_with_an_old_sqlite(tmp_path: Path) -> None:
     """DBOS takes the time from `unixepoch('subsec')`, which is NULL before SQLite 3.42, whatever Python it is."""
     suite(tmp_path, cases=1)
     with Provider(1) as provider:
-        words = ["eval", "--trust-workspace", "pdf", *asked_at(provider), "--report", "report"]
+        words = ["eval", "--trust-workspace", "pdf", *model_options(provider), "--report", "report"]
         done = subprocess.run(
             [sys.executable, "-c", _AS_ON_PYTHON_3_12, *words], cwd=tmp_path, capture_output=True, text=True
         )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert counted(tmp_path / "report") == {"pdf/case 0#with#1 passed": 1}
+    assert count_trials(tmp_path / "report") == {"pdf/case 0#with#1 passed": 1}
 
 
 def test_a_new_run_is_not_advised_if_it_would_fail_again() -> None:
@@ -244,7 +252,7 @@ def test_a_failing_call_is_retried_and_then_an_error(tmp_path: Path) -> None:
         provider.broken = lambda number: 503 if number == 3 else 0
         [outcome] = run([live], tmp_path, options)
         assert (outcome.status, outcome.trace.answer) == ("passed", "All is well.")
-        assert dict(provider.answered) == each_once(1, CALLS)
+        assert dict(provider.answered) == expect_each_call_once(1, CALLS)
 
 
 def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:

