@@ -27,7 +27,7 @@ def test_the_section_shows_names_descriptions_references_and_the_bodies_that_fit
 # Available Skills
 
 Each skill holds instructions for one kind of task. When a task fits a skill, first load it: \
-`search_skills(query)` finds skills by words, `load_skill_instructions(skill_name)` brings its instructions, \
+`search_skills(query)` finds skills by words, `load_skill_instructions(skill_name)` loads its instructions, \
 and `load_skill_instructions(skill_name, reference)` one of the files it names.
 
 <available_skills>

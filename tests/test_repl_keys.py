@@ -218,7 +218,7 @@ def test_a_yes_to_a_skill_is_not_followed_by_a_question(tmp_path: Path) -> None:
     chat = OnTerminal("--model", model, cwd=tmp_path)
     chat.expect("›")
     chat.send("write it\r")
-    chat.expect("[a]lways: every write_file but of SKILL.md and AGENTS.md")
+    chat.expect("[a]lways: every write_file, except on SKILL.md and AGENTS.md")
     chat.send("y")
     chat.expect("Written.")
     chat.expect("tidy in use until this session ends; to keep it: /skills trust")

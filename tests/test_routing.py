@@ -68,7 +68,7 @@ def test_a_route_names_its_skill_and_the_reason(shelf: Shelf) -> None:
     assert (found.skill, found.reference, found.why) == ("pdf-forms", "", "fill in description, pdf in name")
     assert found.score >= THRESHOLD
     assert found.text == (
-        '<skill name="pdf-forms">\nFollow this skill where it fits the message below.\n'
+        '<skill name="pdf-forms">\nFollow this skill as far as it fits the message below.\n'
         "<instructions>\nDo it.\n</instructions>\n</skill>\n"
     )
     assert turn.activations == [Activation("pdf-forms", "", "shelf", 7)]

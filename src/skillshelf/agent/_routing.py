@@ -108,7 +108,7 @@ def _make_block(name: str, instructions: str, reference: str, page: str, budget:
     The instructions may take two thirds of it, or all that the reference leaves.
     """
     name = name.translate(_ATTRIBUTE)
-    head = f'<skill name="{name}">\nFollow this skill where it fits the message below.\n<instructions>\n'
+    head = f'<skill name="{name}">\nFollow this skill as far as it fits the message below.\n<instructions>\n'
     middle = "\n</instructions>"
     foot = "\n</skill>\n"
     if reference:

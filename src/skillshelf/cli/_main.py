@@ -37,7 +37,7 @@ _WITHOUT_JSON = ("new", "serve", "completion")
 _EXAMPLES = """
 examples:
   skillshelf new pdf-forms              create a skill in .skillshelf/skills/
-  skillshelf list                       see what is on the shelf
+  skillshelf list                       list the skills on the shelf
   skillshelf check                      find mistakes in your skills
   skillshelf why pdf-forms              find out why a skill is there, or is not
   skillshelf chat                       talk to an agent that uses them

@@ -24,9 +24,9 @@ description: Say here what the skill does. Use when … name the words, files an
 
 # {title}
 
-1. Write the steps to follow, one a line, each beginning with a verb.
+1. Write the steps to follow, one per line, each starting with a verb.
 2. Say what a good result looks like, and what to do when a step fails.
-3. For what is needed only sometimes, load the reference `details.md`.
+3. Load the reference `details.md` for details that are rarely needed.
 """
 
 _DETAILS = """\

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
   skillshelf trust                      review each new or changed skill and eval folder, and decide
-  skillshelf trust --list               list what is approved here, and what is pending
+  skillshelf trust --list               list approved and pending skills
   skillshelf trust --show pdf-forms     show everything in a pending skill
   skillshelf trust --yes pdf-forms      approve it exactly as it is now
   skillshelf trust --revoke pdf-forms   withdraw the approval of all its versions
@@ -34,7 +34,7 @@ _SHOWN_DIGITS = 16
 def add_arguments(parser: Parser) -> None:
     task = parser.add_mutually_exclusive_group()
     for argument in (
-        task.add_argument("--list", action="store_true", help="list what is approved here, and what is pending"),
+        task.add_argument("--list", action="store_true", help="list approved and pending skills"),
         task.add_argument("--show", metavar="NAME", help="show everything in a pending skill, and what changed in it"),
         task.add_argument("--yes", metavar="NAME", nargs="+", help="approve these exactly as they are now"),
         task.add_argument("--revoke", metavar="NAME", nargs="*", help="withdraw the approval of all their versions"),

@@ -23,7 +23,7 @@ _MAX_BYTES_PER_TOKEN = 16
 _HEADING = "# Available Skills\n\n"
 _HOW_TO_LOAD = (
     "Each skill holds instructions for one kind of task. When a task fits a skill, first load it: "
-    "`search_skills(query)` finds skills by words, `load_skill_instructions(skill_name)` brings its instructions, "
+    "`search_skills(query)` finds skills by words, `load_skill_instructions(skill_name)` loads its instructions, "
     "and `load_skill_instructions(skill_name, reference)` one of the files it names.\n\n"
 )
 _ALL_IN_FULL = (

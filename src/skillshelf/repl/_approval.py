@@ -76,5 +76,5 @@ def _describe_always(approval: Approval) -> str:
     if approval.tool == SHELL:
         return "[a]lways this command"
     if approval.tool in WRITING:
-        return f"[a]lways: every {approval.tool} but of SKILL.md and AGENTS.md"
+        return f"[a]lways: every {approval.tool}, except on SKILL.md and AGENTS.md"
     return "[a]lways in this session"
