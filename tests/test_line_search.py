@@ -21,15 +21,15 @@ FILES = [("a.txt", b"one\ntwo words\n"), ("b.txt", b"Two\r\nthree")]
     ],
 )
 def test_a_search_gives_the_lines_that_match(pattern: str, lines: list[tuple[str, int, str]]) -> None:
-    assert search_lines(FILES, pattern, limit=10, seconds=60).lines == lines
+    assert search_lines(FILES, pattern, limit=10, seconds=60).matches == lines
 
 
 @pytest.mark.parametrize("pattern", ["o", "o+"])
 def test_a_search_stops_at_its_limit_and_says_so(pattern: str) -> None:
     result = search_lines(FILES, pattern, limit=2, seconds=60)
-    assert len(result.lines) == 2
-    assert result.more
-    assert not search_lines(FILES, pattern, limit=3, seconds=60).more
+    assert len(result.matches) == 2
+    assert result.has_more
+    assert not search_lines(FILES, pattern, limit=3, seconds=60).has_more
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "a" * 2000])
@@ -41,8 +41,8 @@ def test_a_pattern_that_cannot_be_used_is_an_error(pattern: str) -> None:
 def test_a_file_on_which_a_pattern_explodes_is_left_out_and_named() -> None:
     files = [("good", b"aaa\n"), ("evil", b"a" * 60 + b"!\n"), ("also good", b"aaaa\n")]
     result = search_lines(files, "^(a+)+$", limit=10, seconds=600, file_seconds=0.1)
-    assert [path for path, _, _ in result.lines] == ["good", "also good"]
-    assert result.slow == ["evil"]
+    assert [path for path, _, _ in result.matches] == ["good", "also good"]
+    assert result.slow_files == ["evil"]
 
 
 def test_a_pattern_that_explodes_again_and_again_is_refused() -> None:
@@ -63,8 +63,8 @@ def test_a_search_whose_time_is_up_gives_what_it_found(pattern: str) -> None:
 def test_only_the_beginning_of_a_very_long_line_is_searched_with_a_regular_expression() -> None:
     line = b"x" * 20_000 + b"end\n"
     result = search_lines([("a", line)], "e.d", limit=10, seconds=60)
-    assert (result.lines, result.long_lines) == ([], 1)
-    (found,) = search_lines([("a", line)], "end", limit=10, seconds=60).lines
+    assert (result.matches, result.cut_lines) == ([], 1)
+    (found,) = search_lines([("a", line)], "end", limit=10, seconds=60).matches
     assert found[2].endswith("xend")
     assert len(found[2]) < 600
 

@@ -5,7 +5,7 @@ Every path is opened by descriptor below the workspace, never through a link. Se
 
 from skillshelf.agent.filetools._access import PROTECTED_NAMES, FileAccess
 from skillshelf.agent.filetools._changes import Change, permit, propose_change
-from skillshelf.agent.filetools._search import PatternError, SearchResult, search_lines
+from skillshelf.agent.filetools._line_search import MatchingLine, PatternError, SearchResult, search_lines
 from skillshelf.agent.filetools._tools import FileTools
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Change",
     "FileAccess",
     "FileTools",
+    "MatchingLine",
     "PatternError",
     "SearchResult",
     "permit",

@@ -1,4 +1,4 @@
-"""Which paths of a workspace the file tools take, and what they say about the others."""
+"""The paths of a workspace that the file tools may use, and the reasons they give for refusing others."""
 
 import os
 import posixpath
@@ -47,8 +47,8 @@ PROTECTED_NAMES = (
     ".kube",
     ".docker",
 )
-"""Files of these names, and everything in folders of these names, are not written by the file tools. Patterns in lower
-case, compared with each name on the path whatever its case."""
+"""The file tools write neither files of these names nor anything in folders of these names. The patterns are in lower
+case, and are compared with each name on the path whatever its case."""
 
 Parts = tuple[str, ...]
 """The names on the way from the workspace to a file."""
@@ -62,13 +62,13 @@ class FileAccess:
         self.root = root
         self._denied: list[Parts] = []
         for folder in denied:
-            below = self._below(folder)
-            if below:
-                self._denied.append(tuple(map(fold_name, below)))
+            parts = self._parts_below(folder)
+            if parts:
+                self._denied.append(_fold(parts))
 
     def resolve(self, path: str) -> Parts:
         """Return the names on the way to a path that a model wrote. Raises FileAccessError if it may not be read."""
-        parts = self._below(path)
+        parts = self._parts_below(path)
         if parts is None:
             raise FileAccessError(
                 f"{show_path(path)!r} is outside the workspace. The file tools work inside it: use a relative path."
@@ -78,7 +78,7 @@ class FileAccess:
         return parts
 
     def resolve_target(self, path: str) -> Parts:
-        """Do what `resolve` does, for a file that is to be written."""
+        """Return the names on the way to a file that a model wants to write. Raises FileAccessError if it may not."""
         parts = self.resolve(path)
         if not parts:
             raise FileAccessError(f"{show_path(path)!r} is the workspace itself. Give the path of a file in it.")
@@ -93,9 +93,9 @@ class FileAccess:
 
     def is_denied(self, parts: Parts) -> bool:
         """Return True if a path is not for the tools at all."""
-        if not self._denied:
+        if not self._denied:  # most workspaces, and each file of a search is checked
             return False
-        folded = tuple(map(fold_name, parts))
+        folded = _fold(parts)
         return any(folded[: len(denied)] == denied for denied in self._denied)
 
     def real_path(self, parts: Parts) -> str:
@@ -117,22 +117,23 @@ class FileAccess:
             raise FileAccessError(f"{show_path(path)!r} cannot be used: {reason}.") from None
 
     def _explain_link(self, parts: Parts) -> str:
-        """Name the link that is in the way, and the path to use in its place."""
-        found = None
+        """Return a sentence that names the link on a path and the path to use in its place, or an empty string."""
+        link_and_target = None
         with suppress(OSError, NotPlainFile):
-            found = find_link(self.root, parts)
-        if found is None:
+            link_and_target = find_link(self.root, parts)
+        if link_and_target is None:
             return ""
-        link, target = found
-        depth = link.count("/")
-        leads_to = self._below(posixpath.join(self.root, *parts[:depth], target))
-        refused = f" {show_path(link)!r} is a link, and the file tools do not follow links."
-        if leads_to is None or self.is_denied(leads_to):
-            return f"{refused} It leads outside the workspace."
-        instead = "/".join((*leads_to, *parts[depth + 1 :])) or "."
-        return f"{refused} Use the path it leads to: {show_path(instead)!r}."
 
-    def _below(self, path: str) -> Parts | None:
+        link, target = link_and_target
+        depth = link.count("/")
+        target_parts = self._parts_below(posixpath.join(self.root, *parts[:depth], target))
+        refusal = f" {show_path(link)!r} is a link, and the file tools do not follow links."
+        if target_parts is None or self.is_denied(target_parts):
+            return f"{refusal} It leads outside the workspace."
+        direct_path = "/".join((*target_parts, *parts[depth + 1 :])) or "."
+        return f"{refusal} Use the path it leads to: {show_path(direct_path)!r}."
+
+    def _parts_below(self, path: str) -> Parts | None:
         """Return the names between the workspace and a path, or None if it does not lie in the workspace."""
         if "\0" in path:
             return None
@@ -140,19 +141,28 @@ class FileAccess:
             os.fsencode(path)
         except UnicodeEncodeError:
             return None
-        full = posixpath.normpath(posixpath.join(self.root, path))
-        if full == self.root:
+
+        full_path = posixpath.normpath(posixpath.join(self.root, path))
+        if full_path == self.root:
             return ()
-        above = self.root.rstrip("/") + "/"
-        if not full.startswith(above):
+        prefix = self.root.rstrip("/") + "/"
+        if not full_path.startswith(prefix):
             return None
-        return tuple(full[len(above) :].split("/"))
+        return tuple(full_path.removeprefix(prefix).split("/"))
+
+
+def _fold(parts: Parts) -> Parts:
+    """Return names as a file system that ignores case compares them."""
+    return tuple(fold_name(name) for name in parts)
 
 
 def find_protection(name: str) -> str:
-    """Return the pattern that protects files of this name from being written, or nothing."""
+    """Return the pattern that protects files of this name from being written, or an empty string."""
     folded = fold_name(name)
-    return next((pattern for pattern in PROTECTED_NAMES if fnmatchcase(folded, pattern)), "")
+    for pattern in PROTECTED_NAMES:
+        if fnmatchcase(folded, pattern):
+            return pattern
+    return ""
 
 
 def show_path(path: str) -> str:
@@ -161,5 +171,5 @@ def show_path(path: str) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Return True for a name that begins with a dot, which tools leave out unless it is asked for."""
+    """Return True for a name that begins with a dot, which the tools leave out unless a call names it."""
     return name.startswith(".")

@@ -1,4 +1,4 @@
-"""A write that a tool is about to do: which file it means, which version it replaces, and by what."""
+"""A write that a tool is about to make: the file, the version it replaces, and the new content."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from skillshelf.text import decode_text
 _MAX_BYTES = 10 * 1024 * 1024
 _MAX_LINE_PAIRS = 4_000_000
 """Beyond this, `difflib` can take seconds: the middle of the diff is then all old lines and all new ones."""
-_CONTEXT = 3
+_CONTEXT_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,11 @@ class Change:
     def diff(self) -> str:
         """The change as a unified diff."""
         name = show_path(self.shown)
+        new_lines = _split_lines(self.new)
         if self.old is None:
-            head = [f"--- a/{name} (not text)", f"+++ b/{name}"]
-            return "\n".join([*head, *(f"+{line}" for line in _split(self.new))])
-        return "\n".join(_diff(_split(self.old), _split(self.new), f"a/{name}", f"b/{name}"))
+            added = [f"+{line}" for line in new_lines]
+            return "\n".join([f"--- a/{name} (not text)", f"+++ b/{name}", *added])
+        return "\n".join(_diff_lines(_split_lines(self.old), new_lines, name))
 
 
 _permitted: ContextVar[Change | None] = ContextVar("skillshelf_permitted_change", default=None)
@@ -65,12 +66,12 @@ def permit(change: Change) -> Iterator[None]:
 
 
 def permitted_change() -> Change | None:
-    """Return the change that was permitted for the running call, or None if nothing stands before the tools."""
+    """Return the change that was permitted for the running call, or None if the tools have no gate before them."""
     return _permitted.get()
 
 
 def propose_change(access: FileAccess, tool: str, arguments: dict[str, Any]) -> Change:
-    """Return what a call of `write_file` or `edit_file` would do. Raises FileAccessError if it cannot be done."""
+    """Return the change that a call of `write_file` or `edit_file` would make. Raises FileAccessError."""
     path = arguments["path"]
     if tool == "write_file":
         return propose_write(access, path, arguments["content"])
@@ -84,7 +85,15 @@ def propose_write(access: FileAccess, path: str, content: str) -> Change:
     _check_encodable(content)
     with access.explain(path, parts):
         version = read_version(access.root, parts, _MAX_BYTES)
-    return Change(parts, access.real_path(parts), path, decode_text(version.data), content, version.sha256)
+
+    return Change(
+        parts=parts,
+        path=access.real_path(parts),
+        shown=path,
+        old=decode_text(version.data),
+        new=content,
+        old_sha256=version.sha256,
+    )
 
 
 def propose_edit(access: FileAccess, path: str, replacements: Sequence[Replacement]) -> Change:
@@ -94,12 +103,21 @@ def propose_edit(access: FileAccess, path: str, replacements: Sequence[Replaceme
         version = read_version(access.root, parts, _MAX_BYTES)
         if version.sha256 == ABSENT:
             raise FileNotFoundError
+
     old = decode_text(version.data)
     if old is None:
         raise FileAccessError(f"{show_path(path)!r} is not a text file in UTF-8; edit_file edits only such files.")
-    new = _replace(old, replacements, path)
+    new = _replace_all(old, replacements, path)
     _check_encodable(new)
-    return Change(parts, access.real_path(parts), path, old, new, version.sha256)
+
+    return Change(
+        parts=parts,
+        path=access.real_path(parts),
+        shown=path,
+        old=old,
+        new=new,
+        old_sha256=version.sha256,
+    )
 
 
 def apply_change(access: FileAccess, change: Change) -> None:
@@ -122,23 +140,27 @@ def collect_replacements(
     raise FileAccessError("Give either old_text and new_text, or a list of replacements.")
 
 
-def _replace(text: str, replacements: Sequence[Replacement], path: str) -> str:
-    for number, pair in enumerate(replacements, 1):
-        label = f"old_text of replacement {number}" if len(replacements) > 1 else "old_text"
-        old = pair.old_text
-        if not old:
+def _replace_all(text: str, replacements: Sequence[Replacement], path: str) -> str:
+    for number, replacement in enumerate(replacements, 1):
+        label = "old_text"
+        if len(replacements) > 1:
+            label = f"old_text of replacement {number}"
+        old_text = replacement.old_text
+        if not old_text:
             raise FileAccessError(f"{label} is empty. Give the exact text to replace.")
-        count = text.count(old)
+
+        count = text.count(old_text)
         if count == 0:
-            windows = "\r\n" in text and "\n" in old and "\r\n" not in old
-            hint = " The file's lines end in CRLF." if windows else ""
+            hint = ""
+            if "\r\n" in text and "\n" in old_text and "\r\n" not in old_text:
+                hint = " The file's lines end in CRLF."
             raise FileAccessError(f"{label} not found in {show_path(path)}.{hint} No changes were written.")
         if count > 1:
             raise FileAccessError(
                 f"{label} found {count} times in {show_path(path)}. Include more of the text around it, so that it is "
                 "found once. No changes were written."
             )
-        text = text.replace(old, pair.new_text)
+        text = text.replace(old_text, replacement.new_text)
     return text
 
 
@@ -151,7 +173,7 @@ def _check_encodable(text: str) -> None:
         ) from None
 
 
-def _split(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     """Split a text at line feeds only, and mark a last line that has none."""
     lines = text.split("\n")
     last = lines.pop()
@@ -160,30 +182,39 @@ def _split(text: str) -> list[str]:
     return lines
 
 
-def _diff(old: list[str], new: list[str], old_name: str, new_name: str) -> Iterator[str]:
+def _diff_lines(old: list[str], new: list[str], name: str) -> Iterator[str]:
     """Yield a unified diff. If the part that differs is too long to compare, all of it counts as replaced."""
     start = _count_common(old, new)
-    end = _count_common(old[start:][::-1], new[start:][::-1])
-    old_middle = len(old) - start - end
-    new_middle = len(new) - start - end
-    if old_middle * new_middle <= _MAX_LINE_PAIRS:
-        yield from difflib.unified_diff(old, new, old_name, new_name, lineterm="", n=_CONTEXT)
+    common_end = _count_common(old[start:][::-1], new[start:][::-1])
+    old_end = len(old) - common_end
+    new_end = len(new) - common_end
+    removed = old[start:old_end]
+    added = new[start:new_end]
+    if len(removed) * len(added) <= _MAX_LINE_PAIRS:
+        yield from difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="", n=_CONTEXT_LINES)
         return
 
-    first = max(0, start - _CONTEXT)
-    after = old[len(old) - end :][:_CONTEXT]
-    old_count = start - first + old_middle + len(after)
-    new_count = start - first + new_middle + len(after)
-    yield f"--- {old_name}"
-    yield f"+++ {new_name}"
+    first = max(0, start - _CONTEXT_LINES)
+    before = old[first:start]
+    after = old[old_end : old_end + _CONTEXT_LINES]
+    old_count = len(before) + len(removed) + len(after)
+    new_count = len(before) + len(added) + len(after)
+
+    yield f"--- a/{name}"
+    yield f"+++ b/{name}"
     yield f"@@ -{first + 1},{old_count} +{first + 1},{new_count} @@"
-    yield from (f" {line}" for line in old[first:start])
-    yield from (f"-{line}" for line in old[start : start + old_middle])
-    yield from (f"+{line}" for line in new[start : start + new_middle])
-    yield from (f" {line}" for line in after)
+    for line in before:
+        yield f" {line}"
+    for line in removed:
+        yield f"-{line}"
+    for line in added:
+        yield f"+{line}"
+    for line in after:
+        yield f" {line}"
 
 
 def _count_common(old: list[str], new: list[str]) -> int:
+    """Return how many lines at the beginning are the same."""
     count = 0
     for old_line, new_line in zip(old, new, strict=False):
         if old_line != new_line:

@@ -1,14 +1,14 @@
 """A process that matches lines against a regular expression, and can be killed.
 
-Python's `re` can take exponential time, and no thread can interrupt it. So `_search.py` runs this file as a program of
-its own: `python -I -S _matcher.py`. It gets text on its standard input, opens no file, and imports nothing but the
-standard library. The kernel ends it if one file takes more processor time than it may.
+Python's `re` can take exponential time, and no thread can interrupt it. So `_line_search.py` runs this file as a
+program of its own: `python -I -S _matcher.py`. It gets text on its standard input, opens no file, and imports nothing
+but the standard library. The kernel ends it if a file takes more processor time than it may.
 
-The first line of input is a JSON object: `pattern`, `seconds` of processor time per file, `line` (the longest piece of
-a line to search), `shown` (the longest piece to report) and `matches` (how many lines to report). It is answered with
-an empty string, or with what is wrong with the pattern. Each further line is a list of sizes, followed by that many
-bytes of each file. Each file is answered with a line of JSON: the matching lines as `[number, text]`, and how many
-lines were too long to be searched whole.
+All answers are lines of JSON. The first line of input is an object: `pattern`, `seconds` of processor time per file,
+`max_line` (the longest piece of a line to search), `max_shown` (the longest piece to report) and `max_matches` (how
+many lines to report). The answer is an empty string, or the fault of the pattern. Each further line of input is a list
+of sizes, followed by that many bytes of each file. The answer for each file is the matching lines as `[number, text]`,
+and how many lines were too long to be searched whole.
 """
 
 import json
@@ -38,35 +38,42 @@ def main(requests: BinaryIO, answers: BinaryIO) -> None:
         files = [requests.read(size) for size in json.loads(header)]
         for data in files:
             signal.setitimer(signal.ITIMER_VIRTUAL, options["seconds"])
-            found = _match_lines(pattern, data.decode(errors="replace"), options)
-            _answer(answers, found)
+            text = data.decode(errors="replace")
+            _answer(answers, _match_lines(pattern, text, options))
 
 
 def _match_lines(pattern: re.Pattern[str], text: str, options: dict[str, Any]) -> tuple[list[tuple[int, str]], int]:
-    longest = options["line"]
-    shown = options["shown"]
+    """Return the numbers and texts of the lines that match, and how many lines were searched in part only.
+
+    There may be one line more than `max_matches`: it shows that there are more.
+    """
+    max_line = options["max_line"]
     matches: list[tuple[int, str]] = []
-    cut = 0
-    number = start = 0
+    cut_lines = 0
+    number = 0
+    start = 0
+
     # Line by line instead of splitting: a list of ten million empty lines would take half a gigabyte.
-    while start < len(text) and len(matches) <= options["matches"]:
+    while start < len(text) and len(matches) <= options["max_matches"]:
         number += 1
         end = text.find("\n", start)
         if end < 0:
             end = len(text)
-        if end - start > longest:
-            cut += 1
-        line = text[start : min(end, start + longest)].removesuffix("\r")
+        if end - start > max_line:
+            cut_lines += 1
+        line = text[start : min(end, start + max_line)].removesuffix("\r")
         start = end + 1
-        found = pattern.search(line)
-        if found:
-            matches.append((number, show_part(line, found.start(), shown)))
-    return matches, cut
+
+        match = pattern.search(line)
+        if match:
+            matches.append((number, show_part(line, match.start(), options["max_shown"])))
+
+    return matches, cut_lines
 
 
-def show_part(line: str, at: int, length: int) -> str:
+def show_part(line: str, position: int, length: int) -> str:
     """Return the piece of a line that is shown: its beginning, or the part around a match further on."""
-    start = at - length // 2
+    start = position - length // 2
     if start <= 0:
         return line[:length]
     return "…" + line[start : start + length]

@@ -7,15 +7,17 @@ from skillshelf.agent.filetools._access import FileAccess, show_path
 from skillshelf.errors import FileAccessError
 from skillshelf.files import open_file_below, read_at, system
 
-MAX_LINES = 2000
 MAX_CHARS = 50_000
-MAX_MEDIA = 5_000_000
+"""The most characters of a page."""
+_MAX_LINES = 2000
+_MAX_MEDIA_BYTES = 5_000_000
 """The strictest limit for an image among the large providers."""
-_MAX_SCAN = 256 * 1024 * 1024
-"""How far into a file lines are counted: a quarter of a second. What lies behind can be searched, but not paged."""
-_CHUNK = 1024 * 1024
-_SAMPLE = 8192
+_MAX_COUNTED_BYTES = 256 * 1024 * 1024
+"""How far into a file lines are counted: a quarter of a second. The rest can be searched, but not paged."""
+_CHUNK_BYTES = 1024 * 1024
+_SAMPLE_BYTES = 8192
 _HEX_BYTES = 64
+_HEX_BYTES_PER_ROW = 16
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -34,17 +36,6 @@ class Media:
     media_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class _LineCount:
-    """The lines of a file, counted as far as _MAX_SCAN."""
-
-    lines: int
-    whole: bool
-    """All of the file was counted."""
-    position: int | None
-    """Where the line that was looked for begins; None if the file has fewer."""
-
-
 def read_page(access: FileAccess, path: str, offset: int = 0, limit: int | None = None) -> str | Media:
     """Return lines of a text file with their numbers, an image or PDF as it is, or a description of another file.
 
@@ -55,75 +46,87 @@ def read_page(access: FileAccess, path: str, offset: int = 0, limit: int | None 
     parts = access.resolve(path)
     if not parts:
         raise FileAccessError(f"{show_path(path)!r} is a folder. Use list_directory.")
+
+    max_lines = min(limit or _MAX_LINES, _MAX_LINES)
     with access.explain(path, parts), open_file_below(access.root, parts) as (fd, info):
-        sample = system.pread(fd, _SAMPLE, 0)
+        sample = system.pread(fd, _SAMPLE_BYTES, 0)
         media_type = _sniff_media_type(sample)
-        if media_type or is_binary(sample):
-            return _describe_binary(fd, path, info.st_size, media_type, sample)
-        return _read_lines(fd, path, info.st_size, offset, min(limit or MAX_LINES, MAX_LINES))
+        if media_type:
+            return _read_media(fd, path, info.st_size, media_type)
+        if is_binary(sample):
+            return _describe_binary(path, info.st_size, sample)
+        return _read_lines(fd, path, info.st_size, offset, max_lines)
 
 
 def is_binary(data: bytes) -> bool:
     """Return True if data does not look like text: it has a NUL near its beginning."""
-    return b"\0" in data[:_SAMPLE]
+    return b"\0" in data[:_SAMPLE_BYTES]
 
 
-def _read_lines(fd: int, path: str, size: int, offset: int, limit: int) -> str:
-    counted = _count_lines(fd, offset)
+def _read_lines(fd: int, path: str, size: int, offset: int, max_lines: int) -> str:
     if size == 0:
         return f"[{show_path(path)} | 0 lines]\n(empty file)\n"
+    counted = _count_lines(fd, offset)
     if counted.position is None:
-        if counted.whole:
+        if counted.is_whole:
             raise FileAccessError(
                 f"Offset {offset} is behind the end of {show_path(path)!r}: it has {counted.lines} lines."
             )
         raise FileAccessError(
-            f"Line {offset} of {show_path(path)!r} lies behind its first {_MAX_SCAN:,} bytes, and only those are read "
-            "by line. A command can look further, if the user allows it."
+            f"Line {offset} of {show_path(path)!r} lies behind its first {_MAX_COUNTED_BYTES:,} bytes, and only those "
+            "are read by line. A command can look further, if the user allows it."
         )
 
     # Four bytes are the most that a character takes, so this holds a page whatever it is made of.
     data = system.pread(fd, 4 * MAX_CHARS, counted.position)
-    shown = _number_lines(data, offset, limit)
-    remaining = counted.lines - offset - len(shown.lines)
+    page = _number_lines(data.decode(errors="replace"), offset, max_lines)
+    next_offset = offset + len(page.lines)
+    remaining = counted.lines - next_offset
 
-    count = f"{counted.lines} lines" if counted.whole else f"more than {counted.lines} lines"
-    partly = offset > 0 or remaining > 0 or shown.cut
-    header = f"[{show_path(path)} | {count}{f' | {size} bytes' if partly else ''}]\n"
-    body = "".join(shown.lines)
+    header = f"{show_path(path)} | "
+    if not counted.is_whole:
+        header += "more than "
+    header += f"{counted.lines} lines"
+    if offset > 0 or remaining > 0 or page.is_cut:
+        header += f" | {size} bytes"
+
+    body = "".join(page.lines)
     if not body.endswith("\n"):
         body += "\n"
-    if shown.cut:
+    if page.is_cut:
         body += (
             f"... (Line {offset + 1} is too long to be shown whole. "
             f"Use offset={offset + 1} to continue behind it, or search_files to look into it.)\n"
         )
     elif remaining > 0:
-        more = f"{remaining} more lines" if counted.whole else "more lines"
-        body += f"... ({more}. Use offset={offset + len(shown.lines)} to continue reading.)\n"
-    return header + body
+        count = f"{remaining} more" if counted.is_whole else "more"
+        body += f"... ({count} lines. Use offset={next_offset} to continue reading.)\n"
+    return f"[{header}]\n{body}"
 
 
 @dataclass(slots=True)
 class _NumberedLines:
     lines: list[str]
-    cut: bool = False
+    is_cut: bool = False
     """The only line is too long for a page."""
 
 
-def _number_lines(data: bytes, offset: int, limit: int) -> _NumberedLines:
-    """Return the lines at the beginning of some data that fit on a page."""
+def _number_lines(text: str, offset: int, max_lines: int) -> _NumberedLines:
+    """Return the lines at the beginning of a text that fit on a page, with their numbers."""
     page = _NumberedLines([])
     room = MAX_CHARS
-    text = data.decode(errors="replace")
     start = 0
-    while start < len(text) and len(page.lines) < limit:
-        end = text.find("\n", start) + 1 or len(text)
-        line = f"{offset + len(page.lines) + 1:>6}\t{text[start:end]}"
+    while start < len(text) and len(page.lines) < max_lines:
+        end = text.find("\n", start) + 1
+        if end == 0:
+            end = len(text)
+        number = offset + len(page.lines) + 1
+        line = f"{number:>6}\t{text[start:end]}"
+
         if len(line) > room:
             if not page.lines:
                 page.lines.append(line[:room])
-                page.cut = True
+                page.is_cut = True
             break
         page.lines.append(line)
         room -= len(line)
@@ -131,24 +134,41 @@ def _number_lines(data: bytes, offset: int, limit: int) -> _NumberedLines:
     return page
 
 
+@dataclass(frozen=True, slots=True)
+class _LineCount:
+    """The lines of a file, counted as far as _MAX_COUNTED_BYTES."""
+
+    lines: int
+    is_whole: bool
+    """All of the file was counted."""
+    position: int | None
+    """Where the wanted line begins; None if fewer lines were counted."""
+
+
 def _count_lines(fd: int, line: int) -> _LineCount:
-    """Count the lines of a file, and find where one of them begins."""
+    """Count the lines of a file, and find where the line with this number begins, counted from 0."""
     newlines = 0
-    read = 0
+    bytes_read = 0
+    last_byte = b"\n"
     position = 0 if line == 0 else None
-    last = b""
-    while read < _MAX_SCAN:
-        chunk = system.pread(fd, _CHUNK, read)
+
+    while bytes_read < _MAX_COUNTED_BYTES:
+        chunk = system.pread(fd, _CHUNK_BYTES, bytes_read)
         if not chunk:
-            unfinished = 1 if last not in (b"", b"\n") else 0
-            lines = newlines + unfinished
-            return _LineCount(lines, True, position if line < lines else None)
+            lines = newlines
+            if last_byte != b"\n":  # the last line has no newline
+                lines += 1
+            if line >= lines:
+                position = None
+            return _LineCount(lines, True, position)
+
         count = chunk.count(b"\n")
         if position is None and newlines + count >= line:
-            position = read + _end_of_line(chunk, line - newlines)
+            position = bytes_read + _end_of_line(chunk, line - newlines)
         newlines += count
-        read += len(chunk)
-        last = chunk[-1:]
+        bytes_read += len(chunk)
+        last_byte = chunk[-1:]
+
     return _LineCount(newlines, False, position)
 
 
@@ -161,20 +181,29 @@ def _end_of_line(chunk: bytes, number: int) -> int:
 
 
 def _sniff_media_type(sample: bytes) -> str:
-    """Return the type of an image or PDF by its first bytes. Its name may say anything."""
+    """Return the type of an image or PDF by its first bytes, or an empty string. Its name may say anything."""
     if sample.startswith(b"RIFF") and sample[8:12] == b"WEBP":
         return "image/webp"
-    return next((media_type for signature, media_type in _SIGNATURES if sample.startswith(signature)), "")
+    for signature, media_type in _SIGNATURES:
+        if sample.startswith(signature):
+            return media_type
+    return ""
 
 
-def _describe_binary(fd: int, path: str, size: int, media_type: str, sample: bytes) -> str | Media:
-    shown_type = media_type or mimetypes.guess_type(path)[0] or "application/octet-stream"
-    header = f"[{show_path(path)} | {shown_type} | {size} bytes]\n"
-    if not media_type:
-        head = sample[:_HEX_BYTES]
-        rows = [f"{at:08x}  {head[at : at + 16].hex(' ')}\n" for at in range(0, len(head), 16)]
-        more = f"... ({size - len(head)} more bytes)\n" if size > len(head) else ""
-        return f"{header}Binary file; the first bytes in hex:\n{''.join(rows)}{more}"
-    if size > MAX_MEDIA:
-        return f"{header}Too large to view: the limit is {MAX_MEDIA} bytes.\n"
-    return Media(header, read_at(fd, 0, MAX_MEDIA, size), media_type)
+def _read_media(fd: int, path: str, size: int, media_type: str) -> str | Media:
+    header = f"[{show_path(path)} | {media_type} | {size} bytes]\n"
+    if size > _MAX_MEDIA_BYTES:
+        return f"{header}Too large to view: the limit is {_MAX_MEDIA_BYTES} bytes.\n"
+    return Media(header, read_at(fd, 0, _MAX_MEDIA_BYTES, size), media_type)
+
+
+def _describe_binary(path: str, size: int, sample: bytes) -> str:
+    media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    text = f"[{show_path(path)} | {media_type} | {size} bytes]\nBinary file; the first bytes in hex:\n"
+    head = sample[:_HEX_BYTES]
+    for start in range(0, len(head), _HEX_BYTES_PER_ROW):
+        row = head[start : start + _HEX_BYTES_PER_ROW]
+        text += f"{start:08x}  {row.hex(' ')}\n"
+    if size > len(head):
+        text += f"... ({size - len(head)} more bytes)\n"
+    return text

@@ -33,7 +33,7 @@ T = TypeVar("T")
 class FileTools(AbstractCapability[Any]):
     """Tools that read, write and search the files of a workspace. They have no way to run a command.
 
-    A tool that cannot do what it is asked for fails with a message, and the turn goes on.
+    A tool that cannot do its work fails with a message to the model, and the turn goes on.
     """
 
     id = "skillshelf_files"
@@ -82,7 +82,9 @@ class FileTools(AbstractCapability[Any]):
             apply_change(self.access, change or propose_write(self.access, path, content))
 
         await _run_change(write)
-        lines = content.count("\n") + (not content.endswith("\n") and content != "")
+        lines = content.count("\n")
+        if content and not content.endswith("\n"):
+            lines += 1
         return f"Wrote {len(content)} chars ({lines} lines) to {path}."
 
     async def edit_file(
@@ -147,7 +149,7 @@ class FileTools(AbstractCapability[Any]):
 
 
 async def _run(job: Callable[[], T]) -> T:
-    """Do file work beside the event loop, and give the model the reason if it cannot be done."""
+    """Do file work in a thread. If it cannot be done, the tool fails with the reason."""
     try:
         return await in_thread(job, "files")
     except FileAccessError as error:
@@ -155,7 +157,7 @@ async def _run(job: Callable[[], T]) -> T:
 
 
 async def _run_change(job: Callable[[], None]) -> None:
-    """Do a write. If another version is there now, the gate that permitted the change decides, or else the model."""
+    """Do a write. If the file has changed meanwhile, the gate that permitted the change decides, or else the model."""
     try:
         await _run(job)
     except FileChanged:
