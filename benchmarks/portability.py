@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.host_loaders import HOSTS, Variant
 from skillshelf.lint.hosts import find_conditions, judge
-from skillshelf.lint.hosts._frontmatter import BEHAVIOR
+from skillshelf.lint.hosts._detect import BEHAVIOR_FIELDS
 from skillshelf.skillmd import Unreadable, decode, read
 
 TABLE = Path(__file__).parents[1] / "src" / "skillshelf" / "lint" / "hosts" / "hosts.json"
@@ -96,7 +96,7 @@ VARIANTS = {
     "field-key": _more("yes: me\n"),
     "field-nothing": _more("license:\n"),
     "field-number": _more("license: 2.0\n"),
-    "fields-behavior": _more("".join(f"{field}: x\n" for field in sorted(BEHAVIOR))),
+    "fields-behavior": _more("".join(f"{field}: x\n" for field in sorted(BEHAVIOR_FIELDS))),
     "fields-unknown": _more("author: me\nuser-invocable: true\n"),
     "file-lowercase": Variant(_text(), file="skill.md"),
     "folder-linked": Variant(_text(), linked=True),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skillshelf.lint import check_skill
-from skillshelf.lint._naming import is_left_out
+from skillshelf.lint._naming import is_never_loaded
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import DirectorySource
 
@@ -51,7 +51,7 @@ def find_references(folder: Path) -> Iterator[Reference]:
         is_cut = any(note.code == "more-faults" and "reference-unnamed" in note.message for note in notes)
         instructions = _instructions(Path(found.descriptor.location))
         for path in found.descriptor.references:
-            is_candidate = not _is_written_in(instructions, path.rpartition("/")[2]) and not is_left_out(path)
+            is_candidate = not _is_written_in(instructions, path.rpartition("/")[2]) and not is_never_loaded(path)
             # Beyond the 20 that are shown, nobody can tell a reported file from one that is not.
             if path in reported or (is_candidate and not is_cut):
                 yield Reference(str(skill.relative_to(folder)), path, path in reported)

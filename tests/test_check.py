@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf.lint import check_name, check_path, check_skill, check_text, check_tree, suggest_name
-from skillshelf.lint._names import RESERVED
+from skillshelf.lint._format import RESERVED_NAMES
 
 CASES = Path(__file__).parent / "skills" / "checking"
 Note = tuple[str, str, str, int]
@@ -147,7 +147,7 @@ def test_frontmatter_that_is_missing_is_said_once(tmp_path: Path) -> None:
 def test_reserved_names(name: str) -> None:
     """A word that commands or systems use themselves is no good name, and another is suggested."""
     assert [note.code for note in check_name(name)] == ["name-reserved"]
-    assert suggest_name(name) not in RESERVED
+    assert suggest_name(name) not in RESERVED_NAMES
 
 
 @pytest.mark.parametrize("name", ["prototype", "constructor"])

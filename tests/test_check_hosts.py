@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import portability
 from benchmarks.host_loaders import HOSTS, Variant
 from skillshelf.lint.hosts import CONDITIONS, OUTCOMES, Verdict, find_conditions, judge, load_measurements
-from skillshelf.lint.hosts._frontmatter import BEHAVIOR
+from skillshelf.lint.hosts._detect import BEHAVIOR_FIELDS
 
 Run = Callable[..., tuple[int, str, str]]
 SKILLS = Path(__file__).parent / "skills"
@@ -68,7 +68,7 @@ def test_what_no_host_minds_needs_no_fix() -> None:
 
 
 FIELDS = {
-    "fields-behavior": sorted(BEHAVIOR),
+    "fields-behavior": sorted(BEHAVIOR_FIELDS),
     "fields-unknown": ["author", "disable-model-invocation", "disclosure", "references", "user-invocable", "version"],
 }
 

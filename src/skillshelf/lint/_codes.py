@@ -1,11 +1,11 @@
-"""Every code a diagnostic can have, with what it means: for `skillshelf check`, SARIF and the documentation."""
+"""The code of every diagnostic with its meaning, for `skillshelf check`, SARIF and the documentation."""
 
 READING = {
     "bom": "the file begins with a byte order mark",
-    "comment-as-value": "a value begins with #, which YAML reads as a comment; the text is used",
+    "comment-as-value": "a value begins with #, which starts a comment in YAML; the text is used",
     "comment-cuts-value": "a value ends before ` #`, because YAML reads the rest as a comment",
     "control-characters": "the description has control characters; they are written out",
-    "cr-only": "the lines end in CR alone, which nothing reads as lines",
+    "cr-only": "the lines end in CR alone, which no reader takes for a line ending",
     "delimiter-spaces": "a `---` line has spaces after it",
     "description-missing": "there is no description; the first paragraph of the instructions is used",
     "description-too-long": "the description has more than 1,024 characters",
@@ -17,13 +17,13 @@ READING = {
     "frontmatter-not-first": "the frontmatter comes after blank lines, a comment or a code fence",
     "frontmatter-too-large": "the frontmatter is larger than 256 KiB",
     "frontmatter-unclosed": "the frontmatter has no closing `---` line",
-    "frontmatter-undelimited": "the fields of the frontmatter stand without `---` lines",
+    "frontmatter-undelimited": "the fields of the frontmatter have no `---` lines around them",
     "frontmatter-unopened": "the `---` line before the frontmatter is missing",
-    "hidden-characters": "a field of the frontmatter has characters that a reader does not see",
+    "hidden-characters": "a field of the frontmatter has invisible characters",
     "import-only": "the file holds only an import of another file, which is not followed",
-    "name-missing": "there is no name; the folder's is used",
-    "name-normalised": "the name is read in its compatible form (NFKC) in Unicode",
-    "name-refused": "the name cannot be used; the folder's is used",
+    "name-missing": "there is no name; the folder's name is used",
+    "name-normalised": "the name is normalized to Unicode's compatibility form (NFKC)",
+    "name-refused": "the name cannot be used; the folder's name is used instead",
     "no-text": "there is no description and no text to take one from",
     "not-utf8": "the file is not UTF-8 text",
     "nul-byte": "the file has a NUL byte and is not text",
@@ -35,56 +35,56 @@ READING = {
     "yaml-second-document": "the frontmatter holds a second YAML document, which is not read",
     "yaml-tag": "a YAML tag is ignored; the value is read as text",
 }
-"""What is said of a SKILL.md as it is read."""
+"""Reported when a SKILL.md is read."""
 
 FORMAT = {
     "compatibility-too-long": "`compatibility` has more than 500 characters",
-    "field-extension": "a field that skillshelf reads, but that the open format does not know",
-    "field-known": "a field that other hosts or tools use, but that the open format does not know",
-    "hidden-in-instructions": "the instructions have characters that a reader does not see",
+    "field-extension": "skillshelf reads a field that the open format does not know",
+    "field-known": "other hosts or tools use a field that the open format does not know",
+    "hidden-in-instructions": "the instructions have invisible characters",
     "instructions-missing": "there are no instructions below the frontmatter",
     "instructions-too-long": "the instructions have more than 5,000 tokens or 500 lines",
     "mcp-withheld": "strict MCP hosts refuse the skill's entry, so `skillshelf serve` leaves it out of `skills/list`",
-    "name-characters": "the name has other characters than letters, digits and hyphens",
+    "name-characters": "the name has characters other than letters, digits and hyphens",
     "name-hyphens": "the name begins or ends with a hyphen, or has two in a row",
-    "name-lookalike": "the name looks like a plain one but is spelt with other letters",
-    "name-mismatch": "the name differs from the folder's",
+    "name-lookalike": "the name looks like a plain one but is spelled with other letters",
+    "name-mismatch": "the name differs from the folder's name",
     "name-not-ascii": "the name has letters outside a-z",
-    "name-reserved": "the name is one of skillshelf's own commands or a device of Windows",
+    "name-reserved": "the name is a command of skillshelf or a device name of Windows",
     "name-too-long": "the name has more than 64 characters",
     "name-uppercase": "the name has capital letters",
     "unexpected-fields": "the frontmatter has top-level fields that neither the open format nor any host knows",
 }
-"""What `skillshelf check` adds: the rules of the open format."""
+"""The rules of the open format, which only a check applies."""
 
 REFERENCES = {
-    "check-stopped": "a skill has more text than a check goes through",
+    "check-stopped": "a skill has more text than a check reads",
     "filename-refused": "a file is not offered because of its name",
-    "markdown-invalid": "a Markdown file is not text, has a code fence that never ends, or a link to no file",
-    "python-invalid": "the Python that runs the check, which the message names, cannot parse a Python file",
-    "reference-missing": "a listed reference is not there",
+    "markdown-invalid": "a Markdown file is not text, has an unclosed code fence, or links to a missing file",
+    "python-invalid": "the Python that runs the check cannot parse a Python file; the message names its version",
+    "reference-missing": "a listed reference does not exist",
     "reference-refused": "a reference is a link or special file, or its listed path leaves the skill's folder",
-    "reference-too-large": "a reference is larger than one load brings, and is not looked into",
+    "reference-too-large": "a reference is larger than one load returns, so its content is not checked",
     "reference-unlisted": "a file under references/ is not on the skill's list",
     "reference-unnamed": "neither the instructions nor a file they lead to names a reference",
     "reference-unreadable": "a reference cannot be read",
 }
-"""What is said of a skill's references."""
+"""Reported about the references of a skill."""
 
 FINDING = {
-    "crowded": "the skills of a folder take more of every call than a listing has room for",
+    "crowded": "the descriptions of a folder's skills do not fit into a listing",
     "folder-unreadable": "a folder cannot be opened and is left out",
-    "hard-link": "a SKILL.md has other hard links and can change from elsewhere",
+    "hard-link": "a SKILL.md has other hard links, through which it can change",
     "ignore-unreadable": "the ignore file cannot be read",
     "index-unwritable": "the scan cache cannot be written",
     "kept-last-good": "a SKILL.md is broken now; its last good version stays in use",
-    "link-broken": "a symlink leads nowhere",
-    "link-outside": "a symlink leads out of the folder and is not followed",
-    "listing-shortened": "the listing does not show all skills whole",
-    "more-faults": "further faults of the kind are not listed",
+    "link-broken": "the target of a symlink does not exist",
+    "link-outside": "a symlink points outside the folder and is not followed",
+    "listing-shortened": "the listing does not show every skill in full",
+    "more-faults": "further faults with the same code are not listed",
     "name-twin": "two skills have names that look alike",
     "nested-skill": "a SKILL.md inside another skill's folder is not a second skill",
-    "no-skill": "there is no skill where one is looked for",
+    "no-skill": "no skill was found in the folder or package to check",
     "not-a-folder": "the path to check is not a folder",
     "other-mount": "a folder lies on another mount and is not entered",
     "path-missing": "the path to check does not exist",
@@ -92,32 +92,32 @@ FINDING = {
     "root-unreadable": "the folder of a source cannot be opened",
     "shadowed": "another skill of the same name comes first",
     "skill-file-missing": "the folder has no SKILL.md",
-    "skill-file-case": "a file is named like SKILL.md but for its case, and makes no skill",
+    "skill-file-case": "a file name differs from SKILL.md only in case, so the file is not read as a skill",
     "skill-file-twin": "the folder has a SKILL.md and a file whose name differs only in case",
     "skill-file-unreadable": "the SKILL.md is a link, a folder or a special file, or cannot be opened",
-    "too-deep": "folders are nested too deep to be looked at",
-    "too-many-folders": "there are more folders than are looked at",
+    "too-deep": "folders are nested too deep to be searched",
+    "too-many-folders": "there are more folders than a search visits",
 }
-"""What is said while skills are looked for, and of all of them together."""
+"""Reported while searching for skills, and about all of them together."""
 
 CODE_SKILLS = {
-    "import-failed": "a module of code skills cannot be imported",
+    "import-failed": "a module with code skills cannot be imported",
     "invalid-entry-point": "an entry point names neither a package nor a skill class",
     "invalid-skill": "a skill class breaks a rule",
 }
-"""What is said of code skills."""
+"""Reported about skills written in Python."""
 
 EVALS = {
-    "case-invalid": "a case of an eval file cannot be read as one",
+    "case-invalid": "a case of an eval file is invalid",
     "case-missed": "a case did not pass; its checks say why",
-    "case-twice": "two cases of a skill have one name",
-    "coverage-gap": "a reference, a section or a skill that no case ever loaded",
-    "no-cases": "a file among the evals holds no cases",
-    "not-tried": "a case that could not be tried: the provider, a recording or a file failed",
-    "reference-missed": "a case wanted a reference that was not loaded",
+    "case-twice": "two cases of a skill have the same name",
+    "coverage-gap": "no case ever loaded a reference, a section or a skill",
+    "no-cases": "an eval file contains no cases",
+    "not-tried": "a case could not be run: the provider, a recording or a file failed",
+    "reference-missed": "a case expected a reference that was not loaded",
     "trigger-false": "a skill was loaded for a query it should not be loaded for",
     "trigger-missed": "a skill was not loaded for a query it should be loaded for",
 }
-"""What is said of cases, and by them."""
+"""Reported about eval cases, and by them."""
 
 CODES = READING | FORMAT | REFERENCES | FINDING | CODE_SKILLS | EVALS

@@ -1,21 +1,25 @@
-"""The open Agent Skills format, strictly: every departure of a SKILL.md from it. Pure text."""
+"""The rules of the open Agent Skills format for a SKILL.md, and how strict MCP hosts apply them.
+
+Reading a SKILL.md is lenient; a check is strict. Everything here works on text in memory.
+"""
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, Severity
-from skillshelf.lint._entries import find_entry_faults
-from skillshelf.lint._names import check_name
 from skillshelf.skillmd import FORMAT_KEYS, SkillText, Unreadable, read
-from skillshelf.text import closest_names, find_hidden, show_controls
+from skillshelf.text import closest_names, find_hidden, show_controls, skeleton
 from skillshelf.tokens import estimate
 
+MAX_NAME = 64
 MAX_COMPATIBILITY = 500
 MAX_TOKENS = 5_000
 MAX_LINES = 500
-# What skillshelf reads beside the format's own fields.
+
+# Fields that skillshelf reads in addition to those of the format.
 EXTENSIONS = (
     "references",
     "disclosure",
@@ -30,15 +34,27 @@ KNOWN_FIELDS = frozenset(
     "agent author category context dependencies disallowed-tools effort examples homepage hooks inputs keywords "
     "language model paths shell source status tags tools triggers type version when_to_use".split()
 )
-# Valid YAML that says something else than its author sees: no departure from the format.
-_NO_DEPARTURE = frozenset({"comment-cuts-value"})
-# A fault that explains others: without frontmatter there is no name either, and a rule says more than "refused".
-_FOLLOWS = {
+# skillshelf's own commands, and the device names of Windows, which no file or folder can have there.
+RESERVED_NAMES = frozenset(
+    ["reload", "list", "help", "show", "new", "con", "prn", "aux", "nul"]
+    + [f"{device}{number}" for device in ("com", "lpt") for number in range(10)]
+)
+
+# Warnings of the reader about valid YAML. The format allows them, but their author sees another text than YAML does.
+_ALLOWED_BY_FORMAT = frozenset({"comment-cuts-value"})
+# Errors that explain others. A file without frontmatter has no name either, and a broken rule says more about a name
+# than "refused".
+_EXPLAINED_BY = {
     "frontmatter-missing": ("name-missing", "description-missing"),
-    **dict.fromkeys(("name-too-long", "name-uppercase", "name-hyphens", "name-characters"), ("name-refused",)),
+    "name-too-long": ("name-refused",),
+    "name-uppercase": ("name-refused",),
+    "name-hyphens": ("name-refused",),
+    "name-characters": ("name-refused",),
 }
-_SHOWN = 10
-_SPLIT = "move parts into references/ and say in the instructions when to load them"
+_MAX_LISTED_FIELDS = 10
+_MAX_LISTED_CHARACTERS = 10
+_MAX_HIDDEN_LINES = 10
+_MAX_QUOTED = 80
 
 
 def check_text(text: str, folder: str, *, strict: bool = False) -> list[Diagnostic]:
@@ -47,133 +63,320 @@ def check_text(text: str, folder: str, *, strict: bool = False) -> list[Diagnost
     If `strict`, every field that the format does not know is an error, as it is to the format's own validator.
     """
     try:
-        return check_format(read(text, folder), folder, strict=strict)
-    except Unreadable as fault:
-        return [fault.diagnostic]
+        skill = read(text, folder)
+    except Unreadable as error:
+        return [error.diagnostic]
+    return check_format(skill, folder, strict=strict)
 
 
-def check_format(text: SkillText, folder: str, *, strict: bool = False) -> list[Diagnostic]:
-    """Check a SKILL.md that was read already."""
-    found = [*map(_strict, text.diagnostics), *_check_name(text, folder)]
-    codes = {note.code for note in found if note.severity == "error"}
-    told = set().union(*(_FOLLOWS.get(code, ()) for code in codes))
-    kept = [note for note in found if note.code not in told]
-    return [*kept, *_check_fields(text, strict), *_check_entry(text), *_check_instructions(text)]
+def check_format(skill: SkillText, folder: str, *, strict: bool = False) -> list[Diagnostic]:
+    """Check a SKILL.md that has been read."""
+    diagnostics = [_apply_format(note) for note in skill.diagnostics]
+    diagnostics += _check_written_name(skill, folder)
+
+    explained: set[str] = set()
+    for note in diagnostics:
+        if note.severity == "error":
+            explained.update(_EXPLAINED_BY.get(note.code, ()))
+    diagnostics = [note for note in diagnostics if note.code not in explained]
+
+    diagnostics += _check_compatibility(skill)
+    diagnostics += _check_field_names(skill, strict)
+    diagnostics += _check_entry(skill)
+    diagnostics += _check_instructions(skill)
+    return diagnostics
 
 
-def _strict(note: Diagnostic) -> Diagnostic:
-    """A note of the lenient reader, as the format sees it: what had to be repaired is an error."""
-    departs = note.severity == "warning" and note.code not in _NO_DEPARTURE
-    return replace(note, severity="error") if departs else note
+def _apply_format(note: Diagnostic) -> Diagnostic:
+    """Turn a warning of the lenient reader into an error, unless the format allows the text as it is."""
+    if note.severity == "warning" and note.code not in _ALLOWED_BY_FORMAT:
+        return replace(note, severity="error")
+    return note
 
 
-def line_of(text: SkillText, key: str) -> int:
-    """The line of a field in the file; the first line where it cannot be told."""
-    match = re.search(rf"^[\"']?{re.escape(key)}[\"']?[ \t]*:", text.text[: text.body], re.M)
-    return text.text.count("\n", 0, match.start()) + 1 if match else 1
+def find_field_line(skill: SkillText, field: str) -> int:
+    """Return the line of a field in the file, or 1 if the field is not found."""
+    frontmatter = skill.text[: skill.body]
+    match = re.search(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:", frontmatter, re.M)
+    if match is None:
+        return 1
+    return frontmatter.count("\n", 0, match.start()) + 1
 
 
-def first_line(text: SkillText) -> int:
-    """The line that the instructions begin on."""
-    return text.text.count("\n", 0, text.body) + 1
+def find_instructions_line(skill: SkillText) -> int:
+    """Return the line of the file that the instructions begin on."""
+    return skill.text.count("\n", 0, skill.body) + 1
 
 
-def _check_name(text: SkillText, folder: str) -> Iterator[Diagnostic]:
-    written = text.values.get("name")
+# -- the name ----------------------------------------------------------------------------------------------------------
+
+
+def check_name(written: str, line: int = 0) -> list[Diagnostic]:
+    """Return an error for each rule that a name breaks, and a warning for each trouble that it may cause."""
+    name = unicodedata.normalize("NFKC", written.strip())
+    if not name:
+        return [Diagnostic("error", "name-missing", "the name is blank", line=line, fix="write `name: my-skill`")]
+    fix = f"write `name: {suggest_name(name)}`"
+    return [*_find_broken_name_rules(name, line, fix), *_find_troublesome_names(name, line, fix)]
+
+
+def suggest_name(name: str) -> str:
+    """Return the closest name that every reader of the format accepts."""
+    hyphenated = re.sub("[^a-z0-9]+", "-", skeleton(name))
+    suggestion = hyphenated[:MAX_NAME].strip("-")
+    if not suggestion:
+        return "my-skill"
+    if suggestion in RESERVED_NAMES:
+        return f"{suggestion}-skill"
+    return suggestion
+
+
+def _find_broken_name_rules(name: str, line: int, fix: str) -> Iterator[Diagnostic]:
+    quoted = repr(name)
+    if len(name) > _MAX_QUOTED:
+        quoted = repr(f"{name[:_MAX_QUOTED]}…")
+
+    if len(name) > MAX_NAME:
+        message = f"the name exceeds the {MAX_NAME} character limit ({len(name)} characters)"
+        yield Diagnostic("error", "name-too-long", message, line=line, fix=fix)
+    if name != name.lower():
+        yield Diagnostic("error", "name-uppercase", f"the name {quoted} must be lowercase", line=line, fix=fix)
+    if name.startswith("-") or name.endswith("-"):
+        message = f"the name {quoted} cannot start or end with a hyphen"
+        yield Diagnostic("error", "name-hyphens", message, line=line, fix=fix)
+    if "--" in name:
+        message = f"the name {quoted} cannot have consecutive hyphens"
+        yield Diagnostic("error", "name-hyphens", message, line=line, fix=fix)
+    if not all(char.isalnum() or char == "-" for char in name):
+        message = f"the name {quoted} has invalid characters: letters, digits and hyphens are allowed"
+        yield Diagnostic("error", "name-characters", message, line=line, fix=fix)
+
+
+def _find_troublesome_names(name: str, line: int, fix: str) -> Iterator[Diagnostic]:
+    if name.casefold() in RESERVED_NAMES:
+        message = f"{name!r} is a command of skillshelf or a device name of Windows"
+        yield Diagnostic("warning", "name-reserved", message, line=line, fix="choose another name")
+    if name.isascii():
+        return
+    lookalike = skeleton(name)
+    if lookalike.isascii():
+        message = f"the name {name!r} looks like {lookalike!r} but is spelled with other letters"
+        yield Diagnostic("warning", "name-lookalike", message, line=line, fix=fix)
+    else:
+        message = f"the name {name!r} has letters outside a-z: some tools refuse it, and many users cannot type it"
+        fix = "use a-z, 0-9 and hyphens if people elsewhere are to use the skill"
+        yield Diagnostic("warning", "name-not-ascii", message, line=line, fix=fix)
+
+
+def _check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
+    written = skill.values.get("name")
     if not isinstance(written, str) or not written.strip():
-        return  # the reader says so
-    line = line_of(text, "name")
+        return  # the reader reports it
+    line = find_field_line(skill, "name")
     yield from check_name(written, line)
-    name, own = unicodedata.normalize("NFKC", written.strip()), unicodedata.normalize("NFKC", folder)
-    if name != own:
-        message = f"the folder's name {own[:100]!r} must match skill name {name[:100]!r}"
+
+    name = unicodedata.normalize("NFKC", written.strip())
+    folder_name = unicodedata.normalize("NFKC", folder)
+    if name != folder_name:
+        message = f"the folder's name {folder_name[:100]!r} must match skill name {name[:100]!r}"
         yield Diagnostic("error", "name-mismatch", message, line=line, fix="rename the folder, or change `name:`")
 
 
-def _check_fields(text: SkillText, strict: bool) -> Iterator[Diagnostic]:
-    length = len(text.optional.compatibility.strip())
+# -- the other fields --------------------------------------------------------------------------------------------------
+
+
+def _check_compatibility(skill: SkillText) -> Iterator[Diagnostic]:
+    length = len(skill.optional.compatibility.strip())
     if length > MAX_COMPATIBILITY:
         message = f"'compatibility' exceeds {MAX_COMPATIBILITY} characters ({length})"
+        line = find_field_line(skill, "compatibility")
         fix = "name only what the skill needs; explain it in the instructions"
-        yield Diagnostic("error", "compatibility-too-long", message, line=line_of(text, "compatibility"), fix=fix)
+        yield Diagnostic("error", "compatibility-too-long", message, line=line, fix=fix)
 
-    known = [key for key in text.optional.fields if key.lower() in KNOWN_FIELDS]
-    unexpected = [key for key in text.optional.fields if key.lower() not in KNOWN_FIELDS]
-    own = [key for key in EXTENSIONS if key in text.values]
+
+def _check_field_names(skill: SkillText, strict: bool) -> Iterator[Diagnostic]:
+    """Report fields that the format does not know."""
+    extensions = [field for field in EXTENSIONS if field in skill.values]
+    known = [field for field in skill.optional.fields if field.lower() in KNOWN_FIELDS]
+    unexpected = [field for field in skill.optional.fields if field.lower() not in KNOWN_FIELDS]
+    unexpected_severity: Severity = "warning"
+    known_severity: Severity = "info"
+    if strict:
+        unexpected_severity = "error"
+        known_severity = "error"
+
     if unexpected:
-        message = f"Unexpected fields in frontmatter: {_some(unexpected)}"
-        line = line_of(text, unexpected[0])
-        severity: Severity = "error" if strict else "warning"
-        yield Diagnostic(severity, "unexpected-fields", message, line=line, fix=_fix_fields(unexpected))
+        message = f"Unexpected fields in frontmatter: {_quote_fields(unexpected)}"
+        line = find_field_line(skill, unexpected[0])
+        fix = _suggest_fields(unexpected)
+        yield Diagnostic(unexpected_severity, "unexpected-fields", message, line=line, fix=fix)
     if known:
-        message = f"other hosts or tools use these fields, but the format does not know them: {_some(known)}"
+        message = f"other hosts or tools use these fields, but the format does not know them: {_quote_fields(known)}"
+        line = find_field_line(skill, known[0])
         fix = "move them under `metadata:` if no host you use reads them"
-        yield _note_fields("field-known", message, line_of(text, known[0]), fix, strict)
-    if own:
-        message = f"skillshelf reads these fields, but the format does not know them: {_some(own)}"
+        yield Diagnostic(known_severity, "field-known", message, line=line, fix=fix)
+    if extensions:
+        message = f"skillshelf reads these fields, but the format does not know them: {_quote_fields(extensions)}"
+        line = find_field_line(skill, extensions[0])
         fix = "other readers may ignore or refuse them"
-        if own == ["disclosure"]:
+        if extensions == ["disclosure"]:
             fix = "write `disclosure` under `metadata:`"
-        yield _note_fields("field-extension", message, line_of(text, own[0]), fix, strict)
+        yield Diagnostic(known_severity, "field-extension", message, line=line, fix=fix)
 
 
-def _note_fields(code: str, message: str, line: int, fix: str, strict: bool) -> Diagnostic:
-    return Diagnostic("error" if strict else "info", code, message, line=line, fix=fix)
-
-
-def _fix_fields(unexpected: Sequence[str]) -> str:
-    """Suggest the field that was meant, if one is misspelt."""
-    for key in unexpected[:_SHOWN]:
-        meant = closest_names(key, FORMAT_KEYS)
-        if meant:
-            return f"did you mean `{meant[0]}`? Otherwise move them under `metadata:`"
+def _suggest_fields(unexpected: Sequence[str]) -> str:
+    """Return a fix that suggests a field of the format if one may be misspelled."""
+    for field in unexpected[:_MAX_LISTED_FIELDS]:
+        closest = closest_names(field, FORMAT_KEYS)
+        if closest:
+            return f"did you mean `{closest[0]}`? Otherwise move them under `metadata:`"
     return "move them under `metadata:`"
 
 
-def _check_entry(text: SkillText) -> Iterator[Diagnostic]:
-    """Report why the skill is missing in strict MCP hosts. A name that they refuse has a code of its own."""
-    judged = {"metadata", "compatibility", "__proto__"} & text.values.keys()
-    if not judged and len(text.description) < MAX_DESCRIPTION:
-        return  # typed values cost a millisecond
-    frontmatter = dict(text.typed_values() or text.values)
-    if not isinstance(frontmatter.get("description"), str):
-        frontmatter["description"] = text.description
-    for fault in find_entry_faults(frontmatter):
-        if fault.field != "name":
-            message = f"strict MCP hosts refuse the skill, and skills/list leaves it out: {fault.problem}"
-            yield Diagnostic("warning", "mcp-withheld", message, line=line_of(text, fault.field), fix=fault.fix)
+def _quote_fields(fields: Sequence[str]) -> str:
+    quoted = [repr(show_controls(field[:_MAX_QUOTED])) for field in fields[:_MAX_LISTED_FIELDS]]
+    listed = ", ".join(quoted)
+    if len(fields) > _MAX_LISTED_FIELDS:
+        listed += f" and {len(fields) - _MAX_LISTED_FIELDS} more"
+    return listed
 
 
-def _check_instructions(text: SkillText) -> Iterator[Diagnostic]:
-    instructions, start = text.instructions, first_line(text)
+# -- the instructions --------------------------------------------------------------------------------------------------
+
+
+def _check_instructions(skill: SkillText) -> Iterator[Diagnostic]:
+    instructions = skill.instructions
+    first_line = find_instructions_line(skill)
     if not instructions.strip():
-        message, fix = "there are no instructions below the frontmatter", "write the steps that the skill is to bring"
-        yield Diagnostic("warning", "instructions-missing", message, line=start, fix=fix)
-    tokens, lines = estimate(instructions), instructions.count("\n")
+        message = "there are no instructions below the frontmatter"
+        fix = "write the steps that the model should follow"
+        yield Diagnostic("warning", "instructions-missing", message, line=first_line, fix=fix)
+
+    tokens = estimate(instructions)
+    lines = instructions.count("\n")
     if tokens > MAX_TOKENS or lines > MAX_LINES:
         message = (
-            f"the instructions have {tokens:,} tokens and {lines:,} lines; {MAX_TOKENS:,} and {MAX_LINES} are plenty"
+            f"the instructions have {tokens:,} tokens and {lines:,} lines; "
+            f"keep them below {MAX_TOKENS:,} tokens and {MAX_LINES} lines"
         )
-        yield Diagnostic("warning", "instructions-too-long", message, line=start, fix=_SPLIT)
-    yield from _check_hidden(instructions, start)
+        fix = "move parts into references/ and say in the instructions when to load them"
+        yield Diagnostic("warning", "instructions-too-long", message, line=first_line, fix=fix)
+
+    yield from _check_hidden_characters(instructions, first_line)
 
 
-def _check_hidden(instructions: str, start: int) -> Iterator[Diagnostic]:
-    fix = "remove them; a model is shown them written out, as <U+200B>"
-    lines = 0
-    for line, text in enumerate(instructions.split("\n"), start):
-        found = dict.fromkeys(f"U+{ord(match[0]):04X}" for match in find_hidden(text))
-        if not found:
+def _check_hidden_characters(instructions: str, first_line: int) -> Iterator[Diagnostic]:
+    fix = "remove them; a model sees them written out, as <U+200B>"
+    affected_lines = 0
+    for number, line in enumerate(instructions.split("\n"), first_line):
+        characters = dict.fromkeys(f"U+{ord(match[0]):04X}" for match in find_hidden(line))
+        if not characters:
             continue
-        lines += 1
-        if lines <= _SHOWN:
-            message = f"the instructions have hidden characters on this line: {', '.join(list(found)[:_SHOWN])}"
-            yield Diagnostic("warning", "hidden-in-instructions", message, line=line, fix=fix)
-    if lines > _SHOWN:
-        message = f"the instructions have hidden characters on {lines - _SHOWN} more lines"
-        yield Diagnostic("warning", "hidden-in-instructions", message, line=start, fix=fix)
+        affected_lines += 1
+        if affected_lines <= _MAX_HIDDEN_LINES:
+            listed = ", ".join(list(characters)[:_MAX_LISTED_CHARACTERS])
+            message = f"the instructions have hidden characters on this line: {listed}"
+            yield Diagnostic("warning", "hidden-in-instructions", message, line=number, fix=fix)
+
+    unlisted = affected_lines - _MAX_HIDDEN_LINES
+    if unlisted > 0:
+        message = f"the instructions have hidden characters on {unlisted} more lines"
+        yield Diagnostic("warning", "hidden-in-instructions", message, line=first_line, fix=fix)
 
 
-def _some(keys: list[str]) -> str:
-    shown = ", ".join(repr(show_controls(key[:80])) for key in keys[:_SHOWN])
-    return f"{shown} and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else shown
+# -- strict MCP hosts --------------------------------------------------------------------------------------------------
+
+_STRICT_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFault:
+    """A reason why strict MCP hosts refuse a skill's entry in `skills/list`."""
+
+    field: str
+    """The field of the frontmatter that is at fault."""
+    problem: str
+    fix: str
+
+
+def find_entry_faults(frontmatter: Mapping[str, Any]) -> list[EntryFault]:
+    """Return every reason why strict hosts refuse an entry with this frontmatter, which is JSON.
+
+    Such a host refuses the whole list because of one entry. Its rules are those of the open format, as the official
+    TypeScript client (`@modelcontextprotocol/client` 2.4.0) has them.
+    """
+    faults = [
+        _find_name_fault(frontmatter),
+        _find_description_fault(frontmatter),
+        _find_compatibility_fault(frontmatter),
+        _find_metadata_fault(frontmatter),
+    ]
+    if "__proto__" in frontmatter:  # in JavaScript, this key sets the prototype of an object
+        faults.append(EntryFault("__proto__", "there is a field named '__proto__'", "give the field another name"))
+    return [fault for fault in faults if fault is not None]
+
+
+def _find_name_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    name = frontmatter.get("name")
+    if isinstance(name, str) and len(name) <= MAX_NAME and _STRICT_NAME.fullmatch(name):
+        return None
+    problem = f"the name is not {MAX_NAME} or fewer of a-z, 0-9 and single hyphens"
+    return EntryFault("name", problem, "use a-z, 0-9 and single hyphens")
+
+
+def _find_description_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    description = frontmatter.get("description")
+    if not isinstance(description, str) or not description:
+        return EntryFault("description", "there is no description", "say in a sentence when to use the skill")
+    if len(description) > MAX_DESCRIPTION:
+        problem = f"the description has {len(description):,} characters, and {MAX_DESCRIPTION:,} are allowed"
+        return EntryFault("description", problem, "shorten it; the instructions have room for the rest")
+    return None
+
+
+def _find_compatibility_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    if "compatibility" not in frontmatter:
+        return None
+    compatibility = frontmatter["compatibility"]
+    if not isinstance(compatibility, str) or not compatibility:
+        return EntryFault("compatibility", "`compatibility` is not text", "write it as text, or leave it out")
+    if len(compatibility) > MAX_COMPATIBILITY:
+        problem = f"`compatibility` has {len(compatibility):,} characters, and {MAX_COMPATIBILITY} are allowed"
+        return EntryFault("compatibility", problem, "name only what the skill needs")
+    return None
+
+
+def _find_metadata_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    if "metadata" not in frontmatter:
+        return None
+    metadata = frontmatter["metadata"]
+    if not isinstance(metadata, dict):
+        return EntryFault(
+            "metadata", "`metadata` is not a mapping", "write `key: value` lines below it, or leave it out"
+        )
+    for key, value in metadata.items():
+        if isinstance(value, str):
+            continue
+        shown_key = str(key)[:_MAX_QUOTED]
+        fix = f'put it in quotes: `{shown_key}: "…"`'
+        if isinstance(value, dict | list):
+            fix = "write it as one text"
+        return EntryFault("metadata", f"`metadata` has a value that is not text, {shown_key!r}", fix)
+    return None
+
+
+def _check_entry(skill: SkillText) -> Iterator[Diagnostic]:
+    """Report why strict MCP hosts refuse the skill. `check_name` covers names that they refuse."""
+    has_strict_fields = not skill.values.keys().isdisjoint({"metadata", "compatibility", "__proto__"})
+    if not has_strict_fields and len(skill.description) < MAX_DESCRIPTION:
+        return  # most skills; typed values cost a millisecond
+
+    frontmatter = dict(skill.typed_values() or skill.values)
+    if not isinstance(frontmatter.get("description"), str):
+        frontmatter["description"] = skill.description
+    for fault in find_entry_faults(frontmatter):
+        if fault.field == "name":
+            continue
+        message = f"strict MCP hosts refuse the skill, and skills/list leaves it out: {fault.problem}"
+        line = find_field_line(skill, fault.field)
+        yield Diagnostic("warning", "mcp-withheld", message, line=line, fix=fault.fix)

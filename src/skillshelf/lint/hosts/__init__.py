@@ -1,12 +1,19 @@
-"""How other hosts load a skill: from its text and its place to a verdict for each host, without opening files.
+"""How other hosts load a skill: a verdict for each host, from the text and the place of a SKILL.md.
 
-`hosts.json` records what each host's own loader did with a file for each condition. `benchmarks/portability.py`
+`hosts.json` records how the loader of each host treats a file with each condition. `benchmarks/portability.py`
 measures it again.
 """
 
-from skillshelf.lint.hosts._conditions import CONDITIONS, Condition
-from skillshelf.lint.hosts._skill_text import find_conditions
-from skillshelf.lint.hosts._verdicts import OUTCOMES, HostOutcome, Verdict, judge, load_measurements
+from skillshelf.lint.hosts._conditions import (
+    CONDITIONS,
+    OUTCOMES,
+    Condition,
+    HostOutcome,
+    Verdict,
+    judge,
+    load_measurements,
+)
+from skillshelf.lint.hosts._detect import find_conditions
 
 __all__ = [
     "CONDITIONS",
