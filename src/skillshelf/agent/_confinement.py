@@ -87,19 +87,22 @@ class Confinement:
         }
 
     def _acts(self) -> tuple[tuple[str, bool], ...]:
+        """Return each act that a level may block, and whether this one does."""
+        is_confined = bool(self)
         is_mounted = self.level == "mounted"
         is_supervised = is_mounted or self.level == "supervised"
+        # Landlock knows truncation since version 3, devices since 5 and signals since 6.
         return (
-            (_WRITES, bool(self)),
+            (_WRITES, is_confined),
             (_METADATA, is_supervised),
             (_SOCKETS, is_supervised),
-            (_MEMORY, bool(self)),
-            (_SIGNALS, bool(self) and self.landlock >= 6),
+            (_MEMORY, is_confined),
+            (_SIGNALS, is_confined and self.landlock >= 6),
             (_GIT, is_mounted),
             (_LIMITS, is_mounted),
-            (_TRUNCATING, is_mounted or (bool(self) and self.landlock >= 3)),
+            (_TRUNCATING, is_mounted or (is_confined and self.landlock >= 3)),
             (_KEYS, is_supervised),
-            (_TERMINALS, bool(self) and self.landlock >= 5),
+            (_TERMINALS, is_confined and self.landlock >= 5),
         )
 
 

@@ -7,11 +7,10 @@ over its own end if the call has another number.
 
 import ctypes
 import errno
-import platform
 import socket
 import struct
 
-from skillshelf.agent.launcher._kernel import call_numbers, system_call
+from skillshelf.agent.launcher._kernel import MACHINE, call_numbers, system_call
 
 _SECCOMP_SET_MODE_FILTER = 1
 _SECCOMP_FILTER_FLAG_NEW_LISTENER = 1 << 3
@@ -60,14 +59,15 @@ def install_filter(supervised: list[str]) -> int:
 
     `supervised`: the names of the calls that the supervisor carries out.
     """
-    numbers = call_numbers()
-    program = make_filter(numbers, supervised)
+    program = make_filter(supervised)
     code = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: the number of instructions, and where they are.
     header = struct.pack("HxxxxxxQ", len(program) // _INSTRUCTION_BYTES, ctypes.addressof(code))
 
+    seccomp = call_numbers()["seccomp"]
+
     def install(flags: int) -> int:
-        return system_call(numbers["seccomp"], ctypes.c_uint(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(flags), header)
+        return system_call(seccomp, ctypes.c_uint(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(flags), header)
 
     try:
         return install(_SECCOMP_FILTER_FLAG_NEW_LISTENER | _SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
@@ -77,8 +77,9 @@ def install_filter(supervised: list[str]) -> int:
     return install(_SECCOMP_FILTER_FLAG_NEW_LISTENER)  # kernels before 5.19 do not know the second flag
 
 
-def make_filter(numbers: dict[str, int], supervised: list[str]) -> bytes:
-    """Return the filter's program. `numbers` has the numbers of the calls by name, as far as this machine has them."""
+def make_filter(supervised: list[str], machine: str = MACHINE) -> bytes:
+    """Return the filter's program for an architecture. Raises OSError if it is not known."""
+    numbers = call_numbers(machine)
     allow = _return(_SECCOMP_RET_ALLOW)
     wait_for_supervisor = _return(_SECCOMP_RET_USER_NOTIF)
     deny = _return(_SECCOMP_RET_ERRNO | errno.EACCES)
@@ -87,13 +88,14 @@ def make_filter(numbers: dict[str, int], supervised: list[str]) -> bytes:
     # Calls of another architecture (32-bit programs) have other numbers, and would pass unseen. So would those of x32.
     program = [
         _load(_ARCHITECTURE),
-        *_unless_equal(_AUDIT_ARCH[platform.machine()], unsupported),
+        *_unless_equal(_AUDIT_ARCH[machine], unsupported),
         _load(_NUMBER),
         *_if_at_least(_X32_SYSCALL_BIT, unsupported),
     ]
 
     def add_rule(name: str, *rule: bytes) -> None:
-        """Decide on a call. The register holds the call's number here, so each rule must end with a verdict."""
+        """Decide on a call. A rule may load its arguments, so it must end with a verdict: the next rule expects the
+        call's number in the register."""
         if name in numbers:
             program.append(_skip_unless_equal(numbers[name], len(rule)))
             program.extend(rule)

@@ -10,6 +10,8 @@ import platform
 import struct
 from typing import Any
 
+MACHINE = platform.machine()
+
 AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
 AT_EMPTY_PATH = 0x1000
@@ -77,12 +79,11 @@ def system_call(number: int, *arguments: Any) -> int:
     return call(libc.syscall, ctypes.c_long(number), *arguments)
 
 
-def call_numbers() -> dict[str, int]:
-    """Return the numbers of the calls that the filter knows. Raises OSError on an unknown architecture.
+def call_numbers(machine: str = MACHINE) -> dict[str, int]:
+    """Return the numbers of the calls that the filter knows, by name. Raises OSError on an unknown architecture.
 
     An architecture without a call (aarch64 has no chmod, only fchmodat) has no number for it.
     """
-    machine = platform.machine()
     if machine not in _OLD_CALLS:
         raise OSError(errno.ENOSYS, f"system calls of {machine} are not known")
     return {**_OLD_CALLS[machine], **_NEW_CALLS}

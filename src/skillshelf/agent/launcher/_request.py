@@ -31,7 +31,7 @@ class Request:
     """
 
     def __init__(self, listener: int, notification: bytes) -> None:
-        """Raises OSError or another exception if the process has gone or cannot be examined."""
+        """Raises an exception of any kind if the process has gone or cannot be examined."""
         self.id, self.thread, _, self.number, _, _, *arguments = _NOTIFICATION.unpack(notification)
         self.arguments: list[int] = arguments
         self._listener = listener
