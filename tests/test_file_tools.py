@@ -18,7 +18,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
 def use(root: Path, *calls: Any) -> list[ToolReturned]:
-    """The results of these calls, one after the other."""
+    """Make these calls one after the other, and return their results."""
     core = agent(root, *calls, "done")
     return of(say(core, "go"), ToolReturned)
 
@@ -41,7 +41,7 @@ def test_a_text_is_read_with_line_numbers(tmp_path: Path) -> None:
     assert result(tmp_path, "read_file", path=f"{tmp_path}/a.txt", offset=2).splitlines()[1:] == ["     3\tthree"]
 
 
-def test_a_page_says_where_to_read_on(tmp_path: Path) -> None:
+def test_a_page_says_where_to_continue(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"line {number}\n" for number in range(5000)))
     first = result(tmp_path, "read_file", path="a.txt").splitlines()
     assert first[0] == "[a.txt | 5000 lines | 48890 bytes]"
@@ -70,7 +70,7 @@ def test_a_line_that_is_longer_than_a_page_is_cut(tmp_path: Path) -> None:
     assert "next" in result(tmp_path, "read_file", path="a.txt", offset=1)
 
 
-def test_an_empty_file_and_an_offset_behind_the_end_are_said(tmp_path: Path) -> None:
+def test_an_empty_file_and_an_offset_behind_the_end_are_reported(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     (tmp_path / "a.txt").write_text("one\n")
     assert "(empty file)" in result(tmp_path, "read_file", path="empty.txt")
@@ -78,7 +78,7 @@ def test_an_empty_file_and_an_offset_behind_the_end_are_said(tmp_path: Path) -> 
 
 
 def test_a_large_text_costs_little_to_read(tmp_path: Path) -> None:
-    """In a process of its own, which is weighed: 58 MB of text took 846 MiB and 6 seconds."""
+    """Measured in a process of its own. A reader that holds the whole file took 846 MiB and 6 seconds."""
     line = "0123456789" * 5 + "\n"
     (tmp_path / "big.txt").write_text(line * (58_000_000 // len(line)))
     code = """
@@ -140,8 +140,8 @@ def test_a_path_that_cannot_be_read_says_why(tmp_path: Path, path: str, reason: 
 
 
 def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
-    said = result(tmp_path, "write_file", path="new/deep/a.txt", content="one\ntwo")
-    assert said == "Wrote 7 chars (2 lines) to new/deep/a.txt."
+    text = result(tmp_path, "write_file", path="new/deep/a.txt", content="one\ntwo")
+    assert text == "Wrote 7 chars (2 lines) to new/deep/a.txt."
     assert (tmp_path / "new/deep/a.txt").read_text() == "one\ntwo"
     assert os.listdir(tmp_path / "new/deep") == ["a.txt"]
 
@@ -291,7 +291,7 @@ def test_lines_are_searched(project: Path, arguments: dict[str, Any], found: lis
     assert [line for line in lines if not line.startswith("[")] == found
 
 
-def test_a_search_says_what_it_left_out(project: Path) -> None:
+def test_a_search_reports_the_entries_it_left_out(project: Path) -> None:
     (project / "big.txt").write_bytes(b"find\n" * 3_000_000)
     notes = [line for line in result(project, "search_files", pattern="find").splitlines() if line.startswith("[")]
     assert notes == [
@@ -322,14 +322,14 @@ def test_a_pattern_that_cannot_be_used_is_refused(project: Path, pattern: str) -
     assert "cannot be used" in refusal(project, "search_files", pattern=pattern)
 
 
-def test_a_pattern_that_explodes_ends_and_says_so(tmp_path: Path) -> None:
+def test_a_file_on_which_a_pattern_explodes_is_left_out_and_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a" * 60 + "!\n")
     (tmp_path / "b.txt").write_text("aa\n")
     text = result(tmp_path, "search_files", pattern="^(a+)+$")
     assert text.splitlines() == ["b.txt:1:aa", "[left out, the pattern takes too long on it: a.txt]"]
 
 
-def test_what_belongs_to_skillshelf_is_neither_shown_nor_searched(
+def test_the_files_of_skillshelf_itself_are_neither_shown_nor_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -349,6 +349,6 @@ def test_what_belongs_to_skillshelf_is_neither_shown_nor_searched(
 
 
 def test_the_turn_goes_on_after_any_number_of_refusals(tmp_path: Path) -> None:
-    """A model that guesses paths is told each time, and may go on."""
+    """A model that guesses paths gets an error each time, and can continue."""
     results = use(tmp_path, *[call("read_file", path=f"{number}.txt") for number in range(12)])
-    assert [one.ok for one in results] == [False] * 12
+    assert [returned.ok for returned in results] == [False] * 12

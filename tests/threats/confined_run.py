@@ -1,8 +1,8 @@
-"""As a script: lets an agent run a command through its real tool and prints what the tool returned.
+"""A script that lets an agent run a command through its real tool, and prints the text that the tool returned.
 
     confined_run.py WORKSPACE OUTSIDE COMMAND
 
-`{victim}` in the command is the process id of another program of this user; OUTSIDE gets sockets that listen.
+`{victim}` in the command is the process id of another program of this user. OUTSIDE gets sockets that listen.
 """
 
 import asyncio
@@ -19,7 +19,11 @@ from skillshelf.testing import ScriptedModel
 
 async def main(root: str, outside: str, command: str, victim: int) -> None:
     listeners = []
-    addresses = {f"{outside}/stream": 1, f"{outside}/datagram": 2, f"\0skillshelf-{victim}": 1}
+    addresses = {
+        f"{outside}/stream": socket.SOCK_STREAM,
+        f"{outside}/datagram": socket.SOCK_DGRAM,
+        f"\0skillshelf-{victim}": socket.SOCK_STREAM,
+    }
     for address, kind in addresses.items():
         listener = socket.socket(socket.AF_UNIX, kind)
         listener.bind(address)
@@ -36,7 +40,7 @@ async def main(root: str, outside: str, command: str, victim: int) -> None:
     print(json.dumps({"text": texts[0], "level": core.confinement.level, "user": os.geteuid()}))
 
 
-# Its environment is what the command must not read.
+# The command must not read the environment of this process.
 other = subprocess.Popen(
     ["sleep", "600"], env={"SECRET": "hidden", "PATH": os.environ["PATH"]}, stdout=subprocess.DEVNULL
 )

@@ -1,4 +1,4 @@
-"""As a script, inside a confined command: tries to reach what is outside, and prints which of the tries worked.
+"""A script for a confined command: tries to reach files and processes outside, and prints the tries that worked.
 
     escapes.py WORKSPACE OUTSIDE VICTIM
 
@@ -23,11 +23,30 @@ FILE = f"{OUTSIDE}/file"
 GIT = f"{WORKSPACE}/.git"
 SUBMODULE = f"{GIT}/modules/sub"
 BARE = f"{WORKSPACE}/nested/bare.git"
-FCHMODAT2 = 452
+
+AT_FDCWD = -100
+AT_RECURSIVE = 0x8000
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUSER = 0x10000000
+FS_IOC_SETFLAGS = 0x40086602
+FS_NODUMP_FL = 0x40
+KEYCTL_GET_KEYRING_ID = 0
+KEY_SPEC_USER_KEYRING = -4
+MNT_DETACH = 2
+MOUNT_ATTR_RDONLY = 1
+MS_REMOUNT = 32
+MS_BIND = 4096
+PTRACE_ATTACH = 16
+SYS_IO_URING_SETUP = 425
+SYS_MOUNT_SETATTR = 442
+SYS_FCHMODAT2 = 452
+SYS_KEYCTL = {"x86_64": 250, "aarch64": 219}
+
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def checked(result: int) -> None:
+def check_result(result: int) -> None:
+    """Raise OSError if a C function failed."""
     if result == -1:
         raise OSError(ctypes.get_errno(), "refused")
 
@@ -56,21 +75,20 @@ def connect(address: str, kind: int = socket.SOCK_STREAM) -> None:
 
 
 def send_through_a_pair(address: str) -> None:
-    one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    one.sendto(b"x", address)
+    sender, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sender.sendto(b"x", address)
 
 
 def trace() -> None:
-    attach = 16
-    checked(LIBC.ptrace(attach, VICTIM, None, None))
+    check_result(LIBC.ptrace(PTRACE_ATTACH, VICTIM, None, None))
 
 
 def set_flags() -> None:
-    """Set "no dump", which any owner may."""
+    """Set the flag "no dump", which any owner of a file may set."""
     import fcntl
 
     fd = os.open(FILE, os.O_RDONLY)
-    fcntl.ioctl(fd, 0x40086602, (0x40).to_bytes(8, sys.byteorder))
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, FS_NODUMP_FL.to_bytes(8, sys.byteorder))
 
 
 def set_limits() -> None:
@@ -82,9 +100,9 @@ def set_limits() -> None:
 def make_writable(*, in_namespace: bool) -> None:
     """Clear the read-only attribute of all mounts, then write outside."""
     if in_namespace:
-        checked(LIBC.unshare(0x10000000 | 0x00020000))
-    writable = struct.pack("QQQQ", 0, 1, 0, 0)
-    checked(LIBC.syscall(442, -100, b"/", 0x8000, writable, 32))
+        check_result(LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNS))
+    attributes = struct.pack("QQQQ", 0, MOUNT_ATTR_RDONLY, 0, 0)  # the second field is attr_clr
+    check_result(LIBC.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, b"/", AT_RECURSIVE, attributes, len(attributes)))
     os.chmod(FILE, 0o777)
 
 
@@ -115,7 +133,7 @@ def race() -> None:
 ESCAPES: dict[str, Callable[[], object]] = {
     "chmod": lambda: os.chmod(FILE, 0o777),
     "fchmod": with_descriptor(lambda fd: os.fchmod(fd, 0o777)),
-    "fchmodat2": lambda: checked(LIBC.syscall(FCHMODAT2, -100, FILE.encode(), 0o777, 0)),
+    "fchmodat2": lambda: check_result(LIBC.syscall(SYS_FCHMODAT2, AT_FDCWD, FILE.encode(), 0o777, 0)),
     "chmod of the folder": lambda: os.chmod(OUTSIDE, 0o777),
     "chmod through a link": lambda: (os.symlink(FILE, f"{WORKSPACE}/link"), os.chmod(f"{WORKSPACE}/link", 0o777)),
     "chmod through /proc": with_descriptor(lambda fd: os.chmod(f"/proc/self/fd/{fd}", 0o777)),
@@ -153,15 +171,17 @@ ESCAPES: dict[str, Callable[[], object]] = {
     "memory": lambda: os.open(f"/proc/{VICTIM}/mem", os.O_RDWR),
     "environment": lambda: os.open(f"/proc/{VICTIM}/environ", os.O_RDONLY),
     "limits": set_limits,
-    "io_uring": lambda: checked(LIBC.syscall(425, 8, ctypes.create_string_buffer(200))),
-    "kernel keys": lambda: checked(LIBC.syscall({"x86_64": 250, "aarch64": 219}[platform.machine()], 0, -4, 0)),
-    "remount": lambda: checked(LIBC.mount(b"none", b"/", None, ctypes.c_ulong(32 | 4096), None)),
+    "io_uring": lambda: check_result(LIBC.syscall(SYS_IO_URING_SETUP, 8, ctypes.create_string_buffer(200))),
+    "kernel keys": lambda: check_result(
+        LIBC.syscall(SYS_KEYCTL[platform.machine()], KEYCTL_GET_KEYRING_ID, KEY_SPEC_USER_KEYRING, 0)
+    ),
+    "remount": lambda: check_result(LIBC.mount(b"none", b"/", None, ctypes.c_ulong(MS_REMOUNT | MS_BIND), None)),
     "remount in a namespace of its own": lambda: make_writable(in_namespace=True),
     "mount attributes": lambda: make_writable(in_namespace=False),
     "the mounts of another process": lambda: os.chmod(f"/proc/{VICTIM}/root{FILE}", 0o777),
     "the mounts of the parent": lambda: os.chmod(f"/proc/{os.getppid()}/root{FILE}", 0o777),
     "chmod while the path changes": race,
-    "unmount": lambda: checked(LIBC.umount2(WORKSPACE.encode(), 2)),
+    "unmount": lambda: check_result(LIBC.umount2(WORKSPACE.encode(), MNT_DETACH)),
 }
 GIT_ESCAPES: dict[str, Callable[[], object]] = {
     "hook": lambda: overwrite(f"{GIT}/hooks/pre-commit"),
@@ -189,16 +209,18 @@ GIT_ESCAPES: dict[str, Callable[[], object]] = {
 
 def main() -> None:
     overwrite(f"{WORKSPACE}/own")
-    worked = []
-    escapes = {**ESCAPES, **GIT_ESCAPES} if os.path.exists(GIT) else ESCAPES
-    if platform.machine() not in ("x86_64", "aarch64"):
+    successes = []
+    escapes = dict(ESCAPES)
+    if os.path.exists(GIT):
+        escapes.update(GIT_ESCAPES)
+    if platform.machine() not in SYS_KEYCTL:
         escapes.pop("io_uring")
         escapes.pop("kernel keys")
     for name, escape in escapes.items():
         with suppress(OSError):
             escape()
-            worked.append(name)
-    print(json.dumps(worked))
+            successes.append(name)
+    print(json.dumps(successes))
 
 
 main()

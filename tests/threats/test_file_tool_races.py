@@ -71,7 +71,7 @@ def test_no_byte_from_outside_is_read_and_none_is_written_there(contested: Conte
     paths = ("file.txt", "folder/inner.txt", "folder/deep/deep.txt")
     outcomes: Counter[str] = Counter()
 
-    def tried(operation: Callable[[], object]) -> str:
+    def attempt(operation: Callable[[], object]) -> str:
         try:
             text = str(operation())
         except (FileAccessError, FileChanged) as error:
@@ -89,18 +89,18 @@ def test_no_byte_from_outside_is_read_and_none_is_written_there(contested: Conte
         for number in range(operations // 100):
             for path in paths:
                 for _ in range(30):
-                    assert CANARY not in tried(lambda path=path: read_page(access, path))  # type: ignore[misc]
-                tried(lambda path=path, number=number: write(path, number))  # type: ignore[misc]
+                    assert CANARY not in attempt(lambda path=path: read_page(access, path))  # type: ignore[misc]
+                attempt(lambda path=path, number=number: write(path, number))  # type: ignore[misc]
             for folder in ("folder", "folder/deep", "."):
-                assert CANARY not in tried(lambda folder=folder: list_directory(access, folder))  # type: ignore[misc]
+                assert CANARY not in attempt(lambda folder=folder: list_directory(access, folder))  # type: ignore[misc]
             for pattern in ("**/*.txt", "folder/*"):
-                assert CANARY not in tried(lambda pattern=pattern: find_files(access, pattern, "."))  # type: ignore[misc]
+                assert CANARY not in attempt(lambda pattern=pattern: find_files(access, pattern, "."))  # type: ignore[misc]
             for folder in ("folder", "."):
-                assert CANARY not in tried(lambda folder=folder: search_files(access, "e", folder, None, 600))  # type: ignore[misc]
-            assert CANARY not in tried(lambda: search_files(access, "e", "file.txt", None, 600))
+                assert CANARY not in attempt(lambda folder=folder: search_files(access, "e", folder, None, 600))  # type: ignore[misc]
+            assert CANARY not in attempt(lambda: search_files(access, "e", "file.txt", None, 600))
 
     assert outcomes.total() >= operations
-    # Both ends of the race were seen, or there was none.
+    # Without both outcomes there was no race.
     assert outcomes["done"] > 100
     assert outcomes["refused"] > 100
     assert contested.state() == contested.before

@@ -1,4 +1,4 @@
-"""The guard of Git repositories, against programs and clones that work on the guard itself."""
+"""The guard of Git repositories, against programs and clones that attack the guard itself."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ pytestmark = needs_mounts
 
 
 def make_bare(folder: Path, user: int) -> None:
-    """Make what Git takes for a bare repository, and what a clone can bring as plain files."""
+    """Make a folder that Git takes for a bare repository. A clone can bring one as plain files."""
     for path in (folder, folder / "objects", folder / "refs"):
         path.mkdir(parents=True)
         os.chown(path, user, user)
@@ -80,8 +80,8 @@ def test_the_guard_removes_nothing_outside(place: Place) -> None:
     assert victim.read_text() == "../.."
 
 
-def test_a_redirect_is_removed_from_a_folder_that_was_locked_after_it(place: Place) -> None:
-    """The program takes the right to remove files from the folder in the moment after it made one."""
+def test_a_redirect_is_removed_from_a_folder_that_was_made_read_only_after_it(place: Place) -> None:
+    """The program makes the file, and then takes away the right to remove files from its folder."""
     make_bare(place.root / "bare", place.user)
     script = """
 import os
@@ -94,7 +94,7 @@ os.chmod("bare", 0o111)
     assert not (place.root / "bare/commondir").exists()
 
 
-def test_the_guard_stays_for_what_a_timeout_leaves_behind(place: Place) -> None:
+def test_the_guard_outlives_a_timeout_with_the_processes_that_do(place: Place) -> None:
     """A timeout ends the program's process group; a process that left the group goes on."""
     make_bare(place.root / "bare", place.user)
     process = start(
@@ -134,7 +134,7 @@ def test_no_configuration_that_a_clone_brings_keeps_a_command_waiting(place: Pla
 
 @pytest.mark.long
 def test_the_workspaces_own_repository_is_found_among_any_number_of_folders(tmp_path: Path) -> None:
-    """Only so many folders are looked into, and a clone can bring more."""
+    """The search ends after 5,000 folders, and a clone can bring more."""
     for number in range(20_000):
         (tmp_path / f"{number}").mkdir()
     make_bare(tmp_path / ".git", os.geteuid())
