@@ -252,7 +252,7 @@ def test_the_command_says_what_is_missing(run: Callable[..., tuple[int, str, str
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--http", "--port", "99999"], "0 (any that is free) to 65535, not '99999'"),
+        (["--http", "--port", "99999"], "give a number from 0 (any free port) to 65535, not '99999'"),
         (["--http", "--port=-1"], "not '-1'"),
         (["--http", "--port", "http"], "not 'http'"),
         (["--http", "--token", "x"], "can read --token in the list of processes"),
@@ -283,8 +283,8 @@ def test_options_that_would_do_nothing_are_refused(
         (TOKEN, 0o602, "can write to it, and only you may"),
         (TOKEN, 0o620, "can write to it, and only you may"),
         (" \n", 0o600, "token is blank"),
-        ("a\nb", 0o600, "no header can carry"),
-        ("tök", 0o600, "no header can carry"),
+        ("a\nb", 0o600, "characters that an HTTP header cannot carry"),
+        ("tök", 0o600, "characters that an HTTP header cannot carry"),
     ],
 )
 def test_a_token_file_that_cannot_be_used_is_refused(

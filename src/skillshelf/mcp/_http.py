@@ -92,7 +92,9 @@ def parse_token(text: str) -> str:
     token = text.strip()
     is_blank = bool(text) and not token
     if is_blank or not token.isprintable():
-        raise SettingsError("The token is blank, or has characters that no header can carry: give one of letters.")
+        raise SettingsError(
+            "The token is blank or has characters that an HTTP header cannot carry. Use letters and digits."
+        )
     return token
 
 
