@@ -344,10 +344,10 @@ def _wrap(line: str, width: int) -> list[str]:
 
 _LIMITS = (
     ("skillmd", "MAX_FILE", "a `SKILL.md`, in bytes"),
-    ("skillmd._values", "MAX_BLOCK", "its frontmatter, in bytes"),
+    ("skillmd", "MAX_BLOCK", "its frontmatter, in bytes"),
     ("skillmd._yaml", "MAX_DEPTH", "levels of nesting in the frontmatter"),
     ("skillmd._yaml", "MAX_NODES", "values in the frontmatter, aliases counted in full"),
-    ("skillmd._repair", "_MAX_FIELDS", "fields read one by one if the block is not valid YAML"),
+    ("skillmd._frontmatter", "MAX_REPAIRED_FIELDS", "fields read one by one if the block is not valid YAML"),
     ("skillmd._fields", "MAX_USABLE_NAME", "characters of a name that can be loaded (the format allows 64)"),
     ("listing._choose", "MAX_DESCRIPTION", "characters of a description that the listing shows"),
     ("listing._choose", "MAX_REFERENCES", "references of a skill that the listing names"),

@@ -11,7 +11,7 @@ from skillshelf.lint import CODES
 PACKAGE = Path(skillshelf.__file__).parent
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Calls that make a diagnostic, with the place of the code among their arguments.
-MAKERS = {"Diagnostic": 1, "Unreadable": 0, "add": 1, "say": 2, "note": 1, "_wrong": 1, "_fault": 1}
+MAKERS = {"Diagnostic": 1, "Unreadable": 0, "_note": 1, "add_note": 2, "warn": 0, "inform": 0, "warn_field": 1}
 
 
 def test_every_code_is_explained() -> None:
@@ -54,16 +54,12 @@ def _emitted() -> Iterator[str]:
 def _code_of(call: ast.Call) -> Iterator[str]:
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
     at = MAKERS.get(name)
-    if name == "add" and call.args and next(_constants(call.args[0]), "") not in ("error", "warning", "info"):
-        return  # to a set, say
     if at is not None and len(call.args) > at:
-        found = [word for word in _constants(call.args[at]) if CODE.fullmatch(word)]
-        # `self.note(code, message, …)` of the YAML reader has no severity before the code.
-        yield from found or [word for word in _constants(call.args[0]) if name == "note" and CODE.fullmatch(word)]
+        yield from (word for word in _constants(call.args[at]) if CODE.fullmatch(word))
 
 
 def _constants(node: ast.AST) -> Iterator[str]:
-    """The string itself, or both arms of `a if … else b`."""
+    """Yield the string itself, or both arms of `a if … else b`."""
     if isinstance(node, ast.IfExp):
         yield from _constants(node.body)
         yield from _constants(node.orelse)

@@ -199,7 +199,7 @@ def test_optional_fields_reach_the_descriptor() -> None:
         ("file", "line"),
         "FILE [LINE]",
     )
-    assert optional.listed == ("references/a.md",)
+    assert optional.listed_references == ("references/a.md",)
     assert read("---\nname: a\ndescription: b\ndisable-model-invocation: true\n---\n").optional.disclosure == "manual"
 
 

@@ -150,7 +150,7 @@ def test_a_suite_names_its_skills_for_all_cases_or_for_one() -> None:
         ("a: 1\na: 2", ":2: 'a' is given twice"),
         ("a: !!python/object:os.system x", ":1: the tag 'tag:yaml.org,2002:python/object:os.system' has no meaning"),
         ("a: 1\n---\nb: 2", ":2: there is a second document"),
-        ("a: *b", ":1: it cannot be read as YAML: alias 'b' names nothing"),
+        ("a: *b", ":1: it cannot be read as YAML: alias 'b' is not defined"),
     ],
 )
 def test_a_fault_in_yaml_is_reported_with_its_line_and_a_fix(read: Any, text: str, said: str) -> None:

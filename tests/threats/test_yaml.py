@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import skillshelf
 from skillshelf import MemorySource, Shelf
-from skillshelf.skillmd import MAX_BLOCK, Notes, Unreadable, YamlFault, decode, read, render
-from skillshelf.skillmd._scanner import scan_lines
-from skillshelf.skillmd._yaml import MAX_NODES, parse_yaml
+from skillshelf.skillmd import MAX_BLOCK, Unreadable, YamlFault, decode, read, render
+from skillshelf.skillmd._frontmatter import parse_block
+from skillshelf.skillmd._layout import DiagnosticCollector
+from skillshelf.skillmd._yaml import MAX_NODES, scan_block
 from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, look_in_process
 
 
@@ -239,7 +240,7 @@ BLOCKS_OF_LINES = st.one_of(
 @example("a:\n  - x\n\n  - y\n")
 def test_the_line_scanner_answers_as_pyyaml_does(block: str) -> None:
     """Y05-Y11, Y16: wherever the scanner gives an answer, PyYAML gives the same."""
-    scanned = scan_lines(block)
+    scanned = scan_block(block)
     if scanned is not None:
         assert scanned == (yaml.load(block, Loader=yaml.CBaseLoader) or {})
 
@@ -256,7 +257,7 @@ def test_the_event_reader_answers_as_pyyaml_does(block: str) -> None:
         expected = None
     assume(expected is None or isinstance(expected, dict))
     try:
-        read_values = parse_yaml(block, Notes(), 1)
+        read_values = parse_block(block, DiagnosticCollector(), 1)
     except YamlFault:
         assert expected is None or not all(isinstance(key, str) for key in expected)
     else:
@@ -334,7 +335,7 @@ def test_whatever_pyyaml_writes_is_read_back(
     """Y06, Y07, Y10, Y11, Y18: any mapping in any style is read as BaseLoader reads it, shared parts included."""
     values = {**values, "again": values}
     block = yaml.safe_dump(values, default_style=style, default_flow_style=flow, allow_unicode=unicode, width=width)
-    assert parse_yaml(block, Notes(), 1) in _readings(block)
+    assert parse_block(block, DiagnosticCollector(), 1) in _readings(block)
 
 
 FIELD_VALUES = st.text(st.characters(categories=["Lu", "Ll", "Nd", "P", "S", "Zs"]), min_size=1)

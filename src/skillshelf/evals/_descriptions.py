@@ -107,7 +107,7 @@ def _refuse_faulty(description: str, path: str, line: int) -> None:
     try:
         notes = read(render({"name": "skill", "description": description}, "Text.\n")).diagnostics
     except Unreadable as fault:
-        notes = [fault.diagnostic]
+        notes = (fault.diagnostic,)
     if notes:
         raise EvalError(f"`skillshelf check` would complain: {notes[0].message}", notes[0].fix, path, line)
 

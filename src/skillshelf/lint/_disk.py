@@ -212,7 +212,7 @@ def _check_references(folder: _SkillFolder, skill: SkillDescriptor, text: SkillT
         if number < _MAX_LISTED_FAULTS:  # each line takes a search, and no more than these are shown
             note = _point_to_list(note, text, folder.skill_file)
         yield note
-    if text.optional.listed is not None:
+    if text.optional.listed_references is not None:
         yield from check_unlisted(skill.references, existing)
 
     references = [path for path in skill.references if path in existing]
@@ -227,7 +227,7 @@ def _check_references(folder: _SkillFolder, skill: SkillDescriptor, text: SkillT
 def _point_to_list(note: Diagnostic, text: SkillText, skill_file: str) -> Diagnostic:
     """Move a diagnostic about a missing file to the line of the SKILL.md that lists the file."""
     line = 1
-    position = text.text.find(note.path, 0, text.body)
+    position = text.text.find(note.path, 0, text.body_start)
     if position >= 0:
         line = text.text.count("\n", 0, position) + 1
     return replace(note, path=skill_file, line=line, message=f"{note.path!r}: {note.message}")

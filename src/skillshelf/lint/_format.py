@@ -96,7 +96,7 @@ def _apply_format(note: Diagnostic) -> Diagnostic:
 
 def find_field_line(skill: SkillText, field: str) -> int:
     """Return the line of a field in the file, or 1 if the field is not found."""
-    frontmatter = skill.text[: skill.body]
+    frontmatter = skill.text[: skill.body_start]
     match = re.search(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:", frontmatter, re.M)
     if match is None:
         return 1
@@ -105,7 +105,7 @@ def find_field_line(skill: SkillText, field: str) -> int:
 
 def find_instructions_line(skill: SkillText) -> int:
     """Return the line of the file that the instructions begin on."""
-    return skill.text.count("\n", 0, skill.body) + 1
+    return skill.text.count("\n", 0, skill.body_start) + 1
 
 
 # -- the name ----------------------------------------------------------------------------------------------------------

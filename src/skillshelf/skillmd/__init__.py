@@ -1,10 +1,9 @@
-"""SKILL.md text <-> frontmatter and instructions: one bounded reader, repairs, and a writer. Pure text."""
+"""Read a SKILL.md as fields and instructions, with one bounded YAML reader and repairs, and write one. Text only."""
 
-from skillshelf.skillmd._fields import FORMAT_KEYS
-from skillshelf.skillmd._layout import find_block
-from skillshelf.skillmd._read import MAX_FILE, SkillText, decode, read, render
-from skillshelf.skillmd._values import MAX_BLOCK, Notes, Unreadable, YamlFault
-from skillshelf.skillmd._yaml import Budget, Document, ValueBuilder, compose, typed_scalar
+from skillshelf.skillmd._frontmatter import FORMAT_KEYS
+from skillshelf.skillmd._layout import MAX_FILE, Unreadable, decode, find_frontmatter
+from skillshelf.skillmd._read import SkillText, read, render
+from skillshelf.skillmd._yaml import MAX_BLOCK, Budget, Document, ValueBuilder, YamlFault, compose, typed_scalar
 
 __all__ = [
     "FORMAT_KEYS",
@@ -12,14 +11,13 @@ __all__ = [
     "MAX_FILE",
     "Budget",
     "Document",
-    "Notes",
     "SkillText",
     "Unreadable",
     "ValueBuilder",
     "YamlFault",
     "compose",
     "decode",
-    "find_block",
+    "find_frontmatter",
     "read",
     "render",
     "typed_scalar",

@@ -1,313 +1,314 @@
-"""From a frontmatter's values to the fields of a descriptor: a fault in an optional field never costs the skill."""
+"""From frontmatter values to the fields of a descriptor. A fault in an optional field never costs the skill."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from skillshelf.descriptor import EMPTY_MAP, MAX_DESCRIPTION, Disclosure, FrozenMap, freeze
-from skillshelf.skillmd._values import Notes, Unreadable
+from skillshelf.skillmd._layout import DiagnosticCollector, Unreadable
 from skillshelf.text import find_hidden, show_controls, unify_lines
 
-FORMAT_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 MAX_USABLE_NAME = 128
-LineOf = Callable[[str], int]
-"""The line of a field in the file, worked out only when a diagnostic needs it."""
-# No separators of paths, no `@` (it qualifies a name), nothing that quotes, opens a tag or a pattern.
-_UNUSABLE = frozenset('/\\@<>"`|*?$')
-# What YAML 1.1 takes for a truth value, in any case; the values here are texts as written.
-_FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_WORD = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
-# A field that no frontmatter holds is still what its author meant.
-_BY_PATTERN = re.compile(r"^description[ \t]*[:=][ \t]*(\S[^\n]{0,1023})$", re.M | re.I)
-# `**Version:** 1.2`, `- **Author**: Ada`, `Version: 1.2`: a fact about the file, with its label.
-_LABEL = re.compile(r"(?:[-*+][ \t]+)?(?:\*\*|__)([^*_:\n]{1,40})(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*(.*)")
-_PLAIN_LABEL = re.compile(r"(?:version|author|date|created|updated|last updated|license|status)[ \t]*:", re.I)
-_DESCRIBING = frozenset({"about", "description", "goal", "overview", "purpose", "summary", "what it does"})
-_NOT_PROSE = re.compile(r"(?:```|~~~|<|\||!\[|\[!|---|===|\*\*\*)")
+_MAX_NAME_SHOWN = 80
+_MAX_VALUE_SHOWN = 80
+# Separators of paths, `@` (it qualifies a name), and whatever quotes, opens a tag or belongs to a pattern.
+_FORBIDDEN_IN_NAMES = frozenset('/\\@<>"`|*?$')
+
+# -- the name ---------------------------------------------------------------------------------------------------------
 
 
-class OptionalFields:
-    """The optional fields of a frontmatter. Never changed once made: skills with the same fields share one."""
+def read_name(value: Any, folder: str, diagnostics: DiagnosticCollector) -> str:
+    """Return the name as written, or one made from the folder's name if it is missing or unusable."""
+    problem = ""
+    if isinstance(value, str):
+        name = value.strip()
+        if not value.isascii():
+            _refuse_hidden("name", value, diagnostics)
+            name = unicodedata.normalize("NFKC", name)
+        if _is_usable_name(name):
+            if name != value.strip():
+                message = f"the name {value.strip()!r} is read as {name!r}, its Unicode compatibility form (NFKC)"
+                line = diagnostics.line_of("name")
+                diagnostics.inform("name-normalised", message, line, fix=f"write `name: {name}`")
+            return name
+        if name:
+            problem = f"the name {show_controls(value)[:_MAX_NAME_SHOWN]!r} cannot be used"
+        elif value:
+            problem = "Missing required field in frontmatter: name is blank"
+    elif value:
+        problem = "the name must be text"
 
-    __slots__ = (
-        "allowed_tools",
-        "argument_hint",
-        "arguments",
-        "compatibility",
-        "disclosure",
-        "fields",
-        "license",
-        "listed",
-        "metadata",
-        "user_invocable",
-    )
-
-    def __init__(self, values: Mapping[str, Any], notes: Notes, line: LineOf) -> None:
-        seen = {key: value for key, value in values.items() if _seen(key, value, notes, line)}
-        self.license = _text("license", seen, notes, line)
-        self.compatibility = _text("compatibility", seen, notes, line)
-        self.argument_hint = _hint(seen.pop("argument-hint", ""))
-        self.allowed_tools = _words("allowed-tools", seen, notes, line)
-        self.arguments = _words("arguments", seen, notes, line)
-        self.listed = _paths(seen, notes, line)
-        """The references that the author lists, or None if the folder's files count."""
-        self.metadata = _metadata(seen, notes, line)
-        self.disclosure = _disclosure(seen, self.metadata, notes, line)
-        self.user_invocable = _flag("user-invocable", True, seen, notes, line)
-        self.fields = freeze(seen) if seen else EMPTY_MAP
+    code = "name-refused" if problem else "name-missing"
+    problem = problem or "Missing required field in frontmatter: name"
+    fallback, origin = _name_from_folder(folder)
+    diagnostics.warn_field("name", code, f"{problem}; {origin} is used", fix=f"write `name: {fallback}`")
+    return fallback
 
 
-def usable_name(text: str) -> bool:
-    """Whether a skill can go by this name here; the format's own grammar is narrower."""
+def _is_usable_name(text: str) -> bool:
+    """Return True if a skill can have this name here. The format's own grammar is narrower."""
     return (
         0 < len(text) <= MAX_USABLE_NAME
         and text.isprintable()
         and text[0] not in ".- "
         and text[-1] != " "
-        and _UNUSABLE.isdisjoint(text)
+        and _FORBIDDEN_IN_NAMES.isdisjoint(text)
         and not any(find_hidden(text))
     )
 
 
-def read_name(value: Any, folder: str, notes: Notes, line: LineOf) -> str:
-    """The name as written, or the folder's where it is missing or cannot be used."""
-    if isinstance(value, str) and value:
-        name = value.strip()
-        if not value.isascii():
-            _refuse_hidden("name", value, line)
-            name = unicodedata.normalize("NFKC", name)
-        if usable_name(name):
-            if name != value.strip():
-                message = f"the name {value.strip()!r} is read as {name!r}, its compatible form (NFKC) in Unicode"
-                notes.add("info", "name-normalised", message, line("name"), f"write `name: {name}`")
-            return name
-        reason = (
-            f"the name {show_controls(value)[:80]!r} cannot be used"
-            if name
-            else "Missing required field in frontmatter: name is blank"
-        )
-    elif value:
-        reason = "the name must be text"
-    else:
-        reason = "Missing required field in frontmatter: name"
-    fallback, origin = _name_from(folder)
-    code = "name-refused" if value else "name-missing"
-    notes.add("warning", code, f"{reason}; {origin} is used", line("name"), f"write `name: {fallback}`")
-    return fallback
-
-
-def _name_from(folder: str) -> tuple[str, str]:
+def _name_from_folder(folder: str) -> tuple[str, str]:
     """Return a name made from the folder's, and words that say how it was made."""
     name = unicodedata.normalize("NFKC", folder).strip()
-    if usable_name(name):
+    if _is_usable_name(name):
         return name, f"the folder's name, {name!r},"
-    name = re.sub(r"[^\w-]+", "-", name.encode("ascii", "ignore").decode()).strip("-_")[:64]
+    ascii_name = name.encode("ascii", "ignore").decode()
+    name = re.sub(r"[^\w-]+", "-", ascii_name).strip("-_")[:64]
     if name:
         return name, f"{name!r}, made from the folder's name,"
     return "skill", "'skill'"
 
 
-def read_description(value: Any, notes: Notes, line: LineOf) -> str:
-    """The description as written, stripped, with nothing in it that hides."""
+# -- the description --------------------------------------------------------------------------------------------------
+
+_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
+# A description in the instructions is still the one that the author meant.
+_DESCRIPTION_IN_BODY = re.compile(rf"^description[ \t]*[:=][ \t]*(\S[^\n]{{0,{MAX_DESCRIPTION - 1}}})$", re.M | re.I)
+# `**Version:** 1.2`, `- **Author**: Ada`, `Version: 1.2`: a fact about the file, with its label.
+_BOLD_LABEL = re.compile(
+    r"(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_:\n]{1,40})"
+    r"(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*(?P<text>.*)"
+)
+_PLAIN_LABEL = re.compile(r"(?:version|author|date|created|updated|last updated|license|status)[ \t]*:", re.I)
+_DESCRIBING_LABELS = frozenset({"about", "description", "goal", "overview", "purpose", "summary", "what it does"})
+_NOT_PROSE = re.compile(r"(?:```|~~~|<|\||!\[|\[!|---|===|\*\*\*)")
+
+
+def read_description(value: Any, diagnostics: DiagnosticCollector) -> str:
+    """Return the description, stripped and without control characters. It is empty if the field is missing."""
     if not isinstance(value, str):
-        value = _flat(value)
-        notes.add(
-            "warning",
-            "field-invalid",
-            "the description must be text; its parts are joined",
-            line("description"),
-            "put the description in quotes",
-        )
-    text: str = unify_lines(value).strip()
+        value = _join_values(value)
+        message = "the description must be text; its parts are joined"
+        diagnostics.warn_field("description", "field-invalid", message, fix="put the description in quotes")
+
+    text = unify_lines(value).strip()
     if not (text.isascii() and text.isprintable()):
-        _refuse_hidden("description", text, line)
+        _refuse_hidden("description", text, diagnostics)
         shown = show_controls(text)
         if shown != text:
-            notes.add(
-                "warning",
-                "control-characters",
-                "the description has control characters; they are written out",
-                line("description"),
-                "remove them",
-            )
+            message = "the description has control characters; they are written out"
+            diagnostics.warn_field("description", "control-characters", message, fix="remove them")
         text = shown
     if len(text) > MAX_DESCRIPTION:
-        notes.add(
-            "warning",
-            "description-too-long",
-            f"the description exceeds {MAX_DESCRIPTION} characters ({len(text)}); it is kept, and shown shortened",
-            line("description"),
-            "say when to use the skill in a sentence or two",
-        )
+        message = f"the description exceeds {MAX_DESCRIPTION} characters ({len(text)}); it is kept, but shown shortened"
+        fix = "say when to use the skill in a sentence or two"
+        diagnostics.warn_field("description", "description-too-long", message, fix=fix)
     return text
 
 
-def describe_from(body: str, notes: Notes, line: LineOf) -> str:
-    """A description from the first paragraph, or the first heading, of the instructions."""
-    meant = _BY_PATTERN.search(body[:4000])
-    heading = ""
-    prose: list[str] = [meant[1].strip("\"' ")] if meant else []
-    for text in body[:20_000].splitlines() if not prose else ():
-        text = _without_label(text.strip())
-        match = _HEADING.match(text)
-        if match:
-            heading = heading or match[1].rstrip(" \t#")
-        if match or not text or _NOT_PROSE.match(text):
-            if prose:
-                break
-            continue
-        prose.append(text)
-    found = show_controls(" ".join(prose) or heading)[:MAX_DESCRIPTION].strip()
-    _refuse_hidden("description", found, line)
-    if not found:
-        raise Unreadable(
-            "no-text", "there is no description and no text to take one from", "write `description:` and instructions"
-        )
-    notes.add(
-        "warning",
-        "description-missing",
-        "Missing required field in frontmatter: description; the first paragraph is used",
-        line("description"),
-        "write `description:` with what the skill does and when to use it",
-    )
-    return found
+def describe_from_body(body: str, diagnostics: DiagnosticCollector) -> str:
+    """Return a description taken from the instructions. Raises Unreadable if they have no text."""
+    in_body = _DESCRIPTION_IN_BODY.search(body[:4000])
+    if in_body:
+        text = in_body[1].strip("\"' ")
+    else:
+        text = _find_first_paragraph(body[:20_000])
+    description = show_controls(text)[:MAX_DESCRIPTION].strip()
+    _refuse_hidden("description", description, diagnostics)
+    if not description:
+        message = "there is no description and no text to take one from"
+        raise Unreadable("no-text", message, "write `description:` and instructions")
+
+    message = "Missing required field in frontmatter: description; the first paragraph is used"
+    fix = "write a `description:` that says what the skill does and when to use it"
+    diagnostics.warn_field("description", "description-missing", message, fix=fix)
+    return description
 
 
-def _without_label(line: str) -> str:
-    """Return the line, the text behind a label that says what the skill does, or nothing for any other label."""
+def _find_first_paragraph(body: str) -> str:
+    """Return the first paragraph of prose, or the first heading if there is none."""
+    first_heading = ""
+    paragraph: list[str] = []
+    for line in body.splitlines():
+        text = _strip_label(line.strip())
+        heading = _HEADING.match(text)
+        if heading and not first_heading:
+            first_heading = heading[1].rstrip(" \t#")
+        if text and not heading and not _NOT_PROSE.match(text):
+            paragraph.append(text)
+        elif paragraph:
+            break
+    return " ".join(paragraph) or first_heading
+
+
+def _strip_label(line: str) -> str:
+    """Return the text after a label such as `**Purpose:**`, nothing if the label says `Version` or the like."""
     if _PLAIN_LABEL.match(line):
         return ""
-    label = _LABEL.match(line)
-    if not label:
+    match = _BOLD_LABEL.match(line)
+    if not match:
         return line
-    return label[2] if label[1].strip().lower() in _DESCRIBING else ""
-
-
-def _refuse_hidden(key: str, value: str, line: LineOf) -> None:
-    hit = next(find_hidden(value), None)
-    if hit:
-        raise Unreadable(
-            "hidden-characters",
-            f"the {key} has a hidden character, U+{ord(hit[0]):04X}; such skills are not loaded",
-            "retype the value without it",
-            line(key),
-        )
-
-
-def _seen(key: str, value: Any, notes: Notes, line: LineOf) -> bool:
-    """Whether an optional field is free of hidden and control characters; one that is not is left out."""
-    if key in ("name", "description"):
-        return False
-    text = key + (value if isinstance(value, str) else _flat(value))
-    if (text.isascii() and text.isprintable()) or not (next(find_hidden(text), None) or show_controls(text) != text):
-        return True
-    notes.add(
-        "warning",
-        "hidden-characters",
-        f"{show_controls(key)!r} has hidden or control characters; it is left out",
-        line(key),
-        "retype it without them",
-    )
-    return False
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{key}: {_flat(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return " ".join(_flat(item) for item in value)
-    return str(value)
-
-
-def _text(key: str, seen: dict[str, Any], notes: Notes, line: LineOf) -> str:
-    value = seen.pop(key, "")
-    if isinstance(value, str):
-        return value
-    notes.add(
-        "warning", "field-invalid", f"{key!r} must be text; it is left out", line(key), f"write `{key}: …` on one line"
-    )
+    if match["label"].strip().lower() in _DESCRIBING_LABELS:
+        return match["text"]
     return ""
 
 
-def _hint(value: Any) -> str:
-    """`[a] [b]` is a list to YAML and a hint to everybody else."""
-    return " ".join(f"[{_flat(item)}]" for item in value) if isinstance(value, list) else _flat(value)
+def _refuse_hidden(key: str, value: str, diagnostics: DiagnosticCollector) -> None:
+    hidden = next(find_hidden(value), None)
+    if hidden:
+        message = f"the {key} has a hidden character, U+{ord(hidden[0]):04X}; such skills are not loaded"
+        raise Unreadable("hidden-characters", message, "retype the value without it", diagnostics.line_of(key))
 
 
-def _words(key: str, seen: dict[str, Any], notes: Notes, line: LineOf) -> tuple[str, ...]:
-    value = seen.pop(key, "")
-    if isinstance(value, str):
-        return tuple(word for word in _WORD.findall(value) if word != "-")
-    if isinstance(value, list):
-        words = (_flat(item).strip() for item in value)
-        return tuple(word for word in words if word)
-    fix = f"write `{key}: one two` or one `- one` line for each"
-    notes.add("warning", "field-invalid", f"{key!r} must be words or a list; it is left out", line(key), fix)
-    return ()
+# -- optional fields --------------------------------------------------------------------------------------------------
+
+# YAML 1.1's words for true and false, in any case. The values here are texts as written.
+_FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+# `Bash(git add:*)` is one word.
+_WORD = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
 
 
-def _paths(seen: dict[str, Any], notes: Notes, line: LineOf) -> tuple[str, ...] | None:
-    if "references" not in seen:
+@dataclass(frozen=True, slots=True)
+class OptionalFields:
+    """The optional fields of a frontmatter. Skills with the same fields share one."""
+
+    license: str
+    compatibility: str
+    argument_hint: str
+    allowed_tools: tuple[str, ...]
+    arguments: tuple[str, ...]
+    listed_references: tuple[str, ...] | None
+    """The references that the author lists, or None if the folder's files count."""
+    metadata: FrozenMap
+    disclosure: Disclosure
+    user_invocable: bool
+    fields: FrozenMap
+    """The keys that neither the format nor skillshelf knows."""
+
+
+def read_optional_fields(values: Mapping[str, Any], diagnostics: DiagnosticCollector) -> OptionalFields:
+    """Read every field except the name and the description. A faulty field is reported and left out."""
+    reader = _OptionalFieldReader(values, diagnostics)
+    metadata = reader.take_metadata()
+    return OptionalFields(
+        license=reader.take_text("license"),
+        compatibility=reader.take_text("compatibility"),
+        argument_hint=reader.take_argument_hint(),
+        allowed_tools=reader.take_words("allowed-tools"),
+        arguments=reader.take_words("arguments"),
+        listed_references=reader.take_references(),
+        metadata=metadata,
+        disclosure=reader.take_disclosure(default=metadata.get("disclosure", "auto")),
+        user_invocable=reader.take_flag("user-invocable", default=True),
+        fields=reader.take_rest(),
+    )
+
+
+class _OptionalFieldReader:
+    """Takes one field after the other out of the values of a frontmatter."""
+
+    def __init__(self, values: Mapping[str, Any], diagnostics: DiagnosticCollector) -> None:
+        self._diagnostics = diagnostics
+        self._remaining: dict[str, Any] = {}
+        for key, value in values.items():
+            if key in ("name", "description"):
+                continue
+            if _has_hidden_text(key, value):
+                message = f"{show_controls(key)!r} has hidden or control characters; it is left out"
+                diagnostics.warn_field(key, "hidden-characters", message, fix="retype it without them")
+                continue
+            self._remaining[key] = value
+
+    def take_text(self, key: str) -> str:
+        value = self._remaining.pop(key, "")
+        if isinstance(value, str):
+            return value
+        self._warn(key, f"{key!r} must be text; it is left out", fix=f"write `{key}: …` on one line")
+        return ""
+
+    def take_argument_hint(self) -> str:
+        value = self._remaining.pop("argument-hint", "")
+        if isinstance(value, list):  # `[a] [b]` is a list to YAML, but a hint to its author
+            return " ".join(f"[{_join_values(item)}]" for item in value)
+        return _join_values(value)
+
+    def take_words(self, key: str) -> tuple[str, ...]:
+        value = self._remaining.pop(key, "")
+        if isinstance(value, str):
+            return tuple(word for word in _WORD.findall(value) if word != "-")
+        if isinstance(value, list):
+            words = (_join_values(item).strip() for item in value)
+            return tuple(word for word in words if word)
+        fix = f"write `{key}: one two` or one `- one` line for each"
+        self._warn(key, f"{key!r} must be words or a list; it is left out", fix=fix)
+        return ()
+
+    def take_references(self) -> tuple[str, ...] | None:
+        if "references" not in self._remaining:
+            return None
+        value = self._remaining.pop("references")
+        paths = [value] if isinstance(value, str) else value
+        if isinstance(paths, list) and all(isinstance(path, str) for path in paths):
+            return tuple(dict.fromkeys(path for path in paths if path))
+        message = "'references' must be a list of paths; the folder's files are used instead"
+        self._warn("references", message, fix="write one `- references/file.md` line for each")
         return None
-    value = seen.pop("references")
-    items = [value] if isinstance(value, str) else value
-    if isinstance(items, list) and all(isinstance(item, str) for item in items):
-        return tuple(dict.fromkeys(item for item in items if item))
-    notes.add(
-        "warning",
-        "field-invalid",
-        "'references' must be a list of paths; the folder's files are taken instead",
-        line("references"),
-        "write one `- references/file.md` line for each",
-    )
-    return None
 
+    def take_metadata(self) -> FrozenMap:
+        value = self._remaining.pop("metadata", "")
+        if isinstance(value, dict):
+            return FrozenMap(freeze(value))
+        if value:
+            fix = "write `metadata:` and below it indented `key: value` lines"
+            self._warn("metadata", "'metadata' must be a mapping; it is left out", fix=fix)
+        return EMPTY_MAP
 
-def _metadata(seen: dict[str, Any], notes: Notes, line: LineOf) -> FrozenMap:
-    value = seen.pop("metadata", "")
-    if isinstance(value, dict):
-        return FrozenMap(freeze(value))
-    if value:
-        notes.add(
-            "warning",
-            "field-invalid",
-            "'metadata' must be a mapping; it is left out",
-            line("metadata"),
-            "write `metadata:` and below it indented `key: value` lines",
-        )
-    return EMPTY_MAP
-
-
-def _flag(key: str, default: bool, seen: dict[str, Any], notes: Notes, line: LineOf) -> bool:
-    value = seen.pop(key, "")
-    if not value:
+    def take_flag(self, key: str, *, default: bool) -> bool:
+        value = self._remaining.pop(key, "")
+        if not value:
+            return default
+        text = _join_values(value)
+        flag = _FLAGS.get(text.casefold())
+        if flag is not None:
+            return flag
+        message = f"{key!r} must be true or false, not {text[:_MAX_VALUE_SHOWN]!r}; it is left out"
+        self._warn(key, message, fix=f"write `{key}: true` or `{key}: false`")
         return default
-    known = _FLAGS.get(_flat(value).casefold())
-    if known is not None:
-        return known
-    notes.add(
-        "warning",
-        "field-invalid",
-        f"{key!r} must be true or false, not {_flat(value)[:80]!r}; it is left out",
-        line(key),
-        f"write `{key}: true` or `{key}: false`",
-    )
-    return default
+
+    def take_disclosure(self, *, default: Any) -> Disclosure:
+        """Take both spellings; `disable-model-invocation: true` is the stronger one."""
+        value = self._remaining.pop("disclosure", "") or default
+        if self.take_flag("disable-model-invocation", default=False):
+            return "manual"
+        if value == "auto" or value == "always" or value == "manual":
+            return value  # type: ignore[no-any-return]
+        shown = _join_values(value)[:_MAX_VALUE_SHOWN]
+        message = f"disclosure must be auto, always or manual, not {shown!r}"
+        self._warn("disclosure", message, fix="write `disclosure: auto`, or leave it out")
+        return "auto"
+
+    def take_rest(self) -> FrozenMap:
+        return FrozenMap(freeze(self._remaining)) if self._remaining else EMPTY_MAP
+
+    def _warn(self, key: str, message: str, *, fix: str) -> None:
+        self._diagnostics.warn_field(key, "field-invalid", message, fix=fix)
 
 
-def _disclosure(seen: dict[str, Any], metadata: FrozenMap, notes: Notes, line: LineOf) -> Disclosure:
-    asked = seen.pop("disclosure", "") or metadata.get("disclosure", "auto")
-    if _flag("disable-model-invocation", False, seen, notes, line):
-        return "manual"
-    if asked == "auto" or asked == "always" or asked == "manual":
-        return asked  # type: ignore[no-any-return]
-    notes.add(
-        "warning",
-        "field-invalid",
-        f"disclosure must be auto, always or manual, not {_flat(asked)[:80]!r}",
-        line("disclosure"),
-        "write `disclosure: auto`, or leave it out",
-    )
-    return "auto"
+def _has_hidden_text(key: str, value: Any) -> bool:
+    text = key + _join_values(value)
+    if text.isascii() and text.isprintable():
+        return False
+    return any(find_hidden(text)) or show_controls(text) != text
+
+
+def _join_values(value: Any) -> str:
+    """Return everything that a value contains as one text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return " ".join(f"{key}: {_join_values(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return " ".join(_join_values(item) for item in value)
+    return str(value)

@@ -52,7 +52,7 @@ class MemorySource:
         except Unreadable as fault:
             return Found(None, (replace(fault.diagnostic, path=location),))
 
-        references = text.optional.listed
+        references = text.optional.listed_references
         if references is None:
             references = tuple(sorted(path for path in files if path != "SKILL.md"))
         descriptor = text.describe(references=references, source=self.name, location=location)

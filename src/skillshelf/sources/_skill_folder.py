@@ -256,7 +256,7 @@ class SkillFolderReader:
     # -- the descriptor -----------------------------------------------------------------------------------------------
 
     def _describe(self, text: SkillText, location: str) -> SkillDescriptor:
-        listed = text.optional.listed
+        listed = text.optional.listed_references
         if listed is not None:
             references = tuple(self._check_listed(listed))
         else:

@@ -203,7 +203,7 @@ class SkillLines:
     def _find_body(self) -> int:
         """Return where the instructions begin in the text."""
         with suppress(Unreadable):
-            return read(self._text).body
+            return read(self._text).body_start
         return 0
 
     def _find_assignment(self, name: str) -> int:

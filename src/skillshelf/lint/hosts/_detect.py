@@ -13,13 +13,12 @@ from skillshelf.skillmd import (
     MAX_BLOCK,
     Budget,
     Document,
-    Notes,
     SkillText,
     Unreadable,
     YamlFault,
     compose,
     decode,
-    find_block,
+    find_frontmatter,
     read,
 )
 from skillshelf.text import find_hidden
@@ -62,17 +61,16 @@ def _check_bytes(data: bytes, folder: str) -> Iterator[str]:
             return
         text = data.decode().replace("\r", "\n").replace("\0", " ")  # some hosts read on
 
-    notes = Notes()
-    block = None
+    layout = find_frontmatter(text.removeprefix("\ufeff"))
+    block = layout.block
+    if len(block) > MAX_BLOCK:
+        # The frontmatter is longer than skillshelf reads. A host that trips over its beginning trips over all of it.
+        block = block[:MAX_BLOCK].rpartition("\n")[0]
     skill = None
     try:
-        block = find_block(text.removeprefix("\ufeff"), notes).block
         skill = read(text, folder)
     except Unreadable as error:  # skillshelf refuses it; hosts may not
         yield error.diagnostic.code
-    if block is None:
-        # The frontmatter is longer than skillshelf reads. A host that trips over its beginning trips over all of it.
-        block = text[:MAX_BLOCK].partition("\n")[2].rpartition("\n")[0]
 
     if skill is None:
         # A hidden character in the name makes `read` refuse the skill; it reports any other character.
@@ -80,7 +78,8 @@ def _check_bytes(data: bytes, folder: str) -> Iterator[str]:
         if name and any(find_hidden(name[1])):
             yield "name-characters"
 
-    misplaced = [_MISPLACED_FRONTMATTER[note.code] for note in notes.items if note.code in _MISPLACED_FRONTMATTER]
+    codes = [note.code for note in layout.diagnostics]
+    misplaced = [_MISPLACED_FRONTMATTER[code] for code in codes if code in _MISPLACED_FRONTMATTER]
     yield from misplaced
     if not misplaced:
         yield from _check_frontmatter(block)
@@ -92,7 +91,7 @@ def _check_skill(skill: SkillText, folder: str) -> Iterator[str]:
     for note in check_format(skill, folder):
         if note.code in _SHARED_CODES:
             yield note.code
-    if "\r\n" in skill.text[: skill.body]:
+    if "\r\n" in skill.text[: skill.body_start]:
         yield "crlf"
     if skill.text.endswith("\n---"):
         yield "frontmatter-last"
