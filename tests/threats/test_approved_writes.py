@@ -1,4 +1,4 @@
-"""What the user allowed is what is written, whatever another program does between the question and the answer."""
+"""The agent writes exactly what the user allowed, whatever another program does before the answer."""
 
 import shutil
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_a_no_to_the_second_question_keeps_the_file(tmp_path: Path, notes: Path)
     assert notes.read_text() == "theirs\n"
 
 
-def test_a_change_that_nobody_can_be_asked_about_again_is_refused(tmp_path: Path, notes: Path) -> None:
+def test_a_changed_file_is_not_written_if_the_user_cannot_be_asked_again(tmp_path: Path, notes: Path) -> None:
     def meddle() -> None:
         notes.write_text("theirs\n")
         core.approve = None

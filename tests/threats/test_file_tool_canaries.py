@@ -1,7 +1,7 @@
-"""Nothing that lies in a workspace is run by a tool that reads it.
+"""The tools that read a workspace run no program from it.
 
-Each trap plants a program in a way that some tool is known to run it: git, ripgrep, an editor, a shell, Python. The
-program writes a canary file.
+Each trap plants a program in a place from which some tool is known to run it: git, ripgrep, an editor, a shell, Python.
+The program writes a canary file.
 """
 
 import json
@@ -57,7 +57,7 @@ class Trapped:
 
 
 def make_repository(trapped: Trapped, folder: str, *, bare: bool) -> None:
-    """Make what git takes for a repository, whose config names the program in every way that reading commands obey."""
+    """Make a repository whose config names the program in every way that git commands which only read obey."""
     target = trapped.root / folder
     subprocess.run(["git", "init", "-q", *(["--bare"] if bare else []), str(target)], check=True)
     config = target / "config" if bare else target / ".git/config"
@@ -167,7 +167,7 @@ def trapped(request: pytest.FixtureRequest, tmp_path: Path) -> Trapped:
 
 
 def test_the_traps_can_be_sprung(tmp_path: Path) -> None:
-    """Git runs the program of the config, so that the other tests do not pass on a trap that is none."""
+    """Git runs the program of the config. Otherwise the other tests would pass on traps that do not work."""
     trapped = Trapped(tmp_path)
     plant_bare_repository(trapped)
     subprocess.run(["git", "ls-files", "--others"], cwd=trapped.root / "sub", capture_output=True, check=False)
@@ -181,7 +181,7 @@ def test_no_reading_tool_springs_a_trap(trapped: Trapped, monkeypatch: pytest.Mo
     calls = [call(str(step["tool"]), **step["arguments"]) for step in READS]  # type: ignore[arg-type]
     results = of(say(agent(trapped.root, *calls, "done", mode="read-only"), "go"), ToolReturned)
     assert len(results) == len(READS)
-    assert sum("needle" in one.text for one in results) >= 4
+    assert sum("needle" in result.text for result in results) >= 4
     assert not trapped.canary.exists()
 
 
@@ -197,11 +197,11 @@ def test_a_read_only_chat_springs_no_trap(with_ripgrep: bool, tmp_path: Path) ->
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("git", "sh", "grep", "env"):
-        found = shutil.which(name)
-        if found:
-            (programs / name).symlink_to(found)
+        program = shutil.which(name)
+        if program:
+            (programs / name).symlink_to(program)
     if with_ripgrep:
-        # It stands in for ripgrep: whoever starts it has started a command.
+        # It stands in for ripgrep, and shows if it was started.
         (programs / "rg").write_text(trapped.program.read_text())
         (programs / "rg").chmod(0o755)
     environment = {
@@ -236,7 +236,7 @@ def test_a_read_only_chat_springs_no_trap(with_ripgrep: bool, tmp_path: Path) ->
 
 
 def _misleading_environment(trapped: Trapped) -> dict[str, str]:
-    """Variables that point programs at the workspace, as far as they do not choose what runs this very test."""
+    """Return variables that point programs at the workspace, except for those that would change this test itself."""
     return {
         "RIPGREP_CONFIG_PATH": str(trapped.root / ".ripgreprc"),
         "GIT_DIR": str(trapped.root / ".git"),
@@ -252,7 +252,7 @@ def _misleading_environment(trapped: Trapped) -> dict[str, str]:
 def test_the_search_process_imports_nothing_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is started with an interpreter that looks nowhere but in the standard library."""
+    """The interpreter of the search process finds modules in the standard library only."""
     trapped = Trapped(tmp_path)
     plant_python_start_files(trapped)
     monkeypatch.chdir(trapped.root)

@@ -75,7 +75,7 @@ def confine(plan: Plan) -> int | None:
 
 
 def _confine_by_mounts(plan: Plan) -> None:
-    """Move to a mount namespace in which only the writable folders can be changed, and no program that Git runs."""
+    """Move to a mount namespace in which all but the writable folders is read-only, and so is Git's configuration."""
     working_folder = os.getcwd()
     enter_mount_namespace()
     make_rest_read_only(plan.writable)
@@ -99,8 +99,8 @@ def _drop_capabilities() -> None:
         except OSError:  # past the last capability, or not privileged: then there is nothing to drop
             break
 
-    # The kernel's data: effective, permitted and inheritable for the capabilities 0 to 31, then for 32 to 63. The mask
-    # clears the inheritable ones and all from 32 up.
+    # The kernel's data: effective, permitted and inheritable for the capabilities 0 to 31, then for 32 to 63. The zeros
+    # give up the inheritable ones and all from 32 up.
     header = struct.pack("Ii", _LINUX_CAPABILITY_VERSION_3, 0)
     current = ctypes.create_string_buffer(24)
     call(libc.capget, header, current)

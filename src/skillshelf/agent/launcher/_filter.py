@@ -1,8 +1,8 @@
 """A filter on system calls (seccomp): some fail, and some wait for the supervisor.
 
 The filter is a program for a small machine in the kernel, with one register. Every rule below reads from the top: load
-a value, return a verdict if it equals another, and go on otherwise. No rule jumps further than over one verdict, except
-over its own end if the call has another number.
+a value, return a verdict if it equals another, and go on otherwise. Nothing jumps further than over one verdict, except
+over a whole rule that is for another call.
 """
 
 import ctypes
@@ -59,12 +59,11 @@ def install_filter(supervised: list[str]) -> int:
 
     `supervised`: the names of the calls that the supervisor carries out.
     """
+    seccomp = call_numbers()["seccomp"]
     program = make_filter(supervised)
     code = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: the number of instructions, and where they are.
     header = struct.pack("HxxxxxxQ", len(program) // _INSTRUCTION_BYTES, ctypes.addressof(code))
-
-    seccomp = call_numbers()["seccomp"]
 
     def install(flags: int) -> int:
         return system_call(seccomp, ctypes.c_uint(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(flags), header)

@@ -104,12 +104,7 @@ def _supervise(plan: Plan, program: list[str], report_pipe: int) -> NoReturn:
     our_end, program_end = socket.socketpair()
     child = os.fork()
     if child == 0:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        listener = _confine_or_exit(plan)
-        assert listener is not None
-        socket.send_fds(program_end, [b"."], [listener])
-        _become(program)
+        _start_supervised(plan, program, program_end)
 
     # A timeout ends the program's process group. What the program started outside the group is still to be supervised.
     os.setsid()
@@ -135,6 +130,16 @@ def _supervise(plan: Plan, program: list[str], report_pipe: int) -> NoReturn:
             else:  # nothing confined is left
                 poll.unregister(fd)
     os._exit(0)
+
+
+def _start_supervised(plan: Plan, program: list[str], supervisor: socket.socket) -> NoReturn:
+    """Confine this process, send the supervisor the descriptor to listen on, and become the program."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    listener = _confine_or_exit(plan)
+    assert listener is not None
+    socket.send_fds(supervisor, [b"."], [listener])
+    _become(program)
 
 
 def _detach_from_output() -> None:
