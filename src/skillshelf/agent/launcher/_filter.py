@@ -38,8 +38,6 @@ _UPPER_HALF = 4
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_SYSCALL_BIT = 0x40000000
 _SOCK_TYPE_MASK = 0xF
-_FS_IOC_SETFLAGS = 0x40086602
-_FS_IOC_FSSETXATTR = 0x401C5820
 
 _UNSUPPORTED_CALLS = (
     # Programs fall back to the older calls, which are filtered.
@@ -52,6 +50,23 @@ _UNSUPPORTED_CALLS = (
     "request_key",
     "keyctl",
 )
+
+
+_DENIED_IOCTLS = (
+    0x40086602,  # FS_IOC_SETFLAGS
+    0x40087602,  # FS_IOC_SETVERSION
+    0x401C5820,  # FS_IOC_FSSETXATTR
+    0x40806685,  # FS_IOC_ENABLE_VERITY, which makes a file read-only for good
+    0x800C6613,  # FS_IOC_SET_ENCRYPTION_POLICY
+    0x5000940E,  # BTRFS_IOC_SUBVOL_CREATE
+    0x50009418,  # BTRFS_IOC_SUBVOL_CREATE_V2
+    0x50009401,  # BTRFS_IOC_SNAP_CREATE
+    0x50009417,  # BTRFS_IOC_SNAP_CREATE_V2
+    0x5000940F,  # BTRFS_IOC_SNAP_DESTROY
+    0x5000943F,  # BTRFS_IOC_SNAP_DESTROY_V2
+    0x4008941A,  # BTRFS_IOC_SUBVOL_SETFLAGS
+)
+"""Requests that change a file or folder through a descriptor that is open for reading. Landlock does not know them."""
 
 
 def install_filter(supervised: list[str]) -> int:
@@ -129,15 +144,10 @@ def make_filter(supervised: list[str], machine: str = MACHINE) -> bytes:
         allow,
     )
 
-    # The flags of a file, such as immutable. Read-only mounts refuse them by themselves.
+    # Read-only mounts refuse these by themselves.
     if "fchmod" in supervised:
-        add_rule(
-            "ioctl",
-            _load_argument(1),
-            *_if_equal(_FS_IOC_SETFLAGS, deny),
-            *_if_equal(_FS_IOC_FSSETXATTR, deny),
-            allow,
-        )
+        checks = [instruction for request in _DENIED_IOCTLS for instruction in _if_equal(request, deny)]
+        add_rule("ioctl", _load_argument(1), *checks, allow)
 
     return b"".join([*program, allow])
 
