@@ -18,6 +18,7 @@ from skillshelf.files import (
     open_folder_below,
     read_version,
     replace_below,
+    split_below,
     system,
     walk,
 )
@@ -213,3 +214,31 @@ def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"), hold_lock(str(tmp_path / "lock")):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+# --- the names that lead to a path ---
+
+
+def test_a_path_is_split_below_its_root(root: Path) -> None:
+    """The root has no names below it. A path outside it has no answer, even if its name begins alike."""
+    assert split_below(str(root), root / "a" / "SKILL.md") == ["a", "SKILL.md"]
+    assert split_below(str(root), root) == []
+    assert split_below(str(root), root.parent) is None
+    assert split_below(str(root), f"{root}-too/SKILL.md") is None
+
+
+def test_a_path_is_split_below_the_root_of_the_file_system() -> None:
+    assert split_below("/", "/no-such-folder/SKILL.md") == ["no-such-folder", "SKILL.md"]
+    assert split_below("/", "/") == []
+
+
+def test_links_on_the_way_are_resolved_before_a_path_is_split(root: Path) -> None:
+    """A link at the end of the path stays: it may be the link itself that changed."""
+    (root / "skills").mkdir()
+    (root / "alias").symlink_to("skills")
+    (root / "away").symlink_to(root.parent / "outside")
+
+    assert split_below(str(root), root / "alias" / "SKILL.md") == ["skills", "SKILL.md"]
+    assert split_below(str(root), root / "alias") == ["alias"]
+    assert split_below(str(root), root / "away") == ["away"]
+    assert split_below(str(root), root / "away" / "secret.txt") is None

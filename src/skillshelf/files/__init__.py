@@ -28,7 +28,7 @@ from skillshelf.files._homes import (
     user_skill_folders,
 )
 from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
-from skillshelf.files._names import fold_name
+from skillshelf.files._names import fold_name, split_below
 from skillshelf.files._replace import ABSENT, FileChanged, FileVersion, hash_content, read_version, replace_below
 from skillshelf.files._stamps import FRESH_NS, file_stamp, is_fresh
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
@@ -70,6 +70,7 @@ __all__ = [
     "read_version",
     "replace_below",
     "replace_file",
+    "split_below",
     "state_home",
     "sync_folder",
     "system",

@@ -1,5 +1,6 @@
-"""How file systems compare names."""
+"""How file systems compare names, and which names lead from a root to a path."""
 
+import os
 import unicodedata
 
 
@@ -13,3 +14,19 @@ def fold_name(name: str) -> str:
         return name.lower()
     folded = unicodedata.normalize("NFKC", name).casefold()
     return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+
+
+def split_below(root: str, path: str | os.PathLike[str]) -> list[str] | None:
+    """Return the names that lead from a root to a path: none for the root itself, None for a path elsewhere.
+
+    `root` must be a real path. Links on the way to the path are resolved, but if the path itself is a link, it stays
+    one: it is the link that changed, or that a file is written to.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    real_path = os.path.join(os.path.realpath(folder), name)
+    if real_path == root:
+        return []
+    prefix = root.rstrip("/") + "/"
+    if not real_path.startswith(prefix):
+        return None
+    return real_path.removeprefix(prefix).split("/")

@@ -9,7 +9,16 @@ import os
 import time
 from collections.abc import Collection, Mapping
 
-from skillshelf.files import NotPlainFile, file_stamp, is_fresh, mounts_below, open_below, open_folder, system
+from skillshelf.files import (
+    NotPlainFile,
+    file_stamp,
+    is_fresh,
+    mounts_below,
+    open_below,
+    open_folder,
+    split_below,
+    system,
+)
 from skillshelf.found import Found
 from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile
 from skillshelf.sources._links import follow_links, set_links
@@ -197,7 +206,7 @@ class Tree:
 
     def _rescan_path(self, root: int, path: str) -> None:
         """Read again the skill or folder that a changed path belongs to."""
-        parts = self._parts_below(path)
+        parts = split_below(self.root, path)
         if parts is None:
             return
         state = self.state
@@ -276,17 +285,6 @@ class Tree:
         if name in SKIPPED_FOLDERS and not (name in SKIPPED_UNLESS_SKILL and _holds_skill(fd, "")):
             return True
         return self._ignore.covers(key)
-
-    def _parts_below(self, path: str) -> list[str] | None:
-        """Return the components of a path below the root; None for a path elsewhere."""
-        folder, name = os.path.split(path)
-        real = os.path.join(os.path.realpath(folder), name)
-        if real == self.root:
-            return []
-        prefix = f"{self.root}/"
-        if not real.startswith(prefix):
-            return None
-        return real.removeprefix(prefix).split("/")
 
     # -- dropping -----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError, TrustError
-from skillshelf.files import NotPlainFile, Page, mounts_below
+from skillshelf.files import NotPlainFile, Page, mounts_below, split_below
 from skillshelf.found import Found
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
@@ -215,7 +215,7 @@ class TrustedSource:
     def is_reviewed(self, path: str | os.PathLike[str]) -> bool:
         """Return True if a file does not exist, or holds only what the user approved or confirmed."""
         with self._lock:
-            parts = self._parts_below(path)
+            parts = split_below(self.root, path)
             if not parts or not os.path.lexists(f"{self.root}/{'/'.join(parts)}"):
                 return True
             key = find_skill_of(self.root, parts)
@@ -241,7 +241,7 @@ class TrustedSource:
         with self._lock:
             keys: set[str] = set()
             for path in paths:
-                parts = self._parts_below(path)
+                parts = split_below(self.root, path)
                 if not parts:
                     continue
                 self._confirmed_writes.add("/".join(parts))
@@ -277,7 +277,7 @@ class TrustedSource:
         if changed is None:
             keys |= {key for key, skill in self._skills.items() if skill.on_disk and skill.on_disk.is_fresh}
         for path in changed or ():
-            parts = self._parts_below(path) or []
+            parts = split_below(self.root, path) or []
             for depth in range(len(parts) + 1):
                 key = "/".join(parts[:depth])
                 if self._is_present(key):
@@ -432,15 +432,6 @@ class TrustedSource:
 
     def _path(self, key: str) -> str:
         return f"{self.root}/{key}" if key else self.root
-
-    def _parts_below(self, path: str | os.PathLike[str]) -> list[str] | None:
-        """Return the components of a path below the root; None for a path elsewhere."""
-        folder, name = os.path.split(os.path.abspath(path))
-        real = os.path.join(os.path.realpath(folder), name)
-        prefix = self.root.rstrip("/") + "/"
-        if not real.startswith(prefix):
-            return None
-        return real.removeprefix(prefix).split("/")
 
 
 def _is_usable(reading: Found) -> bool:
