@@ -10,6 +10,8 @@ from skillshelf.turn import Turn, current_turn_of
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
+LOAD_TOOL = "load_skill_instructions"
+"""The name of the tool that loads a skill's instructions and references."""
 _SKILLS_PER_PAGE = 100
 
 

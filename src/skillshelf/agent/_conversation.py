@@ -32,7 +32,6 @@ from skillshelf.agent._explain import explain_error
 from skillshelf.agent._models import usage_of
 from skillshelf.agent.events import Usage
 from skillshelf.agent.sessions import (
-    LOAD_TOOL,
     LoadedText,
     Session,
     loaded_skills,
@@ -40,6 +39,7 @@ from skillshelf.agent.sessions import (
     prompt_text,
     strip_system_prompt,
 )
+from skillshelf.discovery import LOAD_TOOL
 from skillshelf.errors import SessionError
 from skillshelf.text import clean_line
 from skillshelf.tokens import Counter, estimate

@@ -10,7 +10,7 @@ from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf.adapters import call_tool
-from skillshelf.discovery import SkillDiscoverySkill, all_tools
+from skillshelf.discovery import LOAD_TOOL, SkillDiscoverySkill, all_tools
 from skillshelf.errors import SkillError, ToolArgumentError
 from skillshelf.mcp._approvals import Approvals
 from skillshelf.mcp._pending import PendingSkills, explain_error
@@ -27,10 +27,9 @@ MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 64
 """Levels in the arguments of one call."""
 MAX_RECENT_CHARACTERS = 4 * 1024 * 1024
-"""Characters of the answers that `RecentLoads` keeps."""
+"""Characters of the answers that `RecentAnswers` keeps."""
 _LIST = "list_skills"
 _SEARCH = "search_skills"
-_LOAD = "load_skill_instructions"
 
 
 class RecentAnswers:
@@ -121,7 +120,7 @@ class Tools:
                 question = await self._approvals.request(ctx, tool, params)
                 if question is not None:
                     return question
-            if tool.name == _LOAD:
+            if tool.name == LOAD_TOOL:
                 return await self._load(tool, arguments)
             return await self._run(tool, arguments, Turn(self._shelf), approved=must_ask)
         except SkillError as error:  # the model gets the message and goes on

@@ -9,18 +9,18 @@ from rich.text import Text as Line
 from skillshelf.agent import describe_delta
 from skillshelf.agent import events as on
 from skillshelf.descriptor import Delta
+from skillshelf.discovery import LOAD_TOOL
 from skillshelf.rendering import cut
 from skillshelf.repl._markdown import MarkdownStream
 from skillshelf.text import clean_line
 
-_LOAD_TOOL = "load_skill_instructions"
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {
     "run_command": "command",
     "search_files": "pattern",
     "find_files": "pattern",
     "search_skills": "query",
-    _LOAD_TOOL: "skill_name",
+    LOAD_TOOL: "skill_name",
 }
 _MAX_ARGUMENT_CELLS = 60
 _MAX_RESULT_CELLS = 60
@@ -120,7 +120,7 @@ class Screen:
 
     def _find_announced_load(self, call: on.ToolCalled) -> tuple[str, str] | None:
         """Return the load that this call made, if a line announced it."""
-        if call.name != _LOAD_TOOL:
+        if call.name != LOAD_TOOL:
             return None
         skill = str(call.arguments.get("skill_name", ""))
         reference = str(call.arguments.get("reference") or "")
@@ -152,7 +152,7 @@ def describe_call(event: on.ToolCalled) -> Line:
     arguments = event.arguments
     first = next(iter(arguments.values()), "")
     value = arguments.get(_MAIN_ARGUMENT.get(event.name, "path"), first)
-    if event.name == _LOAD_TOOL and arguments.get("reference"):
+    if event.name == LOAD_TOOL and arguments.get("reference"):
         value = f"{value} {arguments['reference']}"
     return Line.assemble((clean_line(event.name), "bold"), " ", cut(clean_line(str(value)), _MAX_ARGUMENT_CELLS))
 

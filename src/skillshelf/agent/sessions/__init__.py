@@ -2,7 +2,6 @@
 
 from skillshelf.agent.sessions._export import export_json, export_markdown
 from skillshelf.agent.sessions._history import (
-    LOAD_TOOL,
     LoadedText,
     loaded_skills,
     make_sendable,
@@ -13,7 +12,6 @@ from skillshelf.agent.sessions._session import Session
 from skillshelf.agent.sessions._store import SessionInfo, Sessions
 
 __all__ = [
-    "LOAD_TOOL",
     "LoadedText",
     "Session",
     "SessionInfo",

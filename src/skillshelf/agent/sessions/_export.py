@@ -19,8 +19,9 @@ from pydantic_ai.messages import (
 )
 
 from skillshelf.agent.sessions._format import dump_messages
-from skillshelf.agent.sessions._history import LOAD_TOOL, loaded_skills, prompt_text
+from skillshelf.agent.sessions._history import loaded_skills, prompt_text
 from skillshelf.agent.sessions._session import Session
+from skillshelf.discovery import LOAD_TOOL
 from skillshelf.text import clean, clean_line
 
 

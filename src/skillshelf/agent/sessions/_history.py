@@ -22,9 +22,8 @@ from pydantic_ai.messages import (
     repair_messages,
 )
 
+from skillshelf.discovery import LOAD_TOOL
 from skillshelf.slash import read_message
-
-LOAD_TOOL = "load_skill_instructions"
 
 # Each can hold the listing of the skills, which belongs to the workspace as it is today, not to the conversation.
 _PROMPT_PARTS = SystemPromptPart, InstructionBaselinePart, InstructionDeltaPart

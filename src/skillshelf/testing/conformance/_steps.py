@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from skillshelf.discovery import LOAD_TOOL
 from skillshelf.listing import parse
 from skillshelf.testing.conformance._face import Call, Conversation, Promise, Reply, Result
 from skillshelf.testing.conformance._stage import Stage
 
-_LOAD_TOOL = "load_skill_instructions"
 # A note at the end of a request names removed skills; new and changed ones are in a section of its own.
 _REMOVED = re.compile(r"^The available skills changed\..*? Removed: ([^\n]+)\.$", re.M)
 # Providers cache a prompt of 1,024 tokens or more. From there on the listing stays as it was sent, and notes announce
@@ -103,7 +103,7 @@ def make_load(skill: str, reference: str = "") -> Call:
     arguments = {"skill_name": skill}
     if reference:
         arguments["reference"] = reference
-    return Call(_LOAD_TOOL, arguments)
+    return Call(LOAD_TOOL, arguments)
 
 
 def listed_skills(reply: Reply, request: int) -> dict[str, str]:
@@ -126,7 +126,7 @@ async def check_listing(scene: Scene) -> None:
         description = listed_skills(reply, request).get("alpha")
         expect(description == "First skill.", "alpha in the Available Skills of each call", system_prompt)
     expect(reply.system_prompts[0] == reply.system_prompts[1], "the same bytes in each call", reply.system_prompts)
-    expect({"list_skills", "search_skills", _LOAD_TOOL} <= set(reply.tools), "the find-skills tools", reply.tools)
+    expect({"list_skills", "search_skills", LOAD_TOOL} <= set(reply.tools), "the find-skills tools", reply.tools)
     expect({"add_skill", "publish"} <= set(reply.tools), "the tools of the code skill", reply.tools)
 
     next_reply = await scene.ask()

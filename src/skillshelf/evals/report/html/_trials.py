@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from skillshelf.agent.events import Event, ReferenceDenied, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled
+from skillshelf.discovery import LOAD_TOOL
 from skillshelf.evals._results import Outcome
 from skillshelf.evals.report._format import (
     STOPPED,
@@ -26,7 +27,6 @@ MAX_TRIALS = 400
 MAX_TEXT = 2_000
 LANE_HEIGHT = 24
 _SEARCH_TOOL = "search_skills"
-_LOAD_TOOL = "load_skill_instructions"
 
 Lane = Literal["offered", "selected", "loaded", "followed"]
 LANES: tuple[Lane, ...] = ("offered", "selected", "loaded", "followed")
@@ -89,7 +89,7 @@ def _make_offer(outcome: Outcome, skill: str) -> Step:
 def _mark_event(event: Event) -> tuple[Lane, str, bool] | None:
     """Return the lane, label and success of an event about skills; None for any other."""
     match event:
-        case ToolCalled(name=name, arguments=arguments) if name == _LOAD_TOOL:
+        case ToolCalled(name=name, arguments=arguments) if name == LOAD_TOOL:
             targets = [str(arguments.get(key) or "") for key in ("skill_name", "reference")]
             return "selected", " / ".join(target for target in targets if target), True
         case ToolCalled(name=name, arguments=arguments) if name == _SEARCH_TOOL:
