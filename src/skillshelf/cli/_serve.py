@@ -1,7 +1,6 @@
 """`skillshelf serve`: an MCP server for the shelf, over standard input and output or over HTTP."""
 
 import argparse
-import gc
 import os
 import shlex
 import signal
@@ -86,31 +85,24 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def serve_shelf(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     """Run the command on the shelf that `open_shelf` opens."""
-    # A start creates hundreds of thousands of objects and drops few. Collecting garbage took a ninth of the time until
-    # the first answer, and a host may go ahead without a server that is late.
-    gc.disable()
-    try:
-        return _start(args, open_shelf)
-    except SettingsError as error:
-        complain(f"skillshelf: {error}")
-        return 2
-    finally:
-        gc.enable()
-
-
-def _start(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     try:
         from skillshelf.mcp import make_server
     except MissingExtraError:
         raise MissingExtraError("skillshelf serve", "mcp") from None
 
-    _check_options(args)
-    token = _find_token(args) if args.http else ""
-    with open_shelf(args) as served, _watch(served.shelf):
-        server = make_server(served.shelf, pending=served.pending)
+    try:
+        _check_options(args)
+        token = ""
         if args.http:
-            return _serve_http(args, token, server)
-        return _serve_stdio(server)
+            token = _find_token(args)
+        with open_shelf(args) as served, _watch(served.shelf):
+            server = make_server(served.shelf, pending=served.pending)
+            if args.http:
+                return _serve_http(args, token, server)
+            return _serve_stdio(server)
+    except SettingsError as error:
+        complain(f"skillshelf: {error}")
+        return 2
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -168,12 +160,12 @@ def _serve_stdio(server: "SkillsServer") -> int:
 
     from skillshelf.mcp import serve_stdio
 
-    skills = plural(len(server.shelf.catalog), "skill")
-    hint = " Hosts start this command themselves; Ctrl-C ends it." if sys.stdin.isatty() else ""
-    complain(f"skillshelf: {skills}, MCP over standard input and output.{hint}")
+    announcement = f"skillshelf: {plural(len(server.shelf.catalog), 'skill')}, MCP over standard input and output."
+    if sys.stdin.isatty():
+        announcement += " Hosts start this command themselves; Ctrl-C ends it."
+    complain(announcement)
     # Let Ctrl-C end the process at once: Python would wait for a thread that reads a file or runs a tool.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _collect_garbage_from_now()
     anyio.run(serve_stdio, server)
     return 0
 
@@ -184,32 +176,30 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
     from skillshelf.mcp import MCP_PATH, Limits, http_app, listen, serve_http
 
     host = args.host or DEFAULT_HOST
-    port = DEFAULT_PORT if args.port is None else args.port
-    address = f"[{host}]" if ":" in host else host
+    port = args.port
+    if port is None:
+        port = DEFAULT_PORT
+    address = host
+    if ":" in host:
+        address = f"[{host}]"
+    limits = Limits()
+    if args.max_connections is not None:
+        limits = Limits(connections=args.max_connections)
+
     app = http_app(server, token=token, host=host, origins=args.allow_origin)
     try:
         listening = listen(host, port)
     except OSError as error:
-        reason = f"cannot listen on {address}:{port}: {error.strerror}"
-        complain(f"skillshelf: {reason}. Choose another one with --port; 0 takes any free port.")
+        complain(
+            f"skillshelf: cannot listen on {address}:{port}: {error.strerror}. "
+            "Choose another one with --port; 0 takes any free port."
+        )
         return 1
     with listening:
         skills = plural(len(server.shelf.catalog), "skill")
         complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{MCP_PATH}")
-        _collect_garbage_from_now()
-        limits = Limits() if args.max_connections is None else Limits(connections=args.max_connections)
         anyio.run(serve_http, app, listening, limits, server.close_streams)
     return 0
-
-
-def _collect_garbage_from_now() -> None:
-    """Exempt all present objects from garbage collection: they live as long as the process.
-
-    Walking them each time took a fifth of the server's time, and new garbage was left until it was a quarter as much.
-    """
-    gc.freeze()
-    gc.enable()
-    gc.collect()  # finds nothing, but resets the size that new garbage is compared with
 
 
 @contextmanager
@@ -228,9 +218,10 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
 
     for problem in trust.problems:
         complain(problem)
-    # A client on another machine cannot use the path, and need not know it.
-    is_local = not args.http or is_loopback(args.host or DEFAULT_HOST)
-    pending = PendingSkills(lambda: len(source.find_pending()), skills.root if is_local else "")
+    root = ""
+    if not args.http or is_loopback(args.host or DEFAULT_HOST):
+        root = skills.root  # a client on another machine cannot use the path, and need not know it
+    pending = PendingSkills(lambda: len(source.find_pending()), root)
     with _report_pending(source, pending):
         yield ServedShelf(skills.shelf, pending)
 
@@ -255,14 +246,14 @@ def _report_pending(source: "TrustedSource", pending: "PendingSkills") -> Iterat
 
 def _complain_about_pending(source: "TrustedSource", reported: frozenset[str]) -> frozenset[str]:
     """Name the pending skills that were not reported before. Return the names of all that are pending now."""
-    waiting = frozenset(skill.name for skill in source.find_pending())
-    new = sorted(waiting - reported)
+    pending = frozenset(skill.name for skill in source.find_pending())
+    new = sorted(pending - reported)
     if new:
         complain(
             f"Not served, because you have not approved them as they are now: {list_names(new, _MAX_LISTED_NAMES)}. "
             f"Review them with `skillshelf trust -C {shlex.quote(source.root)}`, or pass --trust-workspace."
         )
-    return waiting
+    return pending
 
 
 def _watch(shelf: Shelf) -> AbstractContextManager[object]:
