@@ -24,14 +24,14 @@ _MAX_LISTED_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class SkillCost:
-    """The tokens of one skill."""
+    """The number of tokens that each part of a skill takes."""
 
     name: str
     every_call: int
-    """Of its entry in the listing."""
+    """The tokens of its entry in the listing."""
     instructions: int
     references: int
-    """Of all its references together."""
+    """The tokens of all its references together."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,9 +39,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
+    counter = estimate
     if args.exact:
+        counter = count
         count("")  # raises at once if the tokenizer is not installed
-    shelf = open_shelf(args, count if args.exact else estimate)
+    shelf = open_shelf(args, counter)
     listing = shelf.listing()
     costs = _measure_skills(shelf, listing)
     warnings = _find_warnings(costs, listing, uncut_tokens=shelf.listing("catalog").tokens)
@@ -61,11 +63,15 @@ def _measure_skills(shelf: Shelf, listing: Listing) -> list[SkillCost]:
     costs = []
     for name, skill in shelf.catalog.items():
         entry = entries.get(name)
-        every_call = 0
-        if entry is not None:
-            every_call = shelf.counter(entry.render() if entry.description else f" | {name}")
+        if entry is None:
+            every_call = 0
+        elif entry.description:
+            every_call = shelf.counter(entry.render())
+        else:
+            every_call = shelf.counter(f" | {name}")  # the listing has room for its name only
+        instructions = _count_tokens(shelf, skill)
         references = sum(_count_tokens(shelf, skill, path) for path in skill.references)
-        costs.append(SkillCost(name, every_call, _count_tokens(shelf, skill), references))
+        costs.append(SkillCost(name, every_call, instructions, references))
     return sorted(costs, key=lambda cost: (-cost.instructions, cost.name))
 
 
@@ -83,14 +89,15 @@ def _count_tokens(shelf: Shelf, skill: SkillDescriptor, reference: str = "") -> 
 
 
 def _find_warnings(costs: list[SkillCost], listing: Listing, uncut_tokens: int) -> list[str]:
-    """`uncut_tokens`: the tokens of a listing that shortens nothing."""
+    """Return a warning for long instructions, and one if a listing of `uncut_tokens` exceeds the budget."""
     warnings = []
-    long = [cost.name for cost in costs if cost.instructions > MAX_TOKENS]
-    if long:
+    long_skills = [cost.name for cost in costs if cost.instructions > MAX_TOKENS]
+    if long_skills:
         warnings.append(
-            f"{plural(len(long), 'skill')} with instructions over {MAX_TOKENS:,} tokens: "
-            f"{list_names(long, _MAX_LISTED_NAMES)}; move parts into references/"
+            f"{plural(len(long_skills), 'skill')} with instructions over {MAX_TOKENS:,} tokens: "
+            f"{list_names(long_skills, _MAX_LISTED_NAMES)}; move parts into references/"
         )
+
     if uncut_tokens > DEFAULT_BUDGET:
         shortened = {entry.name for entry in listing.shortened}
         warnings.append(
@@ -101,17 +108,35 @@ def _find_warnings(costs: list[SkillCost], listing: Listing, uncut_tokens: int) 
 
 
 def _print_costs(costs: list[SkillCost], listing: Listing, out: Output) -> None:
-    columns = [Column("skill", style="bold")]
-    columns += [Column(title, right=True) for title in ("every call", "loaded", "references")]
+    columns = [
+        Column("skill", style="bold"),
+        Column("every call", right=True),
+        Column("loaded", right=True),
+        Column("references", right=True),
+    ]
     rows: list[list[str | Cell]] = []
     for cost in costs:
-        numbers = (cost.every_call, cost.instructions, cost.references)
-        rows.append([cost.name, *(_format_number(number) for number in numbers)])
+        rows.append(
+            [
+                cost.name,
+                _format_number(cost.every_call),
+                _format_number(cost.instructions),
+                _format_number(cost.references),
+            ]
+        )
 
     framing = listing.tokens - sum(cost.every_call for cost in costs)
     rows.append([Cell("heading and how to load", "dim"), _format_number(framing), "", ""])
-    totals = (listing.tokens, sum(cost.instructions for cost in costs), sum(cost.references for cost in costs))
-    rows.append([Cell("total", "bold"), *(Cell(f"{total:,}", "bold") for total in totals)])
+    instructions = sum(cost.instructions for cost in costs)
+    references = sum(cost.references for cost in costs)
+    rows.append(
+        [
+            Cell("total", "bold"),
+            Cell(f"{listing.tokens:,}", "bold"),
+            Cell(f"{instructions:,}", "bold"),
+            Cell(f"{references:,}", "bold"),
+        ]
+    )
 
     if out.is_terminal:
         _add_bars(costs, columns, rows, out.console.width)
@@ -129,8 +154,13 @@ def _add_bars(costs: list[SkillCost], columns: list[Column], rows: list[list[str
     most = max((cost.instructions for cost in costs), default=0)
     columns.append(Column(""))
     for cost, row in zip(costs, rows, strict=False):
-        style = "yellow" if cost.instructions > MAX_TOKENS else "green"
-        row.append(Cell(_draw_bar(cost.instructions / most, length) if cost.instructions else "", style))
+        bar = ""
+        if cost.instructions:
+            bar = _draw_bar(cost.instructions / most, length)
+        style = "green"
+        if cost.instructions > MAX_TOKENS:
+            style = "yellow"
+        row.append(Cell(bar, style))
     for row in rows[len(costs) :]:
         row.append("")
 

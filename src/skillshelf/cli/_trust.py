@@ -33,12 +33,13 @@ _SHOWN_DIGITS = 16
 
 def add_arguments(parser: Parser) -> None:
     task = parser.add_mutually_exclusive_group()
-    for argument in (
+    arguments = [
         task.add_argument("--list", action="store_true", help="list approved and pending skills"),
         task.add_argument("--show", metavar="NAME", help="show everything in a pending skill, and what changed in it"),
         task.add_argument("--yes", metavar="NAME", nargs="+", help="approve these exactly as they are now"),
         task.add_argument("--revoke", metavar="NAME", nargs="*", help="withdraw the approval of all their versions"),
-    ):
+    ]
+    for argument in arguments:
         parser.note_argument(argument)
     parser.add_argument("--all", action="store_true", help="with --revoke: everything that is approved here")
 
@@ -57,8 +58,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.yes:
         items = [workspace.find(name) for name in args.yes]
         _approve(workspace, items, out, quiet=args.json)
+    elif args.all:
+        _revoke(workspace, workspace.find_approved(), out, quiet=args.json)
     elif args.revoke is not None:
-        items = workspace.find_approved() if args.all else [workspace.find(name) for name in args.revoke]
+        items = [workspace.find(name) for name in args.revoke]
         _revoke(workspace, items, out, quiet=args.json)
     elif not args.list and not args.json:
         return _review_pending(workspace, out)
@@ -84,14 +87,19 @@ class _Item(NamedTuple):
 
     @property
     def status(self) -> str:
-        return self.pending.status if self.pending else "approved"
+        if self.pending:
+            return self.pending.status
+        return "approved"
 
     def as_json(self) -> dict[str, Any]:
+        tree = self.tree
+        if self.pending:
+            tree = self.pending.tree
         facts: dict[str, Any] = {
             "name": self.name,
             "status": self.status,
             "location": self.location,
-            "tree": self.pending.tree if self.pending else self.tree,
+            "tree": tree,
             "approved": self.tree or None,
         }
         if self.pending and self.pending.blocked:
@@ -120,7 +128,7 @@ class _Workspace:
         items: dict[str, _Item] = {}
         for key, (name, tree) in self.source.served.items():
             items[key] = _Item(key, name, f"{self.root}/{key}", tree, None)
-        for pending in (*self.source.pending, *self._pending_instruction_files()):
+        for pending in (*self.source.pending, *self._find_pending_instruction_files()):
             location = f"{self.root}/{pending.key.lstrip('/')}"
             items[pending.key] = _Item(pending.key, pending.name, location, _approved_tree(pending), pending)
         for item in self._find_eval_folders():
@@ -130,15 +138,15 @@ class _Workspace:
                 items.setdefault(item.key, item)
         return sorted(items.values(), key=lambda item: (item.name, item.key))
 
-    def _pending_instruction_files(self) -> "list[Pending]":
+    def _find_pending_instruction_files(self) -> "list[Pending]":
         from skillshelf.trust import INSTRUCTION_FILES, trusted_text
 
-        waiting = []
+        files = []
         for name in INSTRUCTION_FILES:
             _, pending = trusted_text(f"{self.root}/{name}", self.trust)
             if pending:
-                waiting.append(pending)
-        return waiting
+                files.append(pending)
+        return files
 
     def _find_eval_folders(self) -> list[_Item]:
         """Return the folders of eval cases. Those inside skills are approved with their skill."""
@@ -159,7 +167,9 @@ class _Workspace:
     def _describe_folder(self, folder: str) -> _Item:
         from skillshelf.trust import pending_folder
 
-        key = "" if folder == self.root else os.path.relpath(folder, self.root)
+        key = ""
+        if folder != self.root:
+            key = os.path.relpath(folder, self.root)
         pending = pending_folder(folder, self.root, self.trust)
         if pending:
             return _Item(key, pending.name, pending.location, _approved_tree(pending), pending)
@@ -195,7 +205,10 @@ class _Workspace:
 
 
 def _approved_tree(pending: "Pending") -> str:
-    return pending.copy.tree if pending.copy else ""
+    """Return the hash of the version that the user approved before, or an empty string."""
+    if pending.copy is None:
+        return ""
+    return pending.copy.tree
 
 
 def _show_item(workspace: _Workspace, name: str, as_json: bool, out: Output) -> int:
@@ -227,9 +240,12 @@ def _approve(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quie
 def _revoke(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
     for item in items:
         trees = workspace.source.revoke(item.key)
-        if not quiet:
-            versions = plural(len(trees), "version") if trees else "it was not approved"
-            out.print(f"revoked {item.name} ({versions})")
+        if quiet:
+            continue
+        versions = "it was not approved"
+        if trees:
+            versions = plural(len(trees), "version")
+        out.print(f"revoked {item.name} ({versions})")
 
 
 def _print_list(workspace: _Workspace, out: Output) -> None:
@@ -246,32 +262,32 @@ def _review_pending(workspace: _Workspace, out: Output) -> int:
     """List everything that is pending, then ask about each. Anything but a clear yes is a no."""
     from skillshelf.trust import summary
 
-    waiting = workspace.find_pending()
-    if not waiting:
+    all_pending = workspace.find_pending()
+    if not all_pending:
         out.print("Nothing is pending: every skill of this workspace is as you approved it, or there is none.")
         return 0
-    out.print(f"{_count_pending(waiting)} in {shown_path(workspace.root)}:")
-    for pending in waiting:
+    out.print(f"{_count_pending(all_pending)} in {shown_path(workspace.root)}:")
+    for pending in all_pending:
         out.print(f"  {summary(pending)}")
     if not (sys.stdin.isatty() and out.is_terminal):
         complain(_NOT_A_TERMINAL)
         return 1
-    return _ask_about_each(workspace, waiting, out)
+    return _ask_about_each(workspace, all_pending, out)
 
 
-def _ask_about_each(workspace: _Workspace, waiting: "Sequence[Pending]", out: Output) -> int:
+def _ask_about_each(workspace: _Workspace, all_pending: "Sequence[Pending]", out: Output) -> int:
     """Return 0 if the user approved everything, and 1 otherwise."""
     from skillshelf.trust import review_text
 
     approves_rest = False
     approved = 0
-    for number, pending in enumerate(waiting, 1):
+    for number, pending in enumerate(all_pending, 1):
         if not approves_rest:
             out.write(f"\n{review_text(pending)}\n")
         if pending.blocked:
             continue
         if not approves_rest:
-            answer = _ask(f"({number}/{len(waiting)}) Approve {pending.name} as it is now? {_CHOICES}")
+            answer = _ask(f"({number}/{len(all_pending)}) Approve {pending.name} as it is now? {_CHOICES}")
             if answer == "q":
                 break
             if answer not in ("y", "a"):
@@ -284,13 +300,13 @@ def _ask_about_each(workspace: _Workspace, waiting: "Sequence[Pending]", out: Ou
             continue
         out.print(f"approved {pending.name} {pending.tree}")
         approved += 1
-    return 0 if approved == len(waiting) else 1
+    return 0 if approved == len(all_pending) else 1
 
 
-def _count_pending(waiting: "Sequence[Pending]") -> str:
+def _count_pending(all_pending: "Sequence[Pending]") -> str:
     """Count skills (with instruction files) and folders of eval cases."""
-    folders = sum(os.path.isdir(pending.location) for pending in waiting)
-    skills = len(waiting) - folders
+    folders = sum(os.path.isdir(pending.location) for pending in all_pending)
+    skills = len(all_pending) - folders
     counts = []
     if skills:
         counts.append(plural(skills, "pending skill"))

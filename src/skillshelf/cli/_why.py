@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from skillshelf.catalog import Candidate
@@ -48,17 +48,21 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
-    skill = shelf.catalog.get(args.name)
-    name = skill.name if skill else args.name
+    name = args.name
+    skill = shelf.catalog.get(name)
+    if skill is not None:
+        name = skill.name  # without the source of name@source
     findings = [_explain_candidate(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
     is_on_shelf = bool(findings)
 
     elsewhere, notes = _search_elsewhere(shelf, name)
+    closest: list[str] = []
     if is_on_shelf:
-        # A folder that merely has the name matters only to someone who misses the skill.
+        # A folder that merely has the name matters only to a user who misses the skill.
         elsewhere = [finding for finding in elsewhere if finding.verdict != "no skill"]
+    else:
+        closest += closest_names(name, shelf.catalog)
     findings += elsewhere
-    closest = [] if is_on_shelf else list(closest_names(name, shelf.catalog))
 
     if args.json:
         out.print_json(
@@ -71,18 +75,19 @@ def run(args: argparse.Namespace, out: Output) -> int:
             }
         )
     else:
-        out.print_styled(f"{name} is {'on the shelf' if is_on_shelf else 'not on the shelf'}.", "bold")
+        verdict = "on the shelf" if is_on_shelf else "not on the shelf"
+        out.print_styled(f"{name} is {verdict}.", "bold")
         _print_findings(findings, closest, notes, out)
     return 0 if is_on_shelf else 1
 
 
 def _print_findings(findings: list[Finding], closest: list[str], notes: list[str], out: Output) -> None:
     for finding in findings:
-        source = f" ({finding.source})" if finding.source else ""
+        headline = f"{finding.verdict}: {shown_path(finding.path)}"
+        if finding.source:
+            headline += f" ({finding.source})"
         out.print()
-        out.print_styled(
-            f"{finding.verdict}: {shown_path(finding.path)}{source}", _VERDICT_STYLES.get(finding.verdict, "cyan")
-        )
+        out.print_styled(headline, _VERDICT_STYLES.get(finding.verdict, "cyan"))
         for reason in finding.reasons:
             out.print_styled(f"- {clean_line(reason)}", indent=2)
     if closest:
@@ -97,25 +102,33 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Finding:
     """Explain a skill that the shelf found: the first with its name, or one that the first shadows."""
     skill = candidate.descriptor
     first = shelf.catalog.find(skill.name)
-    is_first = candidate == first
-    reasons: list[str] = []
-    if is_first:
-        reasons += _explain_listing(shelf, skill)
+    if candidate == first:
+        verdict = "taken"
+        reasons = list(_explain_listing(shelf, skill))
     else:
+        verdict = "shadowed"
         advantage = _explain_precedence(first, candidate)
-        reasons.append(f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {advantage})")
-        reasons.append(f"reach it as {shelf.catalog.reach(candidate)!r}")
+        reasons = [
+            f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {advantage})",
+            f"reach it as {shelf.catalog.reach(candidate)!r}",
+        ]
+    reasons += _list_faults(skill, shelf.catalog.diagnostics)
+    return Finding(skill.location, verdict, tuple(reasons), skill.source)
 
+
+def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:
+    """Yield the diagnostics about a skill's SKILL.md and the other files of its folder."""
     folder = os.path.dirname(skill.location)
-    for note in shelf.catalog.diagnostics:
-        is_about_file = note.path == skill.location
-        is_in_folder = bool(folder) and note.path.startswith(f"{folder}/")
-        if note.code == "shadowed" or not (is_about_file or is_in_folder):
+    for note in notes:
+        if note.code == "shadowed":
             continue
-        place = "" if is_about_file else f"{relative(note.path)}, "
-        line = f"line {note.line}, " if note.line else ""
-        reasons.append(f"{place}{line}{note.code}: {note.message}")
-    return Finding(skill.location, "taken" if is_first else "shadowed", tuple(reasons), skill.source)
+        text = f"{note.code}: {note.message}"
+        if note.line:
+            text = f"line {note.line}, {text}"
+        if note.path == skill.location:
+            yield text
+        elif folder and note.path.startswith(f"{folder}/"):
+            yield f"{relative(note.path)}, {text}"
 
 
 def _explain_precedence(first: Candidate, other: Candidate) -> str:
@@ -127,7 +140,7 @@ def _explain_precedence(first: Candidate, other: Candidate) -> str:
 
 
 def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
-    """Yield what the model sees of a skill before it loads the skill."""
+    """Yield how the listing shows a skill to the model."""
     if skill.disclosure == "manual":
         yield "hidden from the model: its disclosure is manual; the user can invoke it"
         return
@@ -208,7 +221,7 @@ class _DiskSearch:
     def find(self) -> list[Finding]:
         """Return every place with the name that is not on the shelf under it."""
         folders = self._read_folders()
-        owners: dict[str, str] = {}
+        owners: dict[str, str] = {}  # the SKILL.md of the skill that each folder belongs to
         findings: list[Finding] = []
         for key, folder in folders.items():
             owner = ""
@@ -262,7 +275,9 @@ class _DiskSearch:
         if owners[parent]:
             return owners[parent]
         skill_file = folders[parent].skill_file
-        return f"{self._path(parent)}/{skill_file}" if skill_file else ""
+        if not skill_file:
+            return ""
+        return f"{self._path(parent)}/{skill_file}"
 
     def _judge_folder(self, key: str, folder: _Folder, owner: str) -> Iterator[Finding]:
         has_name = bool(key) and self._fits(os.path.basename(key))
@@ -273,7 +288,7 @@ class _DiskSearch:
         for link in folder.links:
             if self._fits(link):
                 path = f"{key}/{link}".lstrip("/")
-                reasons = self._diagnostics_for(path) or ("a symlink: its target is found where it lies",)
+                reasons = self._diagnostics_for(path) or ("a symlink: only its target can be on the shelf",)
                 yield Finding(self._path(path), "link", reasons)
 
         if not folder.skill_file:
@@ -325,9 +340,12 @@ class _DiskSearch:
         path = self._path(key)
         reasons = []
         for note in self._notes:
-            if note.path == path:
-                fix = f" ({note.fix})" if note.fix else ""
-                reasons.append(f"{note.code}: {note.message}{fix}")
+            if note.path != path:
+                continue
+            reason = f"{note.code}: {note.message}"
+            if note.fix:
+                reason += f" ({note.fix})"
+            reasons.append(reason)
         return tuple(reasons)
 
     def _read_name(self, key: str, file: str) -> str:

@@ -73,32 +73,32 @@ def choose_description(args: argparse.Namespace, out: Output) -> int:
 
 
 class _Choice:
-    """A choice between descriptions of one skill: its candidates, and the run that compares them."""
+    """A choice between descriptions of one skill: its variants, and the run that compares them."""
 
     def __init__(self, skill: CurrentSkill, descriptions: Sequence[str], queries: Sequence[Case]) -> None:
         self.skill = skill
         self.queries = tuple(queries)
         self._descriptions = descriptions
-        self._candidates: tuple[Variant, ...] = ()
+        self._variants: tuple[Variant, ...] = ()
 
     def make_plan(self, stage: str, repeats: int) -> Plan:
-        self._candidates = make_variants(self.skill, self._descriptions, self.queries, stage)
-        return plan_variants(self._candidates, repeats)
+        self._variants = make_variants(self.skill, self._descriptions, self.queries, stage)
+        return plan_variants(self._variants, repeats)
 
     def decide(self, run: Run) -> Decision:
-        return decide(self.queries, self._candidates, run.outcomes)
+        return decide(self.queries, self._variants, run.outcomes)
 
     def split_by_description(self, run: Run) -> list[Run]:
         """Return a run for each description, as if it were the skill's own, for reports and `compare`."""
         infos = Plan(self.queries, ()).infos
         skills = {self.skill.name: self.skill.file}
         runs = []
-        for candidate in self._candidates:
-            query_ids = {case.id: query.id for case, query in zip(candidate.cases, self.queries, strict=True)}
+        for variant in self._variants:
+            query_ids = {case.id: query.id for case, query in zip(variant.cases, self.queries, strict=True)}
             outcomes = [
                 replace(outcome, case=query_ids[outcome.case]) for outcome in run.outcomes if outcome.case in query_ids
             ]
-            run_id = f"{run.id}-{candidate.number}"
+            run_id = f"{run.id}-{variant.number}"
             runs.append(replace(run, id=run_id, cases=infos, outcomes=tuple(outcomes), skills=skills))
         return runs
 

@@ -230,11 +230,11 @@ def _run_worker(args: argparse.Namespace) -> int:
     if not args.engine:
         raise EvalError("a worker needs --engine", "skillshelf eval worker --engine postgresql://host/db")
     refuse_unconfined_worker(args)
-    asyncio.run(_work(args.engine))
+    asyncio.run(_run_trials_of_others(args.engine))
     return 0
 
 
-async def _work(url: str) -> None:
+async def _run_trials_of_others(url: str) -> None:
     """Run trials until interrupted. DBOS runs them in the event loop that starts it, which is this one."""
     from skillshelf.evals.engine import RECOVERY_SECONDS, start_server_node
 

@@ -21,7 +21,7 @@ _NO_SANDBOX = "commands cannot be confined on this machine, and these trials run
 _HOW_TO_ALLOW = "Pass --allow-unconfined if they may write anywhere"
 
 
-def case_folders(args: argparse.Namespace) -> list[str]:
+def find_case_folders(args: argparse.Namespace) -> list[str]:
     """Return the folders with the cases and recordings of a run. Raises EvalError for a path that does not exist."""
     folders = {find_folder_to_approve(path) for path in find_case_files(args.paths or [args.workspace])}
     if args.replay and os.path.isdir(args.replay):
@@ -46,7 +46,7 @@ def _covers(above: str, folder: str, workspace: str) -> bool:
     return not any(part.startswith(".") for part in below.split("/"))
 
 
-def skill_folders(cases: Iterable[Case]) -> list[str]:
+def find_skill_folders(cases: Iterable[Case]) -> list[str]:
     """Return the folders of the skills on the shelves of cases. Skills steer the agent, so they need approval too."""
     shelves = dict.fromkeys(folder for case in cases for folder in case.skills)
     skills: dict[str, None] = {}
@@ -57,27 +57,27 @@ def skill_folders(cases: Iterable[Case]) -> list[str]:
     return list(skills)
 
 
-def is_approved(folders: Sequence[str], args: argparse.Namespace, out: Output) -> bool:
-    """Return True if the user approved the content of every folder. Otherwise report which folders are pending."""
+def check_approval(folders: Sequence[str], args: argparse.Namespace, out: Output) -> bool:
+    """Return True if the user approved the content of every folder. Otherwise print the folders that are pending."""
     if args.trust_workspace:
         return True
     trust = Trust.open()
     pending: list[Pending] = []
     for folder in folders:
-        found = pending_folder(folder, args.workspace, trust)
-        if found:
-            pending.append(found)
+        content = pending_folder(folder, args.workspace, trust)
+        if content:
+            pending.append(content)
     if not pending:
         return True
 
     for problem in trust.problems:
         complain(problem)
     if args.json:
-        out.print_json({"exit_code": 2, "pending": [_pending_as_json(waiting) for waiting in pending]})
+        out.print_json({"exit_code": 2, "pending": [_pending_as_json(content) for content in pending]})
     complain("skillshelf: nothing was run. Cases run their own Python and commands, and you have not approved these:")
-    for waiting in pending:
-        complain(f"  {summary(waiting)}")
-    for root in dict.fromkeys(waiting.root for waiting in pending):
+    for content in pending:
+        complain(f"  {summary(content)}")
+    for root in dict.fromkeys(content.root for content in pending):
         workspace = ""
         if os.path.realpath(root) != os.path.realpath(os.curdir):
             workspace = f" -C {shlex.quote(shown_path(root))}"

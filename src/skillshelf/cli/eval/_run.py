@@ -1,4 +1,4 @@
-"""A run from its cases to its report."""
+"""`skillshelf eval run`: from the cases to the report."""
 
 import argparse
 import asyncio
@@ -14,7 +14,7 @@ from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
 from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
 from skillshelf.cli._output import Output, complain, plural, shown_path
 from skillshelf.cli.eval._cases import report_no_cases, select_cases
-from skillshelf.cli.eval._consent import case_folders, is_approved, refuse_unconfined, skill_folders
+from skillshelf.cli.eval._consent import check_approval, find_case_folders, find_skill_folders, refuse_unconfined
 from skillshelf.cli.eval._resume import check_output_paths, make_request
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
@@ -68,7 +68,7 @@ def run_cases(args: argparse.Namespace, out: Output) -> int:
 
 def find_approved_cases(args: argparse.Namespace, out: Output) -> list[Case]:
     """Return the cases to run. If they cannot be run, say why and return none."""
-    if not is_approved(case_folders(args), args, out):
+    if not check_approval(find_case_folders(args), args, out):
         return []
     cases, notes = select_cases(args)
     if any(note.severity == "error" for note in notes):
@@ -79,7 +79,7 @@ def find_approved_cases(args: argparse.Namespace, out: Output) -> list[Case]:
             print_diagnostic(note, out)
     if not cases:
         report_no_cases(args)
-    if not is_approved(skill_folders(cases), args, out):
+    if not check_approval(find_skill_folders(cases), args, out):
         return []
     return cases
 
@@ -95,33 +95,33 @@ def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, 
 
 
 def run_and_report(
-    make: Callable[[str], Plan],
+    make_plan_in: Callable[[str], Plan],
     report: Callable[[Run, Plan, RunFolder], int],
     args: argparse.Namespace,
     out: Output,
 ) -> int:
     """Make a plan, run it and report it. Return the exit code.
 
-    `make` gets the path of a temporary folder for other versions of skills.
+    `make_plan_in` gets the path of a temporary folder for other versions of skills.
     """
     if args.parallel == 0 and not args.engine:
         raise EvalError("--parallel 0 leaves all trials to workers, and there are none without --engine")
     options = _make_options(args)
     check_output_paths(args)
     with tempfile.TemporaryDirectory(prefix="skillshelf-old-") as stage:
-        work = PackedPlan(make(stage), options)
-        for skill in work.plan.new:
+        packed = PackedPlan(make_plan_in(stage), options)
+        for skill in packed.plan.new:
             complain(f"skillshelf: {skill} is new since {args.baseline}, so there is nothing to compare it with.")
         if options.parallel:
-            refuse_unconfined((trial.case for trial in work.plan.trials), args)
-        model = _resolve_models(work.plan.cases, options)
+            refuse_unconfined((trial.case for trial in packed.plan.trials), args)
+        model = _resolve_models(packed.plan.cases, options)
 
         path = find_run_folder(args.resume) if args.resume else make_run_folder(args.report)
         with lock_run(make_state_folder(path)):
-            folder = _open_run_folder(path, work, args)
-            run = _run_trials(work, folder, model, args, out)
-            code = report(run, work.plan, folder)
-            finish_run(work, folder, run.outcomes)
+            folder = _open_run_folder(path, packed, args)
+            run = _run_trials(packed, folder, model, args, out)
+            code = report(run, packed.plan, folder)
+            finish_run(packed, folder, run.outcomes)
     return code
 
 
@@ -161,11 +161,11 @@ def _resolve_models(cases: Sequence[Case], options: Options) -> str:
     return ", ".join(names)
 
 
-def _open_run_folder(path: str, work: PackedPlan, args: argparse.Namespace) -> RunFolder:
+def _open_run_folder(path: str, packed: PackedPlan, args: argparse.Namespace) -> RunFolder:
     """Continue the run in the folder if it was interrupted, or begin a new one."""
     previous = read_run_folder(path)
     if args.resume and previous:
-        if previous.fingerprint != work.fingerprint:
+        if previous.fingerprint != packed.fingerprint:
             raise EvalError(
                 f"The cases, the skills, the settings or skillshelf itself have changed since {previous.id} began",
                 "Outcomes from before and after the change cannot be mixed: start a new run",
@@ -174,7 +174,7 @@ def _open_run_folder(path: str, work: PackedPlan, args: argparse.Namespace) -> R
         previous.save()
         return previous
 
-    folder = begin_run(path, work.fingerprint, make_request(args))
+    folder = begin_run(path, packed.fingerprint, make_request(args))
     if previous and not previous.finished:
         if previous.id == folder.id:
             complain(f"skillshelf: continuing run {folder.id}, which was interrupted.")
@@ -186,13 +186,13 @@ def _open_run_folder(path: str, work: PackedPlan, args: argparse.Namespace) -> R
     return folder
 
 
-def _run_trials(work: PackedPlan, folder: RunFolder, model: str, args: argparse.Namespace, out: Output) -> Run:
-    plan = work.plan
-    if work.options.server and not work.options.parallel:
+def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argparse.Namespace, out: Output) -> Run:
+    plan = packed.plan
+    if packed.options.server and not packed.options.parallel:
         complain(f"skillshelf: {plural(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
     try:
         with show_progress(out, len(plan.trials), visible=out.is_terminal and not args.json) as report_outcome:
-            outcomes = asyncio.run(run_plan(work, folder, report_outcome))
+            outcomes = asyncio.run(run_plan(packed, folder, report_outcome))
     except KeyboardInterrupt:
         place = shown_path(folder.path) if args.report else os.path.basename(folder.path)
         command = f"skillshelf eval --resume {place}"
