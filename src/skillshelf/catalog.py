@@ -16,17 +16,12 @@ from skillshelf.text import closest_names, skeleton
 
 
 class Place(NamedTuple):
-    """Where a skill was found. Places sort by source, then by depth, then by path."""
+    """Where a skill was found."""
 
     source: int
     """The rank of the source among the shelf's sources."""
-    depth: int
     key: str
     """The source's own name for the place."""
-
-    @classmethod
-    def of(cls, source: int, key: str) -> "Place":
-        return cls(source, key.count("/"), key)
 
 
 class Candidate(NamedTuple):
@@ -210,9 +205,9 @@ class Catalog(Mapping[str, SkillDescriptor]):
             return self, Delta()
 
         candidates = dict(self._candidates)
-        for name, new in added.items():
-            unchanged = [each for each in candidates.get(name, ()) if each.place not in changes]
-            ranked = unchanged + new
+        for name, ranked in added.items():
+            if name in candidates:
+                ranked += [each for each in candidates[name] if each.place not in changes]
             if len(ranked) > 1:
                 ranked.sort(key=_precedence)
             if ranked:
@@ -230,7 +225,8 @@ def _precedence(candidate: Candidate) -> tuple[int, bool, int, str]:
     So a folder `evil` cannot take the name of the skill in `good` by saying `name: good`.
     """
     place = candidate.place
-    return place.source, not candidate.is_named_by_folder(), place.depth, place.key
+    depth = place.key.count("/")
+    return place.source, not candidate.is_named_by_folder(), depth, place.key
 
 
 def _compare(

@@ -72,7 +72,7 @@ class Shelf:
                     failure = failure or error
                     continue
                 for key, found in refreshed.items():
-                    changes[Place.of(rank, key)] = found
+                    changes[Place(rank, key)] = found
 
             self._catalog, delta = self._catalog.apply(changes)
             if failure:

@@ -107,7 +107,7 @@ def _sort(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _make_catalog(scanned: Mapping[str, Found]) -> Catalog:
     """Return a catalog of the skills without their faults: its own diagnostics are about names that collide."""
-    changes = {Place.of(0, key): Found(found.descriptor) for key, found in scanned.items()}
+    changes = {Place(0, key): Found(found.descriptor) for key, found in scanned.items()}
     catalog, _ = Catalog().apply(changes)
     return catalog
 
