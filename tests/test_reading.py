@@ -1,4 +1,4 @@
-"""SKILL.md as people really write it: one folder for each case under tests/skills/reading."""
+"""Reading SKILL.md files with the faults of real ones: each case is a folder under tests/skills/reading."""
 
 import json
 from pathlib import Path
@@ -123,14 +123,13 @@ def shelf() -> Shelf:
 
 
 def test_every_case_has_a_folder_and_every_folder_a_case() -> None:
-    """The tables and the folders do not drift apart."""
     assert {path.name for path in READING.iterdir()} == set(CASES)
     assert {path.name for path in REFUSED.iterdir()} == set(REFUSALS)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_file_with_usable_text_becomes_a_skill(shelf: Shelf, case: str) -> None:
-    """The description and the instructions are what the author meant; what was repaired is said, with its line."""
+    """It has the description and instructions that its author meant, and each repair is reported with its line."""
     description, codes = CASES[case]
     skill = shelf.catalog[NAMES.get(case, case)]
     notes = [note for note in shelf.catalog.diagnostics if note.path == skill.location]
@@ -141,8 +140,7 @@ def test_a_file_with_usable_text_becomes_a_skill(shelf: Shelf, case: str) -> Non
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_file_that_cannot_become_one_says_what_to_change(shelf: Shelf, case: str) -> None:
-    """One error with the line and a fix, and no skill."""
+def test_a_refused_file_has_one_error_that_says_what_to_change(shelf: Shelf, case: str) -> None:
     notes = [note for note in shelf.catalog.diagnostics if Path(note.path).parent.name == case]
     assert [(note.severity, note.code, note.line) for note in notes] == [("error", *REFUSALS[case])]
     assert notes[0].fix
@@ -150,7 +148,7 @@ def test_a_file_that_cannot_become_one_says_what_to_change(shelf: Shelf, case: s
 
 
 def test_a_fault_in_one_field_leaves_the_others(shelf: Shelf) -> None:
-    """A repaired field is text; its neighbours, nested ones too, are what YAML says."""
+    """A repaired field is text. Its neighbours, also nested ones, are read as YAML."""
     assert shelf.catalog["two-faulty-fields"].license == "MIT"
     assert thaw(shelf.catalog["two-faulty-fields"].fields) == {"keywords": "[@Injected, x]"}
     assert thaw(shelf.catalog["at-sign-in-list"].metadata) == {
@@ -162,20 +160,20 @@ def test_a_fault_in_one_field_leaves_the_others(shelf: Shelf) -> None:
 
 
 def test_scalars_stay_as_written(shelf: Shelf) -> None:
-    """1.10 is not 1.1, a date is not a date, yes is not true, ~ is not None."""
+    """`1.10` does not become 1.1, nor `yes` true, nor `~` None."""
     skill = shelf.catalog["scalars-stay-text"]
     assert skill.fields == {"version": "1.10", "when": "2024-01-02", "yes": "no", "nothing": "~"}
     assert skill.metadata == {"version": "1.0", "big": "0x1F"}
 
 
 def test_aliases_and_merge_keys_construct_nothing(shelf: Shelf) -> None:
-    """An alias gives the value it names; a merge key is a key like any other."""
+    """An alias stands for its value; a merge key is a key like any other."""
     assert shelf.catalog["anchors"].metadata == {"summary": "Shared words."}
     assert thaw(shelf.catalog["merge-key"].metadata) == {"<<": {"a": "1"}}
 
 
 def test_optional_fields_reach_the_descriptor() -> None:
-    """Tools may be words or a list, with commas or without; disclosure and invocation are read in both spellings."""
+    """Tools may be words or a list, with or without commas. Disclosure and invocation have two spellings each."""
     text = render(
         {
             "name": "all",
@@ -203,8 +201,7 @@ def test_optional_fields_reach_the_descriptor() -> None:
     assert read("---\nname: a\ndescription: b\ndisable-model-invocation: true\n---\n").optional.disclosure == "manual"
 
 
-def test_what_was_rendered_reads_back() -> None:
-    """Values that YAML could take for something else survive the round trip."""
+def test_values_that_yaml_could_misread_survive_writing_and_reading() -> None:
     values = {
         "name": "odd",
         "description": "Use when: # not a comment, 'quoted', - dash",
@@ -217,9 +214,9 @@ def test_what_was_rendered_reads_back() -> None:
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of public skills is not here")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs the corpus of public skills")
 def test_the_corpus_reads_as_before() -> None:
-    """Of 376 public files, all that hold text become skills, with the names and descriptions of an earlier reading."""
+    """All of 376 public files that hold text become skills, with the names and descriptions recorded earlier."""
     manifest = json.loads((CORPUS / "manifest.json").read_text())["skills"]
     unread = []
     for entry in manifest:
@@ -249,8 +246,8 @@ def test_the_corpus_reads_as_before() -> None:
         ("[true, false]", "auto", True, ["field-invalid", "field-invalid"]),
     ],
 )
-def test_truth_values_in_any_spelling(written: str, disclosure: str, invocable: bool, codes: list[str]) -> None:
-    """YAML's words for true and false count in any case; anything else is reported and left out."""
+def test_flags_may_be_written_in_any_spelling(written: str, disclosure: str, invocable: bool, codes: list[str]) -> None:
+    """YAML's words for true and false are accepted in any case; any other value is reported and left out."""
     skill = read(
         f"---\nname: a\ndescription: b\ndisable-model-invocation: {written}\nuser-invocable: {written}\n---\nDo it.\n"
     )
@@ -259,7 +256,7 @@ def test_truth_values_in_any_spelling(written: str, disclosure: str, invocable: 
 
 
 def test_the_limits_hold_for_plain_files_too() -> None:
-    """A frontmatter that is too long, or has too many values, is no better for being plain."""
+    """A plain frontmatter may not be longer, or have more values, than any other."""
     start = "---\nname: a\ndescription: b\n"
     with pytest.raises(Unreadable, match="at most"):
         read(f"{start}license: {'x' * 1_000_000}\n---\nDo it.\n")
@@ -278,7 +275,6 @@ def test_the_limits_hold_for_plain_files_too() -> None:
     ],
 )
 def test_allowed_tools_are_stripped_and_blank_ones_dropped(written: str, tools: tuple[str, ...]) -> None:
-    """However the list is written."""
     text = read(f"---\nname: x\ndescription: d\nallowed-tools: {written}\n---\nDo it.\n")
     assert text.optional.allowed_tools == tools
 
@@ -294,13 +290,11 @@ def test_allowed_tools_are_stripped_and_blank_ones_dropped(written: str, tools: 
         ("**Bold** words begin it: fine.\n", "**Bold** words begin it: fine."),
     ],
 )
-def test_a_description_is_not_taken_from_a_fact_about_the_file(body: str, description: str) -> None:
-    """A version, an author or a date says nothing of what the skill does."""
+def test_a_version_author_or_date_does_not_become_the_description(body: str, description: str) -> None:
     assert read(body, "deploy").description == description
 
 
-def test_an_import_line_is_called_what_it_is() -> None:
-    """It is not a symlink that was checked out as text."""
+def test_a_file_with_only_an_import_is_not_reported_as_a_symlink() -> None:
     with pytest.raises(Unreadable) as caught:
         read("@../shared/AGENTS.md\n", "x")
     assert caught.value.diagnostic.code == "import-only"
@@ -314,12 +308,10 @@ def test_an_import_line_is_called_what_it_is() -> None:
         ("???", "'skill' is used"),
     ],
 )
-def test_a_name_says_where_it_comes_from(folder: str, words: str) -> None:
-    """It is not called the folder's where it was made up."""
+def test_the_diagnostic_says_where_the_name_comes_from(folder: str, words: str) -> None:
     [note] = [note for note in read("---\ndescription: d\n---\nDo it.\n", folder).diagnostics if "name" in note.code]
     assert words in note.message
 
 
 def test_a_blank_name_is_a_fault_and_not_a_crash() -> None:
-    """The check of a name takes any text."""
     assert [fault.code for fault in check_name("")] == [fault.code for fault in check_name("  ")] == ["name-missing"]

@@ -1,4 +1,4 @@
-"""YAML: a frontmatter constructs nothing, expands nothing, and costs its own file at most."""
+"""Hostile YAML: a frontmatter constructs nothing, expands nothing, and can spoil only its own file."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def _merges() -> str:
 ALIASES = ["yaml-repaired"] * 9
 MERGES = ["yaml-repaired"] * 8
 
-# Scenario: the block, then what is made of it: name, description, codes of the diagnostics.
+# Scenario: the block, and the name, description and diagnostic codes that come of it.
 BLOCKS: dict[str, tuple[str, str, str, list[str]]] = {
     "Y01-billion-laughs": (f"{_laughs()}\nname: y\ndescription: d", "y", "d", ALIASES),
     "Y01-laughs-last": (f"name: y\ndescription: d\n{_laughs()}", "y", "d", ALIASES),
@@ -104,7 +104,7 @@ BLOCKS: dict[str, tuple[str, str, str, list[str]]] = {
 def test_a_hostile_block_costs_no_more_than_its_faulty_field(
     block: str, name: str, description: str, codes: list[str], workspace: Workspace
 ) -> None:
-    """Y01-Y18: the skill keeps what can be read of it, each fault is one diagnostic, and nothing is constructed."""
+    """Y01-Y18: readable fields are kept, each fault is one diagnostic, and nothing is constructed."""
     workspace.raw("bad", f"---\n{block}\n---\n\nDo it.\n")
     shelf = workspace.shelf()
     assert {key: skill.description for key, skill in shelf.catalog.items()} == {name: description, GOOD: "Does it."}
@@ -239,7 +239,7 @@ BLOCKS_OF_LINES = st.one_of(
 @example("a: >-\n  x\n\n\n  y\n")
 @example("a:\n  - x\n\n  - y\n")
 def test_the_line_scanner_answers_as_pyyaml_does(block: str) -> None:
-    """Y05-Y11, Y16: wherever the scanner gives an answer, PyYAML gives the same."""
+    """Y05-Y11, Y16: if the scanner gives an answer, PyYAML gives the same."""
     scanned = scan_block(block)
     if scanned is not None:
         assert scanned == (yaml.load(block, Loader=yaml.CBaseLoader) or {})
@@ -249,7 +249,7 @@ def test_the_line_scanner_answers_as_pyyaml_does(block: str) -> None:
 @given(BLOCKS_OF_LINES)
 @settings(max_examples=examples(500), deadline=None)
 def test_the_event_reader_answers_as_pyyaml_does(block: str) -> None:
-    """Y03-Y18: wherever BaseLoader reads a mapping of texts, so do we; where it reads none, we say so."""
+    """Y03-Y18: the reader returns the mapping that BaseLoader returns, or raises YamlFault if there is none."""
     try:
         loaded = yaml.load(block, Loader=yaml.CBaseLoader)
         expected = loaded if loaded is not None else {}
@@ -261,13 +261,13 @@ def test_the_event_reader_answers_as_pyyaml_does(block: str) -> None:
     except YamlFault:
         assert expected is None or not all(isinstance(key, str) for key in expected)
     else:
-        # The one thing we read and BaseLoader refuses: a second document, which is left out with a note.
+        # BaseLoader refuses a second document; we leave it out and report it.
         readings = [reading or {} for reading in _readings(block)]
         assert read_values in readings or (not readings and next(yaml.compose_all(block, Loader=yaml.BaseLoader)))
 
 
 def _readings(block: str) -> list[Any]:
-    """What PyYAML's two parsers make of a block, as far as they take it; they differ in corners."""
+    """Return the values that PyYAML's two parsers read from a block; they differ in corner cases."""
     readings = []
     for loader in (yaml.BaseLoader, yaml.CBaseLoader):
         with suppress(yaml.YAMLError, ValueError, TypeError):
@@ -304,7 +304,7 @@ def bombs(draw: st.DrawFn) -> str:
 @given(bombs())
 @settings(max_examples=examples(150), deadline=None)
 def test_no_block_becomes_more_values_or_text_than_the_bounds(block: str) -> None:
-    """Y01, Y12: however aliases and repairs are combined, what comes out is as small as a block may be."""
+    """Y01, Y12: however aliases and repairs are combined, the result is no larger than a block may be."""
     skill = read(f"---\nname: y\ndescription: d\n{block}\n---\n\nDo it.\n")
     # A field that cannot be read is a text and its key: at most 256 of them beside the fields that can.
     nodes, characters = _weigh(skill.values)
@@ -329,7 +329,7 @@ PLAIN_VALUES = st.recursive(
     st.sampled_from([20, 80, 4096]),
 )
 @settings(max_examples=300, deadline=None)
-def test_whatever_pyyaml_writes_is_read_back(
+def test_any_mapping_that_pyyaml_writes_is_read_back(
     values: dict[str, Any], style: str | None, flow: bool | None, unicode: bool, width: int
 ) -> None:
     """Y06, Y07, Y10, Y11, Y18: any mapping in any style is read as BaseLoader reads it, shared parts included."""
@@ -352,8 +352,8 @@ BODIES = st.text(st.characters(exclude_categories=["Cs"])).map(str.lstrip)
 @example("a", "d", {}, "---\n---\n")
 @example("a", "d", {}, "\ufeff")
 @example("no", "1.10 # : - \"x\" 'y'", {"metadata": {"a": "---\n---"}}, "x\r\n\r\ny")
-def test_what_is_rendered_is_read_back(name: str, description: str, rest: dict[str, Any], body: str) -> None:
-    """Y07, Y10: values and instructions survive being written and read; only blank lines before them are not kept."""
+def test_a_rendered_skill_is_read_back(name: str, description: str, rest: dict[str, Any], body: str) -> None:
+    """Y07, Y10: values and instructions survive writing and reading, except for blank lines before the instructions."""
     values = {"name": name, "description": description.strip(), **rest}
     text = read(render(values, body))
     assert (text.values, text.instructions) == (values, body)
@@ -375,7 +375,7 @@ PIECES = st.lists(
 @given(PIECES, st.sampled_from(["folder", "", "a/b", "\udcff", "\u3164", "../x", "a" * 300]))
 @settings(max_examples=examples(700), deadline=None)
 def test_any_text_is_read_or_is_unreadable(text: str, folder: str) -> None:
-    """Y01-Y18: no text raises anything but Unreadable, and whatever is read has a usable name and description."""
+    """Y01-Y18: no text raises anything but Unreadable, and a skill that is read has a usable name and description."""
     try:
         skill = read(text, folder)
     except Unreadable as fault:
@@ -395,7 +395,7 @@ def test_any_text_is_read_or_is_unreadable(text: str, folder: str) -> None:
 @given(st.binary(max_size=60) | PIECES.map(lambda text: text.encode("utf-16", "surrogatepass")))
 @settings(max_examples=examples(300), deadline=None)
 def test_any_bytes_make_a_skill_or_a_diagnostic(data: bytes) -> None:
-    """E01, E02, E04: no bytes raise out of a scan; they are a skill or exactly one fault that says why not."""
+    """E01, E02, E04: a scan turns any bytes into a skill, or into one diagnostic with a fix."""
     shelf = Shelf([MemorySource({"bad": {"SKILL.md": data}})])
     if not shelf.catalog:
         (note,) = shelf.catalog.diagnostics
@@ -406,7 +406,7 @@ def test_any_bytes_make_a_skill_or_a_diagnostic(data: bytes) -> None:
 
 
 def test_only_one_module_gives_text_to_a_yaml_parser() -> None:
-    """Y01-Y18: a second reader would have other bounds, or none. The check of hosts takes classes of nodes alone."""
+    """Y01-Y18: a second reader would have other bounds, or none. The check of hosts only imports node classes."""
     package = Path(skillshelf.__file__).parent
     importing = {
         str(path.relative_to(package))
