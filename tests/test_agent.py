@@ -31,7 +31,7 @@ from skillshelf.agent.events import (
     from_json,
 )
 from skillshelf.evals import Outcome, Trace
-from skillshelf.slash import SKILL_PREFIX, Call, Commands, skill_commands
+from skillshelf.slash import SKILL_PREFIX, CommandCall, Commands, skill_commands
 from skillshelf.testing import ScriptedModel, call, fail
 
 Write = Callable[..., Path]
@@ -112,7 +112,7 @@ def test_the_arguments_of_a_skill_are_the_same_in_the_library_and_at_the_termina
         skill_commands(lambda: core.shelf.catalog, lambda _, name, arguments: invoked.append((name, arguments))),
     )
     found = commands.find(typed)
-    assert isinstance(found, Call)
+    assert isinstance(found, CommandCall)
     found.command.run(None, found.arguments)
 
     [event] = of(say(core, typed), SkillInvoked)

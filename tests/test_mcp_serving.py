@@ -19,7 +19,7 @@ from mcp_kit import invoke
 from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, serving
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.mcp import Limits, http_app, listen, make_server, serve_http
+from skillshelf.mcp import ConnectionLimits, http_app, listen, make_server, serve_http
 
 Write = Callable[..., Path]
 
@@ -111,7 +111,7 @@ HEALTH = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 POST = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n"
 
 
-def serve(limits: Limits, use: Callable[[int], Awaitable[Any]], **options: Any) -> Any:
+def serve(limits: ConnectionLimits, use: Callable[[int], Awaitable[Any]], **options: Any) -> Any:
     """Serve an empty shelf in this process under these limits, and use it by its port."""
 
     async def main() -> Any:
@@ -152,7 +152,7 @@ def test_a_request_that_never_completes_is_cut_off(sent: bytes, answer: bytes) -
         writer.write(sent)
         return await reader.read()  # to the end of the connection
 
-    received = serve(Limits(request_seconds=0.2), use)
+    received = serve(ConnectionLimits(request_seconds=0.2), use)
     assert received[: len(answer)] == answer
     assert bool(received) == bool(answer)
 
@@ -166,7 +166,7 @@ def test_a_request_that_begins_together_with_another_is_cut_off_too(begun: bytes
         writer.write(HEALTH + begun)
         return await reader.read()
 
-    assert serve(Limits(request_seconds=0.2), use).startswith(b"HTTP/1.1 200 OK\r\n")
+    assert serve(ConnectionLimits(request_seconds=0.2), use).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 def test_a_connection_stays_open_as_long_as_requests_come_in_time() -> None:
@@ -185,7 +185,7 @@ def test_a_connection_stays_open_as_long_as_requests_come_in_time() -> None:
         answers.append(await asking[0].readuntil(b"}"))
         return answers
 
-    answers = serve(Limits(request_seconds=2.0), use)
+    answers = serve(ConnectionLimits(request_seconds=2.0), use)
     assert len(answers) > 2
     assert all(answer.endswith(b'{"status":"ok"}') for answer in answers)
 
@@ -198,7 +198,7 @@ def test_an_idle_connection_is_closed() -> None:
         writer.write(HEALTH)
         return await reader.read()  # to the end of the connection
 
-    assert serve(Limits(request_seconds=0.2), use).endswith(b'{"status":"ok"}')
+    assert serve(ConnectionLimits(request_seconds=0.2), use).endswith(b'{"status":"ok"}')
 
 
 def test_a_connection_too_many_is_answered_with_503() -> None:
@@ -222,7 +222,7 @@ def test_a_connection_too_many_is_answered_with_503() -> None:
         after = await ask(await asyncio.open_connection("127.0.0.1", port))
         return [*before, refused, still, after]
 
-    assert serve(Limits(connections=3), use) == [b"200", b"200", b"200", b"503", b"200", b"200"]
+    assert serve(ConnectionLimits(connections=3), use) == [b"200", b"200", b"200", b"503", b"200", b"200"]
 
 
 def test_a_flood_of_connections_is_closed_unheard() -> None:
@@ -233,7 +233,7 @@ def test_a_flood_of_connections_is_closed_unheard() -> None:
         ends = asyncio.as_completed([connection[0].read() for connection in flood])
         return [await next(ends) for _ in range(200 - 3 - 64)]
 
-    assert serve(Limits(connections=3), use) == [b""] * 133
+    assert serve(ConnectionLimits(connections=3), use) == [b""] * 133
 
 
 def test_the_number_of_sessions_is_limited() -> None:
@@ -246,4 +246,4 @@ def test_the_number_of_sessions_is_limited() -> None:
         async with httpx2.AsyncClient(timeout=30) as http:
             return [(await http.post(url, json=INITIALIZE, headers=HEADERS)).status_code for _ in range(4)]
 
-    assert serve(Limits(), use, max_sessions=3) == [200, 200, 200, 503]
+    assert serve(ConnectionLimits(), use, max_sessions=3) == [200, 200, 200, 503]

@@ -15,8 +15,8 @@ from skillshelf.errors import SettingsError
 from skillshelf.slash import (
     SKILL_PREFIX,
     AppliedSkill,
-    Call,
     Command,
+    CommandCall,
     Commands,
     Register,
     SlashMessage,
@@ -108,7 +108,7 @@ def test_what_counts_as_a_command(text: str, slash: SlashMessage | None) -> None
 def test_the_longest_name_that_fits_is_found(commands: Commands[Calls], text: str, name: str, arguments: str) -> None:
     """A name may have spaces; what follows is kept as it was typed."""
     found = commands.find(text)
-    assert isinstance(found, Call)
+    assert isinstance(found, CommandCall)
     assert (found.command.name, found.arguments) == (name, arguments)
 
 
@@ -117,7 +117,7 @@ def test_a_skill_may_be_called_like_a_subcommand(commands: Commands[Calls]) -> N
     called: Calls = []
     for text in ("/skills:reload now", "/skills reload"):
         found = commands.find(text)
-        assert isinstance(found, Call)
+        assert isinstance(found, CommandCall)
         found.command.run(called, found.arguments)
     assert called == [("reload", "now")]
 
@@ -248,7 +248,7 @@ def test_a_list_that_fails_is_noted_and_the_rest_works(commands: Commands[Calls]
         raise RuntimeError("no database")
 
     commands.register("db ", broken, owner="db")
-    assert isinstance(commands.find("/help"), Call)
+    assert isinstance(commands.find("/help"), CommandCall)
     assert commands.problems == {"db": "RuntimeError: no database"}
 
 
@@ -289,7 +289,7 @@ def test_installed_packages_add_commands(commands: Commands[Calls], installed: C
         f"The commands of 'b' ({here}:colliding) are left out: /help is a command of 'skillshelf'; 'b' cannot add it.",
         "The commands of 'c' (no_such_module:x) are left out: ModuleNotFoundError: No module named 'no_such_module'",
     ]
-    assert isinstance(commands.find("/db migrate"), Call)
+    assert isinstance(commands.find("/db migrate"), CommandCall)
     assert isinstance(commands.find("/mine fine"), UnknownCommand)
 
 
@@ -425,7 +425,7 @@ def test_an_invocation_is_read_as_the_command_it_is(rest: str, arguments: str) -
     for name in ("pdf", "pdf@other", "my skill"):
         typed = f"/skills:{name}{rest}"
         found = commands.find(typed)
-        assert isinstance(found, Call)
+        assert isinstance(found, CommandCall)
         assert (found.command.name, found.arguments) == (name, arguments)
         assert parse_invocation(typed, shelf.catalog) == (name, arguments)
 

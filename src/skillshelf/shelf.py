@@ -15,7 +15,7 @@ from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.turn import Turn
 
 if TYPE_CHECKING:
-    from skillshelf.listing import Listing
+    from skillshelf.listing import Listing, ListingForm
     from skillshelf.search import Match
     from skillshelf.watch import Watch
 
@@ -79,9 +79,7 @@ class Shelf:
                 raise failure
             return delta
 
-    def listing(
-        self, disclosure: Literal["auto", "catalog", "full"] = "auto", budget: int = DEFAULT_BUDGET
-    ) -> "Listing":
+    def listing(self, disclosure: "ListingForm" = "auto", budget: int = DEFAULT_BUDGET) -> "Listing":
         """Return the Available Skills section. It is byte-identical until a reload changes something."""
         catalog = self._catalog
         cached = self._listings.get((disclosure, budget))

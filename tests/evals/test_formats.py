@@ -16,7 +16,7 @@ from skillshelf.agent import Call, Fail
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check, find_cases, run_trial
-from skillshelf.evals.formats import parse_yaml
+from skillshelf.evals.formats import parse_document
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GREETER = str(FIXTURES / "greeter")
@@ -201,7 +201,7 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_json_is_read_as_yaml_with_the_same_values(value: Any) -> None:
-    assert parse_yaml(json.dumps(value), "") == value
+    assert parse_document(json.dumps(value), "") == value
 
 
 @given(_JSON.filter(lambda value: not isinstance(value, str | float)))
@@ -212,20 +212,20 @@ def test_values_written_as_yaml_are_read_back(value: Any) -> None:
         pass
 
     Quoted.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
-    assert parse_yaml(yaml.dump(value, Dumper=Quoted), "") == value
+    assert parse_document(yaml.dump(value, Dumper=Quoted), "") == value
 
 
 @given(st.sampled_from(["yes", "No", "on", "2026-11-15", "1_000", "0x10", "1:30", "007a", ".5", "Ada", "a: b"[:1]]))
 def test_values_that_json_does_not_have_are_texts(text: str) -> None:
     """`no` is a word, and a date is read as it is written."""
-    assert parse_yaml(f"- {text}", "") == [text]
+    assert parse_document(f"- {text}", "") == [text]
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_a_value_or_a_fault(text: str) -> None:
     """Nothing else is raised."""
     with suppress(EvalError):
-        parse_yaml(text, "x.yaml")
+        parse_document(text, "x.yaml")
 
 
 # -- Python -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """PROMPT BLOCK: whatever a skill says, the section read back is the catalog, and nothing closes it from inside."""
 
 import re
-from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.listing import Entry, parse, to_xml
+from skillshelf.listing import Entry, ListingForm, parse, to_xml
 from skillshelf.skillmd import render
 
 LARGE = 10_000_000
@@ -58,7 +57,7 @@ def expected(shelf: Shelf, bodies: bool) -> list[Entry]:
 
 def assert_read_back(shelf: Shelf) -> None:
     """Every disclosure reads back to the catalog, with no tag of ours but those that were put there."""
-    disclosures: tuple[tuple[Literal["auto", "catalog", "full"], bool], ...] = (
+    disclosures: tuple[tuple[ListingForm, bool], ...] = (
         ("full", True),
         ("catalog", False),
         ("auto", True),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import ToolFailedError
-from skillshelf.listing import Feed
+from skillshelf.listing import Feed, ListingForm
 from skillshelf.results import Part, parts_of, text_of
 from skillshelf.tools import Errors, Tool, typed_errors
 from skillshelf.turn import Turn, current_turn_of, use_turn
@@ -17,7 +17,6 @@ from skillshelf.turn import Turn, current_turn_of, use_turn
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
-Disclosure = Literal["auto", "catalog", "full"]
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 Encoded = TypeVar("Encoded")
@@ -49,7 +48,7 @@ class BoundedDict(dict[Key, Value]):
 
 def make_feeds(
     shelf: Shelf,
-    disclosure: Disclosure,
+    disclosure: ListingForm,
     budget: int,
     count_tokens: Callable[[Sequence[Any]], int],
     mark: Callable[[Any], Hashable] = repr,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, encode_parts, make_feeds, open_turn
+from skillshelf.adapters._common import call_tool, encode_parts, make_feeds, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.listing import Feed
+from skillshelf.listing import Feed, ListingForm
 from skillshelf.results import Part
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
@@ -40,7 +40,7 @@ class Skills(ContextProvider):
     A run is a turn of the shelf. If the caller has opened one (`with shelf.turn():`), the run joins it.
     """
 
-    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__("skillshelf")
         self.shelf = shelf
         self._tools = [_make_tool(tool) for tool in all_tools(shelf)]

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, open_turn
+from skillshelf.adapters._common import call_tool, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
-from skillshelf.listing import change
+from skillshelf.listing import describe_change
 from skillshelf.results import Image, Part, base64_of, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
@@ -29,7 +29,7 @@ except ImportError:
     raise MissingExtraError("skillshelf.adapters.claude_agent", "claude-agent") from None
 
 if TYPE_CHECKING:
-    from skillshelf.listing import Listing
+    from skillshelf.listing import Listing, ListingForm
     from skillshelf.shelf import Shelf
 
 _SERVER = "skillshelf"
@@ -50,7 +50,7 @@ class Skills:
     the conversation was cleared or compacted.
     """
 
-    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf = shelf
         self.disclosure = disclosure
         self.budget = budget
@@ -131,7 +131,7 @@ class _Connection:
         if known.text == self.known.text:
             return {}
 
-        note = change(known, self.known)
+        note = describe_change(known, self.known)
         # A budget in tokens does not limit characters exactly, so it shrinks until the note fits.
         budget = _MAX_HOOK_CHARACTERS // 2
         while budget and len(note.encode("utf-16-le", "surrogatepass")) > 2 * _MAX_HOOK_CHARACTERS:

@@ -6,10 +6,10 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, make_feeds, open_turn
+from skillshelf.adapters._common import call_tool, make_feeds, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.listing import Feed
+from skillshelf.listing import Feed, ListingForm
 from skillshelf.results import Audio, Image, Part, data_of, has_media, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
@@ -35,7 +35,7 @@ class Skills(BaseToolset):
     An invocation is a turn of the shelf. If the caller has opened one (`with shelf.turn():`), the invocation joins it.
     """
 
-    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__()
         self.shelf = shelf
         self._feeds = make_feeds(shelf, disclosure, budget, _count_tokens)

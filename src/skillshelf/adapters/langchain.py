@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
-from skillshelf.adapters._common import BoundedDict, Disclosure, call_tool, encode_parts, make_feeds
+from skillshelf.adapters._common import BoundedDict, call_tool, encode_parts, make_feeds
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
-from skillshelf.listing import Feed
+from skillshelf.listing import Feed, ListingForm
 from skillshelf.results import Image, Part, base64_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool, typed_errors
@@ -55,7 +55,7 @@ class Skills(AgentMiddleware[_State, Any, Any]):
 
     state_schema = _State
 
-    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__()
         self.shelf = shelf
         tools = all_tools(shelf)

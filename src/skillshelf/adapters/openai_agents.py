@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, encode_parts, open_turn
+from skillshelf.adapters._common import call_tool, encode_parts, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.results import Image, Part, data_url
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agents import Tool as AgentTool
     from agents.tool_context import ToolContext
 
-    from skillshelf.listing import Listing
+    from skillshelf.listing import Listing, ListingForm
     from skillshelf.shelf import Shelf
 
 Dynamic = Callable[[RunContextWrapper[Any], Agent[Any]], str | Awaitable[str]]
@@ -38,7 +38,7 @@ class Skills:
     way: `result.interruptions`, then `state.approve(…)`.
     """
 
-    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf = shelf
         self.disclosure = disclosure
         self.budget = budget

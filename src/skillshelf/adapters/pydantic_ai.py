@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import Disclosure, call_tool, make_feeds, open_turn
+from skillshelf.adapters._common import call_tool, make_feeds, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
 from skillshelf.results import Audio, Image, Part, has_media, has_nested_media, parts_of, text_of
@@ -28,6 +28,7 @@ except ImportError:
 if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestContext
 
+    from skillshelf.listing import ListingForm
     from skillshelf.shelf import Shelf
 
 
@@ -42,7 +43,7 @@ class Skills(AbstractCapability[Any]):
 
     id = "skillshelf"
 
-    def __init__(self, shelf: Shelf, *, disclosure: Disclosure = "auto", budget: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf = shelf
         self.feeds = make_feeds(shelf, disclosure, budget, _count_tokens, _mark)
         # A tool's schema is made from its method once, not for every run.

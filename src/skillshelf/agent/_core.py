@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._confinement import Confinement, find_confinement
@@ -30,7 +30,7 @@ from skillshelf.turn import Turn
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from skillshelf.listing import Listing
+    from skillshelf.listing import Listing, ListingForm
     from skillshelf.trust import Trust
 
 _NOTHING_SPENT = Usage(0, 0, cost=0.0)
@@ -59,7 +59,7 @@ class AgentCore:
         self.policy = policy or Policy()
         self.approve = approve
 
-        self.disclosure: Literal["auto", "catalog", "full"] = "auto"
+        self.disclosure: ListingForm = "auto"
         """How much of each skill the listing shows. Set it before `load_skills`."""
         self.sessions: Sessions | None = None
         self.conversation = Conversation()

@@ -173,7 +173,7 @@ def _serve_stdio(server: "SkillsServer") -> int:
 def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") -> int:
     import anyio
 
-    from skillshelf.mcp import MCP_PATH, Limits, http_app, listen, serve_http
+    from skillshelf.mcp import MCP_PATH, ConnectionLimits, http_app, listen, serve_http
 
     host = args.host or DEFAULT_HOST
     port = args.port
@@ -182,9 +182,9 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
     address = host
     if ":" in host:
         address = f"[{host}]"
-    limits = Limits()
+    limits = ConnectionLimits()
     if args.max_connections is not None:
-        limits = Limits(connections=args.max_connections)
+        limits = ConnectionLimits(connections=args.max_connections)
 
     app = http_app(server, token=token, host=host, origins=args.allow_origin)
     try:

@@ -33,7 +33,7 @@ _SKILL_FILE_LOOKALIKES = ("skill.md", "skills.md", "skill.txt", "skill.mdx")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Occurrence:
     """A place where a skill with the name is, or might be, and the shelf's verdict on it."""
 
     path: str
@@ -52,24 +52,24 @@ def run(args: argparse.Namespace, out: Output) -> int:
     skill = shelf.catalog.get(name)
     if skill is not None:
         name = skill.name  # without the source of name@source
-    findings = [_explain_candidate(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
-    is_on_shelf = bool(findings)
+    occurrences = [_explain_candidate(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
+    is_on_shelf = bool(occurrences)
 
     elsewhere, notes = _search_elsewhere(shelf, name)
     closest: list[str] = []
     if is_on_shelf:
         # A folder that merely has the name matters only to a user who misses the skill.
-        elsewhere = [finding for finding in elsewhere if finding.verdict != "no skill"]
+        elsewhere = [occurrence for occurrence in elsewhere if occurrence.verdict != "no skill"]
     else:
         closest += closest_names(name, shelf.catalog)
-    findings += elsewhere
+    occurrences += elsewhere
 
     if args.json:
         out.print_json(
             {
                 "name": name,
                 "on_shelf": is_on_shelf,
-                "findings": [asdict(finding) for finding in findings],
+                "findings": [asdict(occurrence) for occurrence in occurrences],
                 "closest": closest,
                 "notes": notes,
             }
@@ -77,28 +77,28 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         verdict = "on the shelf" if is_on_shelf else "not on the shelf"
         out.print_styled(f"{name} is {verdict}.", "bold")
-        _print_findings(findings, closest, notes, out)
+        _print_occurrences(occurrences, closest, notes, out)
     return 0 if is_on_shelf else 1
 
 
-def _print_findings(findings: list[Finding], closest: list[str], notes: list[str], out: Output) -> None:
-    for finding in findings:
-        headline = f"{finding.verdict}: {shown_path(finding.path)}"
-        if finding.source:
-            headline += f" ({finding.source})"
+def _print_occurrences(occurrences: list[Occurrence], closest: list[str], notes: list[str], out: Output) -> None:
+    for occurrence in occurrences:
+        headline = f"{occurrence.verdict}: {shown_path(occurrence.path)}"
+        if occurrence.source:
+            headline += f" ({occurrence.source})"
         out.print()
-        out.print_styled(headline, _VERDICT_STYLES.get(finding.verdict, "cyan"))
-        for reason in finding.reasons:
+        out.print_styled(headline, _VERDICT_STYLES.get(occurrence.verdict, "cyan"))
+        for reason in occurrence.reasons:
             out.print_styled(f"- {clean_line(reason)}", indent=2)
     if closest:
         out.print(f"Did you mean {', '.join(closest)}?")
-    elif not findings:
+    elif not occurrences:
         out.print("Nothing with that name was found. `skillshelf list` shows all skills.")
     for note in notes:
         out.print_styled(f"Note: {note}", "dim")
 
 
-def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Finding:
+def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
     """Explain a skill that the shelf found: the first with its name, or one that the first shadows."""
     skill = candidate.descriptor
     first = shelf.catalog.find(skill.name)
@@ -113,7 +113,7 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Finding:
             f"reach it as {shelf.catalog.reach(candidate)!r}",
         ]
     reasons += _list_faults(skill, shelf.catalog.diagnostics)
-    return Finding(skill.location, verdict, tuple(reasons), skill.source)
+    return Occurrence(skill.location, verdict, tuple(reasons), skill.source)
 
 
 def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:
@@ -164,28 +164,28 @@ def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
         yield f"its disclosure is always, but its instructions do not fit into {budget}"
 
 
-def _search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Finding], list[str]]:
+def _search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Occurrence], list[str]]:
     """Return skills with the name that the shelf left out, and notes about the search."""
     catalog = shelf.catalog
     known = {candidate.descriptor.location: candidate.descriptor.name for candidate in all_candidates(catalog)}
-    findings: list[Finding] = []
+    occurrences: list[Occurrence] = []
     notes: list[str] = []
     roots = dict.fromkeys(source.root for source in shelf.sources if isinstance(source, DirectorySource))
     for root in roots:
         search = _DiskSearch(root, name, known, catalog.diagnostics)
-        findings += search.find()
+        occurrences += search.find()
         if search.is_cut_short:
             notes.append(f"only the first {_MAX_FOLDERS:,} folders of {relative(root)} were searched")
-    findings += _find_broken_modules(catalog.diagnostics, name)
-    return findings, notes
+    occurrences += _find_broken_modules(catalog.diagnostics, name)
+    return occurrences, notes
 
 
-def _find_broken_modules(notes: tuple[Diagnostic, ...], name: str) -> Iterator[Finding]:
+def _find_broken_modules(notes: tuple[Diagnostic, ...], name: str) -> Iterator[Occurrence]:
     """Yield Python skills with the name that could not be imported. Their paths begin at the package."""
     for note in notes:
         parts = note.path.removesuffix(".py").split("/")
         if not note.path.startswith("/") and skeleton(name) in map(skeleton, parts):
-            yield Finding(note.path, "refused", (f"{note.code}: {note.message}",))
+            yield Occurrence(note.path, "refused", (f"{note.code}: {note.message}",))
 
 
 @dataclass(slots=True)
@@ -218,18 +218,18 @@ class _DiskSearch:
         self._notes = notes
         self._ignore = IgnoreFile(root)
 
-    def find(self) -> list[Finding]:
+    def find(self) -> list[Occurrence]:
         """Return every place with the name that is not on the shelf under it."""
         folders = self._read_folders()
         owners: dict[str, str] = {}  # the SKILL.md of the skill that each folder belongs to
-        findings: list[Finding] = []
+        occurrences: list[Occurrence] = []
         for key, folder in folders.items():
             owner = ""
             if key:
                 owner = self._find_owner(key, folders, owners)
             owners[key] = owner
-            findings += self._judge_folder(key, folder, owner)
-        return findings
+            occurrences += self._judge_folder(key, folder, owner)
+        return occurrences
 
     def _read_folders(self) -> dict[str, _Folder]:
         """Return the folders by their key, each after the one above it."""
@@ -279,45 +279,45 @@ class _DiskSearch:
             return ""
         return f"{self._path(parent)}/{skill_file}"
 
-    def _judge_folder(self, key: str, folder: _Folder, owner: str) -> Iterator[Finding]:
+    def _judge_folder(self, key: str, folder: _Folder, owner: str) -> Iterator[Occurrence]:
         has_name = bool(key) and self._fits(os.path.basename(key))
         if not folder.is_readable:
             if has_name:
-                yield Finding(self._path(key), "refused", self._diagnostics_for(key) or ("it cannot be opened",))
+                yield Occurrence(self._path(key), "refused", self._diagnostics_for(key) or ("it cannot be opened",))
             return
         for link in folder.links:
             if self._fits(link):
                 path = f"{key}/{link}".lstrip("/")
                 reasons = self._diagnostics_for(path) or ("a symlink: only its target can be on the shelf",)
-                yield Finding(self._path(path), "link", reasons)
+                yield Occurrence(self._path(path), "link", reasons)
 
         if not folder.skill_file:
             if has_name and not owner and not self._explain_exclusion(key):
-                yield Finding(self._path(key), "no skill", (_explain_missing_file(folder),))
+                yield Occurrence(self._path(key), "no skill", (_explain_missing_file(folder),))
             return
         location = f"{self._path(key)}/{folder.skill_file}"
         if location in self._known:
             known_name = self._known[location]
             if has_name and skeleton(known_name) != self._skeleton:
-                yield Finding(location, "other name", (f"its SKILL.md names it {known_name!r}",))
+                yield Occurrence(location, "other name", (f"its SKILL.md names it {known_name!r}",))
         elif has_name or self._read_name(key, folder.skill_file) == self._name:
             yield self._explain_absence(key, location, owner)
 
-    def _explain_absence(self, key: str, location: str, owner: str) -> Finding:
+    def _explain_absence(self, key: str, location: str, owner: str) -> Occurrence:
         """Explain why the SKILL.md at `location` is not on the shelf."""
         exclusion = self._explain_exclusion(key)
         if exclusion:
             verdict, reasons = exclusion
-            return Finding(location, verdict, reasons)
+            return Occurrence(location, verdict, reasons)
         if owner:
             owner_name = self._known.get(owner, "")
             owner_folder = relative(os.path.dirname(owner))
             reason = f"it lies inside the folder of another skill, {owner_name!r} ({owner_folder}), and belongs to it"
-            return Finding(location, "nested", (reason, "move its folder out to make it a skill of its own"))
+            return Occurrence(location, "nested", (reason, "move its folder out to make it a skill of its own"))
         reasons = self._diagnostics_for(key)
         for file in SKILL_FILES:
             reasons += self._diagnostics_for(f"{key}/{file}")
-        return Finding(location, "refused", reasons or ("`skillshelf check` may explain it",))
+        return Occurrence(location, "refused", reasons or ("`skillshelf check` may explain it",))
 
     def _explain_exclusion(self, key: str) -> tuple[str, tuple[str, ...]] | None:
         """Return the verdict and reasons that keep the shelf out of this folder or one above it, or None."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from skillshelf.evals import check
     from skillshelf.evals._case import Case, Edit, Message
     from skillshelf.evals._descriptions import (
+        ChoiceResult,
         CurrentSkill,
-        Decision,
         Variant,
         decide,
         make_variants,
@@ -55,7 +55,7 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "DEFAULT_TIMEOUT",
     "HOW_TO_RECORD",
     "CurrentSkill",
-    "Decision",
+    "ChoiceResult",
     "Plan",
     "Variant",
     "decide",
@@ -75,7 +75,7 @@ __getattr__ = export_lazily(
         "_case": ["Case", "Edit", "Message"],
         "_descriptions": [
             "CurrentSkill",
-            "Decision",
+            "ChoiceResult",
             "Variant",
             "decide",
             "make_variants",

@@ -18,7 +18,7 @@ from skillshelf.evals._folders import EVALS_FOLDER, is_skill, skills_in
 from skillshelf.evals._plan import Plan, Trial
 from skillshelf.evals._results import Outcome
 from skillshelf.evals.check import trigger
-from skillshelf.evals.formats import YamlList, parse_yaml, read_bytes, read_text
+from skillshelf.evals.formats import YamlList, parse_document, read_bytes, read_text
 from skillshelf.evals.stats import Choice, Difference, Pair, Rate, choose_best, difference, settle, wilson
 from skillshelf.listing import Entry
 from skillshelf.skillmd import SkillText, Unreadable, decode, read, render
@@ -77,7 +77,7 @@ def read_descriptions(path: str, current: str) -> tuple[str, ...]:
 
     Raises EvalError for a description that is given twice, or that `skillshelf check` would complain about.
     """
-    items = parse_yaml(read_text(path), path)
+    items = parse_document(read_text(path), path)
     if not isinstance(items, YamlList) or not items:
         raise EvalError("it is not a list of descriptions", _HOW_TO_LIST, path, 1)
 
@@ -207,8 +207,8 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """The result of a choice."""
+class ChoiceResult:
+    """The best of several descriptions, and how each of them did."""
 
     skill: str
     queries: tuple[str, ...]
@@ -235,14 +235,14 @@ class Decision:
         return sum(None in scores for scores in scores_by_query)
 
 
-def decide(queries: Sequence[Case], variants: Sequence[Variant], outcomes: Sequence[Outcome]) -> Decision:
+def decide(queries: Sequence[Case], variants: Sequence[Variant], outcomes: Sequence[Outcome]) -> ChoiceResult:
     """Choose the best description from the outcomes of `plan_variants`."""
     skill = queries[0].skill
     ids = tuple(case.id for case in queries)
     standings = tuple(_make_standing(skill, variant, outcomes) for variant in variants)
     choice = _choose(standings, queries)
     if choice is None or choice.best == "1":
-        return Decision(skill, ids, standings, choice)
+        return ChoiceResult(skill, ids, standings, choice)
 
     current = standings[0]
     best = standings[int(choice.best) - 1]
@@ -255,7 +255,7 @@ def decide(queries: Sequence[Case], variants: Sequence[Variant], outcomes: Seque
     if needed and needed.cases:
         held_out_share = len(choice.held_out_queries) / choice.naive.total
         queries_to_settle = round(needed.cases / held_out_share)
-    return Decision(skill, ids, standings, choice, difference(pairs), queries_to_settle)
+    return ChoiceResult(skill, ids, standings, choice, difference(pairs), queries_to_settle)
 
 
 def find_majority(outcomes: Sequence[Outcome]) -> Score:

@@ -30,12 +30,12 @@ class Page(NamedTuple):
     """The size of the whole file."""
 
 
-class Place(NamedTuple):
-    """The file system a folder lies on."""
+class Mount(NamedTuple):
+    """The mount a file or folder lies on."""
 
     device: int
-    mount: bytes
-    """The mount's number, which tells a bind mount from the file system it shows; empty if the system has none."""
+    number: bytes
+    """The kernel's number, which tells a bind mount from the file system it shows; empty if the kernel has none."""
 
 
 class NotPlainFile(Exception):
@@ -99,9 +99,9 @@ def open_below(root: str | int, parts: Sequence[str]) -> Iterator[int]:
 def open_folder_below(root: str, parts: Sequence[str]) -> Iterator[int]:
     """Open the folder `root/parts…` without following any link or leaving the root's mount, and close it at the end."""
     with open_below(root, ()) as top:
-        place = place_of(top)
+        mount = mount_of(top)
         with open_below(top, parts) as folder:
-            check_place(folder, place)
+            check_mount(folder, mount)
             yield folder
 
 
@@ -112,11 +112,11 @@ def open_file_below(root: str, parts: Sequence[str]) -> Iterator[tuple[int, os.s
     Raises FileNotFoundError, NotPlainFile, or another OSError.
     """
     with open_below(root, ()) as top:
-        place = place_of(top)
+        mount = mount_of(top)
         with open_below(top, parts[:-1]) as folder:
-            fd, info = open_plain(parts[-1], folder, place.device)
+            fd, info = open_plain(parts[-1], folder, mount.device)
     try:
-        check_place(fd, place)
+        check_mount(fd, mount)
         yield fd, info
     finally:
         system.close(fd)
@@ -142,14 +142,14 @@ def find_link(root: str, parts: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def place_of(fd: int) -> Place:
-    """Return the file system an open file or folder lies on."""
-    return Place(system.fstat(fd).st_dev, _mount_id(fd))
+def mount_of(fd: int) -> Mount:
+    """Return the mount an open file or folder lies on."""
+    return Mount(system.fstat(fd).st_dev, _mount_id(fd))
 
 
-def check_place(fd: int, place: Place) -> None:
+def check_mount(fd: int, mount: Mount) -> None:
     """Raise NotPlainFile if an open file or folder lies on another mount."""
-    if place_of(fd) != place:
+    if mount_of(fd) != mount:
         raise NotPlainFile("it lies on another mount")
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from skillshelf.files import system
-from skillshelf.files._gate import check_place, open_below, open_folder, open_plain, place_of, read_up_to
+from skillshelf.files._gate import check_mount, mount_of, open_below, open_folder, open_plain, read_up_to
 from skillshelf.files._write import NEW_FILE, write_all
 
 ABSENT = ""
@@ -39,10 +39,10 @@ def read_version(root: str, parts: Sequence[str], limit: int) -> FileVersion:
     """
     try:
         with open_below(root, ()) as top:
-            place = place_of(top)
+            mount = mount_of(top)
             with open_below(top, parts[:-1]) as folder:
-                check_place(folder, place)
-                fd, info = open_plain(parts[-1], folder, place.device)
+                check_mount(folder, mount)
+                fd, info = open_plain(parts[-1], folder, mount.device)
     except FileNotFoundError:
         return FileVersion(b"", ABSENT)
     try:
@@ -122,15 +122,15 @@ def _open_parent(root: str, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
     """
     made: list[tuple[int, str]] = []
     with open_below(root, ()) as top:
-        place = place_of(top)
+        mount = mount_of(top)
         folder = system.dup(top)
         try:
             for name in parts:
                 inner = _open_or_make(name, folder, made)
                 system.close(folder)
                 folder = inner
-            check_place(folder, place)
-            yield folder, place.device
+            check_mount(folder, mount)
+            yield folder, mount.device
         except BaseException:
             for parent, name in reversed(made):
                 with suppress(OSError):  # another process has put something there

@@ -1,7 +1,7 @@
 """The Available Skills section: what the model always sees of the shelf."""
 
-from skillshelf.listing._choose import Listing, Shortened, make_listing
-from skillshelf.listing._feed import Feed, change
+from skillshelf.listing._choose import Listing, ListingForm, Shortened, make_listing
+from skillshelf.listing._feed import Feed, describe_change
 from skillshelf.listing._markup import OPENING, Entry, parse, to_xml
 from skillshelf.tokens import DEFAULT_BUDGET
 
@@ -11,8 +11,9 @@ __all__ = [
     "Entry",
     "Feed",
     "Listing",
+    "ListingForm",
     "Shortened",
-    "change",
+    "describe_change",
     "make_listing",
     "parse",
     "to_xml",

@@ -8,13 +8,13 @@ to date.
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.listing._markup import escape_name, render
 from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
-    from skillshelf.listing._choose import Listing
+    from skillshelf.listing._choose import Listing, ListingForm
     from skillshelf.shelf import Shelf
 
 # Providers cache no prompt shorter than this many tokens, and forget one after this many seconds.
@@ -42,7 +42,7 @@ class Feed:
         tokens: Callable[[Sequence[Any]], int],
         mark: Callable[[Any], Hashable] = repr,
         *,
-        disclosure: Literal["auto", "catalog", "full"] = "auto",
+        disclosure: "ListingForm" = "auto",
         budget: int = DEFAULT_BUDGET,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -90,7 +90,7 @@ class Feed:
             return self._send(now)
 
         if now.text != self._reported.text:
-            note = Note(len(messages) - 1, self._mark(messages[-1]), change(self._reported, now))
+            note = Note(len(messages) - 1, self._mark(messages[-1]), describe_change(self._reported, now))
             self.notes = (*self.notes, note)
             self._reported = now
             if sum(len(note.text) for note in self.notes) >= len(now.text):  # as long as the section itself
@@ -111,7 +111,7 @@ class Feed:
         return listing.text
 
 
-def change(old: "Listing", new: "Listing") -> str:
+def describe_change(old: "Listing", new: "Listing") -> str:
     """Return a note for a conversation that knows `old`: the difference, or all of `new` if that is shorter."""
     if not new.text:
         return "No skills are available any more."

@@ -19,11 +19,11 @@ from skillshelf.mcp._server import SkillsServer, make_server
 from skillshelf.mcp._stdio import serve_stdio
 
 if TYPE_CHECKING:
-    from skillshelf.mcp._serve import Limits, listen, serve_http
+    from skillshelf.mcp._serve import ConnectionLimits, listen, serve_http
 
 __all__ = [
     "MCP_PATH",
-    "Limits",
+    "ConnectionLimits",
     "PendingSkills",
     "SkillsServer",
     "http_app",
@@ -35,4 +35,4 @@ __all__ = [
 ]
 
 # A server over standard input and output starts without uvicorn, which takes 20 ms to import.
-__getattr__ = export_lazily(__name__, {"_serve": ["Limits", "listen", "serve_http"]})
+__getattr__ = export_lazily(__name__, {"_serve": ["ConnectionLimits", "listen", "serve_http"]})

@@ -10,7 +10,7 @@ from mcp import MCPError, types
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillshelf.errors import PolicyError
-from skillshelf.mcp._refresher import Context
+from skillshelf.mcp._refresher import RequestContext
 from skillshelf.tools import Tool
 
 MAX_SHOWN_CHARACTERS = 2_000
@@ -36,7 +36,7 @@ class Approvals:
         self._questions: OrderedDict[str, _Question] = OrderedDict()
 
     async def request(
-        self, ctx: Context, tool: Tool, params: types.CallToolRequestParams
+        self, ctx: RequestContext, tool: Tool, params: types.CallToolRequestParams
     ) -> types.InputRequiredResult | None:
         """Return None once the user has approved the call, or the question that the client must put to them first.
 
@@ -56,7 +56,7 @@ class Approvals:
         await self._ask_now(ctx, tool, arguments)
         return None
 
-    async def _ask_now(self, ctx: Context, tool: Tool, arguments: str) -> None:
+    async def _ask_now(self, ctx: RequestContext, tool: Tool, arguments: str) -> None:
         """Ask in the middle of the call, as the handshake revisions do. Raises PolicyError."""
         try:
             answer = await ctx.session.elicit_form(_format_question(tool, arguments), _EMPTY_FORM, ctx.request_id)

@@ -6,7 +6,7 @@ from mcp import types
 
 from skillshelf.mcp._pagination import is_for_model
 from skillshelf.mcp._prompts import argument_names
-from skillshelf.mcp._refresher import Context, run_in_thread
+from skillshelf.mcp._refresher import RequestContext, run_in_thread
 from skillshelf.mcp._resources import FILE_TEMPLATE, SKILL_TEMPLATE
 from skillshelf.mcp._skill_files import list_files
 from skillshelf.shelf import Shelf
@@ -22,7 +22,7 @@ class Completions:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
 
-    async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+    async def complete(self, ctx: RequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
         values = await run_in_thread(self._find_values, params)
         completion = types.Completion(
             values=values[:MAX_VALUES],

@@ -21,8 +21,8 @@ from mcp.server.subscriptions import (
 )
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
-from skillshelf.mcp._refresher import Context, ShelfRefresher, run_in_thread
-from skillshelf.mcp._skill_files import LISTING_URI, format_uri, parse_uri, read_file
+from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
+from skillshelf.mcp._skill_files import LISTING_URI, format_uri, parse_uri, read_served_file
 from skillshelf.shelf import Shelf
 
 MAX_ECHO = 200
@@ -94,7 +94,7 @@ class Notifier:
         """End every `subscriptions/listen` stream with its final answer."""
         self._streams.close()
 
-    async def serve_client(self, ctx: Context, params: types.NotificationParams) -> None:
+    async def serve_client(self, ctx: RequestContext, params: types.NotificationParams) -> None:
         """Handle `notifications/initialized`: notify this client until it leaves.
 
         A handler runs at most as long as its connection. This one never returns, so its end is the client's departure.
@@ -113,7 +113,7 @@ class Notifier:
             self._resources.unwatch(client.subscribed)
 
     async def listen(
-        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+        self, ctx: RequestContext, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Handle `subscriptions/listen`: stream changes until the client closes the stream.
 
@@ -133,7 +133,7 @@ class Notifier:
             self._open_streams -= 1
             self._resources.unwatch(uris)
 
-    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    async def subscribe(self, ctx: RequestContext, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Handle `resources/subscribe` of the handshake revisions."""
         client = self._find_client(ctx)
         if params.uri in client.subscribed:
@@ -155,7 +155,7 @@ class Notifier:
         client.subscribed.add(params.uri)
         return types.EmptyResult()
 
-    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    async def unsubscribe(self, ctx: RequestContext, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
         """Handle `resources/unsubscribe` of the handshake revisions."""
         client = self._find_client(ctx)
         if params.uri in client.subscribed:
@@ -163,7 +163,7 @@ class Notifier:
             self._resources.unwatch([params.uri])
         return types.EmptyResult()
 
-    def _find_client(self, ctx: Context) -> _HandshakeClient:
+    def _find_client(self, ctx: RequestContext) -> _HandshakeClient:
         client = self._clients.get(id(ctx.session.client_params))
         if client is None:
             raise MCPError(
@@ -299,7 +299,7 @@ def _digest_resource(shelf: Shelf, uri: str) -> bytes | None:
     try:
         if uri == LISTING_URI:
             return hashlib.sha256(shelf.listing().text.encode()).digest()
-        file = read_file(shelf, address)
+        file = read_served_file(shelf, address)
     except Exception:  # a user's own source may raise anything; the other resources are still watched
         return None
     return hashlib.sha256(b"%d\n" % file.size + file.data).digest()

@@ -36,7 +36,7 @@ class PendingSkills:
         return f"{waiting} and cannot be used before. The user can review them in a terminal with: {self._command}"
 
 
-def explain_error(error: SkillError, pending: PendingSkills | None) -> str:
+def add_pending_notice(error: SkillError, pending: PendingSkills | None) -> str:
     """Return an error's message. If a skill was not found and others are pending, it says so: it may be one of them."""
     if pending and pending.notice and isinstance(error, SkillNotFoundError):
         return f"{error} {pending.notice}"

@@ -10,8 +10,8 @@ from mcp.types import INVALID_PARAMS
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError
 from skillshelf.mcp._pagination import is_for_user, paginate_skills
-from skillshelf.mcp._pending import PendingSkills, explain_error
-from skillshelf.mcp._refresher import Context, ShelfRefresher, run_in_thread
+from skillshelf.mcp._pending import PendingSkills, add_pending_notice
+from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.shelf import Shelf
 from skillshelf.slash import apply_message
 from skillshelf.turn import Turn
@@ -63,17 +63,17 @@ class Prompts:
         self._keys = keys
         self._pending = pending
 
-    async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    async def list(self, ctx: RequestContext, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         await self._refresher.refresh()
         skills, cursor = paginate_skills(self._shelf.catalog, params, PAGE_SIZE, is_for_user)
         return types.ListPromptsResult(prompts=[_describe(skill) for skill in skills], next_cursor=cursor)
 
-    async def get(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def get(self, ctx: RequestContext, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         await self._refresher.refresh()
         try:
             return await run_in_thread(self._apply_skill, params.name, params.arguments or {})
         except SkillError as error:
-            raise MCPError(INVALID_PARAMS, explain_error(error, self._pending)) from None
+            raise MCPError(INVALID_PARAMS, add_pending_notice(error, self._pending)) from None
 
     def _apply_skill(self, name: str, values: Mapping[str, str]) -> types.GetPromptResult:
         skill = self._shelf.catalog.find(name).descriptor

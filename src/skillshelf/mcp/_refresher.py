@@ -17,7 +17,7 @@ MAX_AGE = 1.0
 
 logger = logging.getLogger(__name__)
 
-Context: TypeAlias = ServerRequestContext[Any, Any]
+RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, ReferenceNotFoundError, SkillError, SkillNotFoundError
 from skillshelf.mcp._pagination import paginate_files
-from skillshelf.mcp._refresher import MAX_AGE, Context, ShelfRefresher, run_in_thread
+from skillshelf.mcp._refresher import MAX_AGE, RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._skill_files import (
     LISTING_URI,
     SKILL_FILE,
@@ -20,7 +20,7 @@ from skillshelf.mcp._skill_files import (
     format_uri,
     list_files,
     parse_uri,
-    read_file,
+    read_served_file,
 )
 from skillshelf.pages import guess_media_type
 from skillshelf.shelf import Shelf
@@ -55,7 +55,7 @@ class Resources:
         self._refresher = refresher
         self._page_size = page_size
 
-    async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    async def list(self, ctx: RequestContext, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         await self._refresher.refresh()
         resources = []
         is_first_page = params is None or not params.cursor
@@ -67,7 +67,7 @@ class Resources:
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_templates(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         skill = types.ResourceTemplate(
             uri_template=SKILL_TEMPLATE,
@@ -82,7 +82,7 @@ class Resources:
         )
         return types.ListResourceTemplatesResult(resource_templates=[skill, file])
 
-    async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read(self, ctx: RequestContext, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         if params.uri == LISTING_URI:
             return await self._read_listing()
 
@@ -107,7 +107,7 @@ class Resources:
         contents = types.TextResourceContents(uri=LISTING_URI, mime_type="text/markdown", text=listing.text)
         return types.ReadResourceResult(contents=[contents])
 
-    async def read_folder(self, ctx: Context, params: FolderParams) -> dict[str, Any]:
+    async def read_folder(self, ctx: RequestContext, params: FolderParams) -> dict[str, Any]:
         """Answer `resources/directory/read` with the files and folders directly in a folder of a skill."""
         address = parse_uri(params.uri)
         if address is None:
@@ -181,7 +181,7 @@ def _read_contents(
     shelf: Shelf, uri: str, address: FileAddress
 ) -> types.TextResourceContents | types.BlobResourceContents:
     """Return a file's contents: as text if its bytes are exactly that text in UTF-8, otherwise as a blob."""
-    file = read_file(shelf, address)
+    file = read_served_file(shelf, address)
     meta: dict[str, Any] | None = None
     if file.next_offset is not None:
         next_uri = format_uri(address.name, address.path, file.next_offset)

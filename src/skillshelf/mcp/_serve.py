@@ -27,7 +27,7 @@ _refuse_connection = PlainTextResponse(
 )
 
 
-class Limits(NamedTuple):
+class ConnectionLimits(NamedTuple):
     """What the clients of a server may use."""
 
     connections: int = 2_048
@@ -49,7 +49,7 @@ def listen(host: str, port: int) -> socket.socket:
 async def serve_http(
     app: ASGIApp,
     listening: socket.socket,
-    limits: Limits | None = None,
+    limits: ConnectionLimits | None = None,
     close_streams: Callable[[], None] | None = None,
 ) -> None:
     """Serve an application until a signal ends the process.
@@ -57,7 +57,7 @@ async def serve_http(
     `close_streams` is called first when the server shuts down: streams that the application ends by itself then end
     with an answer, while others are cut off.
     """
-    limits = limits or Limits()
+    limits = limits or ConnectionLimits()
     limits = limits._replace(connections=min(limits.connections, _raise_file_limit() - RESERVED_FILES))
     limiter = _ConnectionLimiter(app, limits)
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_worth_logging)
@@ -100,7 +100,7 @@ class _ConnectionLimiter:
     uvicorn's own `limit_concurrency` would refuse the clients that are already connected as well.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: ConnectionLimits) -> None:
         self._app = app
         self.limits = limits
         self.connections: set[_Connection] = set()

@@ -12,7 +12,7 @@ from skillshelf.mcp._completion import Completions
 from skillshelf.mcp._notices import NoticeLimits, Notifier
 from skillshelf.mcp._pending import PendingSkills
 from skillshelf.mcp._prompts import Prompts, SkillKeys
-from skillshelf.mcp._refresher import MAX_AGE, Context, ShelfRefresher
+from skillshelf.mcp._refresher import MAX_AGE, RequestContext, ShelfRefresher
 from skillshelf.mcp._resources import PAGE_SIZE, FolderParams, Resources
 from skillshelf.mcp._skills_extension import EXTENSION, SkillParams, SkillsExtension
 from skillshelf.mcp._tools import Tools
@@ -146,11 +146,11 @@ async def _run_notifier(server: Server[Notifier]) -> AsyncIterator[Notifier]:
 
 
 def _pass_to_notifier(
-    method: Callable[[Notifier, Context, Params], Awaitable[Result]],
-) -> Callable[[Context, Params], Awaitable[Result]]:
+    method: Callable[[Notifier, RequestContext, Params], Awaitable[Result]],
+) -> Callable[[RequestContext, Params], Awaitable[Result]]:
     """Return a handler that calls this method of the notifier whose transport the request came through."""
 
-    async def handle(ctx: Context, params: Params) -> Result:
+    async def handle(ctx: RequestContext, params: Params) -> Result:
         return await method(ctx.lifespan_context, ctx, params)
 
     return handle

@@ -103,7 +103,7 @@ class ServedFile(NamedTuple):
     """Bytes of the whole file."""
 
 
-def read_file(shelf: Shelf, address: FileAddress) -> ServedFile:
+def read_served_file(shelf: Shelf, address: FileAddress) -> ServedFile:
     """Read a skill's file, or a page of one that is too long to send whole. Raises SkillError."""
     candidate = find_skill(shelf, address.name)
     skill = candidate.descriptor
@@ -117,14 +117,14 @@ def read_file(shelf: Shelf, address: FileAddress) -> ServedFile:
     if address.path not in skill.references:
         raise ReferenceNotAllowedError(skill.name, address.path, list_files(skill))
 
-    page = read_page(shelf, candidate, address.path, address.offset, PAGE_BYTES)
+    page = read_skill_page(shelf, candidate, address.path, address.offset, PAGE_BYTES)
     is_cut = len(page.data) < page.size
     if address.offset == 0 and is_cut and page.size <= MAX_WHOLE_FILE:
-        page = read_page(shelf, candidate, address.path, 0, MAX_WHOLE_FILE)
+        page = read_skill_page(shelf, candidate, address.path, 0, MAX_WHOLE_FILE)
     return _serve_page(skill, address, page)
 
 
-def read_page(shelf: Shelf, candidate: Candidate, path: str, offset: int, limit: int) -> Page:
+def read_skill_page(shelf: Shelf, candidate: Candidate, path: str, offset: int, limit: int) -> Page:
     """Read at most `limit` bytes of a skill's file. Raises SkillError."""
     place = candidate.place
     source = shelf.sources[place.source]
@@ -161,7 +161,7 @@ def read_skill_markdown(shelf: Shelf, candidate: Candidate) -> SkillMarkdown:
     skill = candidate.descriptor
     other_fields = None
     try:
-        data = read_page(shelf, candidate, skill.location.rpartition("/")[2], 0, MAX_FILE + 1).data
+        data = read_skill_page(shelf, candidate, skill.location.rpartition("/")[2], 0, MAX_FILE + 1).data
         text = read(decode(data))
         strict = text.typed_values()
         if strict and not _agrees(strict, skill):

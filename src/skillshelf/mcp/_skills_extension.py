@@ -12,7 +12,7 @@ from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import InvalidSkillError, SkillError, SkillNotFoundError
 from skillshelf.lint import check_name, find_entry_faults
 from skillshelf.mcp._pagination import is_for_model, paginate_skills
-from skillshelf.mcp._refresher import Context, ShelfRefresher, run_in_thread
+from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._resources import FRESHNESS
 from skillshelf.mcp._skill_files import (
     MAX_WHOLE_FILE,
@@ -22,8 +22,8 @@ from skillshelf.mcp._skill_files import (
     format_uri,
     list_files,
     parse_uri,
-    read_page,
     read_skill_markdown,
+    read_skill_page,
 )
 from skillshelf.shelf import Shelf
 
@@ -57,7 +57,7 @@ class SkillsExtension:
         self._logged: dict[str, str] = {}
         """The reason that the log gives for each withheld skill, by name."""
 
-    async def list(self, ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+    async def list(self, ctx: RequestContext, params: types.PaginatedRequestParams) -> dict[str, Any]:
         await self._refresher.refresh()
         skills, cursor = paginate_skills(self._shelf.catalog, params, PAGE_SIZE, is_for_model)
         entries, withheld = await run_in_thread(_make_entries, self._shelf, [skill.name for skill in skills])
@@ -67,7 +67,7 @@ class SkillsExtension:
             result["nextCursor"] = cursor
         return result
 
-    async def get(self, ctx: Context, params: SkillParams) -> dict[str, Any]:
+    async def get(self, ctx: RequestContext, params: SkillParams) -> dict[str, Any]:
         address = parse_uri(params.uri)
         if address is None or address.path != SKILL_FILE or address.offset:
             raise MCPError(INVALID_PARAMS, f"No skill is served at {params.uri[:200]!r}")
@@ -172,9 +172,9 @@ def _digest_files(shelf: Shelf, candidate: Candidate, markdown: SkillMarkdown) -
 
 def _read_whole(shelf: Shelf, candidate: Candidate, path: str, limit: int) -> bytes | None:
     """Return the file, or None if it is longer than the limit: then only its beginning is read. Raises SkillError."""
-    page = read_page(shelf, candidate, path, 0, _FIRST_READ)
+    page = read_skill_page(shelf, candidate, path, 0, _FIRST_READ)
     if len(page.data) < page.size <= limit:
-        page = read_page(shelf, candidate, path, 0, limit + 1)
+        page = read_skill_page(shelf, candidate, path, 0, limit + 1)
     is_whole = len(page.data) == page.size
     return page.data if is_whole and page.size <= limit else None
 

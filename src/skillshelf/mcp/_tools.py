@@ -13,9 +13,9 @@ from skillshelf.adapters import call_tool
 from skillshelf.discovery import LOAD_TOOL, SkillDiscoverySkill, all_tools
 from skillshelf.errors import SkillError, ToolArgumentError
 from skillshelf.mcp._approvals import Approvals
-from skillshelf.mcp._pending import PendingSkills, explain_error
+from skillshelf.mcp._pending import PendingSkills, add_pending_notice
 from skillshelf.mcp._prompts import SkillKeys
-from skillshelf.mcp._refresher import MAX_AGE, Context, ShelfRefresher
+from skillshelf.mcp._refresher import MAX_AGE, RequestContext, ShelfRefresher
 from skillshelf.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
 from skillshelf.schema import Mismatch
 from skillshelf.shelf import Shelf
@@ -100,11 +100,11 @@ class Tools:
         """True if the user must be asked before some of the tools run."""
         return any(tool.permission == "ask" for tool in self._tools.values())
 
-    async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list(self, ctx: RequestContext, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return self._listed
 
     async def call(
-        self, ctx: Context, params: types.CallToolRequestParams
+        self, ctx: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         tool = self._tools.get(params.name)
         if tool is None:
@@ -124,7 +124,7 @@ class Tools:
                 return await self._load(tool, arguments)
             return await self._run(tool, arguments, Turn(self._shelf), approved=must_ask)
         except SkillError as error:  # the model gets the message and goes on
-            return _text_result(explain_error(error, self._pending), is_error=True)
+            return _text_result(add_pending_notice(error, self._pending), is_error=True)
 
     async def _load(self, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
         invoked = self._keys.verify(arguments.get("skill_name"))

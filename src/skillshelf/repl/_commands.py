@@ -20,7 +20,7 @@ from skillshelf.repl._views import (
     view_skill,
     view_skills,
 )
-from skillshelf.slash import SKILL_PREFIX, Call, Command, Commands, Suggestion, UnknownCommand, skill_commands
+from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
 from skillshelf.text import clean, clean_line
 
 
@@ -79,7 +79,7 @@ async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
             return False
         case UnknownCommand():
             raise SkillError(str(resolved))
-        case Call(command, arguments):
+        case CommandCall(command, arguments):
             try:
                 waiting = command.run(host, arguments)
                 if waiting is not None:

@@ -2,8 +2,8 @@
 
 from skillshelf.slash._commands import (
     ENTRY_POINTS,
-    Call,
     Command,
+    CommandCall,
     Commands,
     Register,
     SlashMessage,
@@ -21,8 +21,8 @@ __all__ = [
     "MAX_SUGGESTIONS",
     "SKILL_PREFIX",
     "AppliedSkill",
-    "Call",
     "Command",
+    "CommandCall",
     "Commands",
     "Invocation",
     "ListFiles",

@@ -67,7 +67,7 @@ class SlashMessage(NamedTuple):
     arguments: str
 
 
-class Call(NamedTuple, Generic[Host]):
+class CommandCall(NamedTuple, Generic[Host]):
     """A command that exists, and its arguments."""
 
     command: Command[Host]
@@ -259,7 +259,7 @@ class Commands(Generic[Host]):
             self._table = CommandTable(self._groups, listed)
         return self._table
 
-    def find(self, text: str) -> Call[Host] | UnknownCommand | None:
+    def find(self, text: str) -> CommandCall[Host] | UnknownCommand | None:
         """Return the command that a message calls, with its arguments. Return None for a message."""
         if parse(text) is None:
             return None
@@ -277,7 +277,7 @@ class Commands(Generic[Host]):
         if arguments and takes_only_subcommands:
             subcommand = arguments.split(maxsplit=1)[:1]
             return table.suggest_instead(" ".join([entry.spelling, *subcommand]), table.find_scope(typed))
-        return Call(entry.command, arguments)
+        return CommandCall(entry.command, arguments)
 
     def call_extension(self, owner: str, function: Callable[[], Sequence[T]]) -> tuple[T, ...]:
         """Call an extension's code in the middle of a key press: a failure is noted, and typing goes on."""

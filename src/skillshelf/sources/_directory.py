@@ -15,7 +15,7 @@ from skillshelf.files import NotPlainFile, Page, read_file
 from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources._state import is_half_written
-from skillshelf.sources._tree import Tree
+from skillshelf.sources._tree import SkillTree
 
 # A workspace of 100,000 skills has 200,000 folders; a home folder opened by mistake has millions.
 MAX_FOLDERS = 500_000
@@ -32,7 +32,7 @@ class DirectorySource:
         self.name = name or os.path.basename(self.root) or "root"
         if os.path.lexists(self.root) and not os.path.isdir(self.root):
             raise SourceError(f"Not a directory: {os.fspath(root)!r}. A DirectorySource takes a folder of skills.")
-        self._tree = Tree(self.root, self.name, max_folders)
+        self._tree = SkillTree(self.root, self.name, max_folders)
         self._uses_cache = cache
         self._is_scanned = False
 
@@ -100,6 +100,6 @@ class DirectorySource:
 
 def find_skill_places(root: str) -> list[str]:
     """Return the places of skills below a folder, and of links that may lead to one, as paths below it."""
-    tree = Tree(os.path.realpath(root), source="", max_folders=MAX_FOLDERS)
+    tree = SkillTree(os.path.realpath(root), source="", max_folders=MAX_FOLDERS)
     tree.scan()
     return sorted({*tree.state.skills, *tree.state.links})

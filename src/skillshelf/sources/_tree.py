@@ -38,7 +38,7 @@ CANNOT_OPEN = (OSError, NotPlainFile)
 _GONE = (FileNotFoundError, NotADirectoryError, NotPlainFile)
 
 
-class Tree:
+class SkillTree:
     """The folders and skills below a root, kept up to date."""
 
     def __init__(self, root: str, source: str, max_folders: int) -> None:

@@ -15,8 +15,8 @@ from skillshelf.errors import EvalError
 from skillshelf.evals import (
     HOW_TO_RECORD,
     Case,
+    ChoiceResult,
     CurrentSkill,
-    Decision,
     Plan,
     Run,
     Variant,
@@ -85,7 +85,7 @@ class _Choice:
         self._variants = make_variants(self.skill, self._descriptions, self.queries, stage)
         return plan_variants(self._variants, repeats)
 
-    def decide(self, run: Run) -> Decision:
+    def decide(self, run: Run) -> ChoiceResult:
         return decide(self.queries, self._variants, run.outcomes)
 
     def split_by_description(self, run: Run) -> list[Run]:
@@ -123,7 +123,7 @@ def _report(choice: _Choice, run: Run, folder: RunFolder, args: argparse.Namespa
     return code
 
 
-def _print_decision(decision: Decision, out: Output) -> None:
+def _print_decision(decision: ChoiceResult, out: Output) -> None:
     table = choice_table(decision)
     if out.is_terminal:
         out.print_rich(render_rich([table]))
@@ -159,7 +159,7 @@ def _print_faults(run: Run, folder: RunFolder, out: Output) -> None:
     out.print()
 
 
-def _print_best_description(decision: Decision, skill: CurrentSkill, out: Output) -> None:
+def _print_best_description(decision: ChoiceResult, skill: CurrentSkill, out: Output) -> None:
     """Print the best description as YAML for the frontmatter, unless the skill has it already."""
     if decision.best is None or decision.best.number == 1:
         return

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.evals.formats._document import YamlList, parse_yaml, read_bytes, read_text
+    from skillshelf.evals.formats._document import YamlList, parse_document, read_bytes, read_text
     from skillshelf.evals.formats._find import find_case_files, find_cases, find_folder_to_approve, list_cases
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "find_cases",
     "find_folder_to_approve",
     "list_cases",
-    "parse_yaml",
+    "parse_document",
     "read_bytes",
     "read_text",
 ]
@@ -22,7 +22,7 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
-        "_document": ["YamlList", "parse_yaml", "read_bytes", "read_text"],
+        "_document": ["YamlList", "parse_document", "read_bytes", "read_text"],
         "_find": ["find_case_files", "find_cases", "find_folder_to_approve", "list_cases"],
     },
 )

@@ -69,7 +69,7 @@ class YamlList(list[Any]):
         self.lines: list[int] = []
 
 
-def parse_yaml(text: str, path: str) -> Any:
+def parse_document(text: str, path: str) -> Any:
     """Return the one document of a YAML text. Raises EvalError."""
     try:
         document = compose(text, Budget(MAX_VALUES, MAX_FILE))

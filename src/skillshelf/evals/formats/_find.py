@@ -11,7 +11,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit
 from skillshelf.evals._folders import EVALS_FOLDER, is_skill
 from skillshelf.evals.formats import _json, _python, _yaml
-from skillshelf.evals.formats._home import Home, Listing, find_home
+from skillshelf.evals.formats._home import CaseListing, Home, find_home
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 
 Paths = Iterable[str | os.PathLike[str]]
@@ -60,7 +60,7 @@ def list_cases(paths: Paths) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
 
     In Python files, a value that is computed reads "not evaluated". Raises EvalError for a path that does not exist.
     """
-    return _find(paths, Listing())
+    return _find(paths, CaseListing())
 
 
 def find_case_files(paths: Paths) -> Iterator[str]:
@@ -88,7 +88,7 @@ def find_folder_to_approve(path: str) -> str:
     return owner if is_skill(owner) else folder
 
 
-def _find(paths: Paths, listing: Listing | None) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+def _find(paths: Paths, listing: CaseListing | None) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     cases: dict[str, Case] = {}
     notes: list[Diagnostic] = []
     for file in _find_files(paths):
@@ -152,7 +152,7 @@ def _extension(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def _read(file: _CaseFile, listing: Listing | None) -> tuple[list[Case], list[Diagnostic]]:
+def _read(file: _CaseFile, listing: CaseListing | None) -> tuple[list[Case], list[Diagnostic]]:
     try:
         if file.format is None:
             raise EvalError("it is not a file of cases", f"Their names end in {', '.join(_FORMATS)}", file.path)
@@ -161,7 +161,7 @@ def _read(file: _CaseFile, listing: Listing | None) -> tuple[list[Case], list[Di
         return [], [_note_fault(fault)]
 
 
-def _read_as(file_format: _Format, file: _CaseFile, listing: Listing | None) -> tuple[list[Case], list[Diagnostic]]:
+def _read_as(file_format: _Format, file: _CaseFile, listing: CaseListing | None) -> tuple[list[Case], list[Diagnostic]]:
     if file.found_in != "named" and not _is_meant(file, file_format):
         if file.found_in != "evals":
             return [], []

@@ -23,7 +23,7 @@ MAX_WORKSPACE = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Listing:
+class CaseListing:
     """Set while cases are listed, when nothing of theirs may be imported or run."""
 
     checks: set[str] = field(default_factory=set)
@@ -39,7 +39,7 @@ class Home:
     skill: str = ""
     folder: str = ""
     """The folder of the skill."""
-    listing: Listing | None = None
+    listing: CaseListing | None = None
 
     @property
     def base(self) -> str:
@@ -52,7 +52,7 @@ class Home:
         return self.folder or self.base
 
 
-def find_home(path: str, listing: Listing | None = None) -> Home:
+def find_home(path: str, listing: CaseListing | None = None) -> Home:
     """Return the home of a file: a file in `<skill>/evals/` belongs to that skill, any other is a suite."""
     parent = os.path.dirname(os.path.abspath(path))
     owner = os.path.dirname(parent)

@@ -34,10 +34,10 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
 from skillshelf.evals._folders import check_workspace_path
 from skillshelf.evals.check import CaseContext, Check, from_config, trigger
-from skillshelf.evals.formats._document import Fields, YamlList, YamlMapping, parse_yaml, read_text, show_value
+from skillshelf.evals.formats._document import Fields, YamlList, YamlMapping, parse_document, read_text, show_value
 from skillshelf.evals.formats._home import (
+    CaseListing,
     Home,
-    Listing,
     check_size,
     copy_files,
     find_only_skill,
@@ -72,7 +72,7 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
 
     Raises EvalError if nothing of the file can be read.
     """
-    value = parse_yaml(read_text(home.path), home.path)
+    value = parse_document(read_text(home.path), home.path)
     if isinstance(value, YamlList):
         mapping = YamlMapping(1)
         mapping["cases"] = value
@@ -104,7 +104,7 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:
     """True if a YAML file is meant to hold cases. `anywhere` says that files of all kinds may lie beside it."""
-    value = parse_yaml(read_text(path), path)
+    value = parse_document(read_text(path), path)
     cases = value.get("cases") if isinstance(value, YamlMapping) else value
     if anywhere:
         items = cases if isinstance(cases, YamlList) else ()
@@ -288,7 +288,7 @@ def _read_check(item: Any, home: Home, skill: str) -> Check:
     return from_config(name, argument, CaseContext(skill, home.base, home.root))
 
 
-def _is_registered(name: str, argument: Any, listing: Listing) -> bool:
+def _is_registered(name: str, argument: Any, listing: CaseListing) -> bool:
     """True for a check that a Python file would register if it was run."""
     if name == "not" and isinstance(argument, str):
         return argument in listing.checks

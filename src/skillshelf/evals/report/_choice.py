@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from skillshelf.evals._descriptions import MIN_QUERIES, Decision, Standing
+from skillshelf.evals._descriptions import MIN_QUERIES, ChoiceResult, Standing
 from skillshelf.evals._text import clip
 from skillshelf.evals.report._format import format_gain, format_interval, format_p, format_percent, format_rate
 from skillshelf.evals.stats import Choice, Rate
@@ -16,7 +16,7 @@ MAX_DESCRIPTION = 40
 _CERTAINTY = {"better": "better beyond chance", "worse": "worse beyond chance", "open": "which may be chance"}
 
 
-def choice_table(decision: Decision) -> Table:
+def choice_table(decision: ChoiceResult) -> Table:
     """Return a table of the descriptions, with their scores if there is a choice to compare them on."""
     choice = decision.choice
     rows = []
@@ -43,7 +43,7 @@ def choice_table(decision: Decision) -> Table:
     return Table(f"Descriptions of {decision.skill}", columns, rows)
 
 
-def _mark_standing(standing: Standing, decision: Decision) -> str:
+def _mark_standing(standing: Standing, decision: ChoiceResult) -> str:
     marks = []
     if standing.number == 1:
         marks.append("current")
@@ -52,7 +52,7 @@ def _mark_standing(standing: Standing, decision: Decision) -> str:
     return ", ".join(marks)
 
 
-def choice_verdict(decision: Decision) -> Iterator[str]:
+def choice_verdict(decision: ChoiceResult) -> Iterator[str]:
     """Yield the result of a choice in sentences."""
     choice = decision.choice
     best = decision.best
@@ -82,7 +82,7 @@ def choice_verdict(decision: Decision) -> Iterator[str]:
         yield f"Left out for all descriptions: {_count_queries(decision.left_out)} without a score for some, by errors."
 
 
-def _describe_tie(decision: Decision, choice: Choice) -> str:
+def _describe_tie(decision: ChoiceResult, choice: Choice) -> str:
     passes = [standing.rate_on(choice.choosing_queries).passed for standing in decision.standings]
     others = passes.count(choice.chosen_on.passed) - 1
     if not others:
@@ -91,7 +91,7 @@ def _describe_tie(decision: Decision, choice: Choice) -> str:
     return f", like {others} of the others; {rule}"
 
 
-def _compare_with_current(decision: Decision) -> str:
+def _compare_with_current(decision: ChoiceResult) -> str:
     gain = decision.gain
     if gain is None:
         return "There is nothing to change."
@@ -108,7 +108,7 @@ def _count_queries(number: int) -> str:
     return "1 query" if number == 1 else f"{number} queries"
 
 
-def choice_as_json(decision: Decision) -> dict[str, Any]:
+def choice_as_json(decision: ChoiceResult) -> dict[str, Any]:
     """Return a choice for `--json`."""
     choice = decision.choice
     gain = decision.gain
