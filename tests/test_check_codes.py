@@ -33,8 +33,8 @@ def test_codes_are_words_and_explanations_one_line() -> None:
         assert text.isprintable()
 
 
-def _trees(below: Path = PACKAGE) -> Iterator[ast.Module]:
-    for path in below.rglob("*.py"):
+def _trees() -> Iterator[ast.Module]:
+    for path in PACKAGE.rglob("*.py"):
         if path.name != "_codes.py":
             yield ast.parse(path.read_text())
 
@@ -45,10 +45,6 @@ def _emitted() -> Iterator[str]:
             yield from _code_of(node)
         elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "code":
             yield from _constants(node.value)
-    for node in (node for tree in _trees(PACKAGE / "lint") for node in ast.walk(tree)):
-        # `yield "name-hyphens", "the name …"` of rules that become diagnostics elsewhere.
-        if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
-            yield from _constants(node.value.elts[0])
 
 
 def _code_of(call: ast.Call) -> Iterator[str]:

@@ -25,7 +25,7 @@ EXAMPLES = """
   skillshelf check --format github              print annotations in a GitHub workflow
   skillshelf check --hosts .claude/skills/pdf   see how other agents load a skill
 """
-_HOST_COLUMNS = (Column("HOST"), Column("MAKES OF IT"), Column("BECAUSE"))
+_HOST_COLUMNS = (Column("HOST"), Column("OUTCOME"), Column("REASON"))
 
 
 def add_arguments(parser: Parser) -> None:

@@ -92,14 +92,21 @@ def find_unnamed(references: Collection[str], existing: Collection[str], texts: 
     """
     reference_set = set(references)
     files = _FileIndex(reference_set.union(existing))
-    named = {path: files.find_named(path, text) for path, text in texts.items() if not _is_test(path)}
+    named: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        if not _is_test(path):
+            named[path] = files.find_named(path, text)
     named[""].update(_find_named_folders(texts[""], references, named[""]))
-    # Tools and people read the other files: a package.json, a README, the commands of a plugin.
+
+    # The instructions are read, and so are files that are not references: tools and people read a package.json, a
+    # README or the commands of a plugin.
+    starts = [path for path in named if path not in reference_set or _is_packaging(path)]
     reached: set[str] = set()
-    _add_reachable((path for path in named if path not in reference_set or _is_packaging(path)), named, reached)
-    wanted = [path for path in references if path not in reached and not is_never_loaded(path)]
-    # If one unnamed file names a second, to name the first is enough.
-    return _find_starts(wanted, named)
+    _add_reachable(starts, named, reached)
+
+    unnamed = [path for path in references if path not in reached and not is_never_loaded(path)]
+    # If one unnamed file names a second, it is enough to name the first.
+    return _find_starts(unnamed, named)
 
 
 def _find_named_folders(instructions: str, references: Collection[str], named: Collection[str]) -> Iterator[str]:
@@ -236,13 +243,21 @@ class _FileIndex:
         if "/" in word:
             return self._find(word, folder) or self._find_in_folder(word, folder)
         if _DOTTED_NAME.fullmatch(word):
-            # `package.module` and `module.function`
-            first = word.partition(".")[0]
-            found = self._find(word, folder) or self._find(word.replace(".", "/"), folder)
-            return found or (self._find(first, folder) if "_" in first else ())
+            return self._find_by_dotted_name(word, folder)
         if "." in word or "-" in word or "_" in word:
             return self._find(word, folder)
         # A plain word, such as `examples`, names a file only if it is set apart.
+        return ()
+
+    def _find_by_dotted_name(self, name: str, folder: str) -> Iterable[str]:
+        """Find files by `file.ending`, `package.module` or `module.function`."""
+        found = self._find(name, folder) or self._find(name.replace(".", "/"), folder)
+        if found:
+            return found
+        module = name.partition(".")[0]
+        # Without an underscore, the word before the dot may be anything: `self.name`, `example.com`.
+        if "_" in module:
+            return self._find(module, folder)
         return ()
 
     def _find_by_single_word(self, word: str, folder: str, is_prose: bool) -> Iterable[str]:
@@ -270,8 +285,10 @@ class _FileIndex:
             if found is None and end.endswith(_JAVASCRIPT):
                 # TypeScript imports `./x.js` and means `x.ts`.
                 found = self._by_stem.get(posixpath.splitext(end)[0])
+            if found and "/" in end:
+                return found
             if found:
-                return found if "/" in end else _choose_by_bare_name(found, end)
+                return _choose_by_bare_name(found, end)
         return ()
 
     def _find_in_folder(self, word: str, folder: str) -> Collection[str]:
@@ -316,7 +333,10 @@ def _choose_by_bare_name(found: list[str], name: str) -> Collection[str]:
     at_top = [path for path in found if path.casefold() == name]
     if at_top:
         return at_top
-    return found if len({posixpath.dirname(path) for path in found}) == 1 else ()
+    folders = {posixpath.dirname(path) for path in found}
+    if len(folders) == 1:
+        return found
+    return ()
 
 
 def _path_ends(path: str) -> Iterator[str]:
@@ -339,27 +359,30 @@ def _expand_alternatives(pattern: str) -> Iterator[str]:
 
 def _is_specific(literals: list[str]) -> bool:
     """Return False for `<name>.md` and `*`, which would name every file, and for `row["name"]`, which is not a path."""
-    ending = literals[-1] if literals[-1].startswith(".") else ""
     text = "".join(literals)
-    return ("/" in text or bool(ending)) and len(text.removesuffix(ending).strip("./-_")) > 1
+    ending = ""
+    if literals[-1].startswith("."):
+        ending = literals[-1]
+    if "/" not in text and not ending:
+        return False
+    return len(text.removesuffix(ending).strip("./-_")) > 1
 
 
 def _matches_pattern(literals: list[str], path: str) -> bool:
     """Return True if a path, or an end of it, has these texts in their order with anything between them."""
     first, *middle, last = literals
-    at = -1 if first else 0
     if path.startswith(first):
-        at = len(first)
+        position = len(first)
     elif f"/{first}" in path:
-        at = path.index(f"/{first}") + len(first) + 1
-    if at < 0:
+        position = path.index(f"/{first}") + len(f"/{first}")
+    else:
         return False
     for text in middle:
-        at = path.find(text, at)
-        if at < 0:
+        position = path.find(text, position)
+        if position < 0:
             return False
-        at += len(text)
-    return path.endswith(last) and at <= len(path) - len(last)
+        position += len(text)
+    return path.endswith(last) and position <= len(path) - len(last)
 
 
 def _find_imports(text: str) -> Iterator[str]:
