@@ -17,11 +17,11 @@ from skillshelf.sources import (
     split_listed_path,
 )
 
-_PAGE = 512 * 1024
+_PAGE_BYTES = 512 * 1024
 
 
 def check_package(package: str | ModuleType) -> None:
-    """Fails with an AssertionError that lists every fault of the package's skills and of their references."""
+    """Check the skills of a package and their references. Raises an AssertionError that lists every problem."""
     source = PackageSource(package)
     problems: list[Diagnostic] = []
     skills: list[_Skill] = []
@@ -31,8 +31,9 @@ def check_package(package: str | ModuleType) -> None:
         elif found:
             problems += found.diagnostics
     problems += _check_skills(skills)
+
     if not skills and not problems:
-        # A test that looks at nothing must not pass: the package was renamed, or its data was not installed.
+        # A test that checks nothing must not pass: the package was renamed, or its data was not installed.
         problems.append(Diagnostic("error", "no-skill", "no skill.py is in it or below", source.name.replace(".", "/")))
     if problems:
         raise AssertionError("\n".join(map(_as_line, problems)))
@@ -51,64 +52,73 @@ class _Skill:
     def read(self, listed: str) -> bytes:
         data = b""
         while True:
-            page = self.source.reference(self.key, self.descriptor, listed, len(data), _PAGE)
+            page = self.source.reference(self.key, self.descriptor, listed, len(data), _PAGE_BYTES)
             data += page.data
             if not page.data or len(data) >= page.size:
                 return data
 
 
 def _check_skills(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
-    # By folder: two skills of one skill.py share it, and each file needs a place on one of their lists.
-    own = {package_of(skill.cls): None for skill in skills}
-    known: dict[str, set[str]] = {package: set() for package in own}
+    # Skills of one skill.py share a folder, and each file in it must be listed by at least one of them.
+    own_packages = {package_of(skill.cls): None for skill in skills}
+    listed_by_package: dict[str, set[str]] = {package: set() for package in own_packages}
+
     for skill in skills:
         package = find_references_package(skill.cls)
         existing = frozenset(list_package_files(package))
-        below, refused = _resolve(package, skill.descriptor.references)
-        known.setdefault(package, set()).update(below)
-        yield from _opened(package, refused)
-        contents, unreadable = _read_contents(skill, below)
-        yield from _opened(package, check_listed(list(below), existing))
-        yield from _opened(package, check_named(list(below), existing, skill.cls.instructions, contents))
-        yield from _opened(package, unreadable)
+
+        references, refused = _resolve_references(package, skill.descriptor.references)
+        paths = list(references)
+        listed_by_package.setdefault(package, set()).update(paths)
+        yield from _add_package_path(package, refused)
+
+        contents, unreadable = _read_contents(skill, references)
+        yield from _add_package_path(package, check_listed(paths, existing))
+        yield from _add_package_path(package, check_named(paths, existing, skill.cls.instructions, contents))
+        yield from _add_package_path(package, unreadable)
         for path, data in contents.items():
-            yield from _opened(package, check_content(path, data, existing))
-    for package in own:
-        yield from _opened(package, check_unlisted(known[package], list_package_files(package)))
+            yield from _add_package_path(package, check_content(path, data, existing))
+
+    for package in own_packages:
+        unlisted = check_unlisted(listed_by_package[package], list_package_files(package))
+        yield from _add_package_path(package, unlisted)
 
 
-def _opened(package: str, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """With paths from the top package on, as a person would open them."""
+def _add_package_path(package: str, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield the problems with paths that start at the top package, so that a user can open them."""
     for problem in problems:
         yield replace(problem, path=f"{package.replace('.', '/')}/{problem.path}")
 
 
-def _resolve(package: str, references: Sequence[str]) -> tuple[dict[str, str], list[Diagnostic]]:
-    """Listed paths by the way below the skill's folder, and what is to be said of those that lead elsewhere."""
-    below, refused = {}, []
-    for listed in references:
+def _resolve_references(package: str, listed_paths: Sequence[str]) -> tuple[dict[str, str], list[Diagnostic]]:
+    """Return the listed paths by their path in the skill's folder, and a problem for each one that leads outside."""
+    references: dict[str, str] = {}
+    refused: list[Diagnostic] = []
+    for listed in listed_paths:
         try:
-            below["/".join(split_listed_path(package, listed))] = listed
-        except NotPlainFile as fault:
-            refused.append(_unresolved(listed, fault.reason))
-    return below, refused
+            path = "/".join(split_listed_path(package, listed))
+        except NotPlainFile as error:
+            refused.append(_report_unloadable(listed, error.reason))
+        else:
+            references[path] = listed
+    return references, refused
 
 
-def _read_contents(skill: _Skill, below: Mapping[str, str]) -> tuple[dict[str, bytes], list[Diagnostic]]:
-    """Read the references that are there, and say which of them cannot be read."""
+def _read_contents(skill: _Skill, references: Mapping[str, str]) -> tuple[dict[str, bytes], list[Diagnostic]]:
+    """Return the contents of the references that exist, and a problem for each one that cannot be read."""
     contents: dict[str, bytes] = {}
     unreadable: list[Diagnostic] = []
-    for path, listed in below.items():
+    for path, listed in references.items():
         try:
             contents[path] = skill.read(listed)
         except ReferenceNotFoundError:
-            continue  # check_listed says so
+            continue  # check_listed reports it
         except SkillError as error:
-            unreadable.append(_unresolved(path, str(error)))
+            unreadable.append(_report_unloadable(path, str(error)))
     return contents, unreadable
 
 
-def _unresolved(path: str, reason: str) -> Diagnostic:
+def _report_unloadable(path: str, reason: str) -> Diagnostic:
     fix = "list plain files of the skill's own folder"
     return Diagnostic("error", "reference-missing", f"the listed reference cannot be loaded: {reason}", path, fix=fix)
 
