@@ -15,7 +15,7 @@ ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
     {"_version", "_lazy", "errors", "hidden", "locks", "text", "threads"},
     {"descriptor", "tokens", "schema", "files"},
-    {"found", "catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
+    {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"sources", "watch"},
     {"turn", "discovery", "loop", "shelf"},
     {"lint", "bundled", "slash", "rendering", "tables", "trust"},

@@ -15,7 +15,7 @@ from mcp import Client, MCPError, types
 from mcp.server.subscriptions import ResourceUpdated
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.found import Found
+from skillshelf.descriptor import Found
 from skillshelf.mcp import SkillsServer
 from skillshelf.mcp._notices import NoticeLimits, Notifier, WatchedResources
 from skillshelf.mcp._refresher import ShelfRefresher

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from skillshelf.descriptor import Delta, Diagnostic, SkillDescriptor
+from skillshelf.descriptor import Delta, Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
-from skillshelf.found import Found
 from skillshelf.text import closest_names, skeleton
 
 

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.catalog import Catalog, Place
-from skillshelf.descriptor import Activation, Delta
+from skillshelf.descriptor import Activation, Delta, Found
 from skillshelf.files import user_skill_folders
-from skillshelf.found import Found
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources import DirectorySource, ObjectSource, PackageSource, Source

@@ -6,9 +6,12 @@ single call fail.
 
 from skillshelf.files import system
 from skillshelf.files._gate import (
+    FRESH_NS,
     NotPlainFile,
     Page,
+    file_stamp,
     find_link,
+    is_fresh,
     open_below,
     open_file_below,
     open_folder,
@@ -30,7 +33,6 @@ from skillshelf.files._homes import (
 from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
 from skillshelf.files._names import fold_name, split_below
 from skillshelf.files._replace import ABSENT, FileChanged, FileVersion, hash_content, read_version, replace_below
-from skillshelf.files._stamps import FRESH_NS, file_stamp, is_fresh
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
 from skillshelf.files._write import SCRATCH_FOLDER, create_folder, replace_file, sync_folder, write_new
 

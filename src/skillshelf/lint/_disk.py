@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skillshelf.catalog import Catalog, Place
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.files import NotPlainFile, Page, open_below, read_file, walk
-from skillshelf.found import Found
 from skillshelf.lint._format import check_format, find_instructions_line
 from skillshelf.lint._references import (
     check_content,

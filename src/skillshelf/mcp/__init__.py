@@ -14,7 +14,7 @@ except ImportError:
     raise MissingExtraError("skillshelf.mcp", "mcp") from None
 
 from skillshelf.mcp._http import MCP_PATH, http_app, is_loopback
-from skillshelf.mcp._pending import PendingSkills
+from skillshelf.mcp._refresher import PendingSkills
 from skillshelf.mcp._server import SkillsServer, make_server
 from skillshelf.mcp._stdio import serve_stdio
 

@@ -10,8 +10,7 @@ from mcp.types import INVALID_PARAMS
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError
 from skillshelf.mcp._pagination import is_for_user, paginate_skills
-from skillshelf.mcp._pending import PendingSkills, add_pending_notice
-from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
+from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher, add_pending_notice, run_in_thread
 from skillshelf.shelf import Shelf
 from skillshelf.slash import apply_message
 from skillshelf.turn import Turn

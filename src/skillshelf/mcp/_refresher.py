@@ -1,6 +1,7 @@
-"""Keep the served shelf current without sweeping the disk on every request."""
+"""Keep the served shelf, and the count of skills that wait for approval, current without a sweep on every request."""
 
 import logging
+import shlex
 import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -9,8 +10,9 @@ import anyio
 from mcp.server import ServerRequestContext
 
 from skillshelf import threads
-from skillshelf.mcp._pending import PendingSkills
+from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.shelf import Shelf
+from skillshelf.text import clean_line
 
 MAX_AGE = 1.0
 """Seconds by which a tool call or a read may be behind the disk."""
@@ -25,6 +27,52 @@ T = TypeVar("T")
 async def run_in_thread(function: Callable[P, T], *args: P.args, **keywords: P.kwargs) -> T:
     """Run a function that reads files or walks the catalog. Other requests are answered meanwhile."""
     return await threads.in_thread(lambda: function(*args, **keywords), "files")
+
+
+class PendingSkills:
+    """The number of skills that wait for the user's approval, and the command that reviews them.
+
+    A client hears the number and the command, and nothing else: names and texts of pending skills are still untrusted.
+    """
+
+    def __init__(self, count: Callable[[], int], folder: str = "") -> None:
+        """Count with `count`, which may read files. `folder` is named in the command unless it is empty."""
+        self._count = count
+        self._command = review_command(folder)
+        self._known = count()
+
+    def refresh(self) -> None:
+        """Count again. This may wait for a sweep of the workspace, so an event loop calls it in a thread."""
+        self._known = self._count()
+
+    @property
+    def notice(self) -> str:
+        """Sentences for the model and its user, as of the last count. Empty if no skill is pending."""
+        count = self._known
+        if count == 0:
+            return ""
+        if count == 1:
+            waiting = "1 new or changed skill of this workspace is waiting for the user's approval"
+        else:
+            waiting = f"{count:,} new or changed skills of this workspace are waiting for the user's approval"
+        return f"{waiting} and cannot be used before. The user can review them in a terminal with: {self._command}"
+
+
+def add_pending_notice(error: SkillError, pending: PendingSkills | None) -> str:
+    """Return an error's message. If a skill was not found and others are pending, it says so: it may be one of them."""
+    if pending and pending.notice and isinstance(error, SkillNotFoundError):
+        return f"{error} {pending.notice}"
+    return str(error)
+
+
+def review_command(folder: str) -> str:
+    """Return the command that reviews a workspace's skills.
+
+    A folder whose name holds control or hidden characters is left out: it may have been chosen to be read as text.
+    """
+    if not folder or clean_line(folder) != folder:
+        return "skillshelf trust"
+    return f"skillshelf trust -C {shlex.quote(folder)}"
 
 
 class ShelfRefresher:

@@ -10,9 +10,8 @@ from mcp.server import InitializationOptions, NotificationOptions, Server
 from skillshelf import __version__
 from skillshelf.mcp._completion import Completions
 from skillshelf.mcp._notices import NoticeLimits, Notifier
-from skillshelf.mcp._pending import PendingSkills
 from skillshelf.mcp._prompts import Prompts, SkillKeys
-from skillshelf.mcp._refresher import MAX_AGE, RequestContext, ShelfRefresher
+from skillshelf.mcp._refresher import MAX_AGE, PendingSkills, RequestContext, ShelfRefresher
 from skillshelf.mcp._resources import PAGE_SIZE, FolderParams, Resources
 from skillshelf.mcp._skills_extension import EXTENSION, SkillParams, SkillsExtension
 from skillshelf.mcp._tools import Tools

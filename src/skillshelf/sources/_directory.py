@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Mapping
 
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.errors import (
     ReferenceNotAllowedError,
     ReferenceNotFoundError,
@@ -12,7 +12,6 @@ from skillshelf.errors import (
     SourceError,
 )
 from skillshelf.files import NotPlainFile, Page, read_file
-from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources._state import is_half_written
 from skillshelf.sources._tree import SkillTree

@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
 from skillshelf.files import Page
-from skillshelf.found import Found
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
 
 Files = str | Mapping[str, str | bytes]

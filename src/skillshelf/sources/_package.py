@@ -10,7 +10,7 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import (
     InvalidSkillError,
     ReferenceNotAllowedError,
@@ -19,7 +19,6 @@ from skillshelf.errors import (
     SourceError,
 )
 from skillshelf.files import NotPlainFile, Page
-from skillshelf.found import Found
 from skillshelf.skill import BaseSkill
 from skillshelf.sources._resources import find_references_package, package_files, read_resource, split_listed_path
 from skillshelf.tools import Tool

@@ -15,7 +15,7 @@ from dataclasses import astuple
 from typing import Any
 
 from skillshelf._version import __version__
-from skillshelf.descriptor import Diagnostic, FrozenMap, SkillDescriptor, freeze, thaw
+from skillshelf.descriptor import Diagnostic, Found, FrozenMap, SkillDescriptor, freeze, thaw
 from skillshelf.errors import InvalidSkillError
 from skillshelf.files import (
     NotPlainFile,
@@ -26,7 +26,6 @@ from skillshelf.files import (
     replace_file,
     system,
 )
-from skillshelf.found import Found
 from skillshelf.sources._state import Link, PlainFolder, SkillFolder, TreeState
 
 VERSION = 1

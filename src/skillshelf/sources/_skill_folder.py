@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
-from skillshelf.descriptor import Diagnostic, Severity, SkillDescriptor
+from skillshelf.descriptor import Diagnostic, Found, Severity, SkillDescriptor
 from skillshelf.files import (
     FRESH_NS,
     NotPlainFile,
@@ -19,7 +19,6 @@ from skillshelf.files import (
     read_at,
     system,
 )
-from skillshelf.found import Found
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, explain_refused_path, judge_name
 from skillshelf.sources._state import MISSING, SkillFolder

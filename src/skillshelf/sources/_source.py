@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.files import Page
-from skillshelf.found import Found
 
 
 class Source(Protocol):

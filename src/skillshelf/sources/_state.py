@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from skillshelf.descriptor import Diagnostic, Severity
-from skillshelf.found import Found
+from skillshelf.descriptor import Diagnostic, Found, Severity
 from skillshelf.skillmd import SkillText
 
 MISSING = -1

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Collection, Mapping
 
+from skillshelf.descriptor import Found
 from skillshelf.files import (
     NotPlainFile,
     file_stamp,
@@ -19,7 +20,6 @@ from skillshelf.files import (
     split_below,
     system,
 )
-from skillshelf.found import Found
 from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile
 from skillshelf.sources._links import follow_links, set_links
 from skillshelf.sources._names import SKIPPED_FOLDERS, SKIPPED_UNLESS_SKILL

@@ -14,7 +14,7 @@ class NewerVersion(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovedTree:
     """When the user approved a tree, and under which name."""
 
     name: str
@@ -25,7 +25,7 @@ class Approval:
 class Approvals:
     """The approved trees, and the places where they were seen. A tree is named by the hash of its content."""
 
-    trees: Mapping[str, Approval] = field(default_factory=dict)
+    trees: Mapping[str, ApprovedTree] = field(default_factory=dict)
     """Approved wherever they lie."""
     places: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     """By workspace and place in it: the approved trees that were there, the most recent last."""
@@ -39,7 +39,7 @@ class Approvals:
         history = self.history(root, key)
         return history[-1] if history else ""
 
-    def add(self, tree: str, approval: Approval) -> "Approvals":
+    def add(self, tree: str, approval: ApprovedTree) -> "Approvals":
         """Return the approvals with one more tree."""
         return replace(self, trees={**self.trees, tree: approval})
 
@@ -84,7 +84,7 @@ def parse_approvals(data: bytes) -> Approvals:
 
         trees = {}
         for tree, (name, when) in plain["trees"].items():
-            trees[tree] = Approval(_text(name), _text(when))
+            trees[tree] = ApprovedTree(_text(name), _text(when))
         places: dict[str, dict[str, tuple[str, ...]]] = {}
         for root, keys in plain["places"].items():
             places[root] = {key: tuple(tree for tree in history if tree in trees) for key, history in keys.items()}

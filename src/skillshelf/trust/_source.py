@@ -4,10 +4,9 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError, TrustError
 from skillshelf.files import NotPlainFile, Page, mounts_below, split_below
-from skillshelf.found import Found
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, DirectorySource, read_skill_folder

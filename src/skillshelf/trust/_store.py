@@ -22,7 +22,7 @@ from skillshelf.files import (
     state_home,
     system,
 )
-from skillshelf.trust._approvals import Approval, Approvals, NewerVersion, dump_approvals, parse_approvals
+from skillshelf.trust._approvals import Approvals, ApprovedTree, NewerVersion, dump_approvals, parse_approvals
 from skillshelf.trust._copies import TreeCopy, load_copy, make_copy, remove_copy
 from skillshelf.trust._pending import Pending
 
@@ -105,7 +105,7 @@ class Trust:
             approvals = self.approvals
             for item in pending:
                 self._store_copy(item)
-                approvals = approvals.add(item.tree, Approval(item.name, now)).place(item.root, item.key, item.tree)
+                approvals = approvals.add(item.tree, ApprovedTree(item.name, now)).place(item.root, item.key, item.tree)
             self._write(approvals)
 
     def revoke(self, trees: Collection[str]) -> None:
