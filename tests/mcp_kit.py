@@ -1,4 +1,4 @@
-"""A shelf of three skills behind the MCP server, and a client of the SDK in this process."""
+"""Put a shelf of three skills behind the MCP server, and connect the SDK's in-memory client to it."""
 
 import asyncio
 import re
@@ -20,13 +20,13 @@ FILES: dict[str, str | bytes] = {
 }
 
 
-def shelf_of(**skills: Any) -> tuple[Shelf, MemorySource]:
+def make_shelf(**skills: Any) -> tuple[Shelf, MemorySource]:
     source = MemorySource({"pdf": FILES, "deploy": MANUAL, "notes": ROUNDS, **skills})
     return Shelf([source]), source
 
 
 def talk(shelf: Shelf | SkillsServer, use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
-    """Connect a client to a server of this shelf, or to this server, and use it."""
+    """Connect a client to this server, or to a server of this shelf, and call `use` with it."""
     server = make_server(shelf) if isinstance(shelf, Shelf) else shelf
 
     async def main() -> Any:
@@ -43,7 +43,7 @@ def text(result: types.CallToolResult) -> str:
 
 
 async def invoke(client: Client, name: str) -> str:
-    """Invoke a skill that is not for the model, and return the name with the key that its prompt gives."""
+    """Invoke a skill that is not for the model, and return the name with the key from its prompt."""
     prompt = await client.get_prompt(name, {})
     [message] = prompt.messages
     assert isinstance(message.content, types.TextContent)

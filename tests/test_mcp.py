@@ -1,4 +1,4 @@
-"""The MCP server through the SDK's in-memory client: what a client sees of a shelf."""
+"""Use the MCP server through the SDK's in-memory client."""
 
 import asyncio
 import base64
@@ -11,7 +11,7 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from mcp_kit import FILES, MANUAL, PDF, invoke, load, shelf_of, talk, text
+from mcp_kit import FILES, MANUAL, PDF, invoke, load, make_shelf, talk, text
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
@@ -28,7 +28,7 @@ from skillshelf.testing.conformance.faces.mcp import make
 
 
 class Desk(BaseSkill):
-    """A code skill with one tool of each kind."""
+    """A code skill with tools of every policy, and tools that fail."""
 
     name = "desk"
     description = "Keeps the desk."
@@ -56,64 +56,63 @@ class Desk(BaseSkill):
 
     @tool
     def trip(self) -> str:
-        """Fails."""
+        """Fail."""
         raise RuntimeError("over the carpet")
 
     @tool
     def leave(self) -> str:
-        """Ends its program, as argparse does."""
+        """End the program, as argparse does."""
         raise SystemExit(2)
 
     @tool
     async def go(self) -> str:
-        """Ends its program, in the event loop."""
+        """End the program from within the event loop."""
         raise SystemExit("gone")
 
     @tool
     def interrupt(self) -> str:
-        """As if somebody had pressed Ctrl-C."""
+        """Act as if the user had pressed Ctrl-C."""
         raise KeyboardInterrupt
 
 
 def test_the_conformance_scenario_passes() -> None:
-    """The same ten steps as every other face."""
     report = asyncio.run(conform(make()))
     assert report.passed, report
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_sees_the_three_tools_and_loads_with_them(mode: str) -> None:
-    """In both eras of the protocol."""
+    """Check both the handshake revisions of the protocol and the one without a handshake."""
 
     async def use(client: Client) -> None:
-        assert [one.name for one in (await client.list_tools()).tools] == [
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
             "list_skills",
             "search_skills",
             "load_skill_instructions",
         ]
-        found = json.loads(text(await client.call_tool("search_skills", {"query": "fill a form"})))
-        assert found["skills"][0]["name"] == "pdf"
+        results = json.loads(text(await client.call_tool("search_skills", {"query": "fill a form"})))
+        assert results["skills"][0]["name"] == "pdf"
         assert text(await load(client, skill_name="pdf", reference="forms.md")) == "Fields.\n"
 
-    talk(shelf_of()[0], use, mode=mode)
+    talk(make_shelf()[0], use, mode=mode)
 
 
-def test_capabilities_name_what_changes_and_the_skills_extension() -> None:
+def test_capabilities_declare_the_changing_lists_and_the_skills_extension() -> None:
     """Resources and prompts may change, tools do not. Extensions exist from the revision of 2026-07-28 on."""
 
     async def use(client: Client) -> types.ServerCapabilities:
         return client.server_capabilities
 
-    told = talk(shelf_of()[0], use)
-    assert told.extensions == {"io.modelcontextprotocol/skills": {"directoryRead": True}}
-    told = talk(shelf_of()[0], use, mode="legacy")
-    assert told.resources.list_changed
-    assert told.prompts.list_changed
-    assert not told.tools.list_changed
+    capabilities = talk(make_shelf()[0], use)
+    assert capabilities.extensions == {"io.modelcontextprotocol/skills": {"directoryRead": True}}
+    capabilities = talk(make_shelf()[0], use, mode="legacy")
+    assert capabilities.resources.list_changed
+    assert capabilities.prompts.list_changed
+    assert not capabilities.tools.list_changed
 
 
-def test_a_refusal_is_a_tool_error_that_says_what_is_right() -> None:
-    """The model can go on from it."""
+def test_a_refusal_is_a_tool_error_that_suggests_a_correction() -> None:
+    """A model can continue after any of these errors."""
 
     async def use(client: Client) -> list[types.CallToolResult]:
         return [
@@ -122,7 +121,7 @@ def test_a_refusal_is_a_tool_error_that_says_what_is_right() -> None:
             await load(client, skill_name="pdf", colour="red"),
         ]
 
-    unknown, outside, extra = talk(shelf_of()[0], use)
+    unknown, outside, extra = talk(make_shelf()[0], use)
     assert unknown.is_error
     assert "Did you mean 'pdf'?" in text(unknown)
     assert outside.is_error
@@ -132,27 +131,29 @@ def test_a_refusal_is_a_tool_error_that_says_what_is_right() -> None:
 
 
 def test_the_list_of_skills_follows_the_shelf() -> None:
-    shelf, source = shelf_of()
+    shelf, source = make_shelf()
 
     async def use(client: Client) -> list[list[str]]:
-        told = []
+        listings = []
         for _ in range(3):
-            told.append([one["name"] for one in json.loads(text(await client.call_tool("list_skills", {})))["skills"]])
-            if len(told) == 2:
+            listings.append(
+                [skill["name"] for skill in json.loads(text(await client.call_tool("list_skills", {})))["skills"]]
+            )
+            if len(listings) == 2:
                 source.remove("notes")
                 shelf.reload()
-        return told
+        return listings
 
     assert talk(shelf, use) == [["notes", "pdf"], ["notes", "pdf"], ["pdf"]]
 
 
 def test_resources_are_the_files_of_the_skills() -> None:
-    """The listing first; what the author kept from the model is not among them."""
+    """The listing comes first. Files that the author hides from the model are left out."""
 
     async def use(client: Client) -> list[tuple[str, str | None]]:
-        return [(one.uri, one.mime_type) for one in (await client.list_resources()).resources]
+        return [(resource.uri, resource.mime_type) for resource in (await client.list_resources()).resources]
 
-    assert talk(shelf_of()[0], use) == [
+    assert talk(make_shelf()[0], use) == [
         ("skill://listing", "text/markdown"),
         ("skill://notes/SKILL.md", "text/markdown"),
         ("skill://pdf/SKILL.md", "text/markdown"),
@@ -162,7 +163,7 @@ def test_resources_are_the_files_of_the_skills() -> None:
 
 
 def test_resources_come_in_pages() -> None:
-    """A cursor leads from each to the next."""
+    """Each page has a cursor that leads to the next one."""
     many = {f"s{at:03}": f"---\nname: s{at:03}\ndescription: Number {at}.\n---\n\nGo.\n" for at in range(230)}
 
     pages = talk(Shelf([MemorySource(many)]), all_pages)
@@ -176,14 +177,14 @@ async def all_pages(client: Client) -> list[list[str]]:
     pages, cursor = [], None
     while True:
         page = await client.list_resources(cursor=cursor)
-        pages.append([one.uri for one in page.resources])
+        pages.append([resource.uri for resource in page.resources])
         cursor = page.next_cursor
         if cursor is None:
             return pages
 
 
 def test_a_page_has_a_fixed_number_of_resources() -> None:
-    """Two skills with many references make as many pages as many skills with few."""
+    """Two skills with many references fill as many pages as many skills with few references."""
     references = [f"references/{at:02}.md" for at in range(14)]
     files = {"SKILL.md": PDF, **dict.fromkeys(references, "x")}
     skills = {name: {**files, "SKILL.md": PDF.replace("pdf", name)} for name in ("one", "two")}
@@ -193,8 +194,8 @@ def test_a_page_has_a_fixed_number_of_resources() -> None:
     assert [uri for page in pages for uri in page] == ["skill://listing", *every]
 
 
-def test_a_list_goes_on_after_what_is_gone() -> None:
-    """The file, or the skill, that a cursor names may be removed before the next page is asked for."""
+def test_listing_continues_after_the_item_at_the_cursor_is_removed() -> None:
+    """A file or a skill may disappear between two pages."""
     files = dict.fromkeys(("a.md", "c.md"), "x")
     skills = {name: {"SKILL.md": PDF.replace("pdf", name), **files} for name in ("one", "two")}
     catalog = Shelf([MemorySource(skills)]).catalog
@@ -210,21 +211,21 @@ def test_a_list_goes_on_after_what_is_gone() -> None:
     assert after("two/c.md") == []
 
 
-def test_a_text_is_read_as_it_is_and_a_binary_file_as_a_blob() -> None:
-    """With the media type of each."""
+def test_text_files_are_read_as_text_and_binary_files_as_blobs() -> None:
+    """Both come with their media type."""
 
     async def use(client: Client) -> list[Any]:
         uris = ("skill://pdf/SKILL.md", "skill://pdf/references/forms.md", "skill://pdf/assets/logo.png")
         return [(await client.read_resource(uri)).contents[0] for uri in uris]
 
-    skill, reference, blob = talk(shelf_of()[0], use)
+    skill, reference, blob = talk(make_shelf()[0], use)
     assert (skill.text, skill.mime_type) == (PDF, "text/markdown")
     assert reference.text == "Fields.\n"
     assert (blob.blob, blob.mime_type) == ("iVBORwD/", "image/png")
 
 
 def test_a_long_reference_comes_in_pages() -> None:
-    """Each says where the next begins, and no character is cut in two."""
+    """Each page says where the next one begins. Pages never split a character."""
     long = "ä" * 2_200_000
 
     async def use(client: Client) -> str:
@@ -238,12 +239,15 @@ def test_a_long_reference_comes_in_pages() -> None:
         assert len(parts) == 9
         return "".join(parts)
 
-    assert talk(shelf_of(pdf={"SKILL.md": PDF, "long.md": "x" + long})[0], use) == "x" + long
+    assert talk(make_shelf(pdf={"SKILL.md": PDF, "long.md": "x" + long})[0], use) == "x" + long
 
 
-def test_an_offset_that_no_page_begins_at_is_refused() -> None:
-    """In the middle of a character, past the end, and of a SKILL.md, which comes whole: as the load tool does."""
-    shelf, _ = shelf_of(
+def test_an_invalid_offset_is_refused() -> None:
+    """Offsets inside a character or past the end are invalid.
+
+    A SKILL.md comes whole, so it takes none, just as with the load tool.
+    """
+    shelf, _ = make_shelf(
         pdf={"SKILL.md": PDF.replace("metadata", "references: [SKILL.md, a.md]\nmetadata"), "a.md": "äöü"}
     )
 
@@ -262,9 +266,9 @@ def test_an_offset_that_no_page_begins_at_is_refused() -> None:
     talk(shelf, use)
 
 
-def test_a_read_sees_an_edit_that_nobody_told_of() -> None:
-    """As a tool call does: it looks at the source first, if nobody has within the second."""
-    shelf, source = shelf_of()
+def test_a_read_sees_an_edit_without_a_watcher() -> None:
+    """A read checks the source first unless it was checked within the last second, as a tool call does."""
+    shelf, source = make_shelf()
 
     async def use(client: Client) -> str:
         source.put("paint", {"SKILL.md": PDF.replace("pdf", "paint"), "new.md": "New."})
@@ -277,7 +281,7 @@ def test_a_read_sees_an_edit_that_nobody_told_of() -> None:
 
 @pytest.mark.parametrize("tail", [b"\x80", b"\xbf rest", b"\x80\x80\x80\x80"])
 def test_a_long_binary_file_comes_in_pages_too(tail: bytes) -> None:
-    """Whatever byte a page of it begins with."""
+    """A page may begin with any byte."""
     data = b"\0" * PAGE_BYTES + tail + b"\0" * MAX_WHOLE_FILE
 
     async def use(client: Client) -> bytes:
@@ -291,12 +295,12 @@ def test_a_long_binary_file_comes_in_pages_too(tail: bytes) -> None:
         assert len(pages) > 8
         return b"".join(pages)
 
-    assert talk(shelf_of(pdf={"SKILL.md": PDF, "data.bin": data})[0], use) == data
+    assert talk(make_shelf(pdf={"SKILL.md": PDF, "data.bin": data})[0], use) == data
 
 
 def test_the_listing_is_a_resource() -> None:
-    """The same bytes until a skill changes, and then the new ones at once."""
-    shelf, source = shelf_of()
+    """The listing keeps its bytes until a skill changes, and is up to date right after."""
+    shelf, source = make_shelf()
 
     async def use(client: Client) -> list[str]:
         texts = []
@@ -314,45 +318,45 @@ def test_the_listing_is_a_resource() -> None:
     assert "Fill in PDF forms." not in third
 
 
-def test_a_prompt_gives_the_apply_skill_message() -> None:
-    """For every skill that a person may invoke, with the arguments it names."""
+def test_a_prompt_returns_the_apply_skill_message() -> None:
+    """Every skill that the user may invoke is a prompt with the arguments it declares."""
 
     async def use(client: Client) -> tuple[Any, Any]:
         prompts = (await client.list_prompts()).prompts
         return prompts, await client.get_prompt("notes", {"version": "1.2", "style": "two words"})
 
-    prompts, got = talk(shelf_of()[0], use)
-    assert [(one.name, [each.name for each in one.arguments]) for one in prompts] == [
+    prompts, prompt = talk(make_shelf()[0], use)
+    assert [(prompt.name, [argument.name for argument in prompt.arguments]) for prompt in prompts] == [
         ("deploy", ["arguments"]),
         ("notes", ["version", "style"]),
         ("pdf", ["arguments"]),
     ]
-    applied = read_message(got.messages[0].content.text)
+    applied = read_message(prompt.messages[0].content.text)
     assert applied is not None
     assert (applied.name, applied.instructions.strip()) == ("notes", "For 1.2 in two words.")
 
 
-def test_arguments_arrive_as_they_were_given() -> None:
-    """Whatever quotes and spaces they have."""
-    skill = shelf_of()[0].catalog["notes"]
+def test_prompt_arguments_arrive_unchanged() -> None:
+    """Quotes and spaces survive."""
+    skill = make_shelf()[0].catalog["notes"]
     for version, style in (('a "b"', "c\\d e"), ("", "it's"), ("\n", '"')):
         assert split_words(join_arguments(skill, {"version": version, "style": style})) == [version, style]
 
 
-def test_a_prompt_with_an_unknown_argument_names_those_there_are() -> None:
-    """As an error of the protocol, with the code for wrong parameters."""
+def test_an_unknown_prompt_argument_is_refused_with_the_known_ones() -> None:
+    """The error has the protocol's code for invalid parameters."""
 
     async def use(client: Client) -> None:
         with pytest.raises(MCPError, match="version, style") as caught:
             await client.get_prompt("notes", {"colour": "red"})
         assert caught.value.code == INVALID_PARAMS
 
-    talk(shelf_of()[0], use)
+    talk(make_shelf()[0], use)
 
 
-def test_the_model_loads_what_the_user_invoked_by_the_name_in_the_prompt() -> None:
-    """By its plain name, a skill that is not for the model stays out of its reach."""
-    shelf, _ = shelf_of(deploy={"SKILL.md": MANUAL, "references/steps.md": "One."})
+def test_the_model_loads_a_user_only_skill_by_the_name_in_the_prompt() -> None:
+    """The plain name of a skill that is not for the model stays out of the model's reach."""
+    shelf, _ = make_shelf(deploy={"SKILL.md": MANUAL, "references/steps.md": "One."})
 
     async def use(client: Client) -> list[tuple[bool, str]]:
         name = await invoke(client, "deploy")
@@ -363,16 +367,16 @@ def test_the_model_loads_what_the_user_invoked_by_the_name_in_the_prompt() -> No
 
 
 def test_completion_knows_names_references_and_arguments() -> None:
-    """From the catalog as it is now."""
-    shelf, source = shelf_of()
+    """Completion uses the current catalog."""
+    shelf, source = make_shelf()
     template = types.ResourceTemplateReference(uri="skill://{name}/{+path}")
 
     async def use(client: Client) -> list[list[str]]:
         async def ask(ref: Any, variable: str, value: str, **context: str) -> list[str]:
-            done = await client.complete(ref, {"name": variable, "value": value}, context or None)
-            return done.completion.values
+            completed = await client.complete(ref, {"name": variable, "value": value}, context or None)
+            return completed.completion.values
 
-        found = [
+        completions = [
             await ask(template, "name", "p"),
             await ask(template, "path", "form", name="pdf"),
             await ask(template, "path", "", name="deploy"),
@@ -380,7 +384,7 @@ def test_completion_knows_names_references_and_arguments() -> None:
         ]
         source.put("paint", PDF.replace("pdf", "paint"))
         await client.list_prompts()
-        return [*found, await ask(template, "name", "p")]
+        return [*completions, await ask(template, "name", "p")]
 
     assert talk(shelf, use) == [["pdf"], ["references/forms.md"], [], ["assets/logo.png"], ["pdf", "paint"]]
 
@@ -391,11 +395,11 @@ def desk(**policy: Any) -> tuple[Shelf, Desk]:
 
 
 def test_tools_of_code_skills_obey_their_policy() -> None:
-    """What is safe runs, what is blocked does not, and what fails says so."""
+    """A safe tool runs, a blocked tool does not, and a failing tool reports its error."""
 
     async def use(client: Client) -> list[tuple[str, bool]]:
         results = [await client.call_tool(name, {}) for name in ("look", "burn", "trip")]
-        return [(text(one), bool(one.is_error)) for one in results]
+        return [(text(result), bool(result.is_error)) for result in results]
 
     looked, burnt, tripped = talk(desk()[0], use)
     assert looked == ('{"where": "here"}', False)
@@ -404,13 +408,13 @@ def test_tools_of_code_skills_obey_their_policy() -> None:
     assert tripped == ("Tool 'trip' failed: RuntimeError: over the carpet", True)
 
 
-def test_a_tool_that_ends_its_program_ends_its_call() -> None:
-    """In a thread or in the event loop: the server serves on."""
+def test_a_tool_that_exits_ends_only_its_call() -> None:
+    """The server keeps serving, whether the tool ran in a thread or in the event loop."""
     shelf, _ = desk(leave="safe", go="safe", interrupt="safe")
 
     async def use(client: Client) -> list[tuple[str, bool]]:
         results = [await client.call_tool(name, {}) for name in ("leave", "go", "interrupt", "look")]
-        return [(text(one), bool(one.is_error)) for one in results]
+        return [(text(result), bool(result.is_error)) for result in results]
 
     assert talk(shelf, use) == [
         ("Tool 'leave' failed: SystemExit: 2", True),
@@ -420,11 +424,11 @@ def test_a_tool_that_ends_its_program_ends_its_call() -> None:
     ]
 
 
-def test_a_host_knows_which_tools_change_nothing() -> None:
-    """Of the three it need not ask the person; of a code skill's tools nothing is claimed."""
+def test_the_three_tools_are_annotated_as_read_only() -> None:
+    """A host need not ask the user about them. Nothing is claimed about the tools of code skills."""
 
     async def use(client: Client) -> dict[str, types.ToolAnnotations | None]:
-        return {one.name: one.annotations for one in (await client.list_tools()).tools}
+        return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     reads = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     own = ["list_skills", "search_skills", "load_skill_instructions"]
@@ -443,36 +447,36 @@ class Lister(BaseSkill):
         return ""
 
 
-def test_a_tool_named_as_one_of_the_three_is_refused() -> None:
-    """As by every adapter: one of the two would be dropped unsaid."""
+def test_a_code_skill_cannot_reuse_the_name_of_a_builtin_tool() -> None:
+    """Every adapter refuses this, because otherwise one of the two tools would be dropped silently."""
     with pytest.raises(InvalidSkillError, match="A code skill has a tool 'list_skills', as every shelf has"):
         make_server(Shelf([ObjectSource([Lister()])]))
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize(("answer", "done"), [("accept", ["table"]), ("decline", [])])
-def test_a_tool_that_asks_runs_after_a_yes(mode: str, answer: Any, done: list[str]) -> None:
-    """The person sees the arguments, and nothing runs before the answer."""
+def test_a_tool_that_asks_runs_only_after_the_user_agrees(mode: str, answer: Any, done: list[str]) -> None:
+    """The user sees the arguments, and nothing runs before the answer."""
     shelf, skill = desk()
-    asked: list[str] = []
+    questions: list[str] = []
 
-    async def person(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def answer_question(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert skill.done == []
-        asked.append(params.message)
+        questions.append(params.message)
         return types.ElicitResult(action=answer, content={})
 
     async def use(client: Client) -> types.CallToolResult:
         return await client.call_tool("tidy", {"what": "table"})
 
-    result = talk(shelf, use, mode=mode, elicitation_callback=person)
+    result = talk(shelf, use, mode=mode, elicitation_callback=answer_question)
     assert skill.done == done
-    assert asked == ['Run the tool \'tidy\' with these arguments?\n{"what": "table"}']
+    assert questions == ['Run the tool \'tidy\' with these arguments?\n{"what": "table"}']
     assert bool(result.is_error) is (answer == "decline")
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked(mode: str) -> None:
-    """The model is told to do without."""
+def test_a_tool_that_asks_is_refused_if_the_client_cannot_ask(mode: str) -> None:
+    """The model is informed and continues without the tool."""
     shelf, skill = desk()
 
     async def use(client: Client) -> types.CallToolResult:
@@ -484,19 +488,19 @@ def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked(mode: str) -> Non
     assert skill.done == []
 
 
-class Odd(MemorySource):
-    """A source of somebody's own that fails in its own way."""
+class FailingSource(MemorySource):
+    """A custom source that raises an exception of its own."""
 
     def instructions(self, key: str, descriptor: Any) -> str:
         raise LookupError("no such row")
 
 
-def test_a_source_that_fails_at_a_load_is_told_of() -> None:
-    """As an answer that the model can act on."""
+def test_a_failing_source_is_reported_to_the_model() -> None:
+    """The answer to the load is an error that the model can act on."""
 
     async def use(client: Client) -> types.CallToolResult:
         return await load(client, skill_name="pdf")
 
-    result = talk(Shelf([Odd({"pdf": FILES})]), use)
+    result = talk(Shelf([FailingSource({"pdf": FILES})]), use)
     assert result.is_error
     assert text(result) == "Tool 'load_skill_instructions' failed: LookupError: no such row"

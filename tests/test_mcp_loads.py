@@ -1,4 +1,4 @@
-"""Loads through the MCP server: each is a turn of its own, and its answer is shared for at most a second."""
+"""Test loads through the MCP server: each is a turn of its own, and its answer is shared for at most a second."""
 
 import asyncio
 import gc
@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, types
-from mcp_kit import FILES, PDF, load, shelf_of, talk, text
+from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.mcp import SkillsServer
@@ -23,7 +23,7 @@ from skillshelf.sources import DirectorySource
 
 
 class Counting(MemorySource):
-    """Records which references were read."""
+    """A source that records which references are read."""
 
     def __init__(self, skills: Any) -> None:
         super().__init__(skills)
@@ -63,7 +63,7 @@ def test_an_edited_skill_is_read_again(tmp_path: Path, write: Callable[..., Path
 
 
 def test_a_reference_that_is_edited_in_place_is_read_again(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """A sweep does not see the edit, so an answer is not shared for long."""
+    """A sweep does not see the edit, so an answer is shared only briefly."""
     write("pdf", references__forms_md="Old.")
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
 
@@ -76,7 +76,7 @@ def test_a_reference_that_is_edited_in_place_is_read_again(tmp_path: Path, write
 
 
 class Stuck(MemorySource):
-    """Reading `slow.md` waits until the test lets go."""
+    """A source that blocks reads of `slow.md` until the test releases them."""
 
     def __init__(self, skills: Any) -> None:
         super().__init__(skills)
@@ -107,8 +107,8 @@ def test_an_answer_that_was_read_before_a_change_is_not_shared_after_it() -> Non
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_slow_load_delays_no_other(mode: str) -> None:
-    """Neither while it runs, nor after its client has given it up."""
+def test_a_slow_load_does_not_delay_others(mode: str) -> None:
+    """This holds while the load runs and after its client has cancelled it."""
     source = Stuck({"pdf": {"SKILL.md": PDF, "slow.md": "Slow.", "fast.md": "Fast.", "more.md": "More."}})
 
     async def use(client: Client) -> list[str]:
@@ -125,9 +125,9 @@ def test_a_slow_load_delays_no_other(mode: str) -> None:
         source.go.set()
 
 
-def test_little_is_kept_of_a_long_file() -> None:
-    """However many pages of it a client asks for."""
-    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "long.md": "x" * (40 * PAGE_BYTES)})
+def test_the_memory_for_recent_answers_is_limited() -> None:
+    """A client may request many pages of a long file."""
+    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "long.md": "x" * (40 * PAGE_BYTES)})
 
     async def use(client: Client) -> int:
         for page in range(40):
@@ -136,12 +136,12 @@ def test_little_is_kept_of_a_long_file() -> None:
         answers = [each for each in gc.get_objects() if isinstance(each, types.CallToolResult)]
         return sum(len(text(answer)) for answer in answers)
 
-    held = talk(SkillsServer(shelf, max_age=60.0), use)
-    assert 0 < held <= MAX_RECENT_CHARACTERS
+    characters = talk(SkillsServer(shelf, max_age=60.0), use)
+    assert 0 < characters <= MAX_RECENT_CHARACTERS
 
 
-def test_loads_and_reloads_leave_nothing_open(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """After a thousand loads that each read the file, and fifty reloads, as many files are open as before."""
+def test_loads_and_reloads_leave_no_files_open(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """A thousand loads that each read the file, and fifty reloads, must not leak a descriptor."""
     path = write("pdf", references__forms_md="Fields.")
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
 

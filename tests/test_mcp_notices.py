@@ -1,4 +1,4 @@
-"""How clients of the MCP server hear of changes, and what they may subscribe to."""
+"""Test how the MCP server notifies clients of changes, and which resources they can subscribe to."""
 
 import asyncio
 import threading
@@ -47,21 +47,21 @@ def talk(
     return asyncio.run(main())
 
 
-async def until(done: Callable[[], bool]) -> None:
-    """Return when the condition holds, or after a minute: the test's own assertion then fails."""
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Return when the condition holds, or after a minute: then the assertion that follows fails."""
     for _ in range(1200):
-        if done():
+        if condition():
             return
         await asyncio.sleep(0.05)
 
 
-def on_disk(tmp_path: Path, write: Callable[..., Path]) -> Shelf:
+def make_shelf_on_disk(tmp_path: Path, write: Callable[..., Path]) -> Shelf:
     write("pdf", body="Old.\n", references__forms_md="Fields.", references__more_md="More.")
     return Shelf([DirectorySource(tmp_path, "project", cache=False)])
 
 
-class Hearing(list[tuple[str, str]]):
-    """What a client of the handshake revisions is told: the method, and the URI where there is one."""
+class Notifications(list[tuple[str, str]]):
+    """The notifications that a client of the handshake revisions receives: the method, and the URI if there is one."""
 
     async def hear(self, message: Any) -> None:
         self.append((message.method, getattr(message.params, "uri", "")))
@@ -70,8 +70,8 @@ class Hearing(list[tuple[str, str]]):
         return [uri for method, uri in self if method == UPDATED]
 
 
-def test_listeners_hear_of_a_change() -> None:
-    """A client that subscribed, in the revision that has subscriptions."""
+def test_subscribers_are_notified_of_a_change() -> None:
+    """These clients use the revision that has subscriptions."""
     source = MemorySource({"pdf": PDF})
     shelf = Shelf([source])
 
@@ -86,30 +86,30 @@ def test_listeners_hear_of_a_change() -> None:
     assert talk(shelf, use) in ("ResourcesListChanged", "PromptsListChanged")
 
 
-def test_clients_of_the_handshake_hear_of_a_change_unasked() -> None:
-    """Of resources and of prompts, not of tools."""
+def test_handshake_clients_are_notified_without_subscribing() -> None:
+    """Notifications cover resources and prompts, not tools."""
     source = MemorySource({"pdf": PDF})
-    shelf, heard = Shelf([source]), Hearing()
+    shelf, notifications = Shelf([source]), Notifications()
 
     async def use(client: Client) -> None:
         source.put("paint", PDF.replace("pdf", "paint"))
         shelf.reload()
-        await until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(notifications) == 2)
 
-    talk(shelf, use, mode="legacy", message_handler=heard.hear)
-    assert heard == [(method, "") for method in LISTS]
+    talk(shelf, use, mode="legacy", message_handler=notifications.hear)
+    assert notifications == [(method, "") for method in LISTS]
 
 
 def test_an_edit_is_found_without_a_watcher(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """The server sweeps by itself while there is somebody to tell."""
-    shelf, heard = on_disk(tmp_path, write), Hearing()
+    """The server sweeps on its own while a client wants notifications."""
+    shelf, notifications = make_shelf_on_disk(tmp_path, write), Notifications()
 
     async def use(client: Client) -> None:
         write("paint")
-        await until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(notifications) == 2)
 
-    talk(shelf, use, mode="legacy", message_handler=heard.hear)
-    assert [method for method, _ in heard] == LISTS
+    talk(shelf, use, mode="legacy", message_handler=notifications.hear)
+    assert [method for method, _ in notifications] == LISTS
 
 
 class Counting(MemorySource):
@@ -120,8 +120,8 @@ class Counting(MemorySource):
         return super().refresh(changed)
 
 
-def test_nobody_listens_and_nothing_is_swept() -> None:
-    """A client of the revision without a handshake, which has not asked to be told."""
+def test_the_server_does_not_sweep_without_listeners() -> None:
+    """A client of the revision without a handshake gets no notifications until it subscribes."""
     source = Counting({"pdf": PDF})
     shelf = Shelf([source])
 
@@ -130,12 +130,12 @@ def test_nobody_listens_and_nothing_is_swept() -> None:
         await asyncio.sleep(0.5)
         idle = source.sweeps - before
         async with client.listen(resources_list_changed=True):
-            await until(lambda: source.sweeps > before)
+            await wait_until(lambda: source.sweeps > before)
         return idle, source.sweeps - before
 
-    idle, told = talk(shelf, use)
+    idle, listening = talk(shelf, use)
     assert idle == 0
-    assert told > 0
+    assert listening > 0
 
 
 class Faulty(MemorySource):
@@ -147,25 +147,25 @@ class Faulty(MemorySource):
         return super().refresh(changed)
 
 
-def test_a_source_that_fails_does_not_end_the_server() -> None:
-    """What it says once it is well again, clients hear."""
+def test_a_failing_source_does_not_stop_the_server() -> None:
+    """Clients are notified once the source recovers."""
     source = Faulty({"pdf": PDF})
-    shelf, heard = Shelf([source]), Hearing()
+    shelf, notifications = Shelf([source]), Notifications()
 
     async def use(client: Client) -> None:
         source.broken = True
         await asyncio.sleep(0.5)
-        assert heard == []
+        assert notifications == []
         source.put("paint", PDF.replace("pdf", "paint"))
         source.broken = False
-        await until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(notifications) == 2)
 
-    talk(shelf, use, mode="legacy", message_handler=heard.hear)
-    assert [method for method, _ in heard] == LISTS
+    talk(shelf, use, mode="legacy", message_handler=notifications.hear)
+    assert [method for method, _ in notifications] == LISTS
 
 
-def test_a_source_that_fails_takes_nothing_away(caplog: pytest.LogCaptureFixture) -> None:
-    """Every request is answered from the last known state, and the log reports the failure once."""
+def test_a_failing_source_keeps_its_last_known_state(caplog: pytest.LogCaptureFixture) -> None:
+    """Every request is answered, and the log reports the failure once."""
     source = Faulty({"pdf": PDF})
 
     async def use(client: Client) -> None:
@@ -189,7 +189,7 @@ def test_a_source_that_fails_takes_nothing_away(caplog: pytest.LogCaptureFixture
 
 
 class Torn(MemorySource):
-    """Of one of its files it raises what no source should."""
+    """A source that raises an unexpected exception for one of its files."""
 
     def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
         if key == "torn":
@@ -197,8 +197,8 @@ class Torn(MemorySource):
         return super().reference(key, descriptor, path, offset, limit)
 
 
-def test_a_file_that_cannot_be_read_keeps_no_other_from_being_told() -> None:
-    """Of what its source raises a client that subscribed to others hears nothing."""
+def test_an_unreadable_file_does_not_block_notifications_of_others() -> None:
+    """A client that subscribed to other files never sees the exception."""
     torn = {"SKILL.md": PDF.replace("pdf", "torn"), "references/forms.md": "Fields."}
     source = Torn({"pdf": {"SKILL.md": PDF, "references/forms.md": "Fields."}, "torn": torn})
     shelf = Shelf([source])
@@ -214,7 +214,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_told() -> None:
 
 
 class Session:
-    """The session of a client that reads what it is sent, or never does."""
+    """The session of a client that reads its messages, or never does."""
 
     def __init__(self, *, stalls: bool) -> None:
         self.stalls = stalls
@@ -229,8 +229,8 @@ class Session:
     send_prompt_list_changed = send_resource_list_changed
 
 
-def test_a_client_that_does_not_read_keeps_no_other_from_hearing() -> None:
-    """Of this change, and of the next."""
+def test_a_client_that_does_not_read_does_not_block_others() -> None:
+    """The other client receives this change and the next one."""
     source = MemorySource({"pdf": PDF})
     shelf = Shelf([source])
     stalled = Session(stalls=True)
@@ -244,7 +244,7 @@ def test_a_client_that_does_not_read_keeps_no_other_from_hearing() -> None:
             for number in (1, 2):
                 source.put(f"s{number}", PDF.replace("pdf", f"s{number}"))
                 shelf.reload()
-                await until(lambda: reading.sent >= 2 * number)  # noqa: B023  # awaited in this round
+                await wait_until(lambda: reading.sent >= 2 * number)  # noqa: B023  # awaited in this round
             for client in clients:
                 client.cancel()
 
@@ -254,7 +254,7 @@ def test_a_client_that_does_not_read_keeps_no_other_from_hearing() -> None:
 
 
 class Gated(Counting):
-    """The first sweep of it takes until the test lets it go."""
+    """A source whose first sweep waits until the test releases it."""
 
     def __init__(self, skills: Any) -> None:
         super().__init__(skills)
@@ -262,13 +262,13 @@ class Gated(Counting):
         self.go.set()
 
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
-        found = super().refresh(changed)
+        changes = super().refresh(changed)
         self.go.wait(60)
-        return found
+        return changes
 
 
-def test_whoever_asks_during_a_look_shares_the_next() -> None:
-    """Ten at once are two sweeps, the one under way and one for all the others."""
+def test_requests_during_a_sweep_share_the_next_one() -> None:
+    """Ten requests at once cost two sweeps: the running one, and one for all the others."""
     source = Gated({"pdf": PDF})
     shelf = Shelf([source])
 
@@ -276,7 +276,7 @@ def test_whoever_asks_during_a_look_shares_the_next() -> None:
         refresher, before = ShelfRefresher(shelf), source.sweeps
         source.go.clear()
         asking = [asyncio.create_task(refresher.refresh())]
-        await until(lambda: source.sweeps > before)
+        await wait_until(lambda: source.sweeps > before)
         asking += [asyncio.create_task(refresher.refresh()) for _ in range(9)]
         await asyncio.sleep(0.2)
         source.go.set()
@@ -286,13 +286,13 @@ def test_whoever_asks_during_a_look_shares_the_next() -> None:
     assert asyncio.run(main()) == 2
 
 
-def test_a_listener_hears_which_of_its_resources_changed(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """A SKILL.md, a reference that was edited in place, one that is gone: each is told, and no other."""
-    shelf = on_disk(tmp_path, write)
+def test_subscribers_learn_which_of_their_resources_changed(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Edit a SKILL.md, edit a reference in place, and remove another: each is reported on its own."""
+    shelf = make_shelf_on_disk(tmp_path, write)
     more = "skill://pdf/references/more.md"
 
     async def use(client: Client) -> list[set[Any]]:
-        told: list[set[Any]] = []
+        events_received: list[set[Any]] = []
         async with client.listen(resource_subscriptions=[SKILL, FORMS, more]) as events:
             for change in (
                 lambda: (tmp_path / "pdf/references/forms.md").write_text("New fields."),
@@ -300,17 +300,17 @@ def test_a_listener_hears_which_of_its_resources_changed(tmp_path: Path, write: 
                 lambda: (tmp_path / "pdf/references/more.md").unlink(),
             ):
                 change()
-                told.append({await anext(events)})
+                events_received.append({await anext(events)})
                 await asyncio.sleep(0.3)
-        return told
+        return events_received
 
     assert talk(shelf, use) == [{ResourceUpdated(FORMS)}, {ResourceUpdated(SKILL)}, {ResourceUpdated(more)}]
 
 
-def test_only_what_can_be_told_is_acknowledged() -> None:
-    """Resources that are served, as they are listed, and no change of tools, of which there is none."""
+def test_the_server_acknowledges_only_subscriptions_it_can_serve() -> None:
+    """It acknowledges listed resources, and no changes of tools, because tools never change."""
     source = MemorySource({"pdf": {"SKILL.md": PDF, "references/forms.md": "Fields."}})
-    wanted = [
+    requested = [
         SKILL,
         FORMS,
         LISTING,
@@ -323,7 +323,7 @@ def test_only_what_can_be_told_is_acknowledged() -> None:
 
     async def use(client: Client) -> Any:
         async with client.listen(
-            tools_list_changed=True, resources_list_changed=True, resource_subscriptions=wanted
+            tools_list_changed=True, resources_list_changed=True, resource_subscriptions=requested
         ) as events:
             return events.honored, client.server_capabilities
 
@@ -335,9 +335,9 @@ def test_only_what_can_be_told_is_acknowledged() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
-def test_a_client_of_the_handshake_subscribes(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """It hears of its resources until it does not want to, and what is not served is refused."""
-    shelf, heard = on_disk(tmp_path, write), Hearing()
+def test_a_handshake_client_subscribes_and_unsubscribes(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """A resource that is not served is refused."""
+    shelf, notifications = make_shelf_on_disk(tmp_path, write), Notifications()
     forms = tmp_path / "pdf/references/forms.md"
 
     async def use(client: Client) -> None:
@@ -349,55 +349,55 @@ def test_a_client_of_the_handshake_subscribes(tmp_path: Path, write: Callable[..
         for _ in range(2):
             await client.subscribe_resource(FORMS)
         forms.write_text("New fields.")
-        await until(lambda: heard.updated() == [FORMS])
+        await wait_until(lambda: notifications.updated() == [FORMS])
         await client.subscribe_resource(SKILL)
         await client.unsubscribe_resource(FORMS)
         forms.write_text("Newer fields.")
         await asyncio.sleep(0.5)
         write("pdf", body="New.\n")
-        await until(lambda: len(heard.updated()) > 1)
+        await wait_until(lambda: len(notifications.updated()) > 1)
 
-    talk(shelf, use, mode="legacy", message_handler=heard.hear)
-    assert heard.updated() == [FORMS, SKILL]
+    talk(shelf, use, mode="legacy", message_handler=notifications.hear)
+    assert notifications.updated() == [FORMS, SKILL]
 
 
 @pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
 def test_the_subscriptions_of_a_client_are_limited() -> None:
-    """However many it asks for at once. It gets another one as soon as it gives one up."""
+    """The limit holds for concurrent requests, and unsubscribing makes room for another."""
     source = MemorySource({"pdf": {"SKILL.md": PDF, **{f"{at}.md": "x" for at in range(6)}}})
     uris = [f"skill://pdf/{at}.md" for at in range(6)]
 
     async def use(client: Client) -> None:
-        done = await asyncio.gather(*map(client.subscribe_resource, uris), return_exceptions=True)
-        refused = [one for one in done if isinstance(one, MCPError)]
-        assert [str(one) for one in refused] == ["A client can subscribe to 2 resources at once."] * 4
-        taken = [uri for uri, one in zip(uris, done, strict=True) if not isinstance(one, MCPError)]
-        await client.unsubscribe_resource(taken[0])
+        results = await asyncio.gather(*map(client.subscribe_resource, uris), return_exceptions=True)
+        refused = [result for result in results if isinstance(result, MCPError)]
+        assert [str(result) for result in refused] == ["A client can subscribe to 2 resources at once."] * 4
+        subscribed = [uri for uri, result in zip(uris, results, strict=True) if not isinstance(result, MCPError)]
+        await client.unsubscribe_resource(subscribed[0])
         await client.subscribe_resource(LISTING)
 
     talk(Shelf([source]), use, QUICK._replace(subscriptions=2), mode="legacy")
 
 
-def test_a_resource_is_watched_as_long_as_somebody_wants_it(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """Two subscribed: with the first to leave it goes on, with the second it ends."""
-    resources = WatchedResources(on_disk(tmp_path, write))
+def test_a_resource_is_watched_until_its_last_subscriber_leaves(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Two clients subscribe, and leave one after the other."""
+    resources = WatchedResources(make_shelf_on_disk(tmp_path, write))
     forms = tmp_path / "pdf/references/forms.md"
 
     async def main() -> list[list[str]]:
-        told = []
-        taken = [await resources.watch([SKILL, FORMS, FORMS]), await resources.watch([FORMS])]
-        for at, uris in enumerate(taken):
+        changes = []
+        watched = [await resources.watch([SKILL, FORMS, FORMS]), await resources.watch([FORMS])]
+        for at, uris in enumerate(watched):
             forms.write_text(f"Fields {at}.")
-            told.append(await resources.find_changed())
+            changes.append(await resources.find_changed())
             resources.unwatch(uris)
         forms.write_text("No fields.")
-        return [*told, await resources.find_changed()]
+        return [*changes, await resources.find_changed()]
 
     assert asyncio.run(main()) == [[FORMS], [FORMS], []]
 
 
 class Slow(MemorySource):
-    """A read of it takes until the test lets it go."""
+    """A source whose reads wait until the test releases them."""
 
     def __init__(self, skills: Any) -> None:
         super().__init__(skills)
@@ -414,21 +414,21 @@ class Slow(MemorySource):
         return super().reference(key, descriptor, path, offset, limit)
 
 
-def test_however_many_subscribe_at_once_they_take_one_thread() -> None:
-    """And of those who leave before their files were read, the rest is not read."""
+def test_concurrent_subscriptions_use_one_thread() -> None:
+    """The files of clients that leave early are not read."""
     source = Slow({"pdf": {"SKILL.md": PDF, **{f"{at}.md": "x" for at in range(100)}}})
     uris = [f"skill://pdf/{at}.md" for at in range(100)]
 
     async def main() -> list[str]:
         resources = WatchedResources(Shelf([source]))
         leaving = [asyncio.create_task(resources.watch(uris)) for _ in range(5)]
-        await until(lambda: source.reads > 0)
+        await wait_until(lambda: source.reads > 0)
         await asyncio.sleep(0.2)
         for task in leaving:
             task.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
         source.go.set()
-        await until(lambda: source.now == 0)
+        await wait_until(lambda: source.now == 0)
         return await resources.watch([uris[0]])
 
     assert asyncio.run(main()) == [uris[0]]
@@ -436,7 +436,7 @@ def test_however_many_subscribe_at_once_they_take_one_thread() -> None:
     assert source.reads <= 30
 
 
-def test_a_listener_over_the_limit_is_refused_before_anything_is_read() -> None:
+def test_a_subscription_over_the_limit_is_refused_before_any_read() -> None:
     """The files of a subscription may be long."""
     source = Slow({"pdf": {"SKILL.md": PDF, "references/forms.md": "Fields."}})
     source.go.set()
@@ -452,15 +452,15 @@ def test_a_listener_over_the_limit_is_refused_before_anything_is_read() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
-def test_the_clients_that_are_notified_are_limited() -> None:
+def test_the_number_of_notified_clients_is_limited() -> None:
     """A client over the limit is served, but not notified."""
     source = MemorySource({"pdf": PDF})
-    heard = Hearing()
+    notifications = Notifications()
 
     async def use(client: Client) -> None:
         with pytest.raises(MCPError, match="already notifies 0 clients"):
             await client.subscribe_resource(SKILL)
         assert (await client.read_resource(SKILL)).contents
 
-    talk(Shelf([source]), use, QUICK._replace(clients=0), mode="legacy", message_handler=heard.hear)
-    assert heard == []
+    talk(Shelf([source]), use, QUICK._replace(clients=0), mode="legacy", message_handler=notifications.hear)
+    assert notifications == []

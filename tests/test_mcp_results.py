@@ -1,4 +1,4 @@
-"""What tools of code skills return, over MCP: text, images, sound, and structures that keep to their schema."""
+"""Test the results of code skills' tools over MCP: text, images, sound, and structures that match their schema."""
 
 import base64
 from dataclasses import dataclass, field
@@ -73,12 +73,12 @@ class Shop(BaseSkill):
 
     @tool
     def wrong(self) -> Totals:
-        """Return something else than the annotation says."""
+        """Return another type than the annotation promises."""
         return {"orders": "three"}  # type: ignore[typeddict-item]
 
     @tool
     def not_a_customer(self) -> Customer:
-        """Return something else than the annotation says."""
+        """Return another type than the annotation promises."""
         return {"name": "Ada"}  # type: ignore[return-value]
 
     @tool
@@ -93,12 +93,12 @@ class Shop(BaseSkill):
 
     @tool
     def perhaps(self) -> Totals | None:
-        """Return a structure, or not."""
+        """Return a structure or None."""
         return None
 
     @tool
     def unknown(self) -> "Missing":  # type: ignore[name-defined]  # noqa: F821
-        """Have an annotation that only a type checker knows."""
+        """Use an annotation that only a type checker resolves."""
         return {"a": 1}
 
     @tool
@@ -111,7 +111,7 @@ SHELF = Shelf([ObjectSource([Shop()])])
 
 
 def call(name: str) -> types.CallToolResult:
-    """Call a tool with a client that holds each answer to the schema it was given."""
+    """Call a tool with a client that checks each answer against the announced schema."""
 
     async def use(client: Any) -> Any:
         await client.list_tools()
@@ -135,7 +135,7 @@ def texts(result: types.CallToolResult) -> list[str]:
     ],
 )
 def test_an_object_comes_as_structured_content_and_as_text(name: str, structure: dict[str, Any]) -> None:
-    """The client checks it against the tool's outputSchema."""
+    """The client checks the structure against the tool's outputSchema."""
     import json
 
     result = call(name)
@@ -145,7 +145,7 @@ def test_an_object_comes_as_structured_content_and_as_text(name: str, structure:
 
 
 def test_only_tools_that_promise_an_object_have_an_output_schema() -> None:
-    """The find-skills tools stay as they are."""
+    """The tools that find skills have none."""
 
     async def use(client: Any) -> Any:
         return await client.list_tools()
@@ -170,7 +170,7 @@ def test_only_tools_that_promise_an_object_have_an_output_schema() -> None:
     ],
 )
 def test_a_result_that_breaks_its_annotation_is_an_error_with_its_text(name: str, text: str, reason: str) -> None:
-    """A structure that breaks the schema is never sent; the model still sees what the tool returned."""
+    """A structure that violates the schema is never sent, but the model still sees the returned text."""
     result = call(name)
     assert result.structured_content is None
     assert texts(result) == [text, f"This result is not what the tool's return annotation says: {reason}."]
@@ -182,13 +182,12 @@ def test_a_result_that_breaks_its_annotation_is_an_error_with_its_text(name: str
     [("text", "three"), ("rows", '[{"item": "tea", "count": 1}]'), ("perhaps", "null"), ("unknown", '{"a": 1}')],
 )
 def test_other_results_are_text_alone(name: str, text: str) -> None:
-    """As before."""
     result = call(name)
     assert (texts(result), result.structured_content, bool(result.is_error)) == ([text], None, False)
 
 
-def test_images_and_sound_are_content_of_their_own() -> None:
-    """In the order of the list."""
+def test_images_and_sound_are_separate_content() -> None:
+    """They keep the order of the list."""
     text, image, sound = call("picture").content
     assert isinstance(text, types.TextContent)
     assert isinstance(image, types.ImageContent)

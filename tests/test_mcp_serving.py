@@ -1,4 +1,7 @@
-"""The HTTP server's connections: how they begin, how they end, and what holds over several of one client."""
+"""Test the HTTP server's connections:
+
+their beginning, their end, and state shared by several connections of one client.
+"""
 
 import asyncio
 import inspect
@@ -16,7 +19,7 @@ import httpx2
 from mcp import Client
 from mcp.server import Server
 from mcp_kit import invoke
-from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, serving
+from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, run_server
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.mcp import ConnectionLimits, http_app, listen, make_server, serve_http
@@ -24,39 +27,40 @@ from skillshelf.mcp import ConnectionLimits, http_app, listen, make_server, serv
 Write = Callable[..., Path]
 
 
-def test_a_skill_that_the_user_invoked_is_open_on_every_connection_of_the_client(tmp_path: Path, write: Write) -> None:
-    """A client opens a connection for each of several calls at once, and new ones later."""
+def test_an_invoked_skill_is_open_on_every_connection_of_the_client(tmp_path: Path, write: Write) -> None:
+    """A client opens several connections for concurrent calls, and new ones later."""
     path = write("deploy", body="Steps.\n", references__a_md="A.", references__b_md="B.")
     path.write_text(path.read_text().replace("---\n\n", "disable-model-invocation: true\n---\n\n", 1))
 
     async def main(url: str) -> list[str]:
         async with Client(url) as client:
             name = await invoke(client, "deploy")
-        async with Client(url) as one, Client(url) as other:
+        async with Client(url) as first_client, Client(url) as second_client:
             right = await asyncio.gather(
-                load(one, skill_name=name, reference="a.md"), load(other, skill_name=name, reference="b.md")
+                load(first_client, skill_name=name, reference="a.md"),
+                load(second_client, skill_name=name, reference="b.md"),
             )
         async with Client(url) as stranger:
             wrong = [await load(stranger, skill_name=each) for each in ("deploy", "deploy#0123456789", "x" + name)]
         return [*right, *wrong]
 
-    with serving(tmp_path) as server:
+    with run_server(tmp_path) as server:
         first, second, *refused = asyncio.run(main(server.url))
     assert (first, second) == ("A.", "B.")
     assert all(answer.startswith("There is no skill named") for answer in refused)
 
 
-def test_answers_are_sent_without_waiting_for_word_of_the_first_half() -> None:
-    """40 ms a call, otherwise: the kernel gathers small packets unless it is told not to."""
+def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
+    """Without TCP_NODELAY the kernel collects small packets, which costs 40 ms per call."""
     with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
         accepted, _ = listening.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_headers_that_decide_are_to_come_once(tmp_path: Path) -> None:
-    """Which of two is meant, nobody can say."""
-    with serving(tmp_path, SKILLSHELF_TOKEN=TOKEN) as server:
+def test_repeated_security_headers_are_refused(tmp_path: Path) -> None:
+    """With two values the server cannot know which one is meant."""
+    with run_server(tmp_path, SKILLSHELF_TOKEN=TOKEN) as server:
         for name, values in {
             "authorization": ("Bearer wrong", f"Bearer {TOKEN}"),
             "origin": ("https://evil.example", "https://evil.example"),
@@ -66,8 +70,8 @@ def test_headers_that_decide_are_to_come_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_server_with_listeners_ends_quietly(tmp_path: Path, write: Write, mode: str) -> None:
-    """Whoever listens is told that it is over, and nothing is said on standard error."""
+def test_a_server_with_listeners_stops_cleanly(tmp_path: Path, write: Write, mode: str) -> None:
+    """Listening clients receive the end of the stream, and standard error stays empty."""
     write("pdf")
 
     async def main(server: Any) -> tuple[int, str]:
@@ -76,23 +80,23 @@ def test_a_server_with_listeners_ends_quietly(tmp_path: Path, write: Write, mode
                 await client.list_tools()
                 return await end(server)
             async with client.listen(resources_list_changed=True) as events:
-                told = await end(server)
-                assert [event async for event in events] == []  # it ends; a stream that is lost raises
-                return told
+                outcome = await end(server)
+                assert [event async for event in events] == []  # the stream ends; a lost stream would raise
+                return outcome
 
     async def end(server: Any) -> tuple[int, str]:
         server.process.send_signal(signal.SIGTERM)
         code = await asyncio.to_thread(server.process.wait, 30)
         return code, server.process.stderr.read()
 
-    with serving(tmp_path) as server:
-        code, told = asyncio.run(main(server))
-    assert (code, told) == (-signal.SIGTERM, "")
+    with run_server(tmp_path) as server:
+        code, stderr = asyncio.run(main(server))
+    assert (code, stderr) == (-signal.SIGTERM, "")
 
 
-def test_who_leaves_in_the_middle_is_not_reported(tmp_path: Path) -> None:
-    """It is no error of the server's, and a log full of it would hide those that are."""
-    with serving(tmp_path) as server:
+def test_a_client_that_disconnects_early_is_not_logged(tmp_path: Path) -> None:
+    """It is not an error of the server, and such lines would bury real errors in the log."""
+    with run_server(tmp_path) as server:
         for revision in ("2025-11-25", "2026-07-28"):
             head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
             with socket.create_connection(("127.0.0.1", server.port)) as connection:
@@ -112,7 +116,7 @@ POST = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n"
 
 
 def serve(limits: ConnectionLimits, use: Callable[[int], Awaitable[Any]], **options: Any) -> Any:
-    """Serve an empty shelf in this process under these limits, and use it by its port."""
+    """Serve an empty shelf in this process with the given limits, and call `use` with the port."""
 
     async def main() -> Any:
         listening = listen("127.0.0.1", 0)
@@ -128,7 +132,7 @@ def serve(limits: ConnectionLimits, use: Callable[[int], Awaitable[Any]], **opti
 
 
 @pytest.mark.parametrize(
-    ("sent", "answer"),
+    ("incomplete", "answer"),
     [
         (b"", b""),
         (b"POST /m", b""),
@@ -139,18 +143,18 @@ def serve(limits: ConnectionLimits, use: Callable[[int], Awaitable[Any]], **opti
     ],
     ids=["nothing", "half a line", "no body", "half a body", "half a second request", "half a second body"],
 )
-def test_a_request_that_never_completes_is_cut_off(sent: bytes, answer: bytes) -> None:
-    """Whatever is missing of it, on a new connection and after a request that was answered."""
+def test_a_request_that_never_completes_is_cut_off(incomplete: bytes, answer: bytes) -> None:
+    """The missing part does not matter, nor whether the connection has served a request before."""
 
     async def use(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        if sent.startswith(HEALTH):
+        if incomplete.startswith(HEALTH):
             writer.write(HEALTH)
             first = await reader.readuntil(b"}")
-            writer.write(sent[len(HEALTH) :])
+            writer.write(incomplete[len(HEALTH) :])
             return first + await reader.read()
-        writer.write(sent)
-        return await reader.read()  # to the end of the connection
+        writer.write(incomplete)
+        return await reader.read()  # until the connection closes
 
     received = serve(ConnectionLimits(request_seconds=0.2), use)
     assert received[: len(answer)] == answer
@@ -158,8 +162,8 @@ def test_a_request_that_never_completes_is_cut_off(sent: bytes, answer: bytes) -
 
 
 @pytest.mark.parametrize("begun", [b"POST /m", POST, POST + b"{"], ids=["half a line", "no body", "half a body"])
-def test_a_request_that_begins_together_with_another_is_cut_off_too(begun: bytes) -> None:
-    """The first one is answered, and of the second nothing follows."""
+def test_an_incomplete_pipelined_request_is_cut_off(begun: bytes) -> None:
+    """The first request is answered, and the rest of the second never comes."""
 
     async def use(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -169,15 +173,15 @@ def test_a_request_that_begins_together_with_another_is_cut_off_too(begun: bytes
     assert serve(ConnectionLimits(request_seconds=0.2), use).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_a_connection_stays_open_as_long_as_requests_come_in_time() -> None:
-    """The limit is for each request, not for the connection."""
+def test_a_connection_stays_open_while_requests_arrive_in_time() -> None:
+    """The limit applies to each request, not to the connection."""
 
     async def use(port: int) -> list[bytes]:
         asking = await asyncio.open_connection("127.0.0.1", port)
         idle = await asyncio.open_connection("127.0.0.1", port)
         idle_end = asyncio.create_task(idle[0].read())
         answers = []
-        while not idle_end.done():  # then the limit has passed since both connections were opened
+        while not idle_end.done():  # until the limit has passed since both connections opened
             asking[1].write(HEALTH)
             answers.append(await asking[0].readuntil(b"}"))
             await asyncio.sleep(0.1)
@@ -191,18 +195,18 @@ def test_a_connection_stays_open_as_long_as_requests_come_in_time() -> None:
 
 
 def test_an_idle_connection_is_closed() -> None:
-    """Also one that was used before: its client opens another when it has something to ask."""
+    """This includes a connection that was used before; its client can open another."""
 
     async def use(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(HEALTH)
-        return await reader.read()  # to the end of the connection
+        return await reader.read()  # until the connection closes
 
     assert serve(ConnectionLimits(request_seconds=0.2), use).endswith(b'{"status":"ok"}')
 
 
-def test_a_connection_too_many_is_answered_with_503() -> None:
-    """Those that are there are served on, and a place that becomes free is taken by the next."""
+def test_a_connection_over_the_limit_gets_503() -> None:
+    """Existing connections are still served, and a free place goes to the next one."""
 
     async def ask(connection: Any) -> bytes:
         connection[1].write(HEALTH)
@@ -213,20 +217,20 @@ def test_a_connection_too_many_is_answered_with_503() -> None:
         before = [await ask(connection) for connection in allowed]
         excess = await asyncio.open_connection("127.0.0.1", port)
         refused = await ask(excess)
-        assert b"Try again later." in await excess[0].read()  # and it is closed
+        assert b"Try again later." in await excess[0].read()  # read to the end: it is closed
 
         await allowed[0][0].readuntil(b"}")
         still = await ask(allowed[0])
         allowed[1][1].write(HEALTH.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
-        await allowed[1][0].read()  # the server has closed it
+        await allowed[1][0].read()  # returns when the server has closed it
         after = await ask(await asyncio.open_connection("127.0.0.1", port))
         return [*before, refused, still, after]
 
     assert serve(ConnectionLimits(connections=3), use) == [b"200", b"200", b"200", b"503", b"200", b"200"]
 
 
-def test_a_flood_of_connections_is_closed_unheard() -> None:
-    """The server keeps a few over its limit, to tell them why, and no more than that."""
+def test_a_flood_of_connections_is_closed_without_an_answer() -> None:
+    """The server accepts a few connections over its limit to explain the refusal, and no more."""
 
     async def use(port: int) -> list[bytes]:
         flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
@@ -237,7 +241,7 @@ def test_a_flood_of_connections_is_closed_unheard() -> None:
 
 
 def test_the_number_of_sessions_is_limited() -> None:
-    """Clients that leave without a word would fill the memory."""
+    """Otherwise clients that disappear would fill the memory."""
     if "max_sessions" not in inspect.signature(Server.streamable_http_app).parameters:
         pytest.skip("this version of the SDK does not limit sessions")
 

@@ -1,4 +1,4 @@
-"""The Skills extension (SEP-2640): entries with digests that hold, and folders."""
+"""Test the Skills extension (SEP-2640): entries with digests that hold, and folders."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from mcp_kit import FILES, PDF, load, shelf_of, talk, text
+from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf
@@ -40,16 +40,16 @@ def read_bytes(part: types.TextResourceContents | types.BlobResourceContents) ->
     return base64.b64decode(part.blob)
 
 
-def test_skills_list_and_get_give_digests_that_hold() -> None:
-    """What is read afterwards has the size and digest that the entry told."""
+def test_digests_of_skills_list_and_get_match_the_files() -> None:
+    """Files read afterwards have the size and digest of the entry."""
 
     async def use(client: Client) -> None:
         listed = await custom(client, "skills/list")
-        assert [one["frontmatter"]["name"] for one in listed["skills"]] == ["notes", "pdf"]
+        assert [entry["frontmatter"]["name"] for entry in listed["skills"]] == ["notes", "pdf"]
         assert (listed["ttlMs"], listed["cacheScope"]) == (0, "private")
-        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        answer = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
         [_, entry] = listed["skills"]
-        assert got["skill"] == entry
+        assert answer["skill"] == entry
         assert entry["frontmatter"] == {
             "name": "pdf",
             "description": "Fill in PDF forms.",
@@ -65,13 +65,13 @@ def test_skills_list_and_get_give_digests_that_hold() -> None:
             data = read_bytes(part)
             assert (file["digest"], file["size"]) == (f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
 
-    talk(shelf_of()[0], use)
+    talk(make_shelf()[0], use)
 
 
-def test_a_skill_that_lists_its_own_file_has_it_once() -> None:
-    """In the manifest, as it is served, and wherever else files are named."""
+def test_a_skill_that_lists_its_own_file_has_it_only_once() -> None:
+    """This holds for the manifest and for every list of files."""
     listing = "---\nname: pdf\ndescription: Use when: a form\nreferences: [SKILL.md, a.md]\n---\n\nGo.\n"
-    shelf, _ = shelf_of(pdf={"SKILL.md": listing, "a.md": "A"})
+    shelf, _ = make_shelf(pdf={"SKILL.md": listing, "a.md": "A"})
     every = ["skill://pdf/SKILL.md", "skill://pdf/a.md"]
 
     async def use(client: Client) -> None:
@@ -80,37 +80,37 @@ def test_a_skill_that_lists_its_own_file_has_it_once() -> None:
         [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
         assert isinstance(part, types.TextResourceContents)
         assert entry["resources"][0]["digest"] == f"sha256:{hashlib.sha256(part.text.encode()).hexdigest()}"
-        listed = [one.uri for one in (await client.list_resources()).resources]
+        listed = [resource.uri for resource in (await client.list_resources()).resources]
         assert [uri for uri in listed if "/pdf/" in uri] == every
         template = types.ResourceTemplateReference(uri="skill://{name}/{+path}")
-        done = await client.complete(template, {"name": "path", "value": ""}, {"name": "pdf"})
-        assert sorted(done.completion.values) == ["SKILL.md", "a.md"]
+        completed = await client.complete(template, {"name": "path", "value": ""}, {"name": "pdf"})
+        assert sorted(completed.completion.values) == ["SKILL.md", "a.md"]
 
     talk(shelf, use)
 
 
 @pytest.mark.parametrize("name", ["Foo Bar", "Artisan", "a_b", "x" * 65])
 def test_a_skill_whose_name_the_format_refuses_is_not_published(name: str) -> None:
-    """Its author is told what to write. It is a resource, a prompt and loaded by the tools all the same."""
-    shelf, _ = shelf_of(other=PDF.replace("name: pdf", f"name: {name}"))
+    """The log tells the author how to fix it. The skill is still a resource and a prompt, and the tools load it."""
+    shelf, _ = make_shelf(other=PDF.replace("name: pdf", f"name: {name}"))
     uri = f"skill://{name.replace(' ', '%20')}/SKILL.md"
 
     async def use(client: Client) -> None:
         listed = await custom(client, "skills/list")
-        assert [one["frontmatter"]["name"] for one in listed["skills"]] == ["notes", "pdf"]
+        assert [entry["frontmatter"]["name"] for entry in listed["skills"]] == ["notes", "pdf"]
         with pytest.raises(MCPError, match="write `name: ") as caught:
             await custom(client, "skills/get", uri=uri)
         assert caught.value.code == INVALID_PARAMS
-        assert uri in [one.uri for one in (await client.list_resources()).resources]
+        assert uri in [resource.uri for resource in (await client.list_resources()).resources]
         assert (await client.read_resource(uri)).contents
-        assert name in [one.name for one in (await client.list_prompts()).prompts]
+        assert name in [prompt.name for prompt in (await client.list_prompts()).prompts]
         assert "# PDF" in text(await load(client, skill_name=name))
 
     talk(shelf, use)
 
 
 class Torn(MemorySource):
-    """Of one of its skills it raises what no source should."""
+    """A source that raises an unexpected exception for one of its skills."""
 
     def reference(self, key: str, descriptor: Any, path: str, offset: int, limit: int) -> Any:
         if key == "torn":
@@ -118,18 +118,18 @@ class Torn(MemorySource):
         return super().reference(key, descriptor, path, offset, limit)
 
 
-def test_a_skill_that_cannot_be_read_is_left_out_of_the_list() -> None:
-    """Whatever its source raises, the others are in it."""
+def test_an_unreadable_skill_is_left_out_of_the_list() -> None:
+    """The other skills are listed, whatever the source raises."""
     shelf = Shelf([Torn({"pdf": FILES, "torn": PDF.replace("name: pdf", "name: torn")})])
 
     async def use(client: Client) -> list[str]:
-        return [one["uri"] for one in (await custom(client, "skills/list"))["skills"]]
+        return [entry["uri"] for entry in (await custom(client, "skills/list"))["skills"]]
 
     assert talk(shelf, use) == ["skill://pdf/SKILL.md"]
 
 
-def test_skills_get_refuses_what_is_no_skill() -> None:
-    """With the code that the extension asks for."""
+def test_skills_get_refuses_a_uri_that_is_not_a_skill() -> None:
+    """The error has the code that the extension requires."""
 
     async def use(client: Client) -> None:
         for uri in ("skill://none/SKILL.md", "skill://pdf", "skill://deploy/SKILL.md", "https://a.b/SKILL.md"):
@@ -137,27 +137,27 @@ def test_skills_get_refuses_what_is_no_skill() -> None:
                 await custom(client, "skills/get", uri=uri)
             assert caught.value.code == INVALID_PARAMS
 
-    talk(shelf_of()[0], use)
+    talk(make_shelf()[0], use)
 
 
-def test_a_skill_with_repairs_is_served_as_the_shelf_reads_it() -> None:
-    """A host that reads strictly finds the frontmatter that the entry told."""
+def test_a_repaired_skill_is_served_as_the_shelf_reads_it() -> None:
+    """A strict host finds the same frontmatter in the file as in the entry."""
     broken = "---\nname: pdf\ndescription: Use when: a form\n---\n\nGo.\n"
 
     async def use(client: Client) -> tuple[Any, str]:
-        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        answer = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
         [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
         assert isinstance(part, types.TextResourceContents)
-        return got["skill"]["frontmatter"], part.text
+        return answer["skill"]["frontmatter"], part.text
 
-    frontmatter, served = talk(shelf_of(pdf=broken)[0], use)
+    frontmatter, text_served = talk(make_shelf(pdf=broken)[0], use)
     assert frontmatter == {"name": "pdf", "description": "Use when: a form"}
-    assert served == "---\nname: pdf\ndescription: 'Use when: a form'\n---\n\nGo.\n"
+    assert text_served == "---\nname: pdf\ndescription: 'Use when: a form'\n---\n\nGo.\n"
 
 
 def test_a_repaired_skill_keeps_its_other_fields() -> None:
-    """Whatever the shelf could read, as text and flags; a field that hides something is left out."""
-    written = (
+    """Everything the shelf could read stays, as text and flags. A field with hidden characters is left out."""
+    source_text = (
         "---\nname: pdf\ndescription: Use when: a form\nlicense: MIT\nallowed-tools: Read\ncompatibility: needs git\n"
         "metadata:\n  version: '2'\nuser-invocable: false\nversion: 1.5\ntags: [a, b]\nsly: a\u200bb\n---\n\nGo.\n"
     )
@@ -174,24 +174,24 @@ def test_a_repaired_skill_keeps_its_other_fields() -> None:
     }
 
     async def use(client: Client) -> tuple[Any, str]:
-        got = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
+        answer = await custom(client, "skills/get", uri="skill://pdf/SKILL.md")
         [part] = (await client.read_resource("skill://pdf/SKILL.md")).contents
         assert isinstance(part, types.TextResourceContents)
-        return got["skill"]["frontmatter"], part.text
+        return answer["skill"]["frontmatter"], part.text
 
-    frontmatter, served = talk(shelf_of(pdf=written)[0], use)
+    frontmatter, text_served = talk(make_shelf(pdf=source_text)[0], use)
     assert frontmatter == expected
-    assert yaml.safe_load(served.split("---")[1]) == expected
+    assert yaml.safe_load(text_served.split("---")[1]) == expected
 
 
-def test_numbers_stay_numbers_where_only_the_instructions_hide_something() -> None:
-    """The frontmatter is then what any reader of YAML finds."""
-    written = PDF.replace("See", "See\u200b").replace("'1.5'", "1.5")
+def test_numbers_stay_numbers_if_only_the_instructions_have_hidden_characters() -> None:
+    """The frontmatter is then the same as any YAML reader finds."""
+    source_text = PDF.replace("See", "See\u200b").replace("'1.5'", "1.5")
 
     async def use(client: Client) -> Any:
         return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["frontmatter"]
 
-    assert talk(shelf_of(pdf=written)[0], use)["metadata"] == {"version": 1.5}
+    assert talk(make_shelf(pdf=source_text)[0], use)["metadata"] == {"version": 1.5}
 
 
 class Desk(BaseSkill):
@@ -201,15 +201,14 @@ class Desk(BaseSkill):
 
 
 def test_a_code_skill_has_the_fields_of_its_card() -> None:
-    """As one that has a file has those of the file."""
     shelf = Shelf([ObjectSource([Desk()])])
-    told = read_skill_markdown(shelf, shelf.catalog.find("desk")).frontmatter
-    assert told == {"name": "desk", "description": "Keeps the desk."}
+    frontmatter = read_skill_markdown(shelf, shelf.catalog.find("desk")).frontmatter
+    assert frontmatter == {"name": "desk", "description": "Keeps the desk."}
 
 
 def test_a_skill_too_large_for_digests_says_so() -> None:
-    """It is served all the same, file by file."""
-    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES})
+    """It is still served, file by file."""
+    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES})
 
     async def use(client: Client) -> Any:
         return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["resources"]
@@ -218,7 +217,7 @@ def test_a_skill_too_large_for_digests_says_so() -> None:
 
 
 class Measuring(MemorySource):
-    """Counts what is read of each file."""
+    """A source that counts the bytes read from each file."""
 
     def __init__(self, skills: Any) -> None:
         super().__init__(skills)
@@ -230,8 +229,8 @@ class Measuring(MemorySource):
         return page
 
 
-def test_of_a_file_too_large_for_digests_only_the_beginning_is_read() -> None:
-    """Its size says enough. One that is long, and not too long, is read whole."""
+def test_only_the_beginning_of_a_file_too_large_for_digests_is_read() -> None:
+    """Its size is enough to decide. A long file below the cap is read whole."""
     skills = {
         "pdf": {"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES},
         "long": {"SKILL.md": PDF.replace("name: pdf", "name: long"), "long.bin": b"\0" * 1_000_000},
@@ -239,7 +238,7 @@ def test_of_a_file_too_large_for_digests_only_the_beginning_is_read() -> None:
     source = Measuring(skills)
 
     async def use(client: Client) -> Any:
-        return [one["resources"] for one in (await custom(client, "skills/list"))["skills"]]
+        return [entry["resources"] for entry in (await custom(client, "skills/list"))["skills"]]
 
     long, big = talk(Shelf([source]), use)
     assert long[1]["digest"] == f"sha256:{hashlib.sha256(bytes(1_000_000)).hexdigest()}"
@@ -248,16 +247,16 @@ def test_of_a_file_too_large_for_digests_only_the_beginning_is_read() -> None:
 
 
 def test_a_folder_of_a_skill_can_be_read() -> None:
-    """Its files, and the folders in it."""
+    """The answer lists its files and subfolders."""
 
     async def use(client: Client) -> list[list[str]]:
-        found = []
+        folders = []
         for uri in ("skill://pdf", "skill://pdf/", "skill://pdf/references", "skill://pdf/references/"):
-            told = await custom(client, "resources/directory/read", uri=uri)
-            found.append([f"{one['uri']} {one['mimeType']}" for one in told["resources"]])
+            answer = await custom(client, "resources/directory/read", uri=uri)
+            folders.append([f"{resource['uri']} {resource['mimeType']}" for resource in answer["resources"]])
         with pytest.raises(MCPError):
             await custom(client, "resources/directory/read", uri="skill://pdf/SKILL.md")
-        return found
+        return folders
 
     top = [
         "skill://pdf/SKILL.md text/markdown",
@@ -265,38 +264,38 @@ def test_a_folder_of_a_skill_can_be_read() -> None:
         "skill://pdf/references inode/directory",
     ]
     below = ["skill://pdf/references/forms.md text/markdown"]
-    assert talk(shelf_of()[0], use) == [top, top, below, below]
+    assert talk(make_shelf()[0], use) == [top, top, below, below]
 
 
 def test_a_long_folder_comes_in_pages() -> None:
-    """Each page says how to ask for the next one."""
+    """Each page has the cursor of the next one."""
 
     async def use(client: Client) -> list[list[str]]:
         pages: list[list[str]] = []
         cursor: str | None = ""
         while cursor is not None:
-            told = await custom(client, "resources/directory/read", uri="skill://pdf", cursor=cursor)
-            pages.append([one["name"] for one in told["resources"]])
-            cursor = told.get("nextCursor")
+            answer = await custom(client, "resources/directory/read", uri="skill://pdf", cursor=cursor)
+            pages.append([resource["name"] for resource in answer["resources"]])
+            cursor = answer.get("nextCursor")
         return pages
 
-    server = SkillsServer(shelf_of()[0], page_size=2)
+    server = SkillsServer(make_shelf()[0], page_size=2)
     assert talk(server, use) == [["pdf", "assets"], ["references"]]
 
 
 @pytest.mark.parametrize("uri", ["skill://pdf", "skill://pdf/references"])
-def test_an_answer_about_a_folder_says_how_long_it_holds(uri: str) -> None:
+def test_a_folder_listing_says_how_long_it_is_valid(uri: str) -> None:
     async def use(client: Client) -> Any:
         return await custom(client, "resources/directory/read", uri=uri)
 
-    answer = talk(shelf_of()[0], use)
+    answer = talk(make_shelf()[0], use)
     assert answer["ttlMs"] == 0
     assert answer["cacheScope"] == "private"
 
 
 REFUSED = {
     "long": "description: " + "d" * 1025,
-    "folded": "description: |\n  " + "d" * 1024,  # with its line break it is one character too long
+    "folded": "description: |\n  " + "d" * 1024,  # the final line break makes it one character too long
     "number": "description: Numbers.\nmetadata:\n  version: 1.5",
     "nested": "description: Nested.\nmetadata:\n  author:\n    name: Ada",
     "nothing": "description: Nothing.\nmetadata:",
@@ -308,8 +307,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_entry_that_strict_hosts_refuse_is_left_out_of_the_list(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The log names it. It can be read, loaded and asked for by its address all the same."""
-    shelf, _ = shelf_of(**{name: f"---\nname: {name}\n{REFUSED[name]}\n---\n\nGo on.\n"})
+    """The log names it. It can still be read, loaded, and requested by its URI."""
+    shelf, _ = make_shelf(**{name: f"---\nname: {name}\n{REFUSED[name]}\n---\n\nGo on.\n"})
     uri = f"skill://{quote(name)}/SKILL.md"
 
     async def use(client: Client) -> None:
@@ -326,10 +325,10 @@ def test_an_entry_that_strict_hosts_refuse_is_left_out_of_the_list(name: str, ca
     assert name in logged
 
 
-def test_a_file_that_no_uri_can_name_costs_the_others_nothing() -> None:
-    """A source of one's own may have such files; a URI parser would make another address of theirs."""
+def test_a_file_that_no_uri_can_name_does_not_hide_the_others() -> None:
+    """A custom source may have such files; a URI parser would turn their names into other addresses."""
     odd = PDF.replace("name: pdf", "name: odd")
-    shelf, _ = shelf_of(odd={"SKILL.md": odd, "a/../b.md": "B"})
+    shelf, _ = make_shelf(odd={"SKILL.md": odd, "a/../b.md": "B"})
 
     async def use(client: Client) -> list[str]:
         return [entry["frontmatter"]["name"] for entry in (await custom(client, "skills/list"))["skills"]]
@@ -352,8 +351,8 @@ EXACT = {
 }
 
 
-def test_a_read_gives_the_exact_bytes_of_a_file(tmp_path: Path) -> None:
-    """The entry's digest and size are those of the file on disk and of the answer."""
+def test_a_read_returns_the_exact_bytes_of_a_file(tmp_path: Path) -> None:
+    """The digest and size of the entry match the file on disk and the answer."""
     folder = tmp_path / "pdf"
     folder.mkdir()
     windows = b"\xef\xbb\xbf" + PDF.replace("\n", "\r\n").encode() + "Emoji \u2139\ufe0f, hidden \u200b.\r\n".encode()
@@ -379,8 +378,8 @@ def test_a_read_gives_the_exact_bytes_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_file_over_the_cap_has_no_digest() -> None:
-    """It comes in pages, and a host would refuse the first for its size."""
-    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "long.bin": bytes(MAX_WHOLE_FILE + 1)})
+    """It comes in pages, and a host would reject the first page for its size."""
+    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "long.bin": bytes(MAX_WHOLE_FILE + 1)})
 
     async def use(client: Client) -> None:
         entry = (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]
@@ -393,14 +392,14 @@ def test_a_file_over_the_cap_has_no_digest() -> None:
 
 @pytest.mark.parametrize(("mode", "code"), [("auto", -32602), ("legacy", -32002)])
 @pytest.mark.parametrize("uri", ["skill://none/SKILL.md", "skill://pdf/none.md", "file:///etc/passwd", "skill://pdf?a"])
-def test_a_resource_that_is_not_served_is_named_in_the_error(uri: str, mode: str, code: int) -> None:
-    """With the code of the revision that is spoken."""
+def test_the_error_for_an_unknown_resource_names_it(uri: str, mode: str, code: int) -> None:
+    """Each protocol revision has its own error code."""
 
     async def use(client: Client) -> MCPError:
         with pytest.raises(MCPError) as caught:
             await client.read_resource(uri)
         return caught.value
 
-    error = talk(shelf_of()[0], use, mode=mode)
+    error = talk(make_shelf()[0], use, mode=mode)
     assert error.code == code
     assert error.error.data == {"uri": uri}

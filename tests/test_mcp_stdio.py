@@ -1,4 +1,4 @@
-"""`skillshelf serve` as a host runs it: a real process, spoken to over real pipes."""
+"""Run `skillshelf serve` as a host does: as a real process, over real pipes."""
 
 import asyncio
 import json
@@ -24,30 +24,30 @@ INITIALIZE = {
 }
 
 
-def command(folder: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "skillshelf", "serve", "-C", str(folder), *words]
+def command(folder: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "skillshelf", "serve", "-C", str(folder), *options]
 
 
-def talk(words: list[str], use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+def talk(command: list[str], use: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
     async def main() -> Any:
-        server = StdioServerParameters(command=words[0], args=words[1:], env=dict(os.environ))
+        server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
         async with Client(server, **options) as client:
             return await use(client)
 
     return asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def converse(words: list[str], expected: int, *lines: str) -> tuple[list[dict[str, Any]], str, int]:
-    """Leaves when so many answers have come. Every line of them is JSON, or this raises."""
+def converse(command: list[str], expected: int, *lines: str) -> tuple[list[dict[str, Any]], str, int]:
+    """Send the lines, read the expected number of answers, and leave. Raise if any line of output is not JSON."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("".join(line + "\n" for line in lines))
         process.stdin.flush()
-        told = [process.stdout.readline() for _ in range(expected)]
+        lines_read = [process.stdout.readline() for _ in range(expected)]
         rest, complaints = process.communicate(timeout=60)
-    return [json.loads(line) for line in (*told, *rest.splitlines())], complaints, process.returncode
+    return [json.loads(line) for line in (*lines_read, *rest.splitlines())], complaints, process.returncode
 
 
 async def first_text(client: Client, **arguments: Any) -> str:
@@ -59,7 +59,7 @@ async def first_text(client: Client, **arguments: Any) -> str:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_host_loads_a_skill_and_sees_an_edit(tmp_path: Path, write: Callable[..., Path], mode: str) -> None:
-    """The edit is there at the next look, a second later at most."""
+    """The edit is visible after a second at most."""
     path = write("pdf", body="Old.\n", references__forms_md="Fields.")
 
     async def use(client: Client) -> None:
@@ -76,42 +76,45 @@ WITHOUT_WATCHFILES = "import sys; sys.modules['watchfiles'] = None; from skillsh
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_a_host_hears_of_a_new_skill(tmp_path: Path, write: Callable[..., Path], watched: bool) -> None:
-    """The watcher sees the file, or the server looks by itself; the client is told without asking."""
-    words = command(tmp_path, "--trust-workspace")
+def test_a_host_is_notified_of_a_new_skill(tmp_path: Path, write: Callable[..., Path], watched: bool) -> None:
+    """The watcher sees the file, or the server sweeps on its own. The client never has to ask."""
+    server_command = command(tmp_path, "--trust-workspace")
     if watched:
         pytest.importorskip("watchfiles", reason="a watcher needs skillshelf[watch]")
     else:
-        words = [words[0], "-c", WITHOUT_WATCHFILES, *words[3:]]
+        server_command = [server_command[0], "-c", WITHOUT_WATCHFILES, *server_command[3:]]
     write("pdf")
-    heard: list[str] = []
+    methods: list[str] = []
 
     async def hear(message: Any) -> None:
-        heard.append(message.method)
+        methods.append(message.method)
 
     async def use(client: Client) -> None:
         write("paint")
         for _ in range(500):
             await asyncio.sleep(0.1)
-            if len(heard) >= 2:
+            if len(methods) >= 2:
                 return
 
-    talk(words, use, mode="legacy", message_handler=hear)
-    assert heard == ["notifications/resources/list_changed", "notifications/prompts/list_changed"]
+    talk(server_command, use, mode="legacy", message_handler=hear)
+    assert methods == ["notifications/resources/list_changed", "notifications/prompts/list_changed"]
 
 
-def test_what_nobody_agreed_to_is_not_served(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """A fresh clone gives none of its text to a host; the person is told what to do, beside the protocol."""
+def test_unapproved_skills_are_not_served(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """A fresh clone shows none of its text to a host. Standard error tells the user how to approve it."""
     write("pdf", description="From the clone.")
     ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_skills", "arguments": {}}}
-    answers, told, code = converse(command(tmp_path), 2, json.dumps(INITIALIZE), json.dumps(ask))
+    answers, complaints, code = converse(command(tmp_path), 2, json.dumps(INITIALIZE), json.dumps(ask))
     assert code == 0
     assert "From the clone." not in json.dumps(answers)
-    assert "Not served, because you have not approved them as they are now: pdf" in told
+    assert "Not served, because you have not approved them as they are now: pdf" in complaints
 
 
-def test_only_the_protocol_is_on_standard_output(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """Whatever a client sends, and when it leaves the server does too. What is no request is answered all the same."""
+def test_standard_output_carries_only_the_protocol(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """This holds for any input, including invalid requests, which are answered.
+
+    The server exits when the client leaves.
+    """
     write("pdf")
     deep = "[" * 100_000 + "]" * 100_000
     request = '{"jsonrpc":"2.0","params":{"id":8,"a":' + deep + '},"id":7,"method":"tools/call"}'
@@ -119,11 +122,11 @@ def test_only_the_protocol_is_on_standard_output(tmp_path: Path, write: Callable
     answer = '{"jsonrpc":"2.0","id":10,"result":' + deep + "}"
     ask = "\ufeff" + json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
     lines = [json.dumps(INITIALIZE), "no json", deep, request, " ", batch, answer, '{"jsonrpc":"2.0"}', "\0", ask]
-    answers, told, code = converse(command(tmp_path, "--trust-workspace"), 9, *lines)
+    answers, complaints, code = converse(command(tmp_path, "--trust-workspace"), 9, *lines)
     assert code == 0
-    assert "MCP over standard input and output" in told
-    assert sorted(one["id"] for one in answers if "result" in one) == [1, 2]
-    assert [(one["id"], one["error"]["code"]) for one in answers if "error" in one] == [
+    assert "MCP over standard input and output" in complaints
+    assert sorted(answer["id"] for answer in answers if "result" in answer) == [1, 2]
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers if "error" in answer] == [
         (None, -32700),
         (None, -32600),
         (None, -32600),
@@ -134,8 +137,8 @@ def test_only_the_protocol_is_on_standard_output(tmp_path: Path, write: Callable
     ]
 
 
-def test_a_request_that_is_none_is_answered(tmp_path: Path) -> None:
-    """Unless it is a notification: whoever sent it waits for the answer."""
+def test_an_invalid_request_is_answered(tmp_path: Path) -> None:
+    """The sender waits for an answer, unless it is a notification."""
     lines = [
         json.dumps(INITIALIZE),
         '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":"x"}',
@@ -147,7 +150,7 @@ def test_a_request_that_is_none_is_answered(tmp_path: Path) -> None:
     ]
     answers, _, code = converse(command(tmp_path, "--trust-workspace"), 6, *lines)
     assert code == 0
-    assert {one["id"]: one.get("error", {}).get("code") for one in answers} == {
+    assert {answer["id"]: answer.get("error", {}).get("code") for answer in answers} == {
         1: None,
         5: -32600,
         "six": -32600,
@@ -156,8 +159,8 @@ def test_a_request_that_is_none_is_answered(tmp_path: Path) -> None:
     }
 
 
-def test_ten_megabytes_of_arguments_are_refused_by_name(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """As an answer of the tool, which is short, and the next call is served."""
+def test_ten_megabytes_of_arguments_are_refused(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """The tool's answer is short and names the argument, and the next call is served."""
     write("pdf", body="Body.\n")
 
     async def use(client: Client) -> None:
@@ -176,14 +179,14 @@ LOAD = {"skill_name": "pdf", "reference": "big.md"}
 
 
 @pytest.mark.parametrize("leave", [lambda process: process.stdin.close(), lambda process: process.stdout.close()])
-def test_a_client_that_does_not_read_its_answers_holds_up_no_end(
+def test_the_server_ends_if_the_client_does_not_read_its_answers(
     tmp_path: Path, write: Callable[..., Path], leave: Callable[[Any], None]
 ) -> None:
-    """Whichever of the pipes it closes: the server ends, and that is no fault."""
+    """It makes no difference which pipe the client closes, and the exit is clean."""
     write("pdf", references__big_md="abcdefgh" * 100_000)
     pipe = subprocess.PIPE
-    words = command(tmp_path, "--trust-workspace")
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    server_command = command(tmp_path, "--trust-workspace")
+    with subprocess.Popen(server_command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr
@@ -195,7 +198,7 @@ def test_a_client_that_does_not_read_its_answers_holds_up_no_end(
             process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": params}))
             process.stdin.write("\n")
         process.stdin.flush()
-        process.stdout.read(1)  # from here on it waits in the middle of an answer that is longer than the pipe
+        process.stdout.read(1)  # the server now waits in the middle of an answer longer than the pipe
         leave(process)
         try:
             code = process.wait(30)
@@ -225,8 +228,8 @@ print("after")
 """
 
 
-def test_what_a_tool_prints_is_no_part_of_the_protocol() -> None:
-    """It goes to standard error, and what it reads is empty; when the server ends, both are as they were."""
+def test_output_of_a_tool_stays_out_of_the_protocol() -> None:
+    """It goes to standard error, and the tool reads an empty standard input. Both are restored when the server ends."""
     ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "shout", "arguments": {}}}
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", PRINTING], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
@@ -240,8 +243,8 @@ def test_what_a_tool_prints_is_no_part_of_the_protocol() -> None:
     assert (printed, rest) == ("printed\nechoed\n", "after\n")
 
 
-def test_ctrl_c_ends_it(tmp_path: Path) -> None:
-    """At once, though nobody has closed its standard input."""
+def test_ctrl_c_ends_the_server(tmp_path: Path) -> None:
+    """The exit is immediate, although standard input is still open."""
     process = subprocess.Popen(
         command(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -255,11 +258,11 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
         assert process.wait(60) == -signal.SIGINT
 
 
-def test_serving_imports_no_agent_library(tmp_path: Path) -> None:
-    """A host starts it for every session: it must not take seconds."""
+def test_the_server_imports_no_agent_library(tmp_path: Path) -> None:
+    """A host starts the server for every session, so it must start fast."""
     code = (
         "import sys, skillshelf.mcp, skillshelf.cli._serve; from skillshelf.agent import WorkspaceSkills;"
         "print([name for name in ('pydantic_ai', 'prompt_toolkit') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "[]\n"

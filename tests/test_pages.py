@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, types
-from mcp_kit import PDF, shelf_of, talk
+from mcp_kit import PDF, make_shelf, talk
 
 from skillshelf import Turn
 from skillshelf.errors import ReferenceUnreadableError
@@ -16,7 +16,7 @@ from skillshelf.pages import PAGE_BYTES, decode_page
 def test_a_turn_and_the_server_begin_their_pages_at_the_same_offsets() -> None:
     """Pages end after a line, for a model that loads them and for a client that reads a resource."""
     long = "Eine Zeile mit Umlauten: äöü.\n" * 150_000
-    shelf, _ = shelf_of(pdf={"SKILL.md": PDF, "long.md": long})
+    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "long.md": long})
     turn = Turn(shelf)
 
     async def read_page(client: Client, offset: int) -> tuple[str, str]:

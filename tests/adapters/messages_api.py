@@ -1,4 +1,4 @@
-"""A server that speaks the Messages API and says what a script tells it to: where Claude Code asks its model."""
+"""A server that speaks the Messages API and follows a script: Claude Code uses it as its model."""
 
 import json
 import threading
@@ -13,13 +13,13 @@ Step = str | tuple[str, dict[str, Any]]
 
 class MessagesApi:
     def __init__(self, steps: Sequence[Step], full_at: int = 0) -> None:
-        """`full_at`: the step at which the conversation has no room left, for Claude Code to compact it."""
+        """Set up the script. `full_at` is the step at which the context is full, so that Claude Code compacts it."""
         self.steps, self.full_at = list(steps), full_at
         self.requests: list[dict[str, Any]] = []
-        """The bodies of all calls but Claude Code's own, which are for a title or a summary."""
+        """The bodies of the calls, except Claude Code's own calls for a title or a summary."""
 
     @contextmanager
-    def serving(self) -> Iterator[str]:
+    def serve(self) -> Iterator[str]:
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -27,7 +27,7 @@ class MessagesApi:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                events = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in api.answer(body))
+                events = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in api.answer(body))
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.send_header("content-length", str(len(events.encode())))
@@ -39,7 +39,7 @@ class MessagesApi:
                 self.send_header("content-length", "0")
                 self.end_headers()
 
-            def log_message(self, *words: Any) -> None:
+            def log_message(self, *arguments: Any) -> None:
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -51,7 +51,7 @@ class MessagesApi:
             server.server_close()
 
     def answer(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The events of one streamed message."""
+        """Yield the events of one streamed message."""
         step: Step = "<summary>They went on.</summary>"
         if body.get("tools") and "<summary>" not in json.dumps(body["messages"][-1]):
             self.requests.append(body)

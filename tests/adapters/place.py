@@ -1,4 +1,4 @@
-"""A code skill that tells where its tool runs."""
+"""A code skill that reports where its tool runs."""
 
 import threading
 
@@ -13,6 +13,6 @@ class Place(BaseSkill):
 
     @tool
     def where(self) -> str:
-        """Where this runs."""
+        """Report where this runs."""
         self.on_main_thread.append(threading.current_thread() is threading.main_thread())
         return "here"

@@ -59,7 +59,7 @@ def talk(
                     stock.put(name, content)
         return results
 
-    with api.serving() as url:
+    with api.serve() as url:
         results = asyncio.run(asyncio.wait_for(run(url), 60))
     return [json.dumps(request["messages"]) for request in api.requests], results
 
@@ -136,7 +136,7 @@ def test_claude_code_has_the_tools_of_the_server_at_once(tmp_path: Path) -> None
             async for _ in client.receive_response():
                 pass
 
-    with api.serving() as url:
+    with api.serve() as url:
         asyncio.run(asyncio.wait_for(run(url), 60))
     assert {f"mcp__shelf__{name}" for name in ("list_skills", "search_skills", "load_skill_instructions")} <= {
         tool["name"] for tool in api.requests[0]["tools"]
