@@ -1,4 +1,4 @@
-"""The shelf in somebody's own agent of the Microsoft Agent Framework."""
+"""Give a shelf to a user's own agent of the Microsoft Agent Framework."""
 
 import asyncio
 import importlib
@@ -27,8 +27,8 @@ def source(*names: str) -> MemorySource:
     return MemorySource({name: {"SKILL.md": SKILL.format(name), "notes.md": f"Notes on {name}."} for name in names})
 
 
-def own(skills: Skills, *script: Call | str, **agent: Any) -> Agent[Any]:
-    """An agent of somebody's own."""
+def make_agent(skills: Skills, *script: Call | str, **agent: Any) -> Agent[Any]:
+    """Return an agent as a user would build it."""
     return Agent(ScriptedClient(*script), context_providers=[skills], **agent)
 
 
@@ -42,48 +42,47 @@ def results(response: AgentResponse[Any]) -> list[str]:
     return [str(content.result) for content in contents if content.type == "function_result"]
 
 
-def test_the_scenario_passes() -> None:
-    """All that a model can rely on, it can rely on here."""
+def test_the_conformance_scenario_passes() -> None:
     report = asyncio.run(conform(make()))
     assert report.passed, str(report)
 
 
 def test_ten_wrong_references_do_not_end_the_run() -> None:
-    """Each is answered with what would be right, and the model keeps its tools."""
+    """Each answer suggests a correction, and the model keeps its tools."""
     wrong = [Call(LOAD, {"skill_name": "pdf", "reference": f"../{at}"}) for at in range(10)]
-    agent = own(Skills(Shelf([source("pdf")])), *wrong, "Done.")
+    agent = make_agent(Skills(Shelf([source("pdf")])), *wrong, "Done.")
     response = asyncio.run(agent.run("hi"))
     assert response.text == "Done."
-    assert ["notes.md" in one for one in results(response)] == [True] * 10
+    assert ["notes.md" in result for result in results(response)] == [True] * 10
     assert [options.get("tool_choice") for _, options in requests(agent)] == ["auto"] * 11
 
 
 def test_wrong_arguments_are_answered() -> None:
-    """The model hears what the tool does not take, time and again, and the schema is the tool's own."""
+    """Every answer names the unknown argument, and the model sees the tool's own schema."""
     skills = Skills(Shelf([source("pdf")]))
-    agent = own(skills, *[Call(LOAD, {"skill": "pdf"})] * 4, "Done.")
+    agent = make_agent(skills, *[Call(LOAD, {"skill": "pdf"})] * 4, "Done.")
     response = asyncio.run(agent.run("hi"))
-    assert ["skill_name" in one for one in results(response)] == [True] * 4
-    [offered] = [one for one in requests(agent)[0][1]["tools"] if one.name == LOAD]
+    assert ["skill_name" in result for result in results(response)] == [True] * 4
+    [offered] = [tool for tool in requests(agent)[0][1]["tools"] if tool.name == LOAD]
     assert offered.parameters()["required"] == ["skill_name"]
 
 
-def test_a_tool_that_waits_does_not_hold_up_the_others() -> None:
-    """What is not async runs beside the event loop."""
+def test_a_blocking_tool_does_not_delay_the_others() -> None:
+    """Tools that are not async run outside the event loop."""
     place = Place()
     skills = Skills(Shelf([ObjectSource([place])]))
-    asyncio.run(own(skills, Call("where", {}), "Done.").run("hi"))
+    asyncio.run(make_agent(skills, Call("where", {}), "Done.").run("hi"))
     assert place.on_main_thread == [False]
 
 
 def test_the_agents_own_tools_and_instructions_stay() -> None:
-    """The listing comes after the instructions, and the tools beside the others."""
+    """The listing comes after the instructions, and the tools join the existing ones."""
 
     def weather(city: str) -> str:
-        """The weather in a city."""
+        """Return the weather in a city."""
         return f"Sun over {city}."
 
-    agent = own(
+    agent = make_agent(
         Skills(Shelf([source("pdf")])),
         Call("weather", {"city": "Bonn"}),
         "Done.",
@@ -94,14 +93,14 @@ def test_the_agents_own_tools_and_instructions_stay() -> None:
     options = requests(agent)[0][1]
     assert results(response) == ["Sun over Bonn."]
     assert options["instructions"].index("Be brief.") < options["instructions"].index('<skill name="pdf"')
-    assert [one.name for one in options["tools"]] == ["weather", "list_skills", "search_skills", LOAD]
+    assert [tool.name for tool in options["tools"]] == ["weather", "list_skills", "search_skills", LOAD]
 
 
 def test_instructions_in_parts_stay_in_parts() -> None:
-    """As some providers take them, to be cached; and without skills nothing is added."""
+    """Some providers cache instructions by part. Without skills nothing is added."""
     parts: Any = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     shelf, empty = Shelf([source("pdf")]), Shelf([source()])
-    agent, other = own(Skills(shelf), "Done."), own(Skills(empty), "Done.")
+    agent, other = make_agent(Skills(shelf), "Done."), make_agent(Skills(empty), "Done.")
     asyncio.run(agent.run("hi", options={"instructions": parts}))
     assert requests(agent)[0][1]["instructions"] == [*parts, shelf.listing().text]
     asyncio.run(other.run("hi"))
@@ -109,7 +108,7 @@ def test_instructions_in_parts_stay_in_parts() -> None:
 
 
 def test_an_edit_is_seen_by_the_next_model_call_of_the_same_run() -> None:
-    """The listing is asked for before each call, and not once for the run."""
+    """The listing is made before each model call, not once per run."""
     stock = source("pdf")
     shelf = Shelf([stock])
 
@@ -119,40 +118,40 @@ def test_an_edit_is_seen_by_the_next_model_call_of_the_same_run() -> None:
         shelf.reload()
         return "done"
 
-    agent = own(Skills(shelf), Call("install", {}), "Done.", tools=[install])
+    agent = make_agent(Skills(shelf), Call("install", {}), "Done.", tools=[install])
     asyncio.run(agent.run("hi"))
     assert ['name="csv"' in options["instructions"] for _, options in requests(agent)] == [False, True]
 
 
-def test_runs_side_by_side_have_turns_of_their_own() -> None:
-    """Each reads the skill once, though they run at once and load it twice."""
+def test_concurrent_runs_have_turns_of_their_own() -> None:
+    """Each reads the skill once, although they run at the same time and load it twice."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
     shelf.on_activation(activations.append)
     skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
 
     async def all_at_once() -> list[AgentResponse[Any]]:
-        return await asyncio.gather(*(own(skills, load, load, "Done.").run("hi") for _ in range(4)))
+        return await asyncio.gather(*(make_agent(skills, load, load, "Done.").run("hi") for _ in range(4)))
 
     assert [response.text for response in asyncio.run(all_at_once())] == ["Done."] * 4
     assert len(activations) == 4
 
 
-def test_a_run_joins_the_turn_that_is_open() -> None:
-    """Its activations are the caller's to read."""
+def test_a_run_joins_an_open_turn() -> None:
+    """The caller can read its activations."""
     shelf = Shelf([source("pdf")])
     with shelf.turn() as turn:
-        asyncio.run(own(Skills(shelf), Call(LOAD, {"skill_name": "pdf"}), "Done.").run("hi"))
-    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+        asyncio.run(make_agent(Skills(shelf), Call(LOAD, {"skill_name": "pdf"}), "Done.").run("hi"))
+    assert [(activation.skill, activation.by) for activation in turn.activations] == [("pdf", "model")]
 
 
 def test_a_streamed_run_is_a_turn_like_any_other() -> None:
-    """The listing and the tools are there, and a second load in it reads nothing."""
+    """It has the listing and the tools, and a second load reads nothing."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
     shelf.on_activation(activations.append)
     load = Call(LOAD, {"skill_name": "pdf"})
-    agent = own(Skills(shelf), load, load, "Done.")
+    agent = make_agent(Skills(shelf), load, load, "Done.")
 
     async def streamed() -> AgentResponse[Any]:
         stream = agent.run("hi", stream=True)
@@ -161,29 +160,29 @@ def test_a_streamed_run_is_a_turn_like_any_other() -> None:
 
     response = asyncio.run(streamed())
     assert response.text == "Done."
-    assert ["Body of pdf." in one for one in results(response)] == [True, True]
+    assert ["Body of pdf." in result for result in results(response)] == [True, True]
     assert [shelf.listing().text in options["instructions"] for _, options in requests(agent)] == [True] * 3
     assert len(activations) == 1
 
 
-def test_an_agent_that_is_a_tool_joins_the_turn() -> None:
-    """What one of them has loaded is there for the other: it is the same task."""
+def test_an_agent_used_as_a_tool_joins_the_turn() -> None:
+    """Both agents work on the same task, so a skill that one has loaded is there for the other."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
     shelf.on_activation(activations.append)
     skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
-    helper = own(skills, load, "Helped.", name="helper", description="Helps.")
+    helper = make_agent(skills, load, "Helped.", name="helper", description="Helps.")
     response = asyncio.run(
-        own(skills, load, Call("helper", {"task": "help"}), "Done.", tools=[helper.as_tool()]).run("hi")
+        make_agent(skills, load, Call("helper", {"task": "help"}), "Done.", tools=[helper.as_tool()]).run("hi")
     )
     assert results(response)[-1] == "Helped."
     assert len(activations) == 1
 
 
-def test_a_long_session_keeps_its_beginning_and_is_told_what_changed() -> None:
-    """In a run by a note behind the newest message, which is not saved; from the next run on by the listing itself."""
+def test_a_long_session_keeps_its_beginning_and_gets_a_note_on_changes() -> None:
+    """Within a run a note follows the newest message and is not saved. The next run has a new listing."""
     stock = source("pdf")
-    agent, session = own(Skills(Shelf([stock])), "a", "b", "c"), AgentSession()
+    agent, session = make_agent(Skills(Shelf([stock])), "a", "b", "c"), AgentSession()
 
     async def talk() -> None:
         await agent.run("long " * 3000, session=session)
@@ -200,7 +199,7 @@ def test_a_long_session_keeps_its_beginning_and_is_told_what_changed() -> None:
 
 
 class Erasing(BaseSkill):
-    """A code skill whose tool changes something."""
+    """A code skill with a tool that changes something."""
 
     name = "erasing"
     description = "Erases files."
@@ -214,26 +213,25 @@ class Erasing(BaseSkill):
 
 
 @pytest.mark.parametrize(("approved", "answer"), [(True, "erased a.txt"), (False, "rejected")])
-def test_a_tool_that_asks_waits_for_the_person(approved: bool, answer: str) -> None:
-    """The run ends with the framework's own request for approval, and the next goes on with the person's word."""
+def test_a_tool_that_asks_waits_for_the_user(approved: bool, answer: str) -> None:
+    """The run ends with the framework's own request for approval, and the next one continues with the user's answer."""
     shelf = Shelf([ObjectSource([Erasing().with_policy({"erase": "ask"})])])
-    agent, session = own(Skills(shelf), Call("erase", {"path": "a.txt"}), "Done."), AgentSession()
+    agent, session = make_agent(Skills(shelf), Call("erase", {"path": "a.txt"}), "Done."), AgentSession()
 
     async def talk() -> tuple[AgentResponse[Any], AgentResponse[Any]]:
         before = await agent.run("hi", session=session)
-        [asked] = before.user_input_requests
+        [approval] = before.user_input_requests
         return before, await agent.run(
-            Message("user", [asked.to_function_approval_response(approved)]), session=session
+            Message("user", [approval.to_function_approval_response(approved)]), session=session
         )
 
     before, after = asyncio.run(talk())
     assert results(before) == []
-    assert [answer in one for one in results(after)] == [True]
+    assert [answer in result for result in results(after)] == [True]
     assert after.text == "Done."
 
 
-def test_a_missing_framework_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what to install."""
+def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "skillshelf.adapters.agent_framework")
     monkeypatch.setitem(sys.modules, "agent_framework", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[agent-framework\]'"):

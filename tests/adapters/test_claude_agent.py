@@ -1,4 +1,4 @@
-"""The shelf in somebody's own program with the Claude Agent SDK."""
+"""Give a shelf to a user's own program with the Claude Agent SDK."""
 
 import asyncio
 import importlib
@@ -44,7 +44,7 @@ def load(**arguments: Any) -> Call:
 
 
 async def ask(options: ClaudeAgentOptions, *calls: Call) -> ScriptedClaude:
-    """One query, with the calls that the model makes."""
+    """Run one query in which the model makes these calls."""
     claude = ScriptedClaude(options, (calls, "Done."))
     async for _ in query(prompt="hi", options=options, transport=claude):
         pass
@@ -79,14 +79,13 @@ def asking() -> tuple[Shelf, Files]:
     return shelf("pdf", skills=(files,))[0], files
 
 
-def test_it_conforms() -> None:
-    """The scenario that every way in goes through."""
+def test_the_conformance_scenario_passes() -> None:
     report = asyncio.run(run(make()))
     assert report.passed, report
 
 
-def test_the_kit_sees_the_notes() -> None:
-    """A conversation is one client: the system prompt stays, and what changed is beside the next message, once."""
+def test_the_conformance_kit_sees_the_notes() -> None:
+    """A conversation is one client: its system prompt stays, and each change appears once, beside the next message."""
     stock, source = shelf("pdf")
     first = stock.listing().text
 
@@ -108,19 +107,19 @@ def test_the_kit_sees_the_notes() -> None:
 
 
 def test_three_lines_give_a_query_a_shelf() -> None:
-    """The listing is there, and the tools load what it names."""
+    """The system prompt has the listing, and the tools load the skills in it."""
     stock, _ = shelf("pdf")
     claude = asyncio.run(ask(Skills(stock).options(), load(reference="notes.md")))
     assert claude.system_prompts == [stock.listing().text] * 2
-    assert [(one.text, one.failed) for one in claude.results] == [("Notes on pdf.", False)]
+    assert [(result.text, result.failed) for result in claude.results] == [("Notes on pdf.", False)]
 
 
-def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
-    """Ten wrong requests in a row do not end the query, and each says what would be right."""
+def test_refused_references_do_not_end_the_query() -> None:
+    """Ten wrong requests in a row each get an answer that suggests a correction."""
     stock, _ = shelf("pdf")
     claude = asyncio.run(ask(Skills(stock).options(), *(load(reference=f"../{at}") for at in range(10))))
     assert len(claude.system_prompts) == 11
-    assert [one.failed for one in claude.results if "notes.md" in one.text] == [True] * 10
+    assert [result.failed for result in claude.results if "notes.md" in result.text] == [True] * 10
 
 
 @pytest.mark.parametrize(
@@ -133,18 +132,18 @@ def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
     ],
 )
 def test_the_users_system_prompt_stays(tmp_path: Path, prompt: Any, field: str) -> None:
-    """In each form that the SDK has, it comes before the listing; a session does not hold on to an old one."""
+    """It comes before the listing in each form that the SDK has. A session does not hold on to an old listing."""
     stock, _ = shelf("pdf")
     (tmp_path / "system.md").write_text("You are terse.")
-    made: Any = Skills(stock).options(ClaudeAgentOptions(system_prompt=prompt, cwd=tmp_path)).system_prompt
-    assert (made[field], made["snapshot"]) == (f"You are terse.\n\n{stock.listing().text}", False)
+    result: Any = Skills(stock).options(ClaudeAgentOptions(system_prompt=prompt, cwd=tmp_path)).system_prompt
+    assert (result[field], result["snapshot"]) == (f"You are terse.\n\n{stock.listing().text}", False)
 
 
-def test_what_else_the_user_set_stays() -> None:
-    """Their servers, hooks and allowed tools are there beside those of the shelf, and their options are not altered."""
+def test_the_users_other_options_stay() -> None:
+    """Their servers, hooks and allowed tools join those of the shelf, and their options object is not modified."""
     stock, _ = shelf("pdf")
 
-    async def seen(*_: Any) -> Any:
+    async def say_monday(*_: Any) -> Any:
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "It is Monday."}}
 
     server: Any = {"type": "stdio", "command": "true"}
@@ -152,29 +151,29 @@ def test_what_else_the_user_set_stays() -> None:
         model="claude-opus-5",
         mcp_servers={"mine": server},
         allowed_tools=["Read"],
-        hooks={"UserPromptSubmit": [HookMatcher(hooks=[seen])], "Stop": [HookMatcher(hooks=[seen])]},
+        hooks={"UserPromptSubmit": [HookMatcher(hooks=[say_monday])], "Stop": [HookMatcher(hooks=[say_monday])]},
     )
-    made = Skills(stock).options(own)
-    assert [len(matchers) for matchers in (made.hooks or {}).values()] == [2, 1, 1]
-    assert (made.model, list(dict(made.mcp_servers))) == ("claude-opus-5", ["mine", "skillshelf"])
-    assert made.allowed_tools[:2] == ["Read", "mcp__skillshelf__list_skills"]
+    options = Skills(stock).options(own)
+    assert [len(matchers) for matchers in (options.hooks or {}).values()] == [2, 1, 1]
+    assert (options.model, list(dict(options.mcp_servers))) == ("claude-opus-5", ["mine", "skillshelf"])
+    assert options.allowed_tools[:2] == ["Read", "mcp__skillshelf__list_skills"]
     assert (own.allowed_tools, own.mcp_servers, own.system_prompt) == (["Read"], {"mine": server}, None)
-    assert asyncio.run(ask(made)).context == ["It is Monday."]
+    assert asyncio.run(ask(options)).context == ["It is Monday."]
 
 
 def test_a_file_of_servers_is_refused() -> None:
-    """Nothing can be added to it, and to leave it out would be silent."""
+    """The adapter cannot add to the file, and ignoring it silently would be worse."""
     with pytest.raises(SettingsError, match="Write a dict of servers"):
         Skills(shelf("pdf")[0]).options(ClaudeAgentOptions(mcp_servers="servers.json"))
 
 
-def test_a_client_is_told_of_changes_with_its_next_message() -> None:
-    """Each message is a turn: it sees the change, is told of it once, and the system prompt stays as it was sent."""
+def test_a_client_gets_changes_with_its_next_message() -> None:
+    """Each message is a turn: it carries the change once, and the system prompt stays as it was sent."""
     stock, source = shelf("pdf", "ocr")
     options = Skills(stock).options()
     claude = ScriptedClaude(options, ([load(), load()], "a"), ([load()], "b"), ([], "c"))
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
 
     async def talk() -> list[str]:
         async with ClaudeSDKClient(options, claude) as client:
@@ -188,36 +187,39 @@ def test_a_client_is_told_of_changes_with_its_next_message() -> None:
     [note] = claude.context
     assert note.startswith("The available skills changed. Changed: pdf.")
     assert "All about pdf." in note
-    assert [one.skill for one in seen] == ["pdf", "pdf"]
+    assert [activation.skill for activation in activations] == ["pdf", "pdf"]
 
 
-def test_a_client_is_told_when_nothing_is_left() -> None:
-    """The skills it knows from the system prompt are gone."""
+def test_a_client_learns_that_all_skills_are_gone() -> None:
+    """The system prompt still lists the removed skills."""
     stock, source = shelf("pdf")
     options = Skills(stock).options()
     source.remove("pdf")
     assert asyncio.run(ask(options)).context == ["No skills are available any more."]
 
 
-def units(text: str) -> int:
-    """Its length as Claude Code counts it."""
+def count_utf16_units(text: str) -> int:
+    """Return the length of a text as Claude Code counts it."""
     return len(text.encode("utf-16-le")) // 2
 
 
 @pytest.mark.parametrize("body", ["long " * 2_200, "\N{GRINNING FACE}" * 6_000])
-def test_a_note_that_claude_code_would_cut_asks_to_load_again(body: str) -> None:
-    """It shows up to 10,000 characters of UTF-16. The system prompt has the old instructions, which no longer hold."""
+def test_a_note_too_long_for_claude_code_asks_to_load_again(body: str) -> None:
+    """Claude Code shows up to 10,000 UTF-16 units.
+
+    The system prompt has the old instructions, which are out of date.
+    """
     stock, source = shelf("pdf")
     options = Skills(stock, disclosure="full").options()
     source.put("pdf", SKILL.format("pdf") + body)
     [note] = asyncio.run(ask(options)).context
-    assert [(one.name, one.instructions) for one in parse(note)] == [("pdf", None)]
+    assert [(skill.name, skill.instructions) for skill in parse(note)] == [("pdf", None)]
     assert "Instructions you have been shown may have changed: load them again." in note
 
 
 @pytest.mark.parametrize("count", [150, 3_000])
-def test_no_skill_is_lost_where_a_note_is_short(count: int) -> None:
-    """Each is named, or counted among those that a search finds."""
+def test_a_short_note_accounts_for_every_skill(count: int) -> None:
+    """Each skill is named, or counted among those that a search finds."""
     stock, source = shelf("pdf")
     options = Skills(stock, budget=20_000).options()
     for at in range(count):
@@ -225,11 +227,11 @@ def test_no_skill_is_lost_where_a_note_is_short(count: int) -> None:
     [note] = asyncio.run(ask(options)).context
     more = re.search(r"(\d+) more skills are not named here: search_skills finds them", note)
     assert len(parse(note)) + int(more[1] if more else 0) == count + 1
-    assert units(note) <= 10_000
+    assert count_utf16_units(note) <= 10_000
 
 
-def test_a_conversation_that_lost_its_notes_is_told_again() -> None:
-    """All that is not in the system prompt. The history of a subagent is not the one that was told."""
+def test_a_compacted_conversation_gets_its_notes_again() -> None:
+    """The note repeats everything that is not in the system prompt. A subagent's compaction does not count."""
     stock, source = shelf("pdf")
     options = Skills(stock).options()
     source.put("ocr", SKILL.format("ocr"))
@@ -237,108 +239,108 @@ def test_a_conversation_that_lost_its_notes_is_told_again() -> None:
     hooks: Any = options.hooks
     [matcher] = hooks["SessionStart"]
 
-    def compacted(**whose: str) -> Any:
+    def compact(**whose: str) -> Any:
         return asyncio.run(matcher.hooks[0]({"source": "compact", **whose}, None, {"signal": None}))
 
     source.put("csv", SKILL.format("csv"))
     stock.reload()
-    assert compacted(agent_id="a1") == {}
+    assert compact(agent_id="a1") == {}
     assert "Added: csv." in asyncio.run(ask(options)).context[0]
-    said = compacted()["hookSpecificOutput"]
-    assert said["hookEventName"] == "SessionStart"
-    assert {one.name for one in parse(said["additionalContext"])} >= {"ocr", "csv"}
+    output = compact()["hookSpecificOutput"]
+    assert output["hookEventName"] == "SessionStart"
+    assert {skill.name for skill in parse(output["additionalContext"])} >= {"ocr", "csv"}
     assert asyncio.run(ask(options)).context == []
 
 
 def test_concurrent_queries_have_turns_of_their_own() -> None:
-    """Each reads the skill once, and none is answered from the turn of another."""
+    """Each reads the skill once, and none gets an answer from another's turn."""
     stock, _ = shelf("pdf")
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
     skills = Skills(stock)
 
     async def together() -> list[ScriptedClaude]:
         return await asyncio.gather(*(ask(skills.options(), load(), load()) for _ in range(20)))
 
     assert [len(claude.results) for claude in asyncio.run(together())] == [2] * 20
-    assert len(seen) == 20
+    assert len(activations) == 20
 
 
-def test_a_query_joins_the_turn_that_is_open() -> None:
-    """Its activations are the caller's to read."""
+def test_a_query_joins_an_open_turn() -> None:
+    """The caller can read its activations."""
     stock, _ = shelf("pdf")
     with stock.turn() as turn:
         asyncio.run(ask(Skills(stock).options(), load()))
         asyncio.run(ask(Skills(stock).options(), load()))
-    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+    assert [(activation.skill, activation.by) for activation in turn.activations] == [("pdf", "model")]
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_tool_that_asks_waits_for_the_person(allowed: bool) -> None:
-    """The SDK's own callback is asked for it, and not for the tools that need no permission."""
+def test_a_tool_that_asks_waits_for_the_user(allowed: bool) -> None:
+    """The SDK's own callback is called for it, and not for the tools that need no permission."""
     stock, files = asking()
-    asked: list[str] = []
+    tools_asked: list[str] = []
 
-    async def person(name: str, arguments: Any, context: Any) -> Any:
-        asked.append(name)
+    async def answer_request(name: str, arguments: Any, context: Any) -> Any:
+        tools_asked.append(name)
         return (
             PermissionResultAllow(updated_input={"path": "b.txt"}) if allowed else PermissionResultDeny(message="No.")
         )
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the SDK warns where options take calls away from the callback
-        options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+        warnings.simplefilter("error")  # the SDK warns if options bypass the callback
+        options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=answer_request))
         claude = asyncio.run(ask(options, load(), ERASE))
-    assert asked == [MAY_ERASE]
+    assert tools_asked == [MAY_ERASE]
     assert files.erased == (["b.txt"] if allowed else [])
     assert claude.results[1].text == ('{"erased": "b.txt"}' if allowed else "No.")
 
 
-def test_a_permission_is_for_one_call() -> None:
-    """Another call that reaches the tool without having been asked for is refused, also where all is permitted."""
+def test_a_permission_covers_one_call() -> None:
+    """A later call that skips the callback is refused, even if a rule allows the tool."""
     stock, files = asking()
 
-    async def person(name: str, arguments: Any, context: Any) -> Any:
-        options.allowed_tools.append(name)  # as Claude Code does when told to ask no more
+    async def answer_request(name: str, arguments: Any, context: Any) -> Any:
+        options.allowed_tools.append(name)  # as Claude Code does after "don't ask again"
         return PermissionResultAllow()
 
-    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=answer_request))
     claude = asyncio.run(ask(options, ERASE, ERASE))
     assert files.erased == ["a.txt"]
     assert "runs only after the user has approved" in claude.results[1].text
 
 
 @by_a_rule
-def test_a_permission_is_for_these_arguments() -> None:
-    """Of two calls at once, one was asked about; the other came by a rule, and is refused."""
+def test_a_permission_covers_only_its_arguments() -> None:
+    """The user approved one of two concurrent calls. The other was let through by a rule, and is refused."""
     stock, files = asking()
 
-    async def person(name: str, arguments: Any, context: Any) -> Any:
+    async def answer_request(name: str, arguments: Any, context: Any) -> Any:
         return PermissionResultAllow()
 
-    async def asked(*_: Any) -> Any:
+    async def approve_erasing(*_: Any) -> Any:
         await can_use_tool(MAY_ERASE, ERASE.arguments, ToolPermissionContext())
         return {}
 
-    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=answer_request))
     options.allowed_tools.append(MAY_ERASE)
     can_use_tool: Any = options.can_use_tool
     hooks: Any = options.hooks
-    hooks["UserPromptSubmit"].append(HookMatcher(hooks=[asked]))
+    hooks["UserPromptSubmit"].append(HookMatcher(hooks=[approve_erasing]))
     claude = asyncio.run(ask(options, Call("erase", {"path": "b.txt"}), ERASE))
     assert files.erased == ["a.txt"]
-    assert [one.failed for one in claude.results] == [True, False]
+    assert [result.failed for result in claude.results] == [True, False]
 
 
 @by_a_rule
 def test_a_permission_ends_with_its_message() -> None:
-    """The person said yes, and the turn broke off: the same call in the next one has to be asked about anew."""
+    """The turn broke off after the user approved a call. The same call in the next turn needs a new approval."""
     stock, files = asking()
 
-    async def person(name: str, arguments: Any, context: Any) -> Any:
+    async def answer_request(name: str, arguments: Any, context: Any) -> Any:
         return PermissionResultAllow()
 
-    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=person))
+    options = Skills(stock).options(ClaudeAgentOptions(can_use_tool=answer_request))
     options.allowed_tools.append(MAY_ERASE)
     can_use_tool: Any = options.can_use_tool
     asyncio.run(can_use_tool(MAY_ERASE, ERASE.arguments, ToolPermissionContext()))
@@ -346,27 +348,26 @@ def test_a_permission_ends_with_its_message() -> None:
     assert (files.erased, claude.results[0].failed) == ([], True)
 
 
-def test_where_nobody_is_asked_the_free_tools_are_allowed() -> None:
-    """In the mode `dontAsk` Claude Code denies what is not allowed, and does not come to the callback."""
+def test_tools_without_permission_run_in_dont_ask_mode() -> None:
+    """In the mode `dontAsk` Claude Code denies unlisted tools without calling the callback."""
 
-    async def person(name: str, arguments: Any, context: Any) -> Any:
+    async def answer_request(name: str, arguments: Any, context: Any) -> Any:
         raise AssertionError
 
-    own = ClaudeAgentOptions(can_use_tool=person, permission_mode="dontAsk")
+    own = ClaudeAgentOptions(can_use_tool=answer_request, permission_mode="dontAsk")
     allowed = Skills(asking()[0]).options(own).allowed_tools
     assert "mcp__skillshelf__load_skill_instructions" in allowed
     assert "mcp__skillshelf__erase" not in allowed
 
 
 def test_without_a_callback_a_tool_that_asks_never_runs() -> None:
-    """Claude Code is not told to let it through."""
+    """Claude Code is not instructed to let it through."""
     stock, files = asking()
     claude = asyncio.run(ask(Skills(stock).options(), ERASE))
     assert (files.erased, claude.results[0].failed) == ([], True)
 
 
 def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra is named."""
     monkeypatch.delitem(sys.modules, "skillshelf.adapters.claude_agent")
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[claude-agent\]'"):

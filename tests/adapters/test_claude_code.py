@@ -1,4 +1,4 @@
-"""The shelf in Claude Code itself, the program that comes with the SDK: only the paid model is a script."""
+"""Give a shelf to Claude Code itself, the program that comes with the SDK. Only the model is scripted."""
 
 import asyncio
 import json
@@ -31,23 +31,26 @@ def skill(name: str) -> dict[str, str]:
     return {"SKILL.md": SKILL.format(name, f"About {name}."), "notes.md": f"Notes on {name}."}
 
 
-def alone(url: str, home: Path) -> dict[str, str]:
-    """Nothing of the person's own, and nobody to call but the script."""
+def isolate(url: str, home: Path) -> dict[str, str]:
+    """Return an environment without the user's settings, in which only the scripted model can be reached."""
     quiet = {"CLAUDE_CONFIG_DIR": str(home / "config"), "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "HOME": str(home), **quiet}
 
 
 def talk(
-    home: Path, stock: MemorySource, comes: Mapping[str, str | dict[str, str]], api: MessagesApi, *messages: str
+    home: Path, stock: MemorySource, added: Mapping[str, str | dict[str, str]], api: MessagesApi, *messages: str
 ) -> tuple[list[str], list[str]]:
-    """The messages of each call of the model, and the results. What `comes` is there after the first message."""
+    """Send the messages, and return the conversation at each model call, and the results.
+
+    The skills in `added` are put on the shelf after the first message.
+    """
 
     async def monday(*_: Any) -> Any:
         return {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "It is Monday."}}
 
     async def run(url: str) -> list[str]:
         hooks: Any = {"SessionStart": [HookMatcher(hooks=[monday])]}
-        own = ClaudeAgentOptions(env=alone(url, home), cwd=home, setting_sources=[], hooks=hooks)
+        own = ClaudeAgentOptions(env=isolate(url, home), cwd=home, setting_sources=[], hooks=hooks)
         results = []
         async with ClaudeSDKClient(Skills(Shelf([stock])).options(own)) as client:
             for message in messages:
@@ -55,7 +58,7 @@ def talk(
                 async for answer in client.receive_response():
                     if isinstance(answer, ResultMessage):
                         results.append(answer.result or "")
-                for name, content in comes.items():
+                for name, content in added.items():
                     stock.put(name, content)
         return results
 
@@ -65,72 +68,74 @@ def talk(
 
 
 def test_claude_code_offers_the_shelf_and_loads_from_it(tmp_path: Path) -> None:
-    """The tools and the listing are before the model from its first call; refusals are answers; changes are told."""
+    """The model has the tools and the listing from its first call. Refusals are answers, and changes are announced."""
     load = (LOAD, {"skill_name": "pdf"})
     outside = (LOAD, {"skill_name": "pdf", "reference": "../../etc/passwd"})
     api, stock = MessagesApi([load, "First.", outside, "Second."]), MemorySource({"pdf": skill("pdf")})
-    said, results = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.")
+    conversations, results = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.")
     assert results == ["First.", "Second."]
     for request in api.requests:
         assert LOAD in [tool["name"] for tool in request["tools"]]
         assert '<skill name=\\"pdf\\"' in json.dumps(request["system"])
-    assert ["Body of pdf." in one for one in said] == [False, True, True, True]
-    assert ["Added: csv." in one for one in said] == [False, False, True, True]
-    assert "does not offer the reference" in said[3]
+    assert ["Body of pdf." in conversation for conversation in conversations] == [False, True, True, True]
+    assert ["Added: csv." in conversation for conversation in conversations] == [False, False, True, True]
+    assert "does not offer the reference" in conversations[3]
 
 
 def test_claude_code_shows_a_long_note_whole(tmp_path: Path) -> None:
-    """Of more than 10,000 characters it would show the beginning: all skills are named, with less of each."""
+    """Claude Code truncates notes over 10,000 characters, so all skills are named with less text for each."""
     long = skill("pdf")["SKILL.md"]
     stock = MemorySource({"pdf": long + "Old. " * 2200})
-    comes = {
+    added = {
         f"skill-{at}": SKILL.format(f"skill-{at}", f"About number {at}, " + "and so on " * 20) for at in range(100)
     }
-    said, _ = talk(tmp_path, stock, {"pdf": long + "New. " * 2200, **comes}, MessagesApi(["1.", "2."]), "One.", "Two.")
-    assert "Output too large" not in said[1]
-    assert "load them again" in said[1]
-    assert {name for name in ("pdf", *comes) if f'name=\\"{name}\\"' not in said[1]} == set()
+    conversations, _ = talk(
+        tmp_path, stock, {"pdf": long + "New. " * 2200, **added}, MessagesApi(["1.", "2."]), "One.", "Two."
+    )
+    assert "Output too large" not in conversations[1]
+    assert "load them again" in conversations[1]
+    assert {name for name in ("pdf", *added) if f'name=\\"{name}\\"' not in conversations[1]} == set()
 
 
 @pytest.mark.parametrize("dropped", ["/clear", "/compact"])
-def test_claude_code_is_told_again_when_it_has_dropped_the_note(tmp_path: Path, dropped: str) -> None:
-    """The system prompt is still the first. What the host's own hook says stays."""
+def test_claude_code_gets_the_note_again_after_dropping_it(tmp_path: Path, dropped: str) -> None:
+    """The system prompt is still the first one. The output of the host's own hook stays."""
     api, stock = MessagesApi(["First.", "Second.", "Third."]), MemorySource({"pdf": skill("pdf")})
-    said, _ = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.", dropped, "Three.")
-    assert ["Second." in one for one in said] == [False, False, False]
-    assert [one.count("Added: csv.") for one in said] == [0, 1, 1]
-    assert "It is Monday." in said[2]
+    conversations, _ = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.", dropped, "Three.")
+    assert ["Second." in conversation for conversation in conversations] == [False, False, False]
+    assert [conversation.count("Added: csv.") for conversation in conversations] == [0, 1, 1]
+    assert "It is Monday." in conversations[2]
 
 
-def test_claude_code_is_told_again_when_it_compacts_in_the_middle_of_a_turn(tmp_path: Path) -> None:
-    """The next call of the model has the summary, and the note."""
+def test_claude_code_gets_the_note_again_after_compacting_within_a_turn(tmp_path: Path) -> None:
+    """The next model call has the summary and the note."""
     load = (LOAD, {"skill_name": "pdf"})
     api, stock = MessagesApi(["First.", load, "Second."], full_at=2), MemorySource({"pdf": skill("pdf")})
-    said, results = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.")
+    conversations, results = talk(tmp_path, stock, {"csv": skill("csv")}, api, "One.", "Two.")
     assert results == ["First.", "Second."]
-    assert "They went on." in said[2]
-    assert [one.count("Added: csv.") for one in said] == [0, 1, 1]
+    assert "They went on." in conversations[2]
+    assert [conversation.count("Added: csv.") for conversation in conversations] == [0, 1, 1]
 
 
 def test_claude_code_has_the_tools_of_the_server_at_once(tmp_path: Path) -> None:
-    """`skillshelf serve` over pipes, as people put it in their configuration."""
+    """`skillshelf serve` runs over pipes, as users configure it."""
     home = tmp_path / ".claude" / "skills" / "pdf"
     home.mkdir(parents=True)
     (home / "SKILL.md").write_text(skill("pdf")["SKILL.md"])
-    words = ["-m", "skillshelf", "serve", "--trust-workspace", "-C", str(tmp_path)]
+    arguments = ["-m", "skillshelf", "serve", "--trust-workspace", "-C", str(tmp_path)]
     api = MessagesApi([("mcp__shelf__load_skill_instructions", {"skill_name": "pdf"}), "Done."])
 
     async def run(url: str) -> None:
-        server: Any = {"command": sys.executable, "args": words}
+        server: Any = {"command": sys.executable, "args": arguments}
         own = ClaudeAgentOptions(
-            env=alone(url, tmp_path),
+            env=isolate(url, tmp_path),
             cwd=tmp_path,
             setting_sources=[],
             mcp_servers={"shelf": server},
             allowed_tools=["mcp__shelf"],
         )
         async with ClaudeSDKClient(own) as client:
-            while [one["status"] for one in (await client.get_mcp_status())["mcpServers"]] != ["connected"]:
+            while [server["status"] for server in (await client.get_mcp_status())["mcpServers"]] != ["connected"]:
                 await asyncio.sleep(0.1)
             await client.query("Go on.")
             async for _ in client.receive_response():

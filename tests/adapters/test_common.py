@@ -1,4 +1,4 @@
-"""What all adapters do alike."""
+"""Test the behaviour that all adapters share."""
 
 import asyncio
 import json
@@ -40,21 +40,22 @@ class Impostor(BaseSkill):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("crack", "Tool 'crack' failed: ValueError: kaput"), ("shatter", "Tool 'shatter' failed: Runti")]
+    ("name", "expected"),
+    [("crack", "Tool 'crack' failed: ValueError: kaput"), ("shatter", "Tool 'shatter' failed: Runti")],
 )
-def test_what_a_tool_raises_is_told_and_not_raised(name: str, said: str) -> None:
-    """As an error of ours, which every adapter turns into an answer."""
+def test_an_exception_in_a_tool_becomes_a_skill_error(name: str, expected: str) -> None:
+    """Every adapter turns a SkillError into an answer."""
     shelf = Shelf([ObjectSource([Fragile()])])
-    [one] = [tool for tool in all_tools(shelf) if tool.name == name]
-    with pytest.raises(SkillError, match=said):
-        asyncio.run(call_tool(one, {}, shelf.turn(), approved=False))
+    [failing_tool] = [tool for tool in all_tools(shelf) if tool.name == name]
+    with pytest.raises(SkillError, match=expected):
+        asyncio.run(call_tool(failing_tool, {}, shelf.turn(), approved=False))
 
 
-def test_what_a_framework_raises_in_a_tool_is_its_own() -> None:
+def test_exceptions_of_the_framework_pass_through() -> None:
     shelf = Shelf([ObjectSource([Fragile()])])
-    [one] = [tool for tool in all_tools(shelf) if tool.name == "crack"]
+    [failing_tool] = [tool for tool in all_tools(shelf) if tool.name == "crack"]
     with pytest.raises(ValueError, match=r"^kaput$"):
-        asyncio.run(call_tool(one, {}, shelf.turn(), approved=False, reraise=(ValueError,)))
+        asyncio.run(call_tool(failing_tool, {}, shelf.turn(), approved=False, reraise=(ValueError,)))
 
 
 class Waiting(BaseSkill):
@@ -69,8 +70,8 @@ class Waiting(BaseSkill):
         return self.end.wait(60)
 
 
-def test_tools_that_wait_hold_up_no_load() -> None:
-    """However many: they have threads of their own."""
+def test_blocking_tools_do_not_delay_loads() -> None:
+    """Tools have threads of their own."""
     waiting = Waiting()
     shelf = Shelf([ObjectSource([waiting]), MemorySource({"a": "---\nname: a\ndescription: A.\n---\nBody of a.\n"})])
     tools = {tool.name: tool for tool in all_tools(shelf)}
@@ -87,13 +88,13 @@ def test_tools_that_wait_hold_up_no_load() -> None:
     assert "Body of a." in asyncio.run(both())
 
 
-def test_a_code_skill_cannot_take_the_place_of_the_shelf_s_own_tools() -> None:
+def test_a_code_skill_cannot_replace_the_shelfs_own_tools() -> None:
     with pytest.raises(InvalidSkillError, match="load_skill_instructions"):
         all_tools(Shelf([ObjectSource([Impostor()])]))
 
 
 def test_the_number_of_remembered_conversations_is_limited() -> None:
-    """The oldest is dropped first, and is made anew when it comes back."""
+    """The oldest conversation is dropped first, and created anew if it returns."""
     conversations: BoundedDict[int, list[int]] = BoundedDict(list, capacity=3)
     first = conversations.get_or_make(0)
     assert conversations.get_or_make(0) is first
@@ -112,8 +113,8 @@ class Plain:
         return "plain"
 
 
-def test_results_that_are_no_text_are_told_as_json() -> None:
-    """Objects of a dataclass or of pydantic by their fields, anything else as it prints."""
+def test_results_that_are_not_text_become_json() -> None:
+    """Dataclasses and pydantic models are written by field, anything else as it prints."""
     from dataclasses import dataclass
 
     from pydantic import BaseModel

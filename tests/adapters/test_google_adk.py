@@ -1,4 +1,4 @@
-"""The shelf in somebody's own Google ADK agent."""
+"""Give a shelf to a user's own Google ADK agent."""
 
 import asyncio
 import gc
@@ -33,8 +33,8 @@ def source(*names: str) -> MemorySource:
     return MemorySource({name: {"SKILL.md": SKILL.format(name), "notes.md": f"Notes on {name}."} for name in names})
 
 
-class Own:
-    """An agent of somebody's own, and a session with it."""
+class AgentWithSession:
+    """An agent as a user would build it, and a session with it."""
 
     def __init__(self, skills: Skills, *script: Call | str, instruction: str = "", tools: Sequence[Any] = ()) -> None:
         self.model = ScriptedLlm(script=list(script))
@@ -46,11 +46,11 @@ class Own:
         if await self.runner.session_service.get_session(**place) is None:
             await self.runner.session_service.create_session(**place)
         message = types.Content(role="user", parts=list(parts) or [types.Part(text="Go on.")])
-        return [one async for one in self.runner.run_async(user_id="user", session_id=session, new_message=message)]
+        return [event async for event in self.runner.run_async(user_id="user", session_id=session, new_message=message)]
 
 
 def responses(events: list[Event]) -> list[dict[str, Any]]:
-    return [one.response or {} for event in events for one in event.get_function_responses()]
+    return [response.response or {} for event in events for response in event.get_function_responses()]
 
 
 def text(events: list[Event]) -> str:
@@ -58,44 +58,43 @@ def text(events: list[Event]) -> str:
     return "".join(part.text or "" for part in parts)
 
 
-def test_the_scenario_passes() -> None:
-    """All that a model can rely on, it can rely on here."""
+def test_the_conformance_scenario_passes() -> None:
     report = asyncio.run(conform(make()))
     assert report.passed, str(report)
 
 
 def test_ten_wrong_references_do_not_end_the_run() -> None:
-    """Each is answered with what would be right."""
+    """Each answer suggests a correction."""
     wrong = [Call(LOAD, {"skill_name": "pdf", "reference": f"../{at}"}) for at in range(10)]
-    events = asyncio.run(Own(Skills(Shelf([source("pdf")])), *wrong, "Done.").say())
+    events = asyncio.run(AgentWithSession(Skills(Shelf([source("pdf")])), *wrong, "Done.").say())
     assert text(events) == "Done."
-    assert all("notes.md" in one["error"] for one in responses(events))
+    assert all("notes.md" in response["error"] for response in responses(events))
     assert len(responses(events)) == 10
 
 
-def test_a_tool_that_waits_does_not_hold_up_the_others() -> None:
-    """What is not async runs beside the event loop."""
+def test_a_blocking_tool_does_not_delay_the_others() -> None:
+    """Tools that are not async run outside the event loop."""
     place = Place()
     skills = Skills(Shelf([ObjectSource([place])]))
-    asyncio.run(Own(skills, Call("where", {}), "Done.").say())
+    asyncio.run(AgentWithSession(skills, Call("where", {}), "Done.").say())
     assert place.on_main_thread == [False]
 
 
 def test_wrong_arguments_are_answered() -> None:
-    """The model hears what the tool does not take."""
-    events = asyncio.run(Own(Skills(Shelf([source("pdf")])), Call(LOAD, {"skill": "pdf"}), "Done.").say())
-    assert [list(one) for one in responses(events)] == [["error"]]
+    """The answer names the unknown argument."""
+    events = asyncio.run(AgentWithSession(Skills(Shelf([source("pdf")])), Call(LOAD, {"skill": "pdf"}), "Done.").say())
+    assert [list(response) for response in responses(events)] == [["error"]]
     assert "skill_name" in responses(events)[0]["error"]
 
 
 def test_the_agents_own_tools_and_instructions_stay() -> None:
-    """The listing comes after the instruction, and the tools beside the others."""
+    """The listing comes after the instruction, and the tools join the existing ones."""
 
     def weather(city: str) -> str:
-        """The weather in a city."""
+        """Return the weather in a city."""
         return f"Sun over {city}."
 
-    own = Own(
+    own = AgentWithSession(
         Skills(Shelf([source("pdf")])),
         Call("weather", {"city": "Bonn"}),
         "Done.",
@@ -109,16 +108,16 @@ def test_the_agents_own_tools_and_instructions_stay() -> None:
     assert set(own.model.requests[0].tools_dict) == {"weather", "list_skills", "search_skills", LOAD}
 
 
-def test_invocations_side_by_side_have_turns_of_their_own() -> None:
-    """Each reads the skill once, though they run at once and load it twice; nothing is kept when they are over."""
+def test_concurrent_invocations_have_turns_of_their_own() -> None:
+    """Each reads the skill once, although they run at the same time and load it twice. No state remains afterwards."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
     shelf.on_activation(activations.append)
     skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
-    agents = [Own(skills, load, load, "Done.") for _ in range(4)]
+    agents = [AgentWithSession(skills, load, load, "Done.") for _ in range(4)]
 
     async def all_at_once() -> list[list[Event]]:
-        return await asyncio.gather(*(one.say(session=str(at)) for at, one in enumerate(agents)))
+        return await asyncio.gather(*(agent.say(session=str(at)) for at, agent in enumerate(agents)))
 
     assert [text(events) for events in asyncio.run(all_at_once())] == ["Done."] * 4
     assert len(activations) == 4
@@ -126,19 +125,19 @@ def test_invocations_side_by_side_have_turns_of_their_own() -> None:
     assert skills._turns == {}
 
 
-def test_an_invocation_joins_the_turn_that_is_open() -> None:
-    """Its activations are the caller's to read."""
+def test_an_invocation_joins_an_open_turn() -> None:
+    """The caller can read its activations."""
     shelf = Shelf([source("pdf")])
-    own = Own(Skills(shelf), Call(LOAD, {"skill_name": "pdf"}), "Done.")
+    own = AgentWithSession(Skills(shelf), Call(LOAD, {"skill_name": "pdf"}), "Done.")
     with shelf.turn() as turn:
         asyncio.run(own.say())
-    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+    assert [(activation.skill, activation.by) for activation in turn.activations] == [("pdf", "model")]
 
 
-def test_a_long_session_keeps_its_beginning_and_is_told_what_changed() -> None:
-    """In an invocation, by a note behind the newest message; from the next on, by the listing itself."""
+def test_a_long_session_keeps_its_beginning_and_gets_a_note_on_changes() -> None:
+    """Within an invocation a note follows the newest message. The next invocation has a new listing."""
     stock = source("pdf")
-    own = Own(Skills(Shelf([stock])), "a", "b", "c")
+    own = AgentWithSession(Skills(Shelf([stock])), "a", "b", "c")
 
     async def talk() -> None:
         await own.say(types.Part(text="long " * 3000))
@@ -147,10 +146,11 @@ def test_a_long_session_keeps_its_beginning_and_is_told_what_changed() -> None:
         await own.say()
 
     asyncio.run(talk())
-    systems = [str(one.config.system_instruction) for one in own.model.requests]
-    assert ['name="csv"' in one for one in systems] == [False, False, True]
+    systems = [str(request.config.system_instruction) for request in own.model.requests]
+    assert ['name="csv"' in system for system in systems] == [False, False, True]
     second, third = (
-        [part.text or "" for content in one.contents for part in content.parts or ()] for one in own.model.requests[1:]
+        [part.text or "" for content in request.contents for part in content.parts or ()]
+        for request in own.model.requests[1:]
     )
     assert "Added: csv." in second[-1]
     assert third[: len(second) - 1] == second[:-1]
@@ -158,7 +158,7 @@ def test_a_long_session_keeps_its_beginning_and_is_told_what_changed() -> None:
 
 
 class Erasing(BaseSkill):
-    """A code skill whose tool changes something."""
+    """A code skill with a tool that changes something."""
 
     name = "erasing"
     description = "Erases files."
@@ -174,18 +174,18 @@ class Erasing(BaseSkill):
 @pytest.mark.parametrize(
     ("confirmed", "answer"), [(True, {"result": "erased a.txt"}), (False, {"error": "This tool call is rejected."})]
 )
-def test_a_tool_that_asks_waits_for_the_person(confirmed: bool, answer: dict[str, str]) -> None:
-    """ADK pauses the run with its own request for confirmation, and goes on with the person's word."""
+def test_a_tool_that_asks_waits_for_the_user(confirmed: bool, answer: dict[str, str]) -> None:
+    """ADK pauses the run with its own request for confirmation, and continues with the user's answer."""
     shelf = Shelf([ObjectSource([Erasing().with_policy({"erase": "ask"})])])
-    own = Own(Skills(shelf), Call("erase", {"path": "a.txt"}), "Done.")
+    own = AgentWithSession(Skills(shelf), Call("erase", {"path": "a.txt"}), "Done.")
 
     async def talk() -> tuple[list[Event], list[Event]]:
         before = await own.say()
-        [asked] = [
-            one for event in before for one in event.get_function_calls() if one.name == "adk_request_confirmation"
+        [question] = [
+            call for event in before for call in event.get_function_calls() if call.name == "adk_request_confirmation"
         ]
-        word = types.FunctionResponse(id=asked.id, name=asked.name, response={"confirmed": confirmed})
-        return before, await own.say(types.Part(function_response=word))
+        answer = types.FunctionResponse(id=question.id, name=question.name, response={"confirmed": confirmed})
+        return before, await own.say(types.Part(function_response=answer))
 
     before, after = asyncio.run(talk())
     assert "confirmation" in responses(before)[0]["error"]
@@ -193,22 +193,21 @@ def test_a_tool_that_asks_waits_for_the_person(confirmed: bool, answer: dict[str
     assert text(after) == "Done."
 
 
-def test_a_tool_that_asks_is_refused_where_nobody_was_asked() -> None:
-    """A host that calls it in its own way gets past ADK's question, and no further."""
+def test_a_tool_that_asks_is_refused_if_adk_did_not_ask() -> None:
+    """A host that calls the tool directly bypasses ADK's question, but not the skill's policy."""
     shelf = Shelf([ObjectSource([Erasing().with_policy({"erase": "ask"})])])
     skills = Skills(shelf)
 
     async def go(tool_context: ToolContext) -> Any:
-        """Erase a file behind ADK's back."""
-        [tool] = [one for one in await skills.get_tools() if one.name == "erase"]
+        """Call the tool directly, without ADK's question."""
+        [tool] = [tool for tool in await skills.get_tools() if tool.name == "erase"]
         return await tool.run_async(args={"path": "a.txt"}, tool_context=tool_context)
 
-    own = Own(skills, Call("go", {}), "Done.", tools=[go])
+    own = AgentWithSession(skills, Call("go", {}), "Done.", tools=[go])
     assert "runs only after the user has approved" in responses(asyncio.run(own.say()))[0]["error"]
 
 
-def test_a_missing_framework_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what to install."""
+def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "skillshelf.adapters.google_adk")
     monkeypatch.setitem(sys.modules, "google.adk.tools.base_tool", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[google-adk\]'"):

@@ -1,4 +1,4 @@
-"""The shelf in somebody's own LangChain agent."""
+"""Give a shelf to a user's own LangChain agent."""
 
 import asyncio
 import importlib
@@ -54,7 +54,7 @@ def hello(text: str = "hi") -> Any:
 
 
 def results(state: Any) -> list[tuple[str, str]]:
-    return [(one.status, one.text) for one in state["messages"] if isinstance(one, ToolMessage)]
+    return [(message.status, message.text) for message in state["messages"] if isinstance(message, ToolMessage)]
 
 
 class Files(BaseSkill):
@@ -80,14 +80,13 @@ def asking() -> tuple[Shelf, Files]:
     return shelf("pdf", skills=(files,))[0], files
 
 
-def test_it_conforms() -> None:
-    """The scenario that every way in goes through."""
+def test_the_conformance_scenario_passes() -> None:
     report = asyncio.run(run(make()))
     assert report.passed, report
 
 
 def test_three_lines_give_an_agent_a_shelf() -> None:
-    """Called synchronously, without a checkpointer: the listing is there, and the tools load what it names."""
+    """A synchronous call without a checkpointer has the listing, and the tools load the skills in it."""
     stock, _ = shelf("pdf")
     model = script(load(reference="notes.md"), "Done.")
     state = create_agent(model, middleware=[Skills(stock)]).invoke(hello())
@@ -96,8 +95,8 @@ def test_three_lines_give_an_agent_a_shelf() -> None:
     assert set(state) == {"messages"}
 
 
-def test_what_the_user_wrote_stays() -> None:
-    """Their system prompt comes first, and their tools can be called beside those of the shelf."""
+def test_the_users_prompt_and_tools_stay() -> None:
+    """The user's system prompt comes first, and their tools stay callable beside those of the shelf."""
     stock, _ = shelf("pdf")
     model = script(("shout", {"text": "hey"}), "Done.")
 
@@ -111,8 +110,8 @@ def test_what_the_user_wrote_stays() -> None:
     assert set(model.offered) == {"shout", "list_skills", "search_skills", "load_skill_instructions"}
 
 
-def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
-    """Ten wrong requests in a row do not end the run, and each says what would be right."""
+def test_refused_references_do_not_end_the_run() -> None:
+    """Ten wrong requests in a row each get an answer that suggests a correction."""
     stock, _ = shelf("pdf")
     wrong = [load(reference=f"../{at}") for at in range(10)]
     state = create_agent(script(*wrong, "Done."), middleware=[Skills(stock)]).invoke(hello())
@@ -121,20 +120,20 @@ def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
 
 
 class LoadsTwice(Scripted):
-    """A model that loads the same skill twice in each conversation, however many there are at once."""
+    """A model that loads the same skill twice in each of any number of concurrent conversations."""
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **keywords: Any) -> ChatResult:
-        done = sum(isinstance(one, ToolMessage) for one in messages)
-        call = {"name": load()[0], "args": load()[1], "id": f"{messages[-1].id}-{done}"}
-        said = AIMessage("Done.") if done == 2 else AIMessage("", tool_calls=[call])
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        results_so_far = sum(isinstance(message, ToolMessage) for message in messages)
+        call = {"name": load()[0], "args": load()[1], "id": f"{messages[-1].id}-{results_so_far}"}
+        reply = AIMessage("Done.") if results_so_far == 2 else AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 def test_concurrent_runs_have_turns_of_their_own() -> None:
-    """Each reads the skill once, and none is answered from the turn of another; nothing is kept afterwards."""
+    """Each reads the skill once, and none gets an answer from another's turn. No state remains afterwards."""
     stock, _ = shelf("pdf")
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
     skills = Skills(stock)
     agent: Any = create_agent(LoadsTwice(messages=iter(())), middleware=[skills])
 
@@ -143,15 +142,15 @@ def test_concurrent_runs_have_turns_of_their_own() -> None:
 
     states = asyncio.run(together())
     assert [len(results(state)) for state in states] == [2] * 20
-    assert len(seen) == 20
+    assert len(activations) == 20
     assert skills._turns == {}
 
 
 def test_a_streamed_run_is_a_turn_like_any_other() -> None:
-    """The listing and the tools are there, and a second load in it reads nothing."""
+    """It has the listing and the tools, and a second load reads nothing."""
     stock, _ = shelf("pdf")
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
     model = script(load(), load(), "Done.")
     agent: Any = create_agent(model, middleware=[Skills(stock)])
 
@@ -161,14 +160,14 @@ def test_a_streamed_run_is_a_turn_like_any_other() -> None:
     state = asyncio.run(streamed())[-1]
     assert [status for status, text in results(state) if "Body of pdf." in text] == ["success"] * 2
     assert [request[0].text for request in model.requests] == [stock.listing().text] * 3
-    assert len(seen) == 1
+    assert len(activations) == 1
 
 
-def test_an_agent_that_a_tool_runs_joins_the_turn() -> None:
-    """What one of them has loaded is there for the other: it is the same task."""
+def test_an_agent_run_by_a_tool_joins_the_turn() -> None:
+    """Both agents work on the same task, so a skill that one has loaded is there for the other."""
     stock, _ = shelf("pdf")
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
     helper: Any = create_agent(script(load(), "Helped."), middleware=[Skills(stock)])
 
     @langchain_tool
@@ -178,21 +177,21 @@ def test_an_agent_that_a_tool_runs_joins_the_turn() -> None:
 
     agent: Any = create_agent(script(load(), ("delegate", {}), "Done."), [delegate], middleware=[Skills(stock)])
     assert results(agent.invoke(hello()))[-1] == ("success", "Helped.")
-    assert len(seen) == 1
+    assert len(activations) == 1
 
 
-def test_a_run_joins_the_turn_that_is_open() -> None:
-    """Its activations are the caller's to read, whether it runs synchronously or not."""
+def test_a_run_joins_an_open_turn() -> None:
+    """The caller can read its activations, whether the run is synchronous or not."""
     stock, _ = shelf("pdf")
     agent = create_agent(LoadsTwice(messages=iter(())), middleware=[Skills(stock)])
     with stock.turn() as turn:
         agent.invoke(hello())
         asyncio.run(agent.ainvoke(hello()))
-    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+    assert [(activation.skill, activation.by) for activation in turn.activations] == [("pdf", "model")]
 
 
-def test_a_long_conversation_is_told_of_a_change_at_its_end() -> None:
-    """In that run what was sent stays as it is, byte for byte; from the next on, the listing itself is new."""
+def test_a_long_conversation_gets_a_note_on_changes_at_its_end() -> None:
+    """Within the run the sent messages stay the same, byte for byte. The next run has a new listing."""
     stock, source = shelf("pdf")
     model = script("a", "b", "c")
     agent = create_agent(model, middleware=[Skills(stock)], checkpointer=InMemorySaver())
@@ -204,22 +203,22 @@ def test_a_long_conversation_is_told_of_a_change_at_its_end() -> None:
     assert first[0].text == second[0].text
     assert second[-1].text.startswith("two\n\nThe available skills changed. Added: csv.")
     assert 'name="csv"' in third[0].text
-    assert [one.text for one in third[1:] if one.type == "human"][1:] == ["two", "three"]
+    assert [message.text for message in third[1:] if message.type == "human"][1:] == ["two", "three"]
 
 
-def test_a_long_conversation_hears_of_its_first_skill() -> None:
-    """It began with an empty shelf, and there was no section to keep."""
+def test_a_long_conversation_learns_of_its_first_skill() -> None:
+    """It began with an empty shelf, so its prompt has no section on skills yet."""
     stock, source = shelf()
     model = script("a", "b")
     agent = create_agent(model, middleware=[Skills(stock)], checkpointer=InMemorySaver())
     agent.invoke(hello("long " * 3000), THREAD)
     source.put("pdf", SKILL.format("pdf"))
     agent.invoke(hello("two"), THREAD)
-    assert ['name="pdf"' in "".join(one.text for one in request) for request in model.requests] == [False, True]
+    assert ['name="pdf"' in "".join(message.text for message in request) for request in model.requests] == [False, True]
 
 
-def test_a_summary_in_the_place_of_messages_brings_the_listing_up_to_date() -> None:
-    """A note is never put on a message that it was not told at."""
+def test_a_summary_of_messages_brings_the_listing_up_to_date() -> None:
+    """A note is never attached to a message to which it does not belong."""
     stock, source = shelf("pdf")
     model = script("a", ("install", {}), ("install", {}), ("install", {}), "Done.")
 
@@ -235,14 +234,14 @@ def test_a_summary_in_the_place_of_messages_brings_the_listing_up_to_date() -> N
     agent.invoke(hello("long " * 3000), THREAD)
     agent.invoke(hello("two"), THREAD)
     for request in model.requests[2:]:
-        noted = [one.type for one in request[1:] if "skills changed" in one.text]
+        noted = [message.type for message in request[1:] if "skills changed" in message.text]
         assert ('name="csv"' in request[0].text) != bool(noted)
         assert set(noted) <= {"tool", "human"}
 
 
 @pytest.mark.parametrize(("answer", "erased"), [("approve", ["a.txt"]), ("reject", [])])
-def test_a_tool_that_asks_waits_for_the_person(answer: str, erased: list[str]) -> None:
-    """The run stops at the framework's own kind of interrupt, and goes on with what the person said."""
+def test_a_tool_that_asks_waits_for_the_user(answer: str, erased: list[str]) -> None:
+    """The run stops with the framework's own kind of interrupt, and continues with the user's answer."""
     stock, files = asking()
     model = script(("erase", {"path": "a.txt"}), "Done.")
     agent: Any = create_agent(model, middleware=[Skills(stock)], checkpointer=InMemorySaver())
@@ -255,7 +254,7 @@ def test_a_tool_that_asks_waits_for_the_person(answer: str, erased: list[str]) -
 
 
 class Curious(BaseSkill):
-    """A code skill whose tools ask the person in the middle, in LangGraph's own way."""
+    """A code skill whose tools ask the user while they run, in LangGraph's own way."""
 
     name, description, instructions = "curious", "Asks.", "Call ask."
 
@@ -272,21 +271,21 @@ class Curious(BaseSkill):
 
 @pytest.mark.parametrize("name", ["ask", "ask_later"])
 def test_a_tool_may_interrupt_the_run_itself(name: str) -> None:
-    """That is the framework's affair, and no error of the tool, in a synchronous run and in another."""
+    """An interrupt is not an error of the tool, in synchronous and asynchronous runs alike."""
     for is_async in (False, True):
         stock, _ = shelf(skills=(Curious(),))
         agent: Any = create_agent(script((name, {}), "Done."), middleware=[Skills(stock)], checkpointer=InMemorySaver())
 
-        def run(said: Any, agent: Any = agent, is_async: bool = is_async) -> Any:
-            return asyncio.run(agent.ainvoke(said, THREAD)) if is_async else agent.invoke(said, THREAD)
+        def run(message: Any, agent: Any = agent, is_async: bool = is_async) -> Any:
+            return asyncio.run(agent.ainvoke(message, THREAD)) if is_async else agent.invoke(message, THREAD)
 
-        [asked] = run(hello())["__interrupt__"]
-        assert asked.value == "Really?"
+        [question] = run(hello())["__interrupt__"]
+        assert question.value == "Really?"
         assert results(run(Command(resume="yes"))) == [("success", "got yes")]
 
 
-def test_an_interrupted_run_goes_on_in_another_process() -> None:
-    """The checkpoint holds nothing that only the first one knew."""
+def test_an_interrupted_run_continues_in_another_process() -> None:
+    """The checkpoint holds nothing that only the first process knew."""
     stock, files = asking()
     saver = InMemorySaver()
     create_agent(script(("erase", {"path": "a"}), "-"), middleware=[Skills(stock)], checkpointer=saver).invoke(
@@ -298,8 +297,8 @@ def test_an_interrupted_run_goes_on_in_another_process() -> None:
     assert (files.erased, state["messages"][-1].text) == (["a"], "Done.")
 
 
-def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked() -> None:
-    """Without a checkpointer there is no way to interrupt."""
+def test_a_tool_that_asks_is_refused_without_a_checkpointer() -> None:
+    """Without a checkpointer LangChain cannot interrupt a run."""
     stock, files = asking()
     state = create_agent(script(("erase", {"path": "a"}), "Done."), middleware=[Skills(stock)]).invoke(hello())
     [(status, text)] = results(state)
@@ -307,8 +306,8 @@ def test_a_tool_that_asks_is_refused_where_nobody_can_be_asked() -> None:
     assert "runs only after the user has approved" in text
 
 
-def test_a_thread_alone_is_no_checkpointer() -> None:
-    """An interrupt that nobody could answer would be the end of the run."""
+def test_a_thread_id_does_not_replace_a_checkpointer() -> None:
+    """An interrupt that cannot be answered would end the run."""
     stock, files = asking()
     agent = create_agent(script(("erase", {"path": "a"}), "Done."), middleware=[Skills(stock)])
     state = agent.invoke(hello(), THREAD)
@@ -317,7 +316,7 @@ def test_a_thread_alone_is_no_checkpointer() -> None:
 
 
 def test_an_argument_may_have_any_name() -> None:
-    """LangChain's own words are the skill's to use; and an async tool runs in a synchronous run."""
+    """A tool may use LangChain's own argument names. An async tool runs in a synchronous run."""
     files = Files().with_policy({"erase": "safe"})
     stock, _ = shelf("pdf", skills=(files,))
     calls = ("erase", {"path": "a", "config": "b"}), ("erase", {"file": "a"})
@@ -326,7 +325,6 @@ def test_an_argument_may_have_any_name() -> None:
 
 
 def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra is named."""
     monkeypatch.delitem(sys.modules, "skillshelf.adapters.langchain")
     monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[langchain\]'"):

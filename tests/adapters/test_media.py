@@ -1,4 +1,4 @@
-"""Images and sound that tools of code skills return, as the model of each framework is given them."""
+"""Check how each framework passes images and sound from tools of code skills to its model."""
 
 import asyncio
 import base64
@@ -48,8 +48,8 @@ def shelf() -> Shelf:
     return Shelf([ObjectSource([Charts()])])
 
 
-def test_pydantic_ai_is_given_binary_content(shelf: Shelf) -> None:
-    """In the tool's own result, beside the text."""
+def test_pydantic_ai_gets_binary_content(shelf: Shelf) -> None:
+    """It is part of the tool's result, beside the text."""
     from pydantic_ai import Agent
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
@@ -64,8 +64,8 @@ def test_pydantic_ai_is_given_binary_content(shelf: Shelf) -> None:
     assert [part.content for part in results] == [["Sales rise.", image, sound, '{"june": 4}'], image]
 
 
-def test_langchain_is_given_content_blocks(shelf: Shelf) -> None:
-    """Its tool messages have no blocks for sound."""
+def test_langchain_gets_content_blocks(shelf: Shelf) -> None:
+    """LangChain's tool messages have no blocks for sound."""
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -92,7 +92,7 @@ def test_langchain_is_given_content_blocks(shelf: Shelf) -> None:
 
 
 def test_the_openai_agents_sdk_sends_input_images(shelf: Shelf) -> None:
-    """In the function call's output, as the Responses API has it."""
+    """The images are in the function call's output, as the Responses API requires."""
     from agents import Agent, RunConfig, Runner
     from agents.testing import ScriptedModel, assistant_message, function_call
 
@@ -112,7 +112,7 @@ def test_the_openai_agents_sdk_sends_input_images(shelf: Shelf) -> None:
 
 
 def test_google_adk_sends_parts_of_the_function_response(shelf: Shelf) -> None:
-    """The text stays in the response, and the media are beside it."""
+    """The text stays in the response, with the media beside it."""
     from google.adk.agents import LlmAgent
     from google.adk.runners import InMemoryRunner
     from google.genai import types
@@ -138,8 +138,8 @@ def test_google_adk_sends_parts_of_the_function_response(shelf: Shelf) -> None:
     assert [(blob.mime_type, blob.data) for blob in blobs] == [("image/png", PNG), ("audio/wav", b"RIFF")]
 
 
-def test_the_agent_framework_is_given_data_content(shelf: Shelf) -> None:
-    """As items of the function's result."""
+def test_the_agent_framework_gets_data_content(shelf: Shelf) -> None:
+    """Media are items of the function's result."""
     from agent_framework import Agent
 
     from skillshelf.adapters.agent_framework import Skills
@@ -157,7 +157,7 @@ def test_the_agent_framework_is_given_data_content(shelf: Shelf) -> None:
     ]
 
 
-def test_claude_code_is_given_image_blocks(shelf: Shelf) -> None:
+def test_claude_code_gets_image_blocks(shelf: Shelf) -> None:
     """The SDK passes on text and images, and drops sound."""
     from skillshelf.adapters.claude_agent import Skills
 
@@ -180,8 +180,8 @@ def test_claude_code_is_given_image_blocks(shelf: Shelf) -> None:
     ]
 
 
-def test_text_is_all_that_dispatch_returns(shelf: Shelf) -> None:
-    """The model hears what there is, and that it cannot see it."""
+def test_dispatch_returns_only_text(shelf: Shelf) -> None:
+    """The text names the media and says that they cannot be shown."""
     assert shelf.dispatch("draw", {}) == "[image/png, 1 kB: it cannot be shown here]"
     assert shelf.dispatch("explain", {}).split("\n\n")[:2] == ["Sales rise.", shelf.dispatch("draw", {})]
 
@@ -195,12 +195,12 @@ async def ask(face: str, shelf: Shelf, *names: str) -> Reply:
 
 
 @pytest.mark.parametrize("face", sorted(FACES.keys() - {"mcp-stdio", "mcp-http"}))
-def test_an_image_that_is_too_large_is_refused_everywhere(shelf: Shelf, face: str) -> None:
-    """The model hears the limit, and the run goes on. An image inside a mapping is named, never written out."""
-    said = asyncio.run(ask(face, shelf, "huge", "nested"))
-    assert said.answer == "Done."
-    assert "The tool returned 5,242,881 bytes of images and sound; at most 5,242,880" in said.results[0].text
-    assert "[image/png, 1 kB: it cannot be shown here]" in said.results[1].text
+def test_an_image_over_the_limit_is_refused_everywhere(shelf: Shelf, face: str) -> None:
+    """The model learns the limit, and the run continues. An image inside a mapping is named, never written out."""
+    reply = asyncio.run(ask(face, shelf, "huge", "nested"))
+    assert reply.answer == "Done."
+    assert "The tool returned 5,242,881 bytes of images and sound; at most 5,242,880" in reply.results[0].text
+    assert "[image/png, 1 kB: it cannot be shown here]" in reply.results[1].text
 
 
 @pytest.mark.parametrize(
@@ -212,14 +212,14 @@ def test_an_image_that_is_too_large_is_refused_everywhere(shelf: Shelf, face: st
         (lambda: Audio(b"", "image/png"), "Audio.media_type must begin with 'audio/'"),
     ],
 )
-def test_a_wrong_image_is_refused_where_it_is_made(make: Any, error: str) -> None:
-    """With what would be right."""
+def test_an_invalid_image_is_refused_on_construction(make: Any, error: str) -> None:
+    """The error names valid values."""
     with pytest.raises((TypeError, ValueError), match=error):
         make()
 
 
-def test_the_agent_carries_an_image_to_the_model_and_keeps_it_in_the_session(tmp_path: Path) -> None:
-    """What the person sees names it; a resumed conversation has its bytes."""
+def test_the_agent_sends_an_image_to_the_model_and_saves_it(tmp_path: Path) -> None:
+    """The user sees its name, and a resumed conversation has its bytes."""
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
     from skillshelf.agent import AgentCore, Sessions
@@ -237,9 +237,9 @@ def test_the_agent_carries_an_image_to_the_model_and_keeps_it_in_the_session(tmp
 
     core = AgentCore(ScriptedModel(call("draw"), "Done."), skills=[Charts()])
     core.load_skills(tmp_path, sessions=Sessions(tmp_path))
-    shown = asyncio.run(talk(core))
-    assert (len(shown), images(core)) == (1, [PNG])
-    assert len(shown[0]) < 100
+    events = asyncio.run(talk(core))
+    assert (len(events), images(core)) == (1, [PNG])
+    assert len(events[0]) < 100
 
     core.conversation.close()
     later = AgentCore(ScriptedModel("Yes."), skills=[Charts()])

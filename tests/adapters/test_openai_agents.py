@@ -1,4 +1,4 @@
-"""The shelf in somebody's own agent of the OpenAI Agents SDK."""
+"""Give a shelf to a user's own agent of the OpenAI Agents SDK."""
 
 import asyncio
 import gc
@@ -71,14 +71,13 @@ def asking() -> tuple[Shelf, Files]:
     return shelf("pdf", skills=(files,))[0], files
 
 
-def test_it_conforms() -> None:
-    """The scenario that every way in goes through."""
+def test_the_conformance_scenario_passes() -> None:
     report = asyncio.run(run(make()))
     assert report.passed, report
 
 
 def test_three_lines_give_an_agent_a_shelf() -> None:
-    """In a synchronous run: the listing is there, and the tools load what it names."""
+    """A synchronous run has the listing, and the tools load the skills in it."""
     stock, _ = shelf("pdf")
     model = script(load(reference="notes.md"), "Done.")
     result = Runner.run_sync(agent(Skills(stock), model), "hi", run_config=OFFLINE)
@@ -87,8 +86,8 @@ def test_three_lines_give_an_agent_a_shelf() -> None:
 
 
 @pytest.mark.parametrize("own", ["You are terse.", lambda ctx, agent: f"You are {ctx.context}."])
-def test_what_the_user_wrote_stays(own: Any) -> None:
-    """Their instructions come first, also where they are made for each call, and their tools stay."""
+def test_the_users_instructions_and_tools_stay(own: Any) -> None:
+    """The instructions come first, even if a function makes them for each call, and the tools stay."""
     stock, _ = shelf("pdf")
     skills, model = Skills(stock), script(("shout", {"text": "hey"}), "Done.")
 
@@ -103,8 +102,8 @@ def test_what_the_user_wrote_stays(own: Any) -> None:
     assert model.calls[0].system_instructions == f"You are terse.\n\n{stock.listing().text}"
 
 
-def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
-    """Ten wrong requests in a row do not end the run, and each says what would be right."""
+def test_refused_references_do_not_end_the_run() -> None:
+    """Ten wrong requests in a row each get an answer that suggests a correction."""
     stock, _ = shelf("pdf")
     model = script(*(load(reference=f"../{at}") for at in range(10)), "Done.")
     result = Runner.run_sync(agent(Skills(stock), model), "hi", max_turns=20, run_config=OFFLINE)
@@ -112,44 +111,44 @@ def test_a_refused_reference_is_an_answer_and_not_the_end() -> None:
     assert [text for text in results(result) if "notes.md" not in text] == []
 
 
-@pytest.mark.parametrize("written", ["{", "[]", '{"skill": "pdf"}'])
-def test_arguments_that_are_none_are_answered(written: str) -> None:
-    """The SDK hands over what the model wrote; the answer names the tool and what is wrong."""
+@pytest.mark.parametrize("arguments", ["{", "[]", '{"skill": "pdf"}'])
+def test_malformed_arguments_are_answered(arguments: str) -> None:
+    """The SDK passes on whatever the model wrote. The answer names the tool and the mistake."""
     stock, _ = shelf("pdf")
-    result = Runner.run_sync(agent(Skills(stock), script((load()[0], written), "Done.")), "hi", run_config=OFFLINE)
+    result = Runner.run_sync(agent(Skills(stock), script((load()[0], arguments), "Done.")), "hi", run_config=OFFLINE)
     assert results(result)[0].startswith("Tool 'load_skill_instructions' cannot take these arguments: ")
 
 
-def loads_twice(call: ModelCall) -> Any:
-    """A model that loads the same skill twice in each conversation, however many there are at once."""
-    done = sum(item.get("type") == "function_call_output" for item in call.input)
-    if done == 2:
+def load_twice(call: ModelCall) -> Any:
+    """Load the same skill twice in each of any number of concurrent conversations."""
+    outputs = sum(item.get("type") == "function_call_output" for item in call.input)
+    if outputs == 2:
         return [assistant_message("Done.")]
-    return [function_call(*load(), call_id=f"{call.input[0]['content']}-{done}")]
+    return [function_call(*load(), call_id=f"{call.input[0]['content']}-{outputs}")]
 
 
 def test_concurrent_runs_have_turns_of_their_own() -> None:
-    """Each reads the skill once, and none is answered from the turn of another; nothing is kept afterwards."""
+    """Each reads the skill once, and none gets an answer from another's turn. No state remains afterwards."""
     stock, _ = shelf("pdf")
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
     skills = Skills(stock)
-    mine = agent(skills, ScriptedModel([ModelStep.respond(loads_twice)] * 60))
+    mine = agent(skills, ScriptedModel([ModelStep.respond(load_twice)] * 60))
 
     async def together() -> list[RunResult]:
         runs = (Runner.run(mine, [{"role": "user", "content": str(at)}], run_config=OFFLINE) for at in range(20))
         return await asyncio.gather(*runs)
 
-    done = asyncio.run(together())
-    assert [len(results(result)) for result in done] == [2] * 20
-    assert len(seen) == 20
-    del done
+    finished_runs = asyncio.run(together())
+    assert [len(results(result)) for result in finished_runs] == [2] * 20
+    assert len(activations) == 20
+    del finished_runs
     gc.collect()
     assert skills._turns == {}
 
 
 def test_each_run_is_a_turn() -> None:
-    """A change is seen by the next run, also where it is streamed."""
+    """The next run sees a change, even if it is streamed."""
     stock, source = shelf("pdf")
     model = script(load(), load(), "a", load(), "b")
     mine = agent(Skills(stock), model)
@@ -166,43 +165,43 @@ def test_each_run_is_a_turn() -> None:
     assert "All about pdf." in (model.calls[3].system_instructions or "")
 
 
-def test_calls_at_once_are_in_one_turn() -> None:
-    """Also where the agent has the tools alone, and no call before them opened the turn."""
+def test_concurrent_calls_share_a_turn() -> None:
+    """This holds even if the agent has only the tools, so that no earlier call opened the turn."""
     stock, _ = shelf("pdf")
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
     both = [function_call(*load(), call_id="a"), function_call(*load(), call_id="b")]
     model = ScriptedModel([both, [assistant_message("Done.")]])
     mine = Agent[Any]("one", instructions="Be brief.", tools=[*Skills(stock).tools()], model=model)
     assert len(results(asyncio.run(Runner.run(mine, "hi", run_config=OFFLINE)))) == 2
-    assert len(seen) == 1
+    assert len(activations) == 1
 
 
-def test_an_agent_that_is_a_tool_joins_the_turn() -> None:
-    """What one of them has loaded is there for the other: it is the same task."""
+def test_an_agent_used_as_a_tool_joins_the_turn() -> None:
+    """Both agents work on the same task, so a skill that one has loaded is there for the other."""
     stock, _ = shelf("pdf")
-    seen: list[Any] = []
-    stock.on_activation(seen.append)
+    activations: list[Any] = []
+    stock.on_activation(activations.append)
     skills = Skills(stock)
     mine = agent(skills, script(load(), ("helper", {"input": "help"}), "Done."))
     mine.tools.append(agent(skills, script(load(), "Helped.")).as_tool("helper", "Helps.", run_config=OFFLINE))
     assert results(asyncio.run(Runner.run(mine, "hi", run_config=OFFLINE)))[-1] == "Helped."
-    assert len(seen) == 1
+    assert len(activations) == 1
 
 
-def test_a_run_joins_the_turn_that_is_open() -> None:
-    """Its activations are the caller's to read."""
+def test_a_run_joins_an_open_turn() -> None:
+    """The caller can read its activations."""
     stock, _ = shelf("pdf")
     mine = agent(Skills(stock), script(load(), "a", load(), "b"))
     with stock.turn() as turn:
         Runner.run_sync(mine, "hi", run_config=OFFLINE)
         asyncio.run(Runner.run(mine, "hi", run_config=OFFLINE))
-    assert [(one.skill, one.by) for one in turn.activations] == [("pdf", "model")]
+    assert [(activation.skill, activation.by) for activation in turn.activations] == [("pdf", "model")]
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_tool_that_asks_waits_for_the_person(allowed: bool) -> None:
-    """The run stops with the SDK's own kind of interruption, and goes on with what the person said."""
+def test_a_tool_that_asks_waits_for_the_user(allowed: bool) -> None:
+    """The run stops with the SDK's own kind of interruption, and continues with the user's answer."""
     stock, files = asking()
     mine = agent(Skills(stock), script(("erase", {"path": "a.txt"}), load(), "Done."))
     stopped = Runner.run_sync(mine, "hi", run_config=OFFLINE)
@@ -215,19 +214,18 @@ def test_a_tool_that_asks_waits_for_the_person(allowed: bool) -> None:
     assert ('{"erased": "a.txt"}' in results(result)) is allowed
 
 
-def test_a_tool_that_asks_is_refused_where_nobody_was_asked() -> None:
-    """Somebody switched the SDK's approval off: the policy of the skill still holds."""
+def test_a_tool_that_asks_is_refused_if_the_sdk_did_not_ask() -> None:
+    """The skill's policy holds even if the SDK's approval is switched off."""
     stock, files = asking()
     mine = agent(Skills(stock), script(("erase", {"path": "a.txt"}), "Done."))
-    for one in mine.tools:
-        one.needs_approval = False  # type: ignore[union-attr]
+    for own_tool in mine.tools:
+        own_tool.needs_approval = False  # type: ignore[union-attr]
     result = Runner.run_sync(mine, "hi", run_config=OFFLINE)
     assert "runs only after the user has approved" in results(result)[0]
     assert files.erased == []
 
 
 def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra is named."""
     monkeypatch.delitem(sys.modules, "skillshelf.adapters.openai_agents")
     monkeypatch.setitem(sys.modules, "agents", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[openai-agents\]'"):

@@ -1,4 +1,4 @@
-"""Whatever a tool of a code skill gives, no way in breaks off: the model is told, and can go on."""
+"""Check that no result of a code skill's tool ends a run: the model gets an answer and can continue."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import FACES, Call, Reply
 
-# Their shelf is in another process.
+# The other faces have their shelf in another process.
 IN_PROCESS = sorted(FACES.keys() - {"mcp-stdio", "mcp-http"})
 
 
@@ -19,34 +19,34 @@ class Odd(BaseSkill):
 
     @tool
     def pairs(self) -> Any:
-        """What no JSON object has: keys that are no text."""
+        """Return keys that no JSON object can have."""
         return {(1, 2): 3}
 
     @tool
     def circle(self) -> Any:
-        """A list in itself."""
+        """Return a list that contains itself."""
         around: list[Any] = []
         around.append(around)
         return around
 
     @tool
     def thing(self) -> Any:
-        """An object of some class."""
+        """Return an object of an arbitrary class."""
         return Thing()
 
     @tool
     def half(self) -> Any:
-        """The name of a file that is not in UTF-8."""
+        """Return a file name that is not UTF-8."""
         return ["caf\udce9"]
 
     @tool
     def fault(self) -> Any:
-        """The same in an error."""
+        """Raise an error that names such a file."""
         raise OSError("no caf\udce9")
 
     @tool
     def leave(self) -> Any:
-        """What argparse does with wrong words."""
+        """Exit as argparse does after wrong arguments."""
         sys.exit(2)
 
 
@@ -64,11 +64,11 @@ async def ask(face: str, *names: str) -> Reply:
 
 
 @pytest.mark.parametrize("face", IN_PROCESS)
-def test_odd_results_and_errors_are_told(face: str) -> None:
-    """In JSON where they can be, else by a sentence on the tool; and always in whole characters."""
-    said = asyncio.run(ask(face, "pairs", "circle", "thing", "half", "fault", "leave"))
-    assert said.answer == "Done."
-    pairs, circle, thing, half, fault, leave = (result.text for result in said.results)
+def test_odd_results_and_errors_become_answers(face: str) -> None:
+    """They are JSON if possible, otherwise a sentence about the tool, and always valid Unicode."""
+    reply = asyncio.run(ask(face, "pairs", "circle", "thing", "half", "fault", "leave"))
+    assert reply.answer == "Done."
+    pairs, circle, thing, half, fault, leave = (result.text for result in reply.results)
     assert "3" in pairs or "Tool 'pairs' failed: TypeError" in pairs
     assert "Tool 'circle' failed: ValueError" in circle
     assert "a thing" in thing
