@@ -29,11 +29,17 @@ def tool(name: str, **arguments: Any) -> dict[str, Any]:
     return {"tool": name, "arguments": arguments}
 
 
-def chat(*words: str, cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+def chat(*options: str, cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run a chat without a terminal."""
-    given: dict[str, Any] = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+    input_options: dict[str, Any] = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
     return subprocess.run(
-        [*SKILLSHELF, "chat", *words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False, **given
+        [*SKILLSHELF, "chat", *options],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **input_options,
     )
 
 
@@ -43,14 +49,14 @@ def _environment() -> dict[str, str]:
 
 
 class OnTerminal:
-    """A chat on a pseudo-terminal: `send` keys, `expect` what appears."""
+    """A chat on a pseudo-terminal: `send` keys, then `expect` output."""
 
     def __init__(
-        self, *words: str, cwd: Path, columns: int = 100, rows: int = 40, env: Mapping[str, str] | None = None
+        self, *options: str, cwd: Path, columns: int = 100, rows: int = 40, env: Mapping[str, str] | None = None
     ) -> None:
         environment = {**_environment(), "TERM": "xterm-256color", **(env or {})}
         self.pid, self._terminal = start_on_terminal(
-            [*SKILLSHELF, "chat", *words], environment, cwd=cwd, columns=columns, rows=rows
+            [*SKILLSHELF, "chat", *options], environment, cwd=cwd, columns=columns, rows=rows
         )
         self.raw = ""
         self._read_to = 0
@@ -59,48 +65,50 @@ class OnTerminal:
         os.write(self._terminal, keys.encode())
 
     def expect(self, text: str, seconds: float = 60) -> str:
-        """What appeared since the last look, up to and with this text. Escapes are left out."""
+        """Wait for this text, and return the new output up to and including it, without escapes."""
         deadline = time.monotonic() + seconds
-        while text not in (shown := self._shown()):
+        while text not in (output := self._unread_output()):
             if time.monotonic() > deadline or not self._read(deadline):
-                raise AssertionError(f"{text!r} did not appear. The terminal shows:\n{shown}")
-        end = shown.index(text) + len(text)
+                raise AssertionError(f"{text!r} did not appear. The terminal shows:\n{output}")
+        end = output.index(text) + len(text)
         self._read_to += end
-        return shown[:end]
+        return output[:end]
 
     def settle(self, seconds: float = 0.7) -> str:
-        """What appears in this time; the next look begins after it."""
+        """Return the output of the next seconds. A later `expect` begins after it."""
         deadline = time.monotonic() + seconds
         while self._read(deadline):
             pass
-        shown = self._shown()
-        self._read_to += len(shown)
-        return shown
+        output = self._unread_output()
+        self._read_to += len(output)
+        return output
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
-        """Read on until the condition holds."""
+        """Read output until the condition holds."""
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, f"It did not come to that. The terminal shows:\n{self._shown()}"
+            assert time.monotonic() < deadline, (
+                f"The condition never held. The terminal shows:\n{self._unread_output()}"
+            )
             self._read(time.monotonic() + 0.05)
 
     def local_flags(self) -> int:
-        """How the terminal treats keys: whether it echoes them, and so on."""
+        """Return the terminal's local modes, such as whether it echoes keys."""
         flags: int = termios.tcgetattr(self._terminal)[3]
         return flags
 
     def hang_up(self) -> int:
-        """Close the window; the exit code."""
+        """Close the window, and return the exit code."""
         os.close(self._terminal)
         return self._wait(time.monotonic() + 30)
 
     def end(self, seconds: float = 60) -> int:
-        """The exit code."""
+        """Wait for the end of the chat, and return the exit code."""
         deadline = time.monotonic() + seconds
         while self._read(deadline):
             pass
         code = self._wait(deadline)
-        os.close(self._terminal)  # not before: it would end the process by a signal
+        os.close(self._terminal)  # not earlier: closing it would end the process by a signal
         return code
 
     def _wait(self, deadline: float) -> int:
@@ -108,7 +116,7 @@ class OnTerminal:
             time.sleep(0.02)
         return os.waitstatus_to_exitcode(ended[1]) if ended[0] else -1
 
-    def _shown(self) -> str:
+    def _unread_output(self) -> str:
         return _ESCAPE.sub("", self.raw)[self._read_to :]
 
     def _read(self, deadline: float) -> bool:
@@ -116,9 +124,9 @@ class OnTerminal:
             return False
         try:
             data = os.read(self._terminal, 65536)
-        except OSError:  # how Linux says that the other end was closed
+        except OSError:  # Linux reports the closed end of the terminal this way
             return False
-        # prompt_toolkit asks where the cursor is, and waits for an answer.
+        # prompt_toolkit queries the position of the cursor, and waits for an answer.
         for _ in range(data.count(b"\x1b[6n")):
             os.write(self._terminal, b"\x1b[1;1R")
         self.raw += data.decode(errors="replace")

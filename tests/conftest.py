@@ -1,4 +1,4 @@
-"""What tests share: a home of their own, and skills written in a line."""
+"""Fixtures for all tests: a home folder of their own, and short ways to write skills and run commands."""
 
 import os
 import re
@@ -10,13 +10,13 @@ import effort
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A gate must give the same answer twice; new examples are looked for where people develop.
+# CI must give the same answer twice; developers' machines look for new examples.
 # How long an example takes depends on how busy the machine is, so nothing fails for that.
 settings.register_profile("develop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("gate", settings.get_profile("develop"), derandomize=True)
 settings.load_profile("gate" if os.environ.get("CI") else "develop")
 
-# Whoever starts the tests in the background has these ignored, and so would every process that a test starts.
+# A shell that starts the tests in the background ignores these signals, and every child process would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -60,7 +60,7 @@ def long(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the skills or the cache of whoever runs it."""
+    """Give each test its own home, so that it never sees the user's skills or cache."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
@@ -69,7 +69,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a skill below tmp_path and returns the path of its SKILL.md."""
+    """Return a function that writes a skill below tmp_path and returns the path of its SKILL.md."""
 
     def write_skill(folder: str, description: str = "Does it.", body: str = "Do it.\n", **files: str) -> Path:
         path = tmp_path / folder / "SKILL.md"
@@ -88,15 +88,15 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Runs `skillshelf` with these words in tmp_path: exit code, output, complaints."""
+    """Return a function that runs `skillshelf` in tmp_path and returns exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run_command(*words: str) -> tuple[int, str, str]:
+    def run_command(*arguments: str) -> tuple[int, str, str]:
         from skillshelf.cli import main
 
         try:
-            code = main(words)
+            code = main(arguments)
         except SystemExit as leave:
             code = int(leave.code or 0)
         return code, *capsys.readouterr()

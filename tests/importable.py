@@ -1,4 +1,4 @@
-"""Puts a folder or a zip of fixture packages (their names end in `_skills`) on sys.path for a while."""
+"""Put a folder or a zip of fixture packages (their names end in `_skills`) on sys.path for a while."""
 
 import importlib
 import sys

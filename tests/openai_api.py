@@ -38,7 +38,7 @@ class OpenAIApi:
                 self.end_headers()
                 self.wfile.write(text)
 
-            def log_message(self, *words: Any) -> None:
+            def log_message(self, *arguments: Any) -> None:
                 """Keep the output of the tests clean."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

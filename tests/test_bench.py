@@ -1,4 +1,4 @@
-"""The benchmarks run and say what they should. How fast anything is, no test asks."""
+"""Test that the benchmarks run and report what they should. No test depends on their speed."""
 
 import json
 import subprocess
@@ -71,8 +71,8 @@ def test_a_quick_run_prints_every_row_and_leaves_nothing_behind(tmp_path: Path) 
     assert all(row["ours"] is not None for row in plain["rows"] if row["verdict"] != "not measured")
 
 
-def test_the_collection_is_skills_without_faults(tmp_path: Path) -> None:
-    """Skills of 4 KB with two references of 4 KB, the same bytes each time."""
+def test_the_collection_consists_of_valid_skills(tmp_path: Path) -> None:
+    """Each has 4 KB and two references of 4 KB, and the bytes are always the same."""
     for folder in ("one", "two"):
         collection.write(3, tmp_path / folder)
     catalog = Shelf([DirectorySource(tmp_path / "one", cache=False)]).catalog
@@ -97,7 +97,7 @@ def test_the_floors_touch_every_folder_and_skill(tmp_path: Path) -> None:
 
 
 def test_a_row_says_whether_its_target_is_met() -> None:
-    """By the ratio where there is something to compare with, by the number itself where there is not."""
+    """The ratio counts if there is something to compare with, otherwise the number itself."""
     rows = [
         Row("scan", 0.3, against="floor", other=0.2, most_ratio=2),
         Row("scan", 0.5, against="floor", other=0.2, most_ratio=2),
@@ -117,14 +117,14 @@ def test_a_row_says_whether_its_target_is_met() -> None:
 
 
 def test_a_table_is_aligned_text_or_markdown() -> None:
-    """The same cells either way."""
+    """Both forms have the same cells."""
     headings, rows = ["what", "ours"], [["scan", "1 s"], ["warm start", ""]]
     assert aligned(headings, rows) == "what        ours\n----------  ----\nscan        1 s\nwarm start"
     assert markdown(headings, rows) == "| what | ours |\n| --- | --- |\n| scan | 1 s |\n| warm start |  |"
 
 
 def test_the_picture_names_every_line_on_white() -> None:
-    """A well-formed SVG: one line for each operation, named with its last value, and no two names on one another."""
+    """It is a well-formed SVG with one line per operation, named with its last value, and no overlapping names."""
     points = {name: {size: size * 1e-6 for size in (100, 1_000, 10_000)} for name in "abcdef"}
     picture = ElementTree.fromstring(curve.svg(points))
     svg = "{http://www.w3.org/2000/svg}"
@@ -137,8 +137,8 @@ def test_the_picture_names_every_line_on_white() -> None:
     assert all(abs(one - other) >= 15 for at, one in enumerate(heights) for other in heights[:at])
 
 
-def test_growth_is_told_per_skill() -> None:
-    """1x is linear: a hundred times the skills, a hundred times the time."""
+def test_growth_is_reported_per_skill() -> None:
+    """1x is linear: a hundred times the skills take a hundred times as long."""
     headings, rows = curve.table({"scan": {100: 0.1, 1_000: 1.0, 10_000: 10.0, 100_000: 150.0}})
     assert headings == ["", "100", "1,000", "10,000", "100,000", "100,000 against 1,000, per skill"]
     assert rows == [["scan", "100 ms", "1.00 s", "10.0 s", "150 s", "1.50x"]]

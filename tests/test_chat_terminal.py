@@ -1,4 +1,4 @@
-"""A whole session on a pseudo-terminal."""
+"""Run whole sessions on a pseudo-terminal."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ from skillshelf.agent.sessions import Sessions
 Write = Callable[..., Path]
 
 
-def test_a_session_from_review_to_farewell(tmp_path: Path, write: Write) -> None:
-    """A fresh clone is reviewed, a skill is completed and applied, a write is approved by one key, and it ends."""
+def test_a_session_runs_from_review_to_exit(tmp_path: Path, write: Write) -> None:
+    """The user reviews a fresh clone, completes and applies a skill, approves a write with one key, and leaves."""
     write("work/pdf", "Fill in forms.", "Fill in every field.\n")
     model = script(
         tmp_path, "The form is **filled in**.", tool("write_file", path="out.txt", content="done\n"), "Written."
@@ -51,7 +51,7 @@ def test_a_session_from_review_to_farewell(tmp_path: Path, write: Write) -> None
 
 
 def test_ctrl_c_stops_the_turn_and_keeps_the_session(tmp_path: Path) -> None:
-    """The command ends, the prompt comes back, and what follows is answered."""
+    """The running command ends, the prompt returns, and the next message is answered."""
     model = script(tmp_path, tool("run_command", command="sleep 60"), "Still here.")
     chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
     chat.expect("›")
@@ -68,7 +68,7 @@ def test_ctrl_c_stops_the_turn_and_keeps_the_session(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_the_turn_after_a_question(tmp_path: Path) -> None:
-    """A question in between does not take the key away."""
+    """A question during the turn does not disable the key."""
     model = script(tmp_path, tool("run_command", command="sleep 60"), "Still here.")
     chat = OnTerminal("--model", model, cwd=tmp_path)
     chat.expect("›")
@@ -87,18 +87,18 @@ def test_ctrl_c_stops_the_turn_after_a_question(tmp_path: Path) -> None:
     assert chat.end() == 0
 
 
-def test_ctrl_c_stops_a_command_and_the_chat_goes_on(tmp_path: Path) -> None:
-    """A summary that never comes: the prompt is back, and the conversation is as it was."""
+def test_ctrl_c_stops_a_command_and_the_chat_continues(tmp_path: Path) -> None:
+    """The summary never arrives; the prompt returns, and the conversation is unchanged."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        said: list[ModelMessage] = [
+        messages: list[ModelMessage] = [
             ModelRequest(parts=[UserPromptPart("word " * 500)]),
             ModelResponse(parts=[TextPart("word " * 500)]),
         ]
         with Sessions(str(tmp_path)).create() as session:
-            session.append(said * 4)
-        words = ("--base-url", address, "--model", "x", "--resume")
-        chat = OnTerminal(*words, cwd=tmp_path, env={"SKILLSHELF_WINDOW": "4000"})
+            session.append(messages * 4)
+        options = ("--base-url", address, "--model", "x", "--resume")
+        chat = OnTerminal(*options, cwd=tmp_path, env={"SKILLSHELF_WINDOW": "4000"})
         chat.expect("›")
         chat.send("/compact\r")
         chat.expect("asked for a summary")
@@ -112,11 +112,11 @@ def test_ctrl_c_stops_a_command_and_the_chat_goes_on(tmp_path: Path) -> None:
         chat.send("\x04")
         assert chat.end() == 0
     with Sessions(str(tmp_path)).open() as again:
-        assert again.messages == said * 4
+        assert again.messages == messages * 4
 
 
-def test_a_skill_that_cannot_be_approved_is_not_asked_about(tmp_path: Path, write: Write) -> None:
-    """It is said why, the next one is asked about, and the chat goes on."""
+def test_a_skill_that_cannot_be_approved_is_skipped(tmp_path: Path, write: Write) -> None:
+    """The reason is shown, the review continues with the next skill, and so does the chat."""
     write("work/bad")
     os.mkfifo(tmp_path / "work/bad/pipe")
     write("work/good")
@@ -135,8 +135,8 @@ def test_a_skill_that_cannot_be_approved_is_not_asked_about(tmp_path: Path, writ
     assert chat.end() == 0
 
 
-def test_a_skill_that_changes_while_it_is_reviewed_stays_out(tmp_path: Path, write: Write) -> None:
-    """The yes was for what was shown; it is said, and the chat goes on."""
+def test_a_skill_that_changes_during_its_review_is_not_approved(tmp_path: Path, write: Write) -> None:
+    """The approval covered only the displayed version. The change is reported, and the chat continues."""
     write("work/pdf")
     chat = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path / "work")
     chat.expect("[r]eview them now")
@@ -152,8 +152,8 @@ def test_a_skill_that_changes_while_it_is_reviewed_stays_out(tmp_path: Path, wri
     assert chat.end() == 0
 
 
-def test_questions_of_calls_side_by_side_come_one_after_the_other(tmp_path: Path) -> None:
-    """And what another call gave meanwhile is shown after the answer, not in the middle of the question."""
+def test_questions_of_concurrent_calls_come_one_at_a_time(tmp_path: Path) -> None:
+    """The result of another call appears after the answer, not in the middle of the question."""
     calls = [tool("run_command", command="echo first"), tool("run_command", command="echo second")]
     model = script(tmp_path, [*calls, tool("list_directory", path=".")], "Both ran.")
     chat = OnTerminal("--model", model, cwd=tmp_path)
@@ -172,8 +172,8 @@ def test_questions_of_calls_side_by_side_come_one_after_the_other(tmp_path: Path
     assert chat.end() == 0
 
 
-def test_a_session_that_was_killed_is_resumed(tmp_path: Path) -> None:
-    """What was said before the kill is there after it."""
+def test_a_killed_session_can_be_resumed(tmp_path: Path) -> None:
+    """The conversation before the kill is still there."""
     chat = OnTerminal("--model", script(tmp_path, "The answer is 42.", "never"), cwd=tmp_path)
     chat.expect("›")
     chat.send("what is the answer?\r")
@@ -191,8 +191,8 @@ def test_a_session_that_was_killed_is_resumed(tmp_path: Path) -> None:
     assert "The answer is 42." in (tmp_path / "said.md").read_text()
 
 
-def test_history_is_there_across_sessions(tmp_path: Path) -> None:
-    """The arrow brings back what was typed before."""
+def test_input_history_spans_sessions(tmp_path: Path) -> None:
+    """The up arrow recalls earlier input."""
     first = OnTerminal("--model", script(tmp_path, "one"), cwd=tmp_path)
     first.expect("›")
     first.send("a remarkable question\r")

@@ -1,4 +1,4 @@
-"""check_skill and check_path: what an author is told."""
+"""Test check_skill and check_path: the diagnostics for authors."""
 
 import os
 import socket
@@ -41,8 +41,8 @@ EXPECTED: dict[str, list[Note]] = {
 
 
 def notes(folder: Path) -> list[Note]:
-    found = check_skill(folder)
-    return [(note.severity, note.code, os.path.relpath(note.path, folder), note.line) for note in found]
+    diagnostics = check_skill(folder)
+    return [(note.severity, note.code, os.path.relpath(note.path, folder), note.line) for note in diagnostics]
 
 
 def codes(path: Path) -> list[str]:
@@ -50,14 +50,14 @@ def codes(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
-def test_cases(case: str) -> None:
-    """Each folder under tests/skills/checking shows one fault, and nothing else is said of it."""
+def test_each_case_has_exactly_its_faults(case: str) -> None:
+    """Each folder under tests/skills/checking shows one fault, and nothing else is reported."""
     assert notes(CASES / case) == EXPECTED[case]
 
 
 @pytest.mark.parametrize("case", ["field-extension", "field-known", "unexpected-fields"])
 def test_strict_makes_every_field_outside_the_format_an_error(case: str) -> None:
-    """As the format's own validator has it; nothing else changes."""
+    """The format's own validator does the same; nothing else changes."""
     strict = check_skill(CASES / case, strict=True)
     assert [(note.severity, note.code) for note in strict] == [("error", case)]
     assert check_path(CASES / case / "SKILL.md", strict=True) == strict
@@ -65,7 +65,7 @@ def test_strict_makes_every_field_outside_the_format_an_error(case: str) -> None
 
 
 def test_a_misspelt_field_is_recognized(tmp_path: Path) -> None:
-    """The fix names the field that was meant."""
+    """The fix names the intended field."""
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "SKILL.md").write_text("---\nname: x\ndescription: It.\nlicence: MIT\n---\n\nDo it.\n")
     (note,) = check_skill(tmp_path / "x")
@@ -74,19 +74,18 @@ def test_a_misspelt_field_is_recognized(tmp_path: Path) -> None:
 
 
 def test_every_diagnostic_says_where_and_what_to_do() -> None:
-    """A path, a message, and a fix for all but what is merely told."""
+    """Each has a path, a message, and, unless it is purely informative, a fix."""
     for note in check_path(CASES):
         assert note.path.startswith(str(CASES))
         assert note.message
         assert note.fix
 
 
-def test_a_skill_md_is_a_path_too() -> None:
-    """A SKILL.md stands for its folder."""
+def test_the_path_of_a_skill_md_stands_for_its_folder() -> None:
     assert check_tree(CASES / "reference-unnamed" / "SKILL.md") == check_tree(CASES / "reference-unnamed")
 
 
-def test_all_skills_below_a_folder() -> None:
+def test_all_skills_below_a_folder_are_checked() -> None:
     """Each is checked as it would be alone."""
     checked = check_tree(CASES)
     assert checked.skills == len(EXPECTED)
@@ -95,23 +94,23 @@ def test_all_skills_below_a_folder() -> None:
     )
 
 
-def test_names_that_collide_below_a_folder(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """Two skills of one name, and two whose names check_tree alike, are told of."""
+def test_colliding_names_below_a_folder_are_reported(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """This covers two skills of one name, and two names that look alike."""
     write("a/pdf"), write("b/pdf", "Does something else."), write("b/p-d"), write("a/p_d")
-    found = [(note.code, os.path.relpath(note.path, tmp_path)) for note in check_path(tmp_path)]
-    assert ("shadowed", "b/pdf/SKILL.md") in found
-    assert ("name-twin", "a/p_d/SKILL.md") in found
+    faults = [(note.code, os.path.relpath(note.path, tmp_path)) for note in check_path(tmp_path)]
+    assert ("shadowed", "b/pdf/SKILL.md") in faults
+    assert ("name-twin", "a/p_d/SKILL.md") in faults
 
 
-def test_a_folder_without_skills(tmp_path: Path) -> None:
-    """A check that looks at nothing does not pass."""
+def test_a_folder_without_skills_fails(tmp_path: Path) -> None:
+    """A check that examines nothing must not pass."""
     assert [(note.severity, note.code) for note in check_path(tmp_path)] == [("error", "no-skill")]
     (tmp_path / "link").symlink_to("/nowhere")
     assert codes(tmp_path) == ["no-skill", "link-broken"]
 
 
-def test_a_broad_folder(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """Skills whose descriptions take more than a listing has room for are too many."""
+def test_too_many_skills_for_a_listing_are_reported(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """Their descriptions take more room than a listing has."""
     for number in range(40):
         write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
     (note,) = check_path(tmp_path)
@@ -120,39 +119,39 @@ def test_a_broad_folder(tmp_path: Path, write: Callable[..., Path]) -> None:
 
 
 @pytest.mark.parametrize("body", ["Do it.\n" * 501, "All of these words count as tokens somewhere. " * 700])
-def test_instructions_that_are_too_long(write: Callable[..., Path], body: str) -> None:
-    """More than 500 lines or 5,000 tokens belong into references."""
+def test_instructions_that_are_too_long_are_reported(write: Callable[..., Path], body: str) -> None:
+    """More than 500 lines or 5,000 tokens belong in references."""
     (note,) = check_skill(write("long", body=body).parent)
     assert (note.severity, note.code) == ("warning", "instructions-too-long")
     assert "references/" in note.fix
 
 
 def test_many_faults_of_one_kind_are_counted(write: Callable[..., Path]) -> None:
-    """Twenty are listed, and how many there are beyond."""
+    """Twenty are listed, with the number of the rest."""
     files = {f"references__{number}_md": "# It\n" for number in range(50)}
-    found = check_skill(write("many", **files).parent)
-    assert [note.code for note in found].count("reference-unnamed") == 20
-    assert [note.message for note in found if note.code == "more-faults"] == [
+    diagnostics = check_skill(write("many", **files).parent)
+    assert [note.code for note in diagnostics].count("reference-unnamed") == 20
+    assert [note.message for note in diagnostics if note.code == "more-faults"] == [
         "30 more of reference-unnamed in this skill are not listed"
     ]
 
 
-def test_frontmatter_that_is_missing_is_said_once(tmp_path: Path) -> None:
-    """That there is no name and no description then goes without saying."""
+def test_missing_frontmatter_is_reported_once(tmp_path: Path) -> None:
+    """The missing name and description are not reported on top."""
     (tmp_path / "SKILL.md").write_text("# It\n\nDoes it.\n")
     assert codes(tmp_path) == ["frontmatter-missing"]
 
 
 @pytest.mark.parametrize("name", ["help", "con", "com1", "list"])
-def test_reserved_names(name: str) -> None:
-    """A word that commands or systems use themselves is no good name, and another is suggested."""
+def test_reserved_names_are_reported(name: str) -> None:
+    """A word that commands or systems use is not a good name, so another is suggested."""
     assert [note.code for note in check_name(name)] == ["name-reserved"]
     assert suggest_name(name) not in RESERVED_NAMES
 
 
 @pytest.mark.parametrize("name", ["prototype", "constructor"])
 def test_words_of_a_programming_language_are_fine_names(name: str) -> None:
-    """Nothing here or on any system is called so."""
+    """No command and no system uses them."""
     assert check_name(name) == []
     assert suggest_name(name) == name
 
@@ -160,8 +159,8 @@ def test_words_of_a_programming_language_are_fine_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "code"), [("рdf", "name-lookalike"), ("pdf", None), ("café", "name-not-ascii"), ("１-a", None)]
 )
-def test_names_spelt_with_other_letters(name: str, code: str | None) -> None:
-    """A name that looks like a plain one but is not is told of; NFKC forms of plain letters are plain."""
+def test_names_with_lookalike_letters_are_reported(name: str, code: str | None) -> None:
+    """A name that only looks plain is reported; NFKC forms of plain letters are plain."""
     assert [note.code for note in check_name(name)] == ([code] if code else [])
 
 
@@ -169,14 +168,13 @@ def test_names_spelt_with_other_letters(name: str, code: str | None) -> None:
     ("name", "near"),
     [("My Skill", "my-skill"), ("--", "my-skill"), ("技能", "my-skill"), ("../../etc", "etc"), ("a" * 99, "a" * 64)],
 )
-def test_a_right_name_is_suggested(name: str, near: str) -> None:
-    """Whatever is typed, what is suggested has no fault."""
+def test_every_suggested_name_is_valid(name: str, near: str) -> None:
     assert suggest_name(name) == near
     assert check_name(near) == []
 
 
-def test_a_python_file_is_judged_by_a_python_that_is_named(write: Callable[..., Path]) -> None:
-    """Another Python may take it, so the message says which did not."""
+def test_the_message_names_the_python_that_rejects_a_file(write: Callable[..., Path]) -> None:
+    """Another Python may accept it."""
     folder = write("broken", body="Run scripts/a.py.\n", scripts__a_py="def f(:\n").parent
     (note,) = check_skill(folder)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -186,7 +184,7 @@ def test_a_python_file_is_judged_by_a_python_that_is_named(write: Callable[..., 
 
 
 def test_a_script_for_a_newer_python_is_not_judged(write: Callable[..., Path]) -> None:
-    """Its own metadata says what it needs; this Python cannot tell whether it is right."""
+    """Its metadata states its requirement, and this Python cannot tell whether it is valid."""
     script = "# /// script\n# requires-python = '>=3.99'\n# ///\nlet x = 1\n"
     assert check_skill(write("newer", body="Run scripts/a.py.\n", scripts__a_py=script).parent) == []
     script = script.replace("3.99", "3.8")
@@ -195,8 +193,8 @@ def test_a_script_for_a_newer_python_is_not_judged(write: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize("file", ["scripts/a.py", "references/a.md", "assets/a.json"])
-def test_a_reference_that_is_the_text_of_a_symlink(write: Callable[..., Path], file: str) -> None:
-    """It is called what it is, and not faulty Python."""
+def test_a_symlink_checked_out_as_text_is_reported_as_such(write: Callable[..., Path], file: str) -> None:
+    """It is not reported as faulty Python."""
     path = write("linked", body=f"Use {file}.\n").parent / file
     path.parent.mkdir()
     path.write_text(f"../../shared/{file}")
@@ -211,8 +209,8 @@ def test_a_short_python_file_is_not_the_text_of_a_symlink(write: Callable[..., P
         assert check_skill(folder) == []
 
 
-def test_files_that_are_no_files(write: Callable[..., Path], tmp_path: Path) -> None:
-    """Links, FIFOs, sockets and files of 4 GB neither hang a check nor bring in what lies elsewhere."""
+def test_special_files_do_not_disturb_a_check(write: Callable[..., Path], tmp_path: Path) -> None:
+    """Links, FIFOs, sockets and files of 4 GB neither block a check nor bring in outside content."""
     folder = write("hostile", body="Load secret.md, pipe.md, sock.md, huge.md and huge.py.\n").parent
     references = folder / "references"
     references.mkdir()
@@ -226,20 +224,20 @@ def test_files_that_are_no_files(write: Callable[..., Path], tmp_path: Path) -> 
         with open(references / name, "wb") as file:
             file.truncate(4 * 1024**3)
     start = time.process_time()
-    found = check_skill(folder)
+    diagnostics = check_skill(folder)
     assert time.process_time() - start < 5
-    assert sorted((note.code, Path(note.path).name) for note in found) == [
+    assert sorted((note.code, Path(note.path).name) for note in diagnostics) == [
         ("reference-refused", "pipe.md"),
         ("reference-refused", "secret.md"),
         ("reference-refused", "sock.md"),
         ("reference-too-large", "huge.md"),
         ("reference-too-large", "huge.py"),
     ]
-    assert not [note for note in found if "sesame" in str(note)]
+    assert not [note for note in diagnostics if "sesame" in str(note)]
 
 
-def test_a_listed_reference_that_is_a_link(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """It cannot be loaded, so it is missing; the link itself is told of too."""
+def test_a_listed_reference_that_is_a_link_is_missing(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """It cannot be loaded, so it is missing, and the link itself is reported, too."""
     path = write("linked", body="Load a.md.\n")
     path.write_text(path.read_text().replace("description:", "references: [references/a.md]\ndescription:"))
     (path.parent / "references").mkdir()
@@ -247,8 +245,8 @@ def test_a_listed_reference_that_is_a_link(tmp_path: Path, write: Callable[..., 
     assert sorted(codes(path.parent)) == ["field-extension", "reference-missing", "reference-refused"]
 
 
-def test_a_skill_file_that_is_a_folder(tmp_path: Path) -> None:
-    """One error, and no exception."""
+def test_a_skill_file_that_is_a_folder_is_one_error(tmp_path: Path) -> None:
+    """It raises no exception."""
     (tmp_path / "odd" / "SKILL.md").mkdir(parents=True)
     assert codes(tmp_path / "odd") == ["skill-file-unreadable"]
 
@@ -277,8 +275,8 @@ WITHHELD = {
 
 
 @pytest.mark.parametrize("case", WITHHELD)
-def test_a_skill_that_is_missing_in_mcp_hosts_is_named_with_the_reason(case: str) -> None:
-    """One warning says why `skills/list` leaves it out, and what to write."""
+def test_a_skill_that_mcp_hosts_leave_out_gets_a_warning(case: str) -> None:
+    """It says why `skills/list` leaves the skill out, and how to fix that."""
     fields, reason = WITHHELD[case]
     text = f"---\nname: pdf\n{fields}\n---\n\nGo.\n"
     [note] = [note for note in check_text(text, "pdf") if note.code == "mcp-withheld"]
@@ -290,6 +288,6 @@ def test_a_skill_that_is_missing_in_mcp_hosts_is_named_with_the_reason(case: str
 @pytest.mark.parametrize(
     "fields", ["description: " + "d" * 1023, "description: Does it.\nmetadata:\n  version: '1.5'\ncompatibility: git"]
 )
-def test_a_skill_that_mcp_hosts_take_is_not_named_as_missing(fields: str) -> None:
+def test_a_skill_that_mcp_hosts_accept_gets_no_warning(fields: str) -> None:
     text = f"---\nname: pdf\n{fields}\n---\n\nGo.\n"
     assert "mcp-withheld" not in [note.code for note in check_text(text, "pdf")]

@@ -1,4 +1,4 @@
-"""The table of diagnostic codes."""
+"""Test the table of diagnostic codes."""
 
 import ast
 import re
@@ -15,18 +15,18 @@ MAKERS = {"Diagnostic": 1, "Unreadable": 0, "_note": 1, "add_note": 2, "warn": 0
 
 
 def test_every_code_is_explained() -> None:
-    """A code that any module can emit has its line in the table."""
+    """Each code that any module can emit has a line in the table."""
     assert set(_emitted()) - set(CODES) == set()
 
 
 def test_every_explained_code_is_emitted() -> None:
-    """The table holds no code that nothing emits any more."""
+    """The table has no code that is no longer in use."""
     literals = {node.value for tree in _trees() for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     assert set(CODES) - literals == set()
 
 
 def test_codes_are_words_and_explanations_one_line() -> None:
-    """A code can be typed after --ignore; an explanation fits a line of a table."""
+    """A code can be typed after --ignore; an explanation fits on a line of a table."""
     for code, text in CODES.items():
         assert CODE.fullmatch(code)
         assert 10 < len(text) < 120

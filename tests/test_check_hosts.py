@@ -1,4 +1,4 @@
-"""`skillshelf check --hosts`: what other agents make of a skill, from a table that was measured."""
+"""Test `skillshelf check --hosts`: how other agents read a skill, from a measured table."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from skillshelf.lint.hosts._detect import BEHAVIOR_FIELDS
 
 Run = Callable[..., tuple[int, str, str]]
 SKILLS = Path(__file__).parent / "skills"
-# Conditions that cannot come alone, with what they come with.
+# Conditions that cannot occur alone, with the one that accompanies them.
 TOGETHER = {
     "block-on-one-line": "yaml-repaired",
     "description-anchor": "yaml-anchor",
@@ -33,22 +33,22 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize("code", CONDITIONS)
-def test_a_condition_is_seen_in_the_file_it_was_measured_with(code: str) -> None:
-    """In that one, and nothing else is."""
+def test_each_condition_is_found_in_the_file_that_measured_it(code: str) -> None:
+    """No other condition is found there."""
     variant = portability.VARIANTS[code]
     folder = variant.folder or variant.name
-    found = find_conditions(variant.data, folder, file=variant.file, nested=variant.nested, linked=variant.linked)
-    assert found == sorted({code, TOGETHER.get(code, code)})
+    conditions = find_conditions(variant.data, folder, file=variant.file, nested=variant.nested, linked=variant.linked)
+    assert conditions == sorted({code, TOGETHER.get(code, code)})
 
 
 def test_a_plain_skill_loads_everywhere() -> None:
     """It has none of the conditions."""
     assert find_conditions(portability.VARIANTS["plain"].data, "plain") == []
-    assert {(one.makes, one.because) for one in judge([])} == {("loads", ())}
+    assert {(verdict.makes, verdict.because) for verdict in judge([])} == {("loads", ())}
 
 
-def test_the_table_is_whole() -> None:
-    """Every host that has a probe, every condition, and no word that is not known."""
+def test_the_table_is_complete() -> None:
+    """It has every host with a probe, every condition, and no unknown word."""
     assert list(load_measurements()) == sorted(HOSTS)
     assert set(portability.VARIANTS) == {*CONDITIONS, "plain"}
     for measured in load_measurements().values():
@@ -56,8 +56,7 @@ def test_the_table_is_whole() -> None:
         assert set(measured["makes"].values()) <= set(OUTCOMES)
 
 
-def test_what_no_host_minds_needs_no_fix() -> None:
-    """And what one minds has one."""
+def test_exactly_the_harmful_conditions_have_a_fix() -> None:
     minded = {
         code
         for measured in load_measurements().values()
@@ -80,10 +79,13 @@ def with_field(field: str) -> Variant:
 
 @pytest.fixture(scope="module")
 def makes() -> Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]:
-    """What each host that is installed here makes of the skills of a kind. All run at once: a host is slow to start."""
+    """Return the results of each installed host for the skills of a kind.
+
+    All hosts run at once, because they start slowly.
+    """
     kinds = {"variant": portability.VARIANTS, "odd": portability.corpus(SKILLS)}
     kinds |= {kind: {field: with_field(field) for field in fields} for kind, fields in FIELDS.items()}
-    everything = {f"{kind} {name}": one for kind, some in kinds.items() for name, one in some.items()}
+    everything = {f"{kind} {name}": variant for kind, some in kinds.items() for name, variant in some.items()}
     rows = portability.measure_with(sys.executable, everything)
     if not rows:
         pytest.skip("no host is installed here; `python -m benchmarks.portability --install` measures them all")
@@ -97,27 +99,27 @@ def makes() -> Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]
 Makes = Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]
 
 
-def test_the_hosts_that_are_installed_do_as_the_table_says(makes: Makes) -> None:
-    """Their own loaders run over every file again."""
+def test_installed_hosts_match_the_table(makes: Makes) -> None:
+    """Their own loaders read every file again."""
     measured = makes("variant", portability.VARIANTS)
     assert measured == {host: {"plain": "loads", **load_measurements()[host]["makes"]} for host in measured}
 
 
-def test_the_hosts_that_are_installed_do_as_we_say_of_odd_skills(makes: Makes) -> None:
-    """Of those that our own reader is tested with: what is odd about them comes in all combinations."""
+def test_installed_hosts_match_our_verdicts_on_odd_skills(makes: Makes) -> None:
+    """These are the test cases of our own reader, with oddities in all combinations."""
     skills = portability.corpus(SKILLS)
     assert len(skills) > 80
-    rows = {host: {"makes": made} for host, made in makes("odd", skills).items()}
+    rows = {host: {"makes": results} for host, results in makes("odd", skills).items()}
     assert list(portability.disagreements(skills, rows)) == []
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_the_fields_of_a_kind_are_alike(makes: Makes, kind: str) -> None:
-    """Each of them alone does what all of them together were measured to do."""
+def test_fields_of_a_kind_have_the_same_effect(makes: Makes, kind: str) -> None:
+    """Each field alone has the effect that was measured for all together."""
     alone = {field: with_field(field) for field in FIELDS[kind]}
-    assert {code for one in alone.values() for code in find_conditions(one.data, "plain")} == {kind}
-    for host, made in makes(kind, alone).items():
-        assert set(made.values()) == {load_measurements()[host]["makes"][kind]}, (host, made)
+    assert {code for variant in alone.values() for code in find_conditions(variant.data, "plain")} == {kind}
+    for host, results in makes(kind, alone).items():
+        assert set(results.values()) == {load_measurements()[host]["makes"][kind]}, (host, results)
 
 
 @pytest.mark.parametrize(
@@ -130,47 +132,49 @@ def test_the_fields_of_a_kind_are_alike(makes: Makes, kind: str) -> None:
         ("description: Reviews.\nuser-invocable: false", "pydantic-ai-harness", "loads"),
         ("description: Reviews.\ntags: [a, b]", "skills-ref", "crashes"),
         ("description: Reviews.\nmetadata:\n  tags:\n    - a", "skills-ref", "loads"),
-        ("description: Reviews.\nname:\tx", "google-adk", "drops"),  # a tab, which our reader mends
+        ("description: Reviews.\nname:\tx", "google-adk", "drops"),  # a tab, which our reader repairs
     ],
 )
-def test_what_real_skills_have_is_seen(fields: str, host: str, makes: str) -> None:
-    """Each was told wrongly once."""
+def test_conditions_of_real_skills_are_found(fields: str, host: str, makes: str) -> None:
+    """Each of these was once judged wrongly."""
     name = "" if "name:" in fields else "name: x\n"
-    found = find_conditions(f"---\n{name}{fields}\n---\n\nDo it.\n".encode(), "x")
-    assert {one.host: one.makes for one in judge(found)}[host] == makes
+    conditions = find_conditions(f"---\n{name}{fields}\n---\n\nDo it.\n".encode(), "x")
+    assert {verdict.host: verdict.makes for verdict in judge(conditions)}[host] == makes
 
 
-def test_a_frontmatter_that_is_hard_to_read_takes_no_long_time() -> None:
-    """Aliases of aliases, brackets without end: found, and no more."""
+def test_expensive_frontmatter_is_judged_quickly() -> None:
+    """Nested aliases and endless brackets are found without being expanded."""
     bomb = "a: &a [x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnop"))
     for fields, code in ((bomb, "yaml-anchor"), ("a: " + "[" * 2_000, "yaml-repaired")):
         assert code in find_conditions(f"---\nname: x\ndescription: y\n{fields}\n---\n\nDo it.\n".encode(), "x")
 
 
-def test_a_hidden_character_in_the_name_is_a_character_that_hosts_mind() -> None:
-    """We refuse such a skill; what is judged is what others do with it."""
+def test_a_hidden_character_in_the_name_is_judged() -> None:
+    """We refuse such a skill, but the verdict is about other hosts."""
     assert find_conditions("---\nname: pla\u200bin\ndescription: d\n---\nBody\n".encode(), "plain") == [
         "name-characters"
     ]
 
 
-def test_a_frontmatter_that_is_longer_than_we_read_is_judged_by_its_beginning() -> None:
-    """Hosts that have no such limit find the name and the description there."""
+def test_overlong_frontmatter_is_judged_by_its_beginning() -> None:
+    """Hosts without such a limit find the name and the description there."""
     fields = "".join(f"k{at}: value\n" for at in range(25_000))
     assert find_conditions(f"---\nname: a\ndescription: d\n{fields}---\nBody\n".encode(), "a") == ["fields-unknown"]
 
 
 def test_the_worst_of_several_conditions_counts() -> None:
-    """A verdict names those that are to blame for it, and no others."""
-    adk = {one.host: one for one in judge(["bom", "crlf", "dashes-in-description", "name-mismatch"])}["google-adk"]
+    """A verdict names the conditions that cause it, and no others."""
+    adk = {verdict.host: verdict for verdict in judge(["bom", "crlf", "dashes-in-description", "name-mismatch"])}[
+        "google-adk"
+    ]
     assert adk == Verdict("google-adk", adk.version, "drops", ("bom", "name-mismatch"))
 
 
 def test_a_skill_is_judged_host_by_host(write: Callable[..., Path], run: Run) -> None:
-    """With the reason, and what to change; the exit code says that some host does not load it as written."""
+    """Each verdict has a reason and a fix. The exit code says that some host does not load the skill as written."""
     write(".claude/skills/pdf", "Use when: asked about PDF files.")
-    code, said, _ = run("check", "--hosts")
-    lines = said.splitlines()
+    code, output, _ = run("check", "--hosts")
+    lines = output.splitlines()
     assert code == 1
     assert lines[0] == ".claude/skills/pdf/SKILL.md"
     assert [line.split()[0] for line in lines[2:9]] == list(load_measurements())
@@ -179,34 +183,35 @@ def test_a_skill_is_judged_host_by_host(write: Callable[..., Path], run: Run) ->
 
 
 def test_skills_that_load_everywhere_are_counted(write: Callable[..., Path], run: Run) -> None:
-    """Of many, those that do are not listed."""
+    """They are not listed one by one."""
     write(".claude/skills/pdf")
     write(".claude/skills/csv")
     assert run("check", "--hosts") == (0, "2 skills checked: 2 loaded as written by every host\n", "")
 
 
-def test_place_and_name_of_the_file_count(tmp_path: Path, write: Callable[..., Path], run: Run) -> None:
-    """A folder too deep, a link, a file in small letters, bytes that are no text."""
+def test_the_place_and_name_of_the_file_count(tmp_path: Path, write: Callable[..., Path], run: Run) -> None:
+    """This covers a folder too deep, a link, a file name in lower case, and bytes that are not text."""
     write(".claude/skills/group/deep")
     low = write(".claude/skills/low")
     low.rename(low.with_name("skill.md"))
     write(".claude/skills/latin").write_bytes(b"---\nname: latin\ndescription: Gr\xfc\xdft.\n---\n\nHi.\n")
     write("elsewhere/linked")
     (tmp_path / ".claude/skills/linked").symlink_to(tmp_path / "elsewhere/linked")
-    _, said, _ = run("check", "--hosts", "--json", ".claude")
-    found = {
-        one["path"].split("/")[-2]: [each["code"] for each in one["conditions"]] for one in json.loads(said)["skills"]
+    _, output, _ = run("check", "--hosts", "--json", ".claude")
+    codes_by_skill = {
+        skill["path"].split("/")[-2]: [condition["code"] for condition in skill["conditions"]]
+        for skill in json.loads(output)["skills"]
     }
-    assert found["deep"] == ["folder-nested"]
-    assert found["low"] == ["file-lowercase"]
-    assert found["latin"] == ["not-utf8"]
-    assert found["linked"] == ["folder-linked"]
+    assert codes_by_skill["deep"] == ["folder-nested"]
+    assert codes_by_skill["low"] == ["file-lowercase"]
+    assert codes_by_skill["latin"] == ["not-utf8"]
+    assert codes_by_skill["linked"] == ["folder-linked"]
     assert run("check", "--hosts", ".claude/skills/linked")[1].count("the skill's folder is a symlink") == 3
 
 
 @pytest.mark.parametrize("above", ["skills/acme", "plain/acme", "skills/a/b/c"])
 def test_folders_above_the_checked_one_do_not_nest_a_skill(write: Callable[..., Path], run: Run, above: str) -> None:
-    """A folder called `skills` somewhere above says nothing about where a host will look."""
+    """A parent folder called `skills` does not say where a host will look."""
     write(f"{above}/pdf")
     assert run("check", "--hosts", above)[0] == 0
     assert run("check", "--hosts", f"{above}/pdf")[0] == 0
@@ -214,28 +219,32 @@ def test_folders_above_the_checked_one_do_not_nest_a_skill(write: Callable[..., 
 
 
 def test_a_folder_called_skills_inside_the_checked_one_nests_a_skill(write: Callable[..., Path], run: Run) -> None:
-    """A host that is pointed at `skills` finds what lies directly in it, and so does one that is given `skills`."""
+    """A host that is pointed at `skills` finds only its direct subfolders, and so does a check of `skills`."""
     write("work/skills/acme/pdf")
     write("work/plugins/acme/skills/csv")
     for checked, nested in (("work", ["pdf"]), ("work/skills", ["pdf"]), ("work/plugins", [])):
         skills = json.loads(run("check", "--hosts", "--json", checked)[1])["skills"]
         codes = {skill["path"].split("/")[-2]: [each["code"] for each in skill["conditions"]] for skill in skills}
-        assert [name for name, found in codes.items() if "folder-nested" in found] == nested
+        assert [name for name, skill_codes in codes.items() if "folder-nested" in skill_codes] == nested
 
 
-def test_hosts_that_are_given_a_skills_own_folder_do_not_mind_where_it_lies() -> None:
-    """skills-ref and inspect-ai look for no skills themselves."""
+def test_hosts_that_get_the_skills_own_folder_accept_any_place() -> None:
+    """skills-ref and inspect-ai do not search for skills."""
     makes = {verdict.host: verdict.makes for verdict in judge(["folder-nested"])}
-    assert {host for host, made in makes.items() if made == "loads"} == {"agent-framework", "inspect-ai", "skills-ref"}
+    assert {host for host, result in makes.items() if result == "loads"} == {
+        "agent-framework",
+        "inspect-ai",
+        "skills-ref",
+    }
 
 
 def test_a_linked_folder_is_judged_from_above(tmp_path: Path, write: Callable[..., Path], run: Run) -> None:
-    """Where its target lies outside, which no shelf follows, and where it lies inside."""
+    """This covers a target outside, which no shelf follows, and one inside."""
     write("elsewhere/far")
     (tmp_path / ".claude/skills").mkdir(parents=True)
     (tmp_path / ".claude/skills/far").symlink_to(tmp_path / "elsewhere/far")
-    code, said, _ = run("check", "--hosts", ".claude/skills")
-    assert (code, said.count("the skill's folder is a symlink"), said.splitlines()[-1]) == (
+    code, output, _ = run("check", "--hosts", ".claude/skills")
+    assert (code, output.count("the skill's folder is a symlink"), output.splitlines()[-1]) == (
         1,
         3,
         "1 skill checked: 0 loaded as written by every host",
@@ -250,8 +259,8 @@ def test_a_linked_folder_is_judged_from_above(tmp_path: Path, write: Callable[..
     assert run("check", "--hosts")[1].endswith("5 skills checked: 3 loaded as written by every host\n")
 
 
-def test_wrong_use_is_told(write: Callable[..., Path], run: Run) -> None:
-    """Annotations have no place for hosts, and a look at nothing does not pass."""
+def test_wrong_usage_of_hosts_is_refused(write: Callable[..., Path], run: Run) -> None:
+    """Annotations have no place for hosts, and a check that examines nothing must not pass."""
     assert run("check", "--hosts")[0::2] == (2, "skillshelf check: there is no skill in .\n")
     write(".claude/skills/pdf")
     code, _, complaint = run("check", "--hosts", "--format", "sarif")

@@ -1,4 +1,4 @@
-"""`reference-unnamed`: what counts as a name, and what does not."""
+"""Test `reference-unnamed`: which texts count as naming a reference."""
 
 from pathlib import Path
 
@@ -41,11 +41,11 @@ NAMED: dict[str, Files] = {
 
 
 @pytest.mark.parametrize("how", NAMED)
-def test_a_reference_can_be_named(tmp_path: Path, how: str) -> None:
+def test_a_reference_can_be_named_in_many_ways(tmp_path: Path, how: str) -> None:
     """Each of these leads a model to the file."""
     files = NAMED[how]
-    wanted = {} if any(path.endswith("a.md") for path in files) else {"references/a.md": "# A\n"}
-    assert unnamed(tmp_path, {**files, **wanted}) == []
+    missing = {} if any(path.endswith("a.md") for path in files) else {"references/a.md": "# A\n"}
+    assert find_unnamed(tmp_path, {**files, **missing}) == []
 
 
 UNNAMED: dict[str, Files] = {
@@ -62,9 +62,9 @@ UNNAMED: dict[str, Files] = {
 
 
 @pytest.mark.parametrize("how", UNNAMED)
-def test_a_reference_that_nothing_names_is_reported(tmp_path: Path, how: str) -> None:
+def test_an_unnamed_reference_is_reported(tmp_path: Path, how: str) -> None:
     """A model has no reason to load it."""
-    assert unnamed(tmp_path, {"references/a.md": "# A\n", **UNNAMED[how]}) == ["references/a.md"]
+    assert find_unnamed(tmp_path, {"references/a.md": "# A\n", **UNNAMED[how]}) == ["references/a.md"]
 
 
 IMPORTED = {
@@ -88,15 +88,15 @@ IMPORTED = {
 
 
 @pytest.mark.parametrize("how", IMPORTED)
-def test_a_script_names_what_it_imports_or_runs(tmp_path: Path, how: str) -> None:
-    """The model runs the first, and the first needs the second."""
+def test_a_script_names_the_files_it_imports_or_runs(tmp_path: Path, how: str) -> None:
+    """The model runs the first script, and that one needs the second."""
     script, code, needed = IMPORTED[how]
     files = {"SKILL.md": f"Run scripts/{script}.", f"scripts/{script}": code, needed: ""}
     if how == "through __init__":
         files["scripts/lib/__init__.py"] = "from .helper import f\n"
-    assert unnamed(tmp_path, files) == []
-    # Unused, one of the two is enough to report.
-    assert len(unnamed(tmp_path / "unused", {**files, "SKILL.md": "Do it."})) == 1
+    assert find_unnamed(tmp_path, files) == []
+    # If both are unused, reporting one of them is enough.
+    assert len(find_unnamed(tmp_path / "unused", {**files, "SKILL.md": "Do it."})) == 1
 
 
 @pytest.mark.parametrize(
@@ -120,17 +120,17 @@ def test_a_script_names_what_it_imports_or_runs(tmp_path: Path, how: str) -> Non
     ],
 )
 def test_tests_and_packaging_need_no_name(tmp_path: Path, path: str) -> None:
-    """No model is meant to load them."""
-    assert unnamed(tmp_path, {"SKILL.md": "Do it.", path: ""}) == []
+    """No model should load them."""
+    assert find_unnamed(tmp_path, {"SKILL.md": "Do it.", path: ""}) == []
 
 
 @pytest.mark.parametrize("path", ["references/security.md", "references/ab-test.md", "references/license-rules.md"])
 def test_a_guide_about_tests_or_licences_needs_a_name(tmp_path: Path, path: str) -> None:
     """It is a reference like any other."""
-    assert unnamed(tmp_path, {"SKILL.md": "Do it.", path: ""}) == [path]
+    assert find_unnamed(tmp_path, {"SKILL.md": "Do it.", path: ""}) == [path]
 
 
-def test_of_unnamed_files_that_lead_to_each_other_the_first_is_enough(tmp_path: Path) -> None:
+def test_only_the_first_of_unnamed_files_that_name_each_other_is_reported(tmp_path: Path) -> None:
     """Once that one is named, the model finds the rest."""
     files = {
         "SKILL.md": "Do it.",
@@ -138,23 +138,23 @@ def test_of_unnamed_files_that_lead_to_each_other_the_first_is_enough(tmp_path: 
         "references/c.md": "See d.md.",
         "references/d.md": "",
     }
-    assert unnamed(tmp_path, files) == ["references/b.md"]
+    assert find_unnamed(tmp_path, files) == ["references/b.md"]
     circle = {**files, "references/d.md": "See b.md.", "references/a.md": "Alone."}
-    found = unnamed(tmp_path / "circle", circle)
-    assert found[0] == "references/a.md"
-    assert len(found) == 2
+    reported = find_unnamed(tmp_path / "circle", circle)
+    assert reported[0] == "references/a.md"
+    assert len(reported) == 2
 
 
-def test_a_bare_name_that_two_folders_have_names_neither(tmp_path: Path) -> None:
-    """A model that asks for it gets none of them; from a file beside one of them, it is that one."""
+def test_a_bare_name_that_occurs_in_two_folders_names_neither(tmp_path: Path) -> None:
+    """A model that uses it gets neither file. In a file beside one of them it means that one."""
     files = {"SKILL.md": "Load a.md.", "references/x/a.md": "", "references/y/a.md": ""}
-    assert unnamed(tmp_path, files) == ["references/x/a.md", "references/y/a.md"]
+    assert find_unnamed(tmp_path, files) == ["references/x/a.md", "references/y/a.md"]
     index = {**files, "SKILL.md": "Load references/x/index.md.", "references/x/index.md": "Then a.md."}
-    assert unnamed(tmp_path / "beside", index) == ["references/y/a.md"]
+    assert find_unnamed(tmp_path / "beside", index) == ["references/y/a.md"]
 
 
-def unnamed(folder: Path, files: Files) -> list[str]:
-    """Write a skill and return the references that are reported."""
+def find_unnamed(folder: Path, files: Files) -> list[str]:
+    """Write a skill, and return the reported references."""
     for path, text in files.items():
         file = folder / "skill" / path
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""check_package: the one line that keeps a project's skills and their references complete."""
+"""Test check_package: the one line that keeps a project's skills and their references complete."""
 
 import shutil
 import sys
@@ -19,14 +19,14 @@ CONFIG = f"{RAG}/references/azure_search_config.md"
 
 @pytest.fixture
 def company(tmp_path: Path) -> Iterator[Path]:
-    """A copy of the complete package, for the test to damage."""
+    """Copy the complete package, for the test to damage."""
     shutil.copytree(PACKAGES / "complete", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     with importable(tmp_path):
         yield tmp_path
 
 
 def problems() -> list[str]:
-    """What check_package has to say, `path: code` of each line."""
+    """Return the output of check_package, as `path: code` for each line."""
     with pytest.raises(AssertionError) as raised:
         check_package("company_skills")
     return [" ".join(line.split()[:2]) for line in str(raised.value).splitlines()]
@@ -39,13 +39,13 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_a_complete_package_passes(company: Path) -> None:
-    """Nothing is said of a package in order: by name, as a module, and again."""
+    """It passes by name, as a module, and a second time."""
     check_package("company_skills")
     check_package(sys.modules["company_skills"])
 
 
 def test_a_complete_package_passes_from_a_zip(tmp_path: Path) -> None:
-    """The check reads what was installed, also where that is an archive."""
+    """The check reads the installed package, even from an archive."""
     place = PACKAGES / "complete"
     with zipfile.ZipFile(tmp_path / "company.zip", "w") as archive:
         for path in place.rglob("*.*"):
@@ -55,8 +55,8 @@ def test_a_complete_package_passes_from_a_zip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".DS_Store", "__pycache__/x.py", "old.pyc", ".hidden/a.md"])
-def test_what_tools_leave_behind_needs_no_listing(company: Path, name: str) -> None:
-    """Dot files, bytecode and caches under references/ are nobody's references."""
+def test_files_left_by_tools_need_no_listing(company: Path, name: str) -> None:
+    """Dot files, bytecode and caches under references/ are not references."""
     file = company / RAG / "references" / name
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"")
@@ -154,14 +154,14 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_reported(company: Path, fault: str) -> None:
-    """One fault in a package that passed is that fault's line, with its file and code, and no other."""
+    """One fault in a complete package yields exactly one line, with its file and code."""
     damage, lines = FAULTS[fault]
     damage(company)
     assert problems() == lines
 
 
 def test_all_faults_are_listed_at_once(company: Path) -> None:
-    """One run names every problem, each on its own line with what to do about it."""
+    """One run names every problem, each on its own line with a fix."""
     (company / RAG / "references/new.md").write_text("# New")
     (company / RAG / "scripts/sandbox_runner.py").write_text("x = (")
     with pytest.raises(AssertionError) as raised:
@@ -200,7 +200,7 @@ FENCES = {
 
 @pytest.mark.parametrize("case", FENCES)
 def test_fences_follow_commonmark(company: Path, case: str) -> None:
-    """A fence without its closing line is reported where it opens, by the rules of CommonMark."""
+    """A fence without its closing line is reported at its opening line, by the rules of CommonMark."""
     text, line = FENCES[case]
     (company / CONFIG).write_bytes(text.encode())
     if line:
@@ -226,8 +226,8 @@ def test_fences_follow_commonmark(company: Path, case: str) -> None:
         r"\[escaped](gone.md)",
     ],
 )
-def test_links_that_are_alive_or_cannot_be_judged_pass(company: Path, link: str) -> None:
-    """Only a relative link to a file that the skill's folder lacks is dead."""
+def test_valid_links_and_links_that_cannot_be_checked_pass(company: Path, link: str) -> None:
+    """Only a relative link to a file that is missing in the skill's folder is dead."""
     (company / CONFIG).write_text(f"See {link}.\n")
     check_package("company_skills")
 
@@ -236,7 +236,7 @@ def test_links_that_are_alive_or_cannot_be_judged_pass(company: Path, link: str)
     "link", ["[a](gone.md)", "[a](./gone.md#x)", "[a](<go ne.md>)", "[a][b]\n\n[b]: gone.md 'Gone'"]
 )
 def test_dead_links_in_every_notation_are_reported(company: Path, link: str) -> None:
-    """Inline, in angle brackets and by definition: a dead link is reported at the line it stands on."""
+    """An inline link, one in angle brackets and a definition are each reported at their line."""
     (company / CONFIG).write_text(f"# A\n\nSee {link}\n")
     assert problems() == [f"{CONFIG}:3: markdown-invalid"]
 
@@ -291,6 +291,6 @@ def test_large_references_are_read_to_the_end(company: Path) -> None:
 
 
 def test_a_package_that_cannot_be_imported_fails() -> None:
-    """A wrong name does not pass for a package without faults."""
+    """A wrong name must not look like a package without faults."""
     with pytest.raises(SourceError, match="no_such_skills"):
         check_package("no_such_skills")

@@ -1,4 +1,4 @@
-"""The commands, run as a person runs them, with their output in a pipe."""
+"""Run the commands as a user does, with their output in a pipe."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def shelf(write: Callable[..., Path], tmp_path: Path) -> Path:
-    """A workspace with an ordinary skill, a repaired one, one for the person only, and one that is shadowed."""
+    """Create a workspace with an ordinary skill, a repaired one, one for the user only, and a shadowed one."""
     write(
         "skills/pdf", "Fill in PDF forms.", "Load `forms.md`.\n", references__forms_md="# Forms\r\n\r\nAll of them.\r\n"
     )
@@ -28,19 +28,19 @@ def shelf(write: Callable[..., Path], tmp_path: Path) -> Path:
     return tmp_path
 
 
-def own(output: str) -> list[str]:
-    """The lines that are not about bundled skills, whose names set the columns."""
+def without_bundled_skills(output: str) -> list[str]:
+    """Return the lines that are not about bundled skills, whose names set the columns."""
     return [re.sub(" {2,}", "  ", line) for line in output.splitlines() if "bundled" not in line]
 
 
-# -- use --------------------------------------------------------------------------------------------------------------
+# -- usage ------------------------------------------------------------------------------------------------------------
 
 
-def test_help(run: Run) -> None:
-    """It names every command, shows how to begin, and says what the exit codes mean."""
+def test_help_explains_the_program(run: Run) -> None:
+    """It names every command, shows how to start, and explains the exit codes."""
     code, out, err = run("--help")
     assert (code, err) == (0, "")
-    # Not a snapshot: Python 3.13 writes options in another way.
+    # Not a snapshot: Python 3.13 prints options differently.
     assert [line.split(None, 1) for line in out.splitlines() if re.match("    [a-z]", line)] == snapshot(
         [
             ["list", "list the skills on the shelf"],
@@ -66,7 +66,7 @@ def test_help(run: Run) -> None:
 @pytest.mark.parametrize(
     "command", ["list", "show", "search", "check", "listing", "cost", "why", "new", "trust", "chat"]
 )
-def test_help_of_a_command(run: Run, command: str) -> None:
+def test_help_explains_each_command(run: Run, command: str) -> None:
     """Each has a sentence, its options, and examples that begin with its name."""
     code, out, _ = run(command, "--help")
     assert code == 0
@@ -74,13 +74,12 @@ def test_help_of_a_command(run: Run, command: str) -> None:
     assert f"examples:\n  skillshelf {command} " in out
 
 
-def test_version(run: Run) -> None:
-    """The version of the package."""
+def test_version_prints_the_version_of_the_package(run: Run) -> None:
     assert run("--version") == (0, f"skillshelf {skillshelf.__version__}\n", "")
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         (),
         ("nonsense",),
@@ -95,20 +94,20 @@ def test_version(run: Run) -> None:
         ("check", "--format", "sarif", "--json"),
     ],
 )
-def test_wrong_use(run: Run, words: tuple[str, ...]) -> None:
-    """Exit code 2, nothing on stdout, and a word on stderr about what is wrong."""
-    code, out, err = run(*words)
+def test_wrong_usage_exits_with_two(run: Run, arguments: tuple[str, ...]) -> None:
+    """Nothing is on stdout, and stderr names the mistake."""
+    code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err
 
 
-def test_a_wrong_code_is_told_with_the_right_one(run: Run) -> None:
-    """A misspelt code would otherwise ignore nothing, silently."""
+def test_an_unknown_code_is_refused_with_a_suggestion(run: Run) -> None:
+    """Otherwise a misspelled code would silently ignore nothing."""
     assert "did you mean reference-unnamed" in run("check", "--ignore", "reference-unamed")[2]
 
 
 def test_the_workspace_is_given_before_or_after_the_command(run: Run, shelf: Path, tmp_path: Path) -> None:
-    """Both ways of writing it are common."""
+    """Users write it both ways."""
     before = run("-C", "skills", "list")
     assert before == run("list", "--workspace", "skills")
     assert "The old one." not in before[1]
@@ -117,11 +116,11 @@ def test_the_workspace_is_given_before_or_after_the_command(run: Run, shelf: Pat
 # -- list -------------------------------------------------------------------------------------------------------------
 
 
-def test_list(run: Run, shelf: Path) -> None:
-    """Name, source, tokens, references and description of each skill, with marks for what is special."""
+def test_list_shows_a_line_per_skill(run: Run, shelf: Path) -> None:
+    """Each has name, source, tokens, references and description, with marks for special cases."""
     code, out, err = run("list")
     assert (code, err) == (0, "")
-    assert own(out) == snapshot(
+    assert without_bundled_skills(out) == snapshot(
         [
             "name  source  tokens  refs  description",
             "deploy  project  2  [repaired] Ship it: carefully",
@@ -134,14 +133,12 @@ def test_list(run: Run, shelf: Path) -> None:
     )
 
 
-def test_list_says_nothing_of_faults_where_there_are_none(run: Run, write: Callable[..., Path]) -> None:
-    """The hint to run check comes with something to check."""
+def test_list_mentions_check_only_if_there_are_faults(run: Run, write: Callable[..., Path]) -> None:
     write("pdf")
     assert "skillshelf check" not in run("list")[1]
 
 
-def test_list_for_a_program(run: Run, shelf: Path) -> None:
-    """Every skill with its marks, and every diagnostic."""
+def test_list_as_json_has_every_skill_and_diagnostic(run: Run, shelf: Path) -> None:
     code, out, _ = run("list", "--json")
     read = json.loads(out)
     skills = {(skill["name"], skill["reach"]): skill for skill in read["skills"]}
@@ -157,8 +154,8 @@ def test_list_for_a_program(run: Run, shelf: Path) -> None:
 # -- show -------------------------------------------------------------------------------------------------------------
 
 
-def test_show(run: Run, shelf: Path) -> None:
-    """The facts, the instructions as they are written, and the references."""
+def test_show_prints_facts_instructions_and_references(run: Run, shelf: Path) -> None:
+    """The instructions appear as written."""
     assert run("show", "pdf") == snapshot(
         (
             0,
@@ -180,26 +177,25 @@ References (skillshelf show pdf REFERENCE)
     )
 
 
-def test_show_a_shadowed_skill(run: Run, shelf: Path) -> None:
-    """It is reached by its qualified name."""
+def test_show_finds_a_shadowed_skill_by_its_qualified_name(run: Run, shelf: Path) -> None:
     assert "The old one." in run("show", "pdf@project:old/skills/pdf")[1]
 
 
-def test_show_a_reference(run: Run, shelf: Path) -> None:
-    """Its text, with the line ends of a terminal."""
+def test_show_prints_a_reference(run: Run, shelf: Path) -> None:
+    """Its line endings become those of a terminal."""
     assert run("show", "pdf", "forms.md") == (0, "# Forms\n\nAll of them.\n", "")
 
 
-def test_show_a_reference_of_several_pages(run: Run, shelf: Path) -> None:
-    """The pages are joined as if there were none, with the line endings that the model gets."""
+def test_show_joins_the_pages_of_a_reference(run: Run, shelf: Path) -> None:
+    """The text has no seams, and the line endings that the model gets."""
     text = "x" * (512 * 1024 - 1) + "\r\n" + "é" * (300 * 1024) + " end"
     (shelf / "skills/pdf/references/forms.md").write_bytes(text.encode())
     assert run("show", "pdf", "forms.md")[1] == text.replace("\r\n", "\n") + "\n"
     assert json.loads(run("show", "--json", "pdf", "forms.md")[1])["text"] == text.replace("\r\n", "\n")
 
 
-def test_show_a_binary_reference(run: Run, shelf: Path) -> None:
-    """What it is and how large, never its bytes."""
+def test_show_describes_a_binary_reference(run: Run, shelf: Path) -> None:
+    """It prints kind and size, never the bytes."""
     (shelf / "skills/pdf/references/a.png").write_bytes(b"\x89PNG\0\x1b[2J")
     code, out, _ = run("show", "pdf", "a.png")
     assert (code, out) == (
@@ -210,22 +206,21 @@ def test_show_a_binary_reference(run: Run, shelf: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "expected"),
     [
         (("show", "pfd"), "There is no skill named 'pfd'. Did you mean 'pdf'?"),
         (("show", "pdf", "../../secret"), "Listed references: 'references/forms.md'."),
         (("show", "pdf", "/etc/passwd"), "it is not on the skill's list"),
     ],
 )
-def test_show_what_is_not_there(run: Run, shelf: Path, words: tuple[str, ...], said: str) -> None:
-    """What was asked, why not, and what would be right, on stderr."""
-    code, out, err = run(*words)
+def test_show_explains_an_unknown_name(run: Run, shelf: Path, arguments: tuple[str, ...], expected: str) -> None:
+    """Standard error has the request, the reason and a suggestion."""
+    code, out, err = run(*arguments)
     assert (code, out) == (1, "")
-    assert said in err
+    assert expected in err
 
 
-def test_show_for_a_program(run: Run, shelf: Path) -> None:
-    """The descriptor and the instructions."""
+def test_show_as_json_has_the_descriptor_and_the_instructions(run: Run, shelf: Path) -> None:
     read = json.loads(run("show", "--json", "pdf")[1])
     assert (read["name"], read["instructions"], read["references"]) == (
         "pdf",
@@ -237,8 +232,8 @@ def test_show_for_a_program(run: Run, shelf: Path) -> None:
 # -- search -----------------------------------------------------------------------------------------------------------
 
 
-def test_search(run: Run, shelf: Path) -> None:
-    """The best first, each with the words that fit."""
+def test_search_prints_the_best_match_first(run: Run, shelf: Path) -> None:
+    """Each match has the words that fit."""
     code, out, _ = run("search", "fill", "pdf")
     lines = out.splitlines()
     assert code == 0
@@ -246,16 +241,16 @@ def test_search(run: Run, shelf: Path) -> None:
     assert "pdf in name" in lines[2]
 
 
-def test_search_without_a_hit(run: Run, shelf: Path) -> None:
-    """Exit code 1 and a word on stderr; nothing in the pipe."""
+def test_search_without_a_match_exits_with_one(run: Run, shelf: Path) -> None:
+    """Standard error has a message, and the pipe stays empty."""
     code, out, err = run("search", "xylophone")
     assert (code, out) == (1, "")
     assert "No skill fits 'xylophone'" in err
     assert run("search", "--json", "xylophone")[0] == 1
 
 
-def test_search_for_a_program(run: Run, shelf: Path) -> None:
-    """Score, reasons and descriptor of each match, as many as asked for."""
+def test_search_as_json_has_scores_and_reasons(run: Run, shelf: Path) -> None:
+    """The number of matches follows the limit."""
     read = json.loads(run("search", "--json", "--limit", "1", "pdf", "skill")[1])
     assert (read["query"], len(read["matches"])) == ("pdf skill", 1)
     assert {"score", "why", "name", "description", "location"} <= set(read["matches"][0])
@@ -264,31 +259,30 @@ def test_search_for_a_program(run: Run, shelf: Path) -> None:
 # -- listing and cost -------------------------------------------------------------------------------------------------
 
 
-def test_listing(run: Run, shelf: Path) -> None:
-    """Exactly what the model sees, and nothing else in the pipe."""
+def test_listing_prints_exactly_what_the_model_sees(run: Run, shelf: Path) -> None:
+    """Nothing else is in the pipe."""
     expected = skillshelf.Shelf.open(shelf)
     assert run("listing") == (0, expected.listing().text, "")
     assert run("listing", "--disclosure", "catalog") == (0, expected.listing("catalog").text, "")
     assert run("listing", "--budget", "150") == (0, expected.listing(budget=150).text, "")
 
 
-def test_listing_as_the_format_has_it(run: Run, shelf: Path) -> None:
-    """The reference library's rendering, without what is not for the model."""
+def test_listing_can_use_the_rendering_of_the_format(run: Run, shelf: Path) -> None:
+    """The output matches the reference library, without skills that are not for the model."""
     out = run("listing", "--format", "xml")[1]
     assert out.startswith("<available_skills>\n<skill>\n<name>\n")
     assert "<name>\npdf\n</name>" in out
     assert "secret" not in out
 
 
-def test_listing_for_a_program(run: Run, shelf: Path) -> None:
-    """The text, its tokens and what was shortened."""
+def test_listing_as_json_has_text_tokens_and_omissions(run: Run, shelf: Path) -> None:
     read = json.loads(run("listing", "--json", "--budget", "150")[1])
     assert read["tokens"] <= 150
     assert read["shortened"]
 
 
-def test_cost(run: Run, shelf: Path) -> None:
-    """What each skill takes in every call, when loaded, and with all its references."""
+def test_cost_counts_the_tokens_of_each_skill(run: Run, shelf: Path) -> None:
+    """It counts the tokens in every call, when loaded, and with all references."""
     out = run("cost")[1]
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
     read = json.loads(run("cost", "--json")[1])
@@ -300,8 +294,8 @@ def test_cost(run: Run, shelf: Path) -> None:
     assert rows["total"][0] == str(read["listing"]) == str(skillshelf.Shelf.open(shelf).listing().tokens)
 
 
-def test_cost_warns_of_what_crowds_the_window(run: Run, write: Callable[..., Path]) -> None:
-    """Instructions over 5,000 tokens, and a listing that does not fit its budget."""
+def test_cost_warns_of_large_skills(run: Run, write: Callable[..., Path]) -> None:
+    """It warns of instructions over 5,000 tokens, and of a listing that exceeds its budget."""
     write("long", body="All of these words count as tokens somewhere. " * 700)
     for number in range(40):
         write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
@@ -310,16 +304,16 @@ def test_cost_warns_of_what_crowds_the_window(run: Run, write: Callable[..., Pat
     assert "tokens and the listing has a budget of 4,000: " in out
 
 
-def test_cost_of_what_cannot_be_read(run: Run, shelf: Path) -> None:
-    """A reference that is gone or binary brings nothing into a window."""
+def test_cost_counts_nothing_for_unreadable_references(run: Run, shelf: Path) -> None:
+    """A missing or binary reference adds nothing to a context window."""
     (shelf / "skills/deploy/references").mkdir()
     (shelf / "skills/deploy/references/a.bin").write_bytes(b"\0" * 1000)
     costs = {skill["name"]: skill for skill in json.loads(run("cost", "--json")[1])["skills"]}
     assert costs["deploy"]["references"] == 0
 
 
-def test_cost_exactly(run: Run, shelf: Path) -> None:
-    """Counted where the extra is installed; elsewhere the answer says what to install."""
+def test_exact_costs_need_an_extra(run: Run, shelf: Path) -> None:
+    """Without the extra the answer says what to install."""
     code, out, err = run("cost", "--exact", "--json")
     if code:
         assert "pip install 'skillshelf[tokens]'" in err
@@ -330,8 +324,8 @@ def test_cost_exactly(run: Run, shelf: Path) -> None:
 # -- paths ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_current_folder_that_is_gone(run: Run, tmp_path: Path) -> None:
-    """One sentence, no traceback."""
+def test_a_deleted_current_folder_is_reported(run: Run, tmp_path: Path) -> None:
+    """The message is one sentence without a traceback."""
     gone = tmp_path / "gone"
     gone.mkdir()
     os.chdir(gone)

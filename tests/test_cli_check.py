@@ -1,4 +1,4 @@
-"""`skillshelf check`: for a person, for CI, for editors and for code scanning."""
+"""Test `skillshelf check` for users, CI, editors and code scanning."""
 
 import json
 import os
@@ -17,21 +17,21 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def without_version(result: tuple[int, str, str]) -> tuple[int, str, str]:
-    """The same on every Python that runs the tests."""
+    """Return output that is the same on every Python that runs the tests."""
     code, out, complaints = result
     return code, re.sub(r"Python 3\.\d+", "Python 3.x", out), complaints
 
 
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
-    """A workspace with an error, a warning and a note."""
+    """Create a workspace with an error, a warning and a note."""
     for case in ("broken-python", "reference-unnamed", "field-extension"):
         shutil.copytree(CASES / case, tmp_path / "skills" / case)
     return tmp_path
 
 
-def test_as_text(run: Run, faulty: Path) -> None:
-    """`path:line: severity: code message`, the fix below, and a summary; exit code 1 for an error."""
+def test_text_output_has_a_line_per_diagnostic(run: Run, faulty: Path) -> None:
+    """A line is `path:line: severity: code message`, with the fix below, then a summary. Errors exit with 1."""
     assert without_version(run("check")) == snapshot(
         (
             1,
@@ -49,21 +49,21 @@ skills/reference-unnamed/references/a.md:1: reference-unnamed (warning) neither 
     )
 
 
-def test_nothing_to_mend(run: Run, tmp_path: Path) -> None:
-    """Exit code 0 and one line."""
+def test_a_clean_workspace_exits_with_zero(run: Run, tmp_path: Path) -> None:
+    """The output is one line."""
     shutil.copytree(CASES / "complete", tmp_path / "complete")
     assert run("check") == (0, "1 skill checked: no problems\n", "")
 
 
 def test_warnings_alone_do_not_fail(run: Run, faulty: Path) -> None:
-    """Exit code 0 where the errors are left out."""
+    """The exit code is 0 if the errors are ignored."""
     code, out, _ = run("check", "--ignore", "python-invalid", "--ignore", "field-extension")
     assert code == 0
     assert out.splitlines()[-1] == "3 skills checked: 1 warning"
 
 
-def test_strict(run: Run, tmp_path: Path) -> None:
-    """A field outside the format is a note, and an error with --strict, in every form of the output."""
+def test_strict_turns_unknown_fields_into_errors(run: Run, tmp_path: Path) -> None:
+    """A field outside the format is a note without --strict. This holds for every output format."""
     shutil.copytree(CASES / "field-known", tmp_path / "field-known")
     assert run("check")[0] == 0
     assert run("check", "--strict")[1].splitlines()[-1] == "1 skill checked: 1 error"
@@ -74,23 +74,23 @@ def test_strict(run: Run, tmp_path: Path) -> None:
         assert (strict_code, severe in strict_out) == (1, True)
 
 
-def test_several_paths(run: Run, faulty: Path) -> None:
-    """Each is looked at, and what two of them share is said once."""
+def test_several_paths_are_checked_together(run: Run, faulty: Path) -> None:
+    """Diagnostics that two paths share appear once."""
     out = run("check", "skills/broken-python/SKILL.md", "skills/reference-unnamed", "skills/broken-python")[1]
     assert out.count("python-invalid") == 1
     assert out.count("reference-unnamed (warning) neither") == 1
     assert "field-extension" not in out
 
 
-def test_a_path_that_does_not_exist(run: Run) -> None:
-    """A fault, not a traceback."""
+def test_a_missing_path_is_a_fault(run: Run) -> None:
+    """It causes no traceback."""
     code, out, _ = run("check", "nowhere")
     assert code == 1
     assert "nowhere:1: path-missing (error) the path does not exist" in out
 
 
-def test_for_a_program(run: Run, faulty: Path) -> None:
-    """--json and --format json are the same: every field of every diagnostic."""
+def test_json_output_has_every_field(run: Run, faulty: Path) -> None:
+    """--json and --format json are the same."""
     code, out, _ = run("check", "--json")
     read = json.loads(out)
     assert (code, out) == run("check", "--format", "json")[:2]
@@ -103,8 +103,8 @@ def test_for_a_program(run: Run, faulty: Path) -> None:
     assert set(read["diagnostics"][0]) == {"severity", "code", "message", "path", "line", "fix"}
 
 
-def test_as_sarif(run: Run, faulty: Path) -> None:
-    """SARIF 2.1.0: all codes are rules, each result names its rule, a relative path and a line."""
+def test_sarif_output_has_rules_and_results(run: Run, faulty: Path) -> None:
+    """It follows SARIF 2.1.0: all codes are rules, and each result names its rule, a relative path and a line."""
     code, out, _ = run("check", "--format", "sarif")
     log = json.loads(out)
     (sarif_run,) = log["runs"]
@@ -130,8 +130,8 @@ def test_as_sarif(run: Run, faulty: Path) -> None:
     assert "region" not in sarif_run["results"][2]["locations"][0]["physicalLocation"]
 
 
-def test_sarif_of_odd_names(run: Run, tmp_path: Path) -> None:
-    """A URI escapes what it must, also bytes that are no UTF-8, and stays relative."""
+def test_sarif_escapes_odd_names(run: Run, tmp_path: Path) -> None:
+    """A URI escapes special characters and bytes that are not UTF-8, and stays relative."""
     folder = tmp_path / os.fsdecode(b"a b%\xff")
     folder.mkdir()
     (folder / "SKILL.md").write_text("")
@@ -139,15 +139,13 @@ def test_sarif_of_odd_names(run: Run, tmp_path: Path) -> None:
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b%25%FF/SKILL.md"
 
 
-def test_sarif_of_a_path_elsewhere(run: Run) -> None:
-    """What does not lie below the current folder has a file: URI."""
+def test_sarif_uses_a_file_uri_outside_the_current_folder(run: Run) -> None:
     (result,) = json.loads(run("check", "--format", "sarif", str(CASES / "open-fence"))[1])["runs"][0]["results"]
     uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert uri == (CASES / "open-fence/references/a.md").as_uri()
 
 
-def test_as_github_annotations(run: Run, faulty: Path) -> None:
-    """Workflow commands, one a line."""
+def test_github_output_has_an_annotation_per_line(run: Run, faulty: Path) -> None:
     assert without_version(run("check", "--format", "github")) == snapshot(
         (
             1,
@@ -162,7 +160,7 @@ def test_as_github_annotations(run: Run, faulty: Path) -> None:
 
 
 def test_github_annotations_are_escaped(run: Run, tmp_path: Path) -> None:
-    """A name cannot end a property, and a newline cannot begin a command of its own."""
+    """A name cannot end a property, and a newline cannot begin a new command."""
     folder = tmp_path / "a,b:c%\n::error::x"
     folder.mkdir()
     (folder / "SKILL.md").write_text("")

@@ -1,4 +1,4 @@
-"""`skillshelf completion`, in the shells themselves."""
+"""Test `skillshelf completion` in the shells themselves."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
 Complete = Callable[[str, str], set[str]]
 
-# Each prints the completions of the command line in $LINE, one a line.
+# Each prints the completions of the command line in $LINE, one per line.
 BASH = """
 source "$SCRIPT"
 COMP_WORDS=($LINE)
@@ -45,9 +45,11 @@ def complete(run: Run, tmp_path: Path) -> Complete:
             "SCRIPT": str(tmp_path / "script"),
             "LINE": line,
         }
-        words = [program, "-c", FISH if shell == "fish" else BASH]
-        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        return set(done.stdout.split())
+        shell_command = [program, "-c", FISH if shell == "fish" else BASH]
+        completed = subprocess.run(
+            shell_command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        return set(completed.stdout.split())
 
     return complete_line
 
@@ -74,14 +76,14 @@ def test_a_shell_completes(complete: Complete, write: Write, shell: str, line: s
 
 
 def test_folders_are_completed(complete: Complete, write: Write) -> None:
-    """In fish as well, by functions that come with it."""
+    """In fish, its bundled functions do this."""
     write("pdf-forms")
     assert {word.rstrip("/") for word in complete("bash", "skillshelf new x --in pdf-")} == {"pdf-forms"}
     assert {word.rstrip("/") for word in complete("bash", "skillshelf eval run --record pdf-")} == {"pdf-forms"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
-def test_a_skill_s_name_is_never_run(complete: Complete, write: Write, tmp_path: Path, shell: str) -> None:
+def test_a_skills_name_is_never_executed(complete: Complete, write: Write, tmp_path: Path, shell: str) -> None:
     """Shells expand the words they complete, and a cloned repository chooses the names of its skills."""
     path = write("harmless")
     path.write_text("---\nname: $(touch${IFS}owned)\ndescription: Does it.\n---\n\nDo it.\n")
@@ -93,8 +95,8 @@ def test_a_skill_s_name_is_never_run(complete: Complete, write: Write, tmp_path:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_is_valid(run: Run, tmp_path: Path, shell: str) -> None:
-    code, script, said = run("completion", shell)
-    assert (code, said) == (0, "")
+    code, script, stderr = run("completion", shell)
+    assert (code, stderr) == (0, "")
     for word in ("conformance", "trust-workspace", "descriptions"):
         assert word in script
     program = shutil.which(shell)

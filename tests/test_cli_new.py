@@ -1,4 +1,4 @@
-"""`skillshelf new`: what it makes passes every check, and nothing is ever overwritten."""
+"""Test `skillshelf new`: new skills pass every check, and nothing is ever overwritten."""
 
 import os
 from collections.abc import Callable
@@ -18,8 +18,8 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_new_skill(run: Run, tmp_path: Path) -> None:
-    """It is on the shelf at once, and a check has nothing to say of it."""
+def test_a_new_skill_passes_the_check(run: Run, tmp_path: Path) -> None:
+    """It is on the shelf immediately, and a check finds nothing."""
     assert run("new", "pdf-forms") == snapshot(
         (
             0,
@@ -42,8 +42,8 @@ Write the description first: a model sees nothing else before it loads the skill
     assert run("why", "pdf-forms")[0] == 0
 
 
-def test_a_new_skill_elsewhere(run: Run, tmp_path: Path) -> None:
-    """In the folder named, or in another workspace."""
+def test_a_new_skill_can_be_created_elsewhere(run: Run, tmp_path: Path) -> None:
+    """The place is a given folder or another workspace."""
     assert run("new", "pdf", "--in", ".claude/skills")[0] == 0
     assert run("new", "pdf", "-C", "app")[0] == 0
     assert (tmp_path / ".claude/skills/pdf/SKILL.md").exists()
@@ -64,8 +64,8 @@ def test_a_new_skill_elsewhere(run: Run, tmp_path: Path) -> None:
         ("a" * 65, "a" * 64),
     ],
 )
-def test_names_that_are_refused(run: Run, tmp_path: Path, name: str, right: str) -> None:
-    """Nothing is made; the answer says which name would be right, and that one works."""
+def test_invalid_names_are_refused(run: Run, tmp_path: Path, name: str, right: str) -> None:
+    """Nothing is created. The answer suggests a name, and that one works."""
     code, out, err = run("new", name)
     assert (code, out, files(tmp_path)) == (2, "", [])
     assert f"Try: skillshelf new {right}\n" in err
@@ -74,7 +74,7 @@ def test_names_that_are_refused(run: Run, tmp_path: Path, name: str, right: str)
 
 @pytest.mark.parametrize("existing", ["folder", "file", "link"])
 def test_nothing_is_overwritten(run: Run, tmp_path: Path, existing: str) -> None:
-    """Whatever lies there stays as it is."""
+    """An existing file or folder stays unchanged."""
     place = tmp_path / ".skillshelf/skills/pdf"
     place.parent.mkdir(parents=True)
     if existing == "folder":
@@ -92,8 +92,8 @@ def test_nothing_is_overwritten(run: Run, tmp_path: Path, existing: str) -> None
 @pytest.mark.parametrize(
     ("name", "module"), [("graph-rag", "graph_rag"), ("3d", "skill_3d"), ("import", "skill_import")]
 )
-def test_a_new_code_skill(run: Run, tmp_path: Path, name: str, module: str) -> None:
-    """A subpackage that a project's own test finds complete."""
+def test_a_new_code_skill_passes_the_package_check(run: Run, tmp_path: Path, name: str, module: str) -> None:
+    """It is a subpackage that the project's own test accepts."""
     assert run("new", name, "--code", "fresh_skills")[0] == 0
     assert files(tmp_path) == [
         "fresh_skills/__init__.py",
@@ -105,8 +105,8 @@ def test_a_new_code_skill(run: Run, tmp_path: Path, name: str, module: str) -> N
         check_package("fresh_skills")
 
 
-def test_a_code_skill_in_a_package_that_exists(run: Run, tmp_path: Path) -> None:
-    """The package's own files stay as they are, and two skills live side by side."""
+def test_a_code_skill_can_join_an_existing_package(run: Run, tmp_path: Path) -> None:
+    """The package's files stay unchanged, and two skills live side by side."""
     (tmp_path / "more_skills").mkdir()
     (tmp_path / "more_skills/__init__.py").write_text('"""Ours."""\n')
     assert [run("new", name, "--code", "more_skills")[0] for name in ("one", "two", "two")] == [0, 0, 1]
@@ -115,16 +115,16 @@ def test_a_code_skill_in_a_package_that_exists(run: Run, tmp_path: Path) -> None
         check_package("more_skills")
 
 
-def test_a_place_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
-    """One sentence, no traceback."""
+def test_an_unwritable_place_is_reported(run: Run, tmp_path: Path) -> None:
+    """The message is one sentence without a traceback."""
     (tmp_path / "file").write_text("")
     code, _, err = run("new", "pdf", "--in", "file/below")
     assert code == 1
     assert "cannot be written" in err
 
 
-def test_a_draft_that_a_killed_process_left_is_not_a_skill(run: Run, tmp_path: Path) -> None:
-    """It is not listed, it does not block the name, and once it is old the next `new` removes it."""
+def test_a_draft_left_by_a_killed_process_is_not_a_skill(run: Run, tmp_path: Path) -> None:
+    """It is not listed and does not block the name, and the next `new` removes it once it is old."""
     draft = tmp_path / ".skillshelf/skills/.skillshelf-new/0123456789abcdef"
     draft.mkdir(parents=True)
     (draft / "SKILL.md").write_text("---\nname: pdf\ndescription: Half.\n---\n")
@@ -136,7 +136,7 @@ def test_a_draft_that_a_killed_process_left_is_not_a_skill(run: Run, tmp_path: P
     assert sorted(path.name for path in draft.parents[1].iterdir()) == ["csv", "pdf"]
 
 
-def test_a_link_in_the_place_of_the_drafts_leads_nowhere(run: Run, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_drafts_folder_is_not_followed(run: Run, tmp_path: Path) -> None:
     """A clone cannot make `new` write outside the folder."""
     (tmp_path / ".skillshelf/skills").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -148,7 +148,7 @@ def test_a_link_in_the_place_of_the_drafts_leads_nowhere(run: Run, tmp_path: Pat
 
 @pytest.mark.parametrize("link", [".skillshelf", ".skillshelf/skills"])
 def test_a_link_out_of_the_workspace_is_not_followed(run: Run, tmp_path: Path, link: str) -> None:
-    """A clone cannot choose where a new skill goes; a folder that the user names with --in may be anywhere."""
+    """A clone cannot choose where a new skill goes. A folder that the user names with --in may be anywhere."""
     outside = tmp_path / "outside"
     workspace = tmp_path / "clone"
     for folder in (outside, (workspace / link).parent):

@@ -1,4 +1,4 @@
-"""`skillshelf serve` as somebody starts it: what it says, and what it needs."""
+"""Start `skillshelf serve` as a user does, and check its messages and requirements."""
 
 import asyncio
 import re
@@ -20,26 +20,26 @@ Write = Callable[..., Path]
 SERVE = [sys.executable, "-m", "skillshelf", "serve"]
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path, run: Run) -> None:
-    """With what to do about it."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        code, _, told = run("serve", "-C", str(tmp_path), "--http", "--port", str(port))
+def test_a_port_in_use_is_reported(tmp_path: Path, run: Run) -> None:
+    """The message suggests another port."""
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        port = occupied.getsockname()[1]
+        code, _, message = run("serve", "-C", str(tmp_path), "--http", "--port", str(port))
     assert code == 1
-    assert f"cannot listen on 127.0.0.1:{port}: " in told
-    assert "Choose another one with --port" in told
+    assert f"cannot listen on 127.0.0.1:{port}: " in message
+    assert "Choose another one with --port" in message
 
 
-def test_a_wrong_option_is_told_with_the_usage_of_the_command(run: Run) -> None:
-    """Not with that of the whole program."""
-    code, _, told = run("serve", "--nope")
+def test_a_wrong_option_shows_the_usage_of_the_command(run: Run) -> None:
+    """The usage of the whole program would not help."""
+    code, _, message = run("serve", "--nope")
     assert code == 2
-    assert told.startswith("usage: skillshelf serve ")
-    assert "unrecognized arguments: --nope" in told
+    assert message.startswith("usage: skillshelf serve ")
+    assert "unrecognized arguments: --nope" in message
 
 
-def test_an_edit_that_waits_for_the_person_is_told_while_it_serves(tmp_path: Path, write: Write) -> None:
-    """Else its author would wonder why nothing changes; and the advice can be pasted, whatever the folder's name."""
+def test_an_edit_that_needs_approval_is_reported_while_serving(tmp_path: Path, write: Write) -> None:
+    """Otherwise its author would wonder why nothing changes. The advice can be pasted for any folder name."""
     folder = tmp_path / "a b"
     folder.mkdir()
     process = subprocess.Popen(
@@ -51,28 +51,28 @@ def test_an_edit_that_waits_for_the_person_is_told_while_it_serves(tmp_path: Pat
         (folder / "late").mkdir()
         (folder / "late" / "SKILL.md").write_text("---\nname: late\ndescription: Late.\n---\nBody.\n")
         asyncio.run(ask(url))
-        told = process.stderr.readline()
+        message = process.stderr.readline()
     finally:
         process.kill()
         process.communicate()
-    assert told.startswith("Not served, because you have not approved them as they are now: late.")
-    assert f"`skillshelf trust -C '{folder.resolve()}'`" in told
+    assert message.startswith("Not served, because you have not approved them as they are now: late.")
+    assert f"`skillshelf trust -C '{folder.resolve()}'`" in message
 
 
 async def ask(url: str) -> None:
-    """The server looks at the folder, though no watcher may have told it yet."""
+    """Make the server check the folder, because a watcher may not have seen the edit yet."""
     async with Client(url) as client:
         await client.call_tool("list_skills", {})
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
-def test_a_stream_that_is_closed_ends_nothing(tmp_path: Path, closed: str) -> None:
-    """Some supervisors start a program so. It serves all the same."""
+def test_the_server_runs_with_a_closed_standard_stream(tmp_path: Path, closed: str) -> None:
+    """Some supervisors start programs this way."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     line = f'exec "$@" {closed}'
-    words = [*SERVE, "-C", str(tmp_path), "--http", "--port", str(port)]
-    process = subprocess.Popen(["sh", "-c", line, "sh", *words], stderr=subprocess.DEVNULL)
+    command = [*SERVE, "-C", str(tmp_path), "--http", "--port", str(port)]
+    process = subprocess.Popen(["sh", "-c", line, "sh", *command], stderr=subprocess.DEVNULL)
     try:
         assert reaches(port, process)
     finally:
@@ -81,7 +81,7 @@ def test_a_stream_that_is_closed_ends_nothing(tmp_path: Path, closed: str) -> No
 
 
 def reaches(port: int, process: subprocess.Popen[bytes]) -> bool:
-    """Within a time that no slow machine needs."""
+    """Return True if the port accepts a connection within a time that suffices on any machine."""
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -92,10 +92,10 @@ def reaches(port: int, process: subprocess.Popen[bytes]) -> bool:
     return False
 
 
-def test_without_standard_input_it_ends_as_at_its_end(tmp_path: Path) -> None:
-    """There is nobody to serve over a pipe that was never there."""
-    done = subprocess.run(
+def test_without_standard_input_the_server_exits(tmp_path: Path) -> None:
+    """A pipe that never existed has no client."""
+    completed = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *SERVE, "-C", str(tmp_path)], capture_output=True, text=True, timeout=60
     )
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "Traceback" not in done.stderr
+    assert (completed.returncode, completed.stdout) == (0, "")
+    assert "Traceback" not in completed.stderr

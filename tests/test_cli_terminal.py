@@ -1,4 +1,4 @@
-"""The command as a process: on a terminal, in a pipe, with hostile text."""
+"""Run the command as a process: on a terminal, in a pipe, with hostile text."""
 
 import os
 import re
@@ -12,16 +12,16 @@ import pytest
 from terminals import read_terminal, start_on_terminal
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
-# Colours, bold and dim: all that rich writes for these commands.
+# Colours, bold and dim: the only styles that rich writes for these commands.
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b]8;;http://evil\x1b\\x\x9b31m\rover\x08\x7f\u2028"
 
 
-def on_terminal(*words: str, cwd: Path, columns: int = 100, **environment: str) -> str:
-    """What a terminal of that width receives, with its line ends undone."""
+def run_on_terminal(*arguments: str, cwd: Path, columns: int = 100, **environment: str) -> str:
+    """Return the output on a terminal of that width, with plain line endings."""
     inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
     variables = {**inherited, "TERM": "xterm-256color", **environment}
-    pid, terminal = start_on_terminal([*SKILLSHELF, *words], variables, cwd=cwd, columns=columns, rows=50)
+    pid, terminal = start_on_terminal([*SKILLSHELF, *arguments], variables, cwd=cwd, columns=columns, rows=50)
     received = b""
     while data := read_terminal(terminal):
         received += data
@@ -30,17 +30,17 @@ def on_terminal(*words: str, cwd: Path, columns: int = 100, **environment: str) 
     return received.decode().replace("\r\n", "\n")
 
 
-def in_pipe(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SKILLSHELF, *words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+def run_in_pipe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SKILLSHELF, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
 
 
-def controls(text: str) -> set[str]:
+def find_controls(text: str) -> set[str]:
     return set(re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e]", text))
 
 
 @pytest.fixture
 def hostile(tmp_path: Path, write: Callable[..., Path]) -> Path:
-    """A workspace whose every text would like to take over the terminal."""
+    """Create a workspace in which every text tries to take over the terminal."""
     body = (
         f"# Steps {HOSTILE}\n\n&#27;[2J &#8238;evil &#13;over <!-- unseen -->\n\n[//]: # (unseen too)\n\n![a](b.png)\n"
     )
@@ -50,9 +50,9 @@ def hostile(tmp_path: Path, write: Callable[..., Path]) -> Path:
     (path.parent / "references" / f"x{HOSTILE.replace('/', '')}.md").write_text("x")
     (path.parent / "references" / "text.md").write_text(f"# Text {HOSTILE}\n\n&#8238;evil\n")
     (path.parent / "references" / "text.txt").write_text(f"Text {HOSTILE}\n")
-    odd = tmp_path / f"odd{HOSTILE.replace('/', '')}"
-    odd.mkdir()
-    (odd / "SKILL.md").write_text(f"---\nname: n{HOSTILE}\ndescription: d\n---\nDo it.\n")
+    odd_folder = tmp_path / f"odd{HOSTILE.replace('/', '')}"
+    odd_folder.mkdir()
+    (odd_folder / "SKILL.md").write_text(f"---\nname: n{HOSTILE}\ndescription: d\n---\nDo it.\n")
     return tmp_path
 
 
@@ -82,93 +82,96 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words)[:24].encode("unicode_escape").decode())
-def test_no_control_character_reaches_a_terminal(hostile: Path, words: tuple[str, ...]) -> None:
-    """Whatever a skill, a path or an argument holds, a terminal sees printable text and rich's own colours."""
-    assert controls(STYLE.sub("", on_terminal(*words, cwd=hostile))) == set()
+@pytest.mark.parametrize(
+    "arguments", COMMANDS, ids=lambda arguments: " ".join(arguments)[:24].encode("unicode_escape").decode()
+)
+def test_no_control_character_reaches_a_terminal(hostile: Path, arguments: tuple[str, ...]) -> None:
+    """For any skill, path or argument, a terminal gets printable text and rich's own colours."""
+    assert find_controls(STYLE.sub("", run_on_terminal(*arguments, cwd=hostile))) == set()
 
 
 @pytest.mark.parametrize(
-    "words", COMMANDS[:10], ids=lambda words: " ".join(words)[:24].encode("unicode_escape").decode()
+    "arguments", COMMANDS[:10], ids=lambda arguments: " ".join(arguments)[:24].encode("unicode_escape").decode()
 )
-def test_no_control_character_reaches_a_pipe(hostile: Path, words: tuple[str, ...]) -> None:
+def test_no_control_character_reaches_a_pipe(hostile: Path, arguments: tuple[str, ...]) -> None:
     """A pipe often ends in a terminal."""
-    done = in_pipe(*words, cwd=hostile)
-    assert controls(done.stdout + done.stderr) == set()
+    completed = run_in_pipe(*arguments, cwd=hostile)
+    assert find_controls(completed.stdout + completed.stderr) == set()
 
 
-def test_json_holds_what_is_there(hostile: Path) -> None:
+def test_json_contains_the_original_text(hostile: Path) -> None:
     """A program gets the text itself, escaped."""
-    done = in_pipe("show", "--json", "tame", "text.txt", cwd=hostile)
-    assert "\\u001b[2J" in done.stdout
-    assert "\\u007f" in done.stdout
+    completed = run_in_pipe("show", "--json", "tame", "text.txt", cwd=hostile)
+    assert "\\u001b[2J" in completed.stdout
+    assert "\\u007f" in completed.stdout
 
 
-def test_a_terminal_shows_all_that_a_model_reads(hostile: Path) -> None:
+def test_a_terminal_shows_everything_a_model_reads(hostile: Path) -> None:
     """Comments, link definitions and image targets are not rendered away."""
-    shown = STYLE.sub("", on_terminal("show", "tame", cwd=hostile))
+    output = STYLE.sub("", run_on_terminal("show", "tame", cwd=hostile))
     for text in ("<!-- unseen -->", "unseen too", "b.png", "<U+202E>evil"):
-        assert text in shown
+        assert text in output
 
 
 def test_a_description_cannot_add_lines(write: Callable[..., Path], tmp_path: Path) -> None:
-    """A fact that a skill writes itself must not look like one that skillshelf states."""
+    """Text from a skill must not look like a statement of skillshelf."""
     path = write("pdf")
     path.write_text(path.read_text().replace("Does it.", '"Does it.\\nsource         bundled"'))
-    assert "Does it. source bundled" in in_pipe("show", "pdf", cwd=tmp_path).stdout
-    assert in_pipe("list", cwd=tmp_path).stdout.count("\npdf ") == 1
+    assert "Does it. source bundled" in run_in_pipe("show", "pdf", cwd=tmp_path).stdout
+    assert run_in_pipe("list", cwd=tmp_path).stdout.count("\npdf ") == 1
 
 
-def test_colour_on_a_terminal_only(write: Callable[..., Path], tmp_path: Path) -> None:
+def test_only_a_terminal_gets_colours(write: Callable[..., Path], tmp_path: Path) -> None:
     """A pipe, NO_COLOR, --no-color and a dumb terminal have none."""
     write("pdf")
-    assert "\x1b[36m" in on_terminal("list", cwd=tmp_path)
-    assert "\x1b[36m" not in on_terminal("list", cwd=tmp_path, NO_COLOR="1")
-    assert "\x1b[36m" not in on_terminal("list", "--no-color", cwd=tmp_path)
-    assert "\x1b[" not in on_terminal("list", cwd=tmp_path, TERM="dumb")
-    assert "\x1b[" not in in_pipe("list", cwd=tmp_path).stdout
+    assert "\x1b[36m" in run_on_terminal("list", cwd=tmp_path)
+    assert "\x1b[36m" not in run_on_terminal("list", cwd=tmp_path, NO_COLOR="1")
+    assert "\x1b[36m" not in run_on_terminal("list", "--no-color", cwd=tmp_path)
+    assert "\x1b[" not in run_on_terminal("list", cwd=tmp_path, TERM="dumb")
+    assert "\x1b[" not in run_in_pipe("list", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("columns", [40, 100])
 def test_wide_text_stays_on_the_screen(write: Callable[..., Path], tmp_path: Path, columns: int) -> None:
-    """Characters two cells wide count double, and a list takes one line a skill."""
+    """Characters two cells wide count double, and a list takes one line per skill."""
     from rich.cells import cell_len
 
     write("wide", "技能" * 200)
     write("rtl", "שלום " * 200)
     write("long-" + "x" * 59)
     for command in ("list", "cost"):
-        lines = STYLE.sub("", on_terminal(command, cwd=tmp_path, columns=columns)).splitlines()
+        lines = STYLE.sub("", run_on_terminal(command, cwd=tmp_path, columns=columns)).splitlines()
         assert max(map(cell_len, lines)) <= columns
     assert "…" in "".join(lines)
 
 
-def test_bars(write: Callable[..., Path], tmp_path: Path) -> None:
-    """The longest instructions have the longest bar; what is over the limit is yellow."""
+def test_bars_show_the_length_of_instructions(write: Callable[..., Path], tmp_path: Path) -> None:
+    """The longest instructions have the longest bar, and a bar over the limit is yellow."""
     write("long", body="All of these words count as tokens somewhere. " * 700)
     write("half", body="All of these words count as tokens somewhere. " * 350)
-    shown = on_terminal("cost", cwd=tmp_path)
-    bars = {line.split()[0]: line.count("█") for line in STYLE.sub("", shown).splitlines() if "█" in line}
+    output = run_on_terminal("cost", cwd=tmp_path)
+    bars = {line.split()[0]: line.count("█") for line in STYLE.sub("", output).splitlines() if "█" in line}
     assert bars["long"] == 2 * bars["half"] == 24
-    assert "\x1b[33m█" in shown
-    assert "\x1b[32m█" in shown
+    assert "\x1b[33m█" in output
+    assert "\x1b[32m█" in output
 
 
-def test_the_listing_on_a_terminal_is_followed_by_its_price(write: Callable[..., Path], tmp_path: Path) -> None:
-    """On stderr, so that a pipe carries the section alone."""
+def test_the_listing_on_a_terminal_is_followed_by_its_cost(write: Callable[..., Path], tmp_path: Path) -> None:
+    """The cost is on stderr, so a pipe carries only the section."""
     write("pdf")
-    assert re.search(r"\n[\d,]+ tokens in every call; \d+ skills in full\n$", on_terminal("listing", cwd=tmp_path))
+    assert re.search(r"\n[\d,]+ tokens in every call; \d+ skills in full\n$", run_on_terminal("listing", cwd=tmp_path))
 
 
-def test_exit_codes(write: Callable[..., Path], tmp_path: Path) -> None:
-    """The process ends with what the command found."""
+def test_the_process_returns_the_exit_code_of_the_command(write: Callable[..., Path], tmp_path: Path) -> None:
     write("pdf")
-    codes = [in_pipe(*words, cwd=tmp_path).returncode for words in (("list",), ("why", "x"), ("x",), ("--help",))]
+    codes = [
+        run_in_pipe(*arguments, cwd=tmp_path).returncode for arguments in (("list",), ("why", "x"), ("x",), ("--help",))
+    ]
     assert codes == [0, 1, 2, 0]
 
 
-def test_a_reader_that_leaves_early(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """`| head -1` ends the command without a word."""
+def test_a_reader_that_leaves_early_ends_the_command(tmp_path: Path, write: Callable[..., Path]) -> None:
+    """`| head -1` causes no error message."""
     for number in range(300):
         write(f"skill-{number}", "x" * 1000)
     with subprocess.Popen(
@@ -182,8 +185,7 @@ def test_a_reader_that_leaves_early(tmp_path: Path, write: Callable[..., Path]) 
         assert process.wait(30) == 141
 
 
-def test_ctrl_c(tmp_path: Path, write: Callable[..., Path]) -> None:
-    """An interrupt ends the command without a traceback."""
+def test_ctrl_c_ends_the_command_without_a_traceback(tmp_path: Path, write: Callable[..., Path]) -> None:
     write("pdf", references__long_md="x" * 10_000_000)
     command = [*SKILLSHELF, "show", "pdf", "long.md"]
     with subprocess.Popen(
@@ -191,20 +193,20 @@ def test_ctrl_c(tmp_path: Path, write: Callable[..., Path]) -> None:
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # What runs in the background of a script has been told to ignore interrupts, and hands that on.
+        # A background process of a script ignores interrupts, and its children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     ) as process:
         assert process.stdout
-        process.stdout.read(1)  # it writes, and waits for somebody to read on
+        process.stdout.read(1)  # it writes, and blocks until the pipe is read
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[1] == b""
         assert process.returncode == 130
 
 
-def test_output_that_is_not_unicode(write: Callable[..., Path], tmp_path: Path) -> None:
-    """A terminal of another encoding gets escapes, not a traceback."""
+def test_a_terminal_of_another_encoding_gets_escapes(write: Callable[..., Path], tmp_path: Path) -> None:
+    """Output that it cannot encode causes no traceback."""
     write("pdf", "技能 …")
-    done = subprocess.run(
+    completed = subprocess.run(
         [*SKILLSHELF, "list"],
         cwd=tmp_path,
         capture_output=True,
@@ -212,17 +214,19 @@ def test_output_that_is_not_unicode(write: Callable[..., Path], tmp_path: Path) 
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"\\u6280" in done.stdout
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert b"\\u6280" in completed.stdout
 
 
 def test_a_pipe_needs_no_rich(write: Callable[..., Path], tmp_path: Path) -> None:
-    """Start-up is quick because only a terminal's commands import what draws on one."""
+    """Start-up is quick because only commands on a terminal import libraries that draw."""
     write("pdf")
     script = (
         "import sys; from skillshelf.cli import main; code = main(sys.argv[1:]);"
         "sys.exit(code or any(name in sys.modules for name in ('rich', 'markdown_it', 'difflib')))"
     )
-    for words in (("list",), ("show", "pdf"), ("listing",)):
-        done = subprocess.run([sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
+    for arguments in (("list",), ("show", "pdf"), ("listing",)):
+        completed = subprocess.run(
+            [sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert (completed.returncode, completed.stderr) == (0, b"")

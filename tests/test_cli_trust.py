@@ -1,4 +1,4 @@
-"""`skillshelf trust`: in a pipe, for a program, and with a person at a terminal."""
+"""Test `skillshelf trust` in a pipe, for programs, and with a user at a terminal."""
 
 import json
 import os
@@ -22,14 +22,14 @@ def _skills(write: Write) -> None:
 
 
 def approved() -> list[str]:
-    return sorted(one.name for one in Trust.open().approvals.trees.values())
+    return sorted(tree.name for tree in Trust.open().approvals.trees.values())
 
 
-def test_without_a_terminal_it_lists_and_says_how_to_go_on(run: Run) -> None:
-    """W01: nobody is asked, nothing is approved, and the exit code says that something waits."""
-    code, shown, complaint = run("trust")
+def test_without_a_terminal_trust_lists_pending_skills(run: Run) -> None:
+    """W01: no question is asked, nothing is approved, and the exit code says that skills are pending."""
+    code, output, complaint = run("trust")
     assert code == 1
-    assert shown.splitlines() == [
+    assert output.splitlines() == [
         "2 pending skills in .:",
         "  pdf (new): 1 file, 54 bytes",
         "  sql (new): 1 file, 56 bytes",
@@ -38,11 +38,11 @@ def test_without_a_terminal_it_lists_and_says_how_to_go_on(run: Run) -> None:
     assert approved() == []
 
 
-def test_yes_approves_exactly_what_is_there_and_says_its_hash(run: Run) -> None:
-    """The hash that is printed is that of the record, and the exit code tells what still waits."""
-    code, shown, _ = run("trust", "--yes", "pdf")
+def test_yes_approves_the_current_content_and_prints_its_hash(run: Run) -> None:
+    """The printed hash is the recorded one, and the exit code says whether skills are still pending."""
+    code, output, _ = run("trust", "--yes", "pdf")
     [tree] = Trust.open().approvals.trees
-    assert (code, shown) == (0, f"approved pdf {tree}\n")
+    assert (code, output) == (0, f"approved pdf {tree}\n")
     assert run("trust", "--list")[0] == 1
     assert run("trust", "--yes", "pdf", "sql")[0] == 0
     assert run("trust", "--list")[0] == 0
@@ -53,35 +53,35 @@ def test_yes_approves_exactly_what_is_there_and_says_its_hash(run: Run) -> None:
     )
 
 
-def test_the_list_tells_what_is_approved_changed_and_new(run: Run, write: Write) -> None:
-    """One line for each, and the same for a program."""
+def test_the_list_has_the_status_of_each_skill(run: Run, write: Write) -> None:
+    """There is a line for each approved, changed and new skill, and the same as JSON."""
     run("trust", "--yes", "pdf")
     assert run("trust", "--list")[1].splitlines()[1].split()[:2] == ["pdf", "approved"]
     write("a/pdf", "Changed.")
-    code, shown, _ = run("trust", "--list")
-    rows = [line.split() for line in shown.splitlines()]
+    code, output, _ = run("trust", "--list")
+    rows = [line.split() for line in output.splitlines()]
     assert code == 1
     assert [rows[1][:2], rows[2][:2], rows[-1]] == [["pdf", "changed"], ["sql", "new"], "0 approved, 2 pending".split()]
     skills = json.loads(run("trust", "--json")[1])["skills"]
     [tree] = Trust.open().approvals.trees
-    assert [(one["name"], one["status"], one["approved"]) for one in skills] == [
+    assert [(skill["name"], skill["status"], skill["approved"]) for skill in skills] == [
         ("pdf", "changed", tree),
         ("sql", "new", None),
     ]
 
 
 def test_show_prints_the_review(run: Run, write: Write) -> None:
-    """Everything in a pending skill; of an approved one, that it is."""
-    code, shown, _ = run("trust", "--show", "pdf")
+    """A pending skill is printed in full; an approved one is only reported as approved."""
+    code, output, _ = run("trust", "--show", "pdf")
     assert code == 0
-    assert "  │ Fill it." in shown
+    assert "  │ Fill it." in output
     assert "  │ Fill it." in json.loads(run("trust", "--show", "pdf", "--json")[1])["review"]
     run("trust", "--yes", "pdf")
     assert run("trust", "--show", "pdf")[1].startswith("pdf is approved as it is: ")
 
 
-def test_revoke_takes_back_every_version(run: Run, write: Write) -> None:
-    """By name or all of the workspace, also of a skill that is not there now."""
+def test_revoke_removes_every_approved_version(run: Run, write: Write) -> None:
+    """It works by name or for the whole workspace, even for a skill that is not there now."""
     run("trust", "--yes", "pdf", "sql")
     write("a/pdf", "Changed.")
     run("trust", "--yes", "pdf")
@@ -94,7 +94,7 @@ def test_revoke_takes_back_every_version(run: Run, write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("arguments", "code"),
     [
         (("--yes",), 2),
         (("--revoke",), 2),
@@ -107,16 +107,16 @@ def test_revoke_takes_back_every_version(run: Run, write: Write) -> None:
         (("-C", "nowhere"), 2),
     ],
 )
-def test_wrong_use_and_unknown_names(words: tuple[str, ...], code: int, run: Run) -> None:
-    """Nothing is approved by a command that is not understood, and the message says why."""
-    done, _, complaint = run("trust", *words)
-    assert done == code
+def test_wrong_usage_and_unknown_names_approve_nothing(arguments: tuple[str, ...], code: int, run: Run) -> None:
+    """The message gives the reason."""
+    exit_code, _, complaint = run("trust", *arguments)
+    assert exit_code == code
     assert complaint
     assert approved() == []
 
 
-def test_a_name_that_two_skills_have_needs_the_path(run: Run, write: Write) -> None:
-    """The message names both places, and each of them is understood."""
+def test_an_ambiguous_name_needs_the_path(run: Run, write: Write) -> None:
+    """The message has both paths, and each of them works."""
     write("c/pdf", "Another.")
     code, _, complaint = run("trust", "--yes", "pdf")
     assert code == 1
@@ -135,8 +135,8 @@ def test_project_instructions_are_pending_too(run: Run, tmp_path: Path) -> None:
     assert run("trust", "--revoke", "AGENTS.md")[1] == "revoked AGENTS.md (1 version)\n"
 
 
-def test_a_damaged_record_is_said(run: Run) -> None:
-    """W13: the person hears that nothing counts as approved, and where the record went."""
+def test_a_damaged_record_is_reported(run: Run) -> None:
+    """W13: the user learns that nothing counts as approved, and where the record went."""
     run("trust", "--yes", "pdf")
     Path(Trust.open().path, "approvals.json").write_bytes(b"{")
     code, _, complaint = run("trust", "--list")
@@ -144,26 +144,26 @@ def test_a_damaged_record_is_said(run: Run) -> None:
     assert "approvals.json.bad" in complaint
 
 
-# -- a person at a terminal -------------------------------------------------------------------------------------------
+# -- a user at a terminal ---------------------------------------------------------------------------------------------
 
 
-def at_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
-    """Runs `skillshelf trust` on a terminal and types each answer when it is asked for: exit code and screen."""
-    words = [sys.executable, "-m", "skillshelf", "trust", "--no-color"]
+def answer_on_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
+    """Run `skillshelf trust` on a terminal, type each answer at its question, and return exit code and screen."""
+    command = [sys.executable, "-m", "skillshelf", "trust", "--no-color"]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
-    pid, terminal = start_on_terminal(words, environment, cwd=cwd)
-    received, left = b"", list(answers)
+    pid, terminal = start_on_terminal(command, environment, cwd=cwd)
+    received, remaining = b"", list(answers)
     while data := read_terminal(terminal):
         received += data
-        if received.count(b"[q]uit (no): ") > len(answers) - len(left) and left:
+        if received.count(b"[q]uit (no): ") > len(answers) - len(remaining) and remaining:
             wait_for_reader(pid)
-            os.write(terminal, left.pop(0).encode())
+            os.write(terminal, remaining.pop(0).encode())
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), received.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize(
-    ("answers", "code", "kept"),
+    ("answers", "code", "expected"),
     [
         (("y\n", "n\n"), 1, ["pdf"]),
         (("\n", "\n"), 1, []),
@@ -176,20 +176,20 @@ def at_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
         (("y\n", "y\n"), 0, ["pdf", "sql"]),
     ],
 )
-def test_the_person_decides_skill_by_skill(
-    answers: tuple[str, ...], code: int, kept: list[str], tmp_path: Path
+def test_the_user_decides_skill_by_skill(
+    answers: tuple[str, ...], code: int, expected: list[str], tmp_path: Path
 ) -> None:
-    """W14: one listing, one question each, and whatever is no clear yes is a no."""
-    done, screen = at_terminal(tmp_path, *answers)
-    assert (done, approved()) == (code, kept)
+    """W14: there is one listing and one question per skill, and anything but a clear yes means no."""
+    exit_code, screen = answer_on_terminal(tmp_path, *answers)
+    assert (exit_code, approved()) == (code, expected)
     assert screen.startswith("2 pending skills in .:")
     assert screen.index("  │ Fill it.") < screen.index("(1/2) Approve pdf as it is now?")
 
 
-def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None:
+def test_keys_typed_before_the_question_do_not_answer_it(tmp_path: Path) -> None:
     """A yes that was typed or pasted ahead approves nothing."""
-    words = [sys.executable, "-m", "skillshelf", "trust"]
-    pid, terminal = start_on_terminal(words, {**os.environ, "TERM": "dumb"}, cwd=tmp_path)
+    command = [sys.executable, "-m", "skillshelf", "trust"]
+    pid, terminal = start_on_terminal(command, {**os.environ, "TERM": "dumb"}, cwd=tmp_path)
     os.write(terminal, b"y\na\n")
     screen = b""
     while b"[q]uit (no): " not in screen:
@@ -204,9 +204,9 @@ def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None
 
 
 def test_a_hostile_skill_cannot_paint_over_the_question(tmp_path: Path, write: Write) -> None:
-    """T01: no control character of a skill reaches the terminal, and its text cannot pass for the page's own lines."""
+    """T01: a skill sends no control characters to the terminal, and its text cannot imitate the program's lines."""
     write("evil", "d", "\x1b[2J\x1b[H\x9b31m\rFiles:\n  none\n(3/3) Approve? \u202e\n")
-    _, screen = at_terminal(tmp_path, "n\n", "q\n")
+    _, screen = answer_on_terminal(tmp_path, "n\n", "q\n")
     assert not [char for char in screen if char < " " and char != "\n"]
     assert not {"\x9b", "\u202e"} & set(screen)
     assert "\nFiles:\n  none" not in screen

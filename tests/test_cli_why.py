@@ -1,4 +1,4 @@
-"""`skillshelf why`: every reason a skill is on the shelf, or is not."""
+"""Test `skillshelf why`: every reason that a skill is, or is not, on the shelf."""
 
 import json
 import os
@@ -13,7 +13,7 @@ Write = Callable[..., Path]
 
 
 def verdicts(run: Run, name: str) -> dict[str, str]:
-    """The verdict on each place, by its path from here on."""
+    """Return the verdict on each place, by its relative path."""
     read = json.loads(run("why", "--json", name)[1])
     return {os.path.relpath(finding["path"]): finding["verdict"] for finding in read["findings"]}
 
@@ -22,8 +22,8 @@ def reasons(run: Run, name: str) -> str:
     return "\n".join(run("why", name)[1].splitlines()[1:])
 
 
-def test_a_skill_that_is_found(run: Run, write: Write) -> None:
-    """Where, by which source, and what the model sees of it."""
+def test_why_describes_a_skill_on_the_shelf(run: Run, write: Write) -> None:
+    """It names the place, the source, and the part that the model sees."""
     write("skills/pdf")
     assert run("why", "pdf") == snapshot(
         (
@@ -39,8 +39,8 @@ taken: skills/pdf/SKILL.md (project)
     )
 
 
-def test_a_skill_that_is_not(run: Run, write: Write) -> None:
-    """Exit code 1, and the names that were perhaps meant."""
+def test_why_suggests_names_for_an_unknown_skill(run: Run, write: Write) -> None:
+    """The exit code is 1."""
     write("skills/pdf")
     assert run("why", "pfd") == snapshot(
         (
@@ -55,8 +55,7 @@ Did you mean pdf?
     assert run("why", "xylophone")[0] == 1
 
 
-def test_a_name_that_exists_many_times(run: Run, write: Write, tmp_path: Path) -> None:
-    """Each place has its own reason."""
+def test_why_gives_a_reason_for_each_place_of_a_name(run: Run, write: Write, tmp_path: Path) -> None:
     write("skills/pdf", "The first.")
     write("skills/deploy/inner/pdf")
     write("skills/deploy")
@@ -80,7 +79,7 @@ def test_a_name_that_exists_many_times(run: Run, write: Write, tmp_path: Path) -
         "links/pdf": "link",
     }
     text = reasons(run, "pdf")
-    for said in (
+    for expected in (
         "reach it as 'pdf@project:a/b/c/pdf'",
         "reach it as 'pdf@user'",
         "inside the folder of another skill, 'deploy' (skills/deploy)",
@@ -88,33 +87,32 @@ def test_a_name_that_exists_many_times(run: Run, write: Write, tmp_path: Path) -
         "line 2 of .skillshelfignore ignores it: vendor/",
         "link-outside",
     ):
-        assert said in text
+        assert expected in text
 
 
-def test_a_qualified_name(run: Run, write: Write) -> None:
-    """It asks about the name, whichever of the skills it means."""
+def test_why_takes_a_qualified_name(run: Run, write: Write) -> None:
+    """It answers for the name, whichever of the skills is meant."""
     write("a/pdf"), write("a/b/pdf")
     assert run("why", "pdf@project:a/b/pdf")[:2] == run("why", "pdf")[:2]
 
 
-def test_a_folder_without_its_file(run: Run, write: Write, tmp_path: Path) -> None:
-    """A folder of that name is shown, with what its file must be called."""
+def test_why_shows_a_folder_without_its_file(run: Run, write: Write, tmp_path: Path) -> None:
+    """It says what the file must be called."""
     write("skills/pdf").rename(tmp_path / "skills/pdf/Skill.md")
     (tmp_path / "skills/word").mkdir()
     assert "has 'Skill.md', but the file must be called SKILL.md" in reasons(run, "pdf")
     assert "the folder has no SKILL.md" in reasons(run, "word")
 
 
-def test_a_skill_of_another_name(run: Run, write: Write) -> None:
-    """The folder bears the name, the skill does not."""
+def test_why_reports_a_skill_whose_name_differs_from_its_folder(run: Run, write: Write) -> None:
     path = write("skills/pdf")
     path.write_text(path.read_text().replace("name: pdf", "name: paper"))
     assert "its SKILL.md names it 'paper'" in reasons(run, "pdf")
     assert verdicts(run, "paper") == {"skills/pdf/SKILL.md": "taken"}
 
 
-def test_a_skill_known_by_its_frontmatter_alone(run: Run, write: Write) -> None:
-    """Where the folder has another name, the file's own name counts."""
+def test_why_finds_a_skill_by_its_frontmatter(run: Run, write: Write) -> None:
+    """The file's own name counts if the folder has another."""
     path = write("node_modules/thing")
     path.write_text(path.read_text().replace("name: thing", "name: pdf"))
     assert verdicts(run, "pdf") == {"node_modules/thing/SKILL.md": "skipped"}
@@ -128,35 +126,34 @@ def test_a_skill_known_by_its_frontmatter_alone(run: Run, write: Write) -> None:
         ("../x.md", "symlink-text"),
     ],
 )
-def test_a_skill_that_is_refused(run: Run, write: Write, text: str, code: str) -> None:
-    """The reason is the diagnostic's."""
+def test_why_gives_the_diagnostic_of_a_refused_skill(run: Run, write: Write, text: str, code: str) -> None:
     write("skills/pdf").write_text(text)
     assert verdicts(run, "pdf") == {"skills/pdf/SKILL.md": "refused"}
     assert f"- {code}: " in reasons(run, "pdf")
 
 
-def test_a_skill_that_was_repaired(run: Run, write: Write) -> None:
-    """It is taken, with what was done to it."""
+def test_why_lists_the_repairs_of_a_skill(run: Run, write: Write) -> None:
+    """The skill is on the shelf."""
     write("skills/pdf", "Forms: fill them in")
     assert "line 3, yaml-repaired: " in reasons(run, "pdf")
 
 
-def test_a_skill_that_the_model_does_not_see(run: Run, write: Write) -> None:
-    """Manual disclosure hides it, and the answer says so."""
+def test_why_reports_a_skill_hidden_from_the_model(run: Run, write: Write) -> None:
+    """Manual disclosure hides it."""
     path = write("skills/pdf")
     path.write_text(path.read_text().replace("description", "disclosure: manual\ndescription"))
     assert "hidden from the model: its disclosure is manual" in reasons(run, "pdf")
 
 
-def test_a_skill_too_long_to_be_always_in_full(run: Run, write: Write) -> None:
-    """It asked for it, so the answer says why it is not."""
+def test_why_reports_a_skill_too_long_for_full_disclosure(run: Run, write: Write) -> None:
+    """Its author requested full disclosure, so the answer gives the reason."""
     path = write("skills/pdf", body="many words here " * 4000)
     path.write_text(path.read_text().replace("description", "disclosure: always\ndescription"))
     assert "its instructions do not fit into the budget of 4,000 tokens" in reasons(run, "pdf")
 
 
-def test_a_skill_in_a_crowd(run: Run, write: Write) -> None:
-    """The budget shortens descriptions, then leaves skills out."""
+def test_why_reports_the_effect_of_the_budget(run: Run, write: Write) -> None:
+    """The budget shortens descriptions first, then leaves skills out."""
     for number in range(60):
         write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
     text = reasons(run, "skill-7")
@@ -167,7 +164,7 @@ def test_a_skill_in_a_crowd(run: Run, write: Write) -> None:
     assert "left out of the listing by the budget of 4,000 tokens; search_skills finds it" in reasons(run, "skill-999")
 
 
-def test_a_skill_behind_a_link_out_of_the_workspace(
+def test_why_does_not_follow_a_link_out_of_the_workspace(
     run: Run, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Nothing behind the link is read or named."""
@@ -181,14 +178,14 @@ def test_a_skill_behind_a_link_out_of_the_workspace(
     assert str(outside) not in out
 
 
-def test_a_workspace_that_is_itself_a_skill(run: Run, write: Write, tmp_path: Path) -> None:
-    """Its dot-folders hold skills of their own; its other folders are part of it."""
+def test_why_handles_a_workspace_that_is_itself_a_skill(run: Run, write: Write, tmp_path: Path) -> None:
+    """Its dot-folders hold skills of their own; its other folders belong to the skill."""
     write("."), write(".claude/skills/pdf"), write("docs/pdf")
     assert verdicts(run, "pdf") == {".claude/skills/pdf/SKILL.md": "taken", "docs/pdf/SKILL.md": "nested"}
 
 
-def test_a_deep_workspace_is_walked_with_bounds(run: Run, tmp_path: Path) -> None:
-    """A hundred folders inside one another end the walk, not the program."""
+def test_why_limits_its_walk_of_a_deep_workspace(run: Run, tmp_path: Path) -> None:
+    """A hundred nested folders end the walk, not the program."""
     deep = tmp_path.joinpath(*["d"] * 100)
     deep.mkdir(parents=True)
     assert run("why", "pdf")[0] == 1

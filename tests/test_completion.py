@@ -1,4 +1,4 @@
-"""Completion: lists of candidates, and real keys at a prompt."""
+"""Test completion: lists of candidates, and real keys at a prompt."""
 
 import asyncio
 import os
@@ -39,8 +39,8 @@ from skillshelf.slash import Command, Commands, ListFiles, Names, Suggestion, co
 from skillshelf.slash import rank as rank_as_spelled
 
 
-def nothing(host: None, arguments: str) -> None:
-    """A command that does nothing."""
+def do_nothing(host: None, arguments: str) -> None:
+    """Run a command that does nothing."""
 
 
 SKILLS = {
@@ -69,16 +69,18 @@ def shelf(source: MemorySource) -> Shelf:
 
 @pytest.fixture
 def commands(shelf: Shelf) -> Commands[None]:
-    return commands_of(shelf)
+    return make_commands(shelf)
 
 
-def commands_of(shelf: Shelf) -> Commands[None]:
+def make_commands(shelf: Shelf) -> Commands[None]:
     commands: Commands[None] = Commands(rank_with_typos)
     models = [Suggestion("claude-sonnet", meta="fast"), Suggestion("gpt")]
-    commands.register("", [Command("help", "Show help.", nothing), Command("skills", "List the skills.", nothing)])
-    commands.register("", [Command("model", "Choose.", nothing, "NAME", lambda arguments: models)])
-    commands.register("skills ", [Command("reload", "Read them again.", nothing)])
-    commands.register("skills ", [Command("show", "Show one.", nothing, "NAME")])
+    commands.register(
+        "", [Command("help", "Show help.", do_nothing), Command("skills", "List the skills.", do_nothing)]
+    )
+    commands.register("", [Command("model", "Choose.", do_nothing, "NAME", lambda arguments: models)])
+    commands.register("skills ", [Command("reload", "Read them again.", do_nothing)])
+    commands.register("skills ", [Command("show", "Show one.", do_nothing, "NAME")])
     commands.register("skills:", skill_commands(lambda: shelf.catalog, lambda host, name, arguments: None))
     return commands
 
@@ -114,7 +116,7 @@ def texts(commands: Commands[None], typed: str) -> list[str]:
     ],
 )
 def test_names_complete(commands: Commands[None], typed: str, expected: list[str]) -> None:
-    """By the bare name as spelled, then with typos, then by words of the description."""
+    """Names match as spelled first, then with typos, then by words of the description."""
     assert texts(commands, typed) == expected
 
 
@@ -134,8 +136,8 @@ def test_a_slash_alone_shows_everything_in_order(commands: Commands[None]) -> No
     ]
 
 
-def test_a_candidate_says_all_a_menu_shows(commands: Commands[None]) -> None:
-    """Where it goes, a short label within a prefix, the description and the cost."""
+def test_a_candidate_has_everything_a_menu_shows(commands: Commands[None]) -> None:
+    """It knows its place in the line, a short label within a prefix, the description and the cost."""
     pdf = SKILLS["pdf"]["SKILL.md"]
     assert complete(commands, "/skills:fill") == [
         Suggestion("/skills:pdf", -12, "pdf", "Fill in forms.", len(pdf.rpartition("---\n")[2]) // 4)
@@ -143,8 +145,11 @@ def test_a_candidate_says_all_a_menu_shows(commands: Commands[None]) -> None:
     assert complete(commands, "/skills sho") == [Suggestion("/skills show", -11, "show NAME", "Show one.")]
 
 
-def test_names_are_ranked_by_how_they_fit() -> None:
-    """Exact, beginning, beginning of a word, inside; then descriptions; shorter before longer."""
+def test_names_are_ranked_by_quality_of_match() -> None:
+    """Exact names precede beginnings, beginnings of words, other matches and descriptions;
+
+    short names precede long ones.
+    """
     names = ["reform", "my-form", "formula", "form", "forms", "other"]
     about = ["", "", "", "", "", "A form."]
     ranked = rank_with_typos("form", Names(names, names, about))
@@ -152,7 +157,7 @@ def test_names_are_ranked_by_how_they_fit() -> None:
 
 
 def test_typos_come_between_names_and_descriptions() -> None:
-    """One wrong letter in a short word, two in a longer one; the beginning of a name is enough."""
+    """Short words may have one wrong letter, longer ones two. The beginning of a name is enough."""
     names = Names(["invoice-run", "x", "inv"], ["invoice-run", "x", "inv"], ["", "Makes an invioce.", ""])
     assert rank_with_typos("invioce", names) == [0, 1]
     assert rank_with_typos("invcoi", names) == [0]
@@ -160,17 +165,17 @@ def test_typos_come_between_names_and_descriptions() -> None:
     assert rank_with_typos("ix", names) == []
 
 
-def test_without_rapidfuzz_only_what_is_spelled_right_is_found(shelf: Shelf) -> None:
-    """The core's own ranking serves where the extra is missing."""
-    commands = commands_of(shelf)
+def test_without_rapidfuzz_only_correct_spellings_match(shelf: Shelf) -> None:
+    """The core's own ranking is used if the extra is missing."""
+    commands = make_commands(shelf)
     commands.rank = rank_as_spelled
     assert [texts(commands, typed) for typed in ("/skills:kubrenetes", "/skills:join")] == [[], ["/skills:pdf-merge"]]
 
 
-def test_no_more_than_fifty() -> None:
-    """Nobody reads more in a menu."""
+def test_at_most_fifty_candidates_are_offered() -> None:
+    """No user reads more in a menu."""
     shelf = Shelf([MemorySource({f"s{n}": f"---\nname: s{n}\ndescription: D.\n---\n" for n in range(300)})])
-    assert [len(complete(commands_of(shelf), typed)) for typed in ("/", "/skills:", "/skills:s")] == [50, 50, 50]
+    assert [len(complete(make_commands(shelf), typed)) for typed in ("/", "/skills:", "/skills:s")] == [50, 50, 50]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +193,9 @@ def test_no_more_than_fifty() -> None:
     ],
 )
 def test_arguments_complete(commands: Commands[None], typed: str, expected: list[str]) -> None:
-    """A skill's references by path and by bare name, and whatever a command lists, ranked by the last word."""
+    """Completion offers a skill's references by path and bare name, and a command's own candidates, ranked by the last
+    word.
+    """
     assert texts(commands, typed) == expected
 
 
@@ -198,34 +205,34 @@ def test_an_argument_replaces_the_word_it_completes(commands: Commands[None]) ->
     assert complete(commands, "/model s") == [Suggestion("claude-sonnet", -1, "claude-sonnet", "fast")]
 
 
-def test_a_command_may_choose_by_itself(commands: Commands[None]) -> None:
-    """Candidates with a place of their own are taken as they are; none that cannot be typed is."""
+def test_a_command_may_provide_its_own_candidates(commands: Commands[None]) -> None:
+    """They are used unchanged if they have a place; candidates that cannot be typed are dropped."""
     own = [Suggestion("anything", -2), Suggestion("\x1b[2J", -1)]
-    commands.register("", [Command("own", "", nothing, complete=lambda arguments: own)])
+    commands.register("", [Command("own", "", do_nothing, complete=lambda arguments: own)])
     assert complete(commands, "/own xy") == own[:1]
 
 
-def test_an_argument_completion_that_fails_is_noted(commands: Commands[None]) -> None:
-    """Typing goes on."""
+def test_a_failing_argument_completion_is_reported(commands: Commands[None]) -> None:
+    """The user can go on typing."""
 
     def broken(arguments: str) -> Sequence[Suggestion]:
         raise RuntimeError("no network")
 
-    commands.register("", [Command("own", "", nothing, complete=broken)], owner="me")
+    commands.register("", [Command("own", "", do_nothing, complete=broken)], owner="me")
     assert complete(commands, "/own x") == []
     assert commands.problems == {"me": "RuntimeError: no network"}
 
 
 @given(st.text(alphabet=st.sampled_from("/skils:pdf@ \n\"'.é\x00\x1b归"), max_size=30) | st.text())
 def test_completion_never_fails(typed: str) -> None:
-    """Whatever is typed, candidates replace no more than there is and can be typed."""
+    """For any input, candidates replace only existing text and can be typed."""
     for text in (typed, f"/{typed}", f"/skills:{typed}", f"/skills:pdf {typed}", f"@{typed}"):
         for candidate in complete(_COMMANDS, text, files=lambda prefix: ["a.md", "b c/"]):
             assert -len(text) <= candidate.start <= 0
             assert candidate.text.isprintable()
 
 
-_COMMANDS = commands_of(Shelf([MemorySource(SKILLS)]))
+_COMMANDS = make_commands(Shelf([MemorySource(SKILLS)]))
 
 
 @pytest.fixture
@@ -266,20 +273,19 @@ def workspace(tmp_path: Path) -> Path:
         ("a" * 10_000 + "/", []),
     ],
 )
-def test_files_of_the_workspace(workspace: Path, prefix: str, paths: list[str]) -> None:
-    """One level at a time, nothing hidden unless asked for, and nothing from outside."""
+def test_files_of_the_workspace_complete(workspace: Path, prefix: str, paths: list[str]) -> None:
+    """They come one level at a time. Hidden files need a dot, and nothing comes from outside."""
     assert list_workspace_files(workspace, prefix) == paths
 
 
-def test_no_more_files_than_asked_for(workspace: Path) -> None:
-    """The limit holds."""
+def test_the_limit_on_files_holds(workspace: Path) -> None:
     assert list_workspace_files(workspace, "", 1) == ["dangling"]
 
 
 @settings(max_examples=50)
 @given(st.text(alphabet=st.sampled_from("./~ab\0\\é\ud800")) | st.text())
-def test_listing_files_never_fails_and_never_leaves(prefix: str) -> None:
-    """Every path that comes back lies below the root."""
+def test_listing_files_never_fails_and_never_leaves_the_root(prefix: str) -> None:
+    """Every returned path lies below the root."""
     root = os.path.dirname(__file__)
     for path in list_workspace_files(root, prefix):
         assert os.path.realpath(os.path.join(root, path)).startswith(f"{os.path.realpath(root)}/")
@@ -297,13 +303,15 @@ def test_listing_files_never_fails_and_never_leaves(prefix: str) -> None:
         ("@REA ", []),
     ],
 )
-def test_files_after_an_at(commands: Commands[None], workspace: Path, typed: str, candidates: list[Suggestion]) -> None:
-    """Anywhere in a message, with quotes where the path has spaces; not in an address."""
+def test_files_complete_after_an_at_sign(
+    commands: Commands[None], workspace: Path, typed: str, candidates: list[Suggestion]
+) -> None:
+    """This works anywhere in a message except in an e-mail address. Paths with spaces get quotes."""
     assert complete(commands, typed, files=partial(list_workspace_files, workspace)) == candidates
 
 
 def test_the_menu_shows_description_and_cost() -> None:
-    """`Fill in forms.  ~1.2k tokens`; what costs nothing known says nothing of it."""
+    """A command of unknown cost shows none; others look like `Fill in forms.  ~1.2k tokens`."""
     assert describe_suggestion(Suggestion("x", meta="Fill in forms.", cost=1234)) == "Fill in forms.  ~1.2k tokens"
     assert describe_suggestion(Suggestion("x", meta="Fill in forms.")) == "Fill in forms."
     assert [format_tokens(count) for count in (0, 999, 1000, 9949, 9950, 38_400)] == [
@@ -319,29 +327,29 @@ def test_the_menu_shows_description_and_cost() -> None:
 def test_the_menu_is_clean_and_within_its_width(commands: Commands[None]) -> None:
     """Escape sequences are written out, lines joined, and wide characters counted twice."""
     hostile = "a\x1b[2J\u202e\n" + "宽" * 500
-    commands.register("", [Command("x", hostile, nothing, hostile, cost=5)])
+    commands.register("", [Command("x", hostile, do_nothing, hostile, cost=5)])
     event = CompleteEvent()
-    (shown,) = SlashCompleter(commands).get_completions(Document("/x"), event)
-    for text in (shown.display_text, shown.display_meta_text):
+    (completion,) = SlashCompleter(commands).get_completions(Document("/x"), event)
+    for text in (completion.display_text, completion.display_meta_text):
         assert text.isprintable()
         assert get_cwidth(text) <= 66
-    assert shown.display_text.startswith("/x a<U+001B>[2J<U+202E> 宽")
-    assert shown.display_meta_text.endswith("…  ~5 tokens")
+    assert completion.display_text.startswith("/x a<U+001B>[2J<U+202E> 宽")
+    assert completion.display_meta_text.endswith("…  ~5 tokens")
 
 
 @given(st.text(), st.integers(1, 30))
-def test_shortening_keeps_within_the_cells(text: str, cells: int) -> None:
-    """What fits stays as it is."""
+def test_shortened_text_fits_its_cells(text: str, cells: int) -> None:
+    """Text that fits is not changed."""
     short = shorten(text, cells)
     assert sum(map(get_cwidth, short)) <= cells
     assert short == text or short.endswith("…")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
-def test_the_cost_is_within_the_width_of_the_terminal(commands: Commands[None], columns: int) -> None:
-    """Of a long name and a long description, what is left out is not the cost."""
+def test_the_cost_stays_visible_in_a_narrow_terminal(commands: Commands[None], columns: int) -> None:
+    """Long names and descriptions are shortened instead."""
     commands.register(
-        "", [Command("x" * 70, "word " * 40, nothing, cost=1234), Command("xy", "Short.", nothing, cost=5)]
+        "", [Command("x" * 70, "word " * 40, do_nothing, cost=1234), Command("xy", "Short.", do_nothing, cost=5)]
     )
 
     class Narrow(DummyOutput):
@@ -349,17 +357,20 @@ def test_the_cost_is_within_the_width_of_the_terminal(commands: Commands[None], 
             return Size(24, columns)
 
     with create_app_session(output=Narrow()), set_app(Application[None](output=Narrow())):
-        shown = list(SlashCompleter(commands).get_completions(Document("/x"), CompleteEvent()))
-    assert {one.display_meta_text.rpartition("~")[2] for one in shown} == {"1.2k tokens", "5 tokens"}
-    name = max(get_cwidth(one.display_text) for one in shown)
-    about = max(get_cwidth(one.display_meta_text) for one in shown)
-    assert name + about + 6 <= columns  # blanks around both, and the scroll bar
+        completions = list(SlashCompleter(commands).get_completions(Document("/x"), CompleteEvent()))
+    assert {completion.display_meta_text.rpartition("~")[2] for completion in completions} == {
+        "1.2k tokens",
+        "5 tokens",
+    }
+    name = max(get_cwidth(completion.display_text) for completion in completions)
+    about = max(get_cwidth(completion.display_meta_text) for completion in completions)
+    assert name + about + 6 <= columns  # for the blanks around both and the scroll bar
 
 
 def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None:
-    """The menu of one has nothing else to give."""
+    """A menu of one entry has no other to offer."""
 
-    async def typed() -> str:
+    async def type_keys() -> str:
         with create_pipe_input() as keys:
             session: PromptSession[str] = PromptSession(
                 completer=SlashCompleter(commands), key_bindings=make_bindings(), input=keys, output=DummyOutput()
@@ -371,11 +382,11 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
             keys.send_text("\r")
             return await prompt
 
-    assert asyncio.run(typed()) == "/skills:kubernetes-deploy"
+    assert asyncio.run(type_keys()) == "/skills:kubernetes-deploy"
 
 
-def test_models_after_slash_model() -> None:
-    """The one in use first, then the embedded one; all of a provider once it is typed."""
+def test_models_complete_after_slash_model() -> None:
+    """The current one comes first, then the embedded one. A provider's models appear once its name is typed."""
     names = [candidate.text for candidate in list_models("openai:gpt-6.1-sol", "")]
     assert names[:3] == ["openai:gpt-6.1-sol", "local", "anthropic:claude-sonnet-5-5"]
     assert len(names) == len(set(names))
@@ -385,8 +396,8 @@ def test_models_after_slash_model() -> None:
     assert all(name.startswith("anthropic:") for name in of_one)
 
 
-class Answering(SlashCompleter):
-    """Says when a completion has been answered: the prompt asks in a task of its own."""
+class NotifyingCompleter(SlashCompleter):
+    """A completer that signals each answer, because the prompt completes in a task of its own."""
 
     def __init__(self, commands: Commands[None], files: ListFiles) -> None:
         super().__init__(commands, files)
@@ -399,10 +410,10 @@ class Answering(SlashCompleter):
 
 @pytest.fixture
 def press(commands: Commands[None], workspace: Path) -> Callable[[str], str]:
-    """Presses keys at a prompt, as slowly as a person who waits for what Tab does, and returns the line."""
+    """Press keys at a prompt, wait for each completion, and return the line."""
 
     async def type_keys(keys: str) -> str:
-        completer = Answering(commands, partial(list_workspace_files, workspace))
+        completer = NotifyingCompleter(commands, partial(list_workspace_files, workspace))
         with create_pipe_input() as keyboard:
             session: PromptSession[str] = PromptSession(
                 completer=completer, complete_while_typing=False, input=keyboard, output=DummyOutput()
@@ -434,14 +445,14 @@ def press(commands: Commands[None], workspace: Path) -> Callable[[str], str]:
     ],
 )
 def test_tab_completes(press: Callable[[str], str], keys: str, line: str) -> None:
-    """Commands, skills with and without typos, references and files."""
+    """Tab completes commands, skills with and without typos, references and files."""
     assert press(keys) == line
 
 
 def test_tab_knows_a_skill_right_after_a_reload(
     press: Callable[[str], str], source: MemorySource, shelf: Shelf
 ) -> None:
-    """What was not there for the last key is there for the next."""
+    """A skill that was missing at the last key is there for the next."""
     assert press("/skills:new\t") == "/skills:new"
     source.put("newcomer", "---\nname: newcomer\ndescription: New.\n---\nDo.\n")
     shelf.reload()

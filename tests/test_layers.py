@@ -33,7 +33,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module by its dotted name below skillshelf; a package goes by its own name."""
+    """Return every module by its dotted name below skillshelf; a package goes by its own name."""
     paths = [path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"]
     return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
@@ -159,7 +159,7 @@ def test_only_some_layers_touch_files() -> None:
 def test_files_are_touched_through_the_system_module() -> None:
     """A call past `files.system` would be one that the fault tests cannot fail."""
     through_system = ("files.", "sources.", "trust.", "agent.sessions.", "agent.filetools.", "cli.new")
-    pipes = "agent.filetools._line_search"  # it reads and writes the pipes of its matcher, no files
+    pipes = "agent.filetools._line_search"  # it reads and writes the pipes of its matcher, not files
     calls = {f"os.{name}" for name in vars(system) if hasattr(os, name)} | {"fcntl.flock"}
     past = [
         f"{name}: {ast.unparse(node)}"

@@ -1,7 +1,4 @@
-"""Serve a workspace with skills that wait for approval:
-
-a host learns how many there are and which command to run, nothing else.
-"""
+"""Serve a workspace with pending skills: a host learns only how many there are and which command to run."""
 
 import asyncio
 import os

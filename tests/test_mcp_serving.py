@@ -1,7 +1,4 @@
-"""Test the HTTP server's connections:
-
-their beginning, their end, and state shared by several connections of one client.
-"""
+"""Test the HTTP server's connections: beginning, end, and state shared by several connections of a client."""
 
 import asyncio
 import inspect

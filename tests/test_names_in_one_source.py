@@ -1,4 +1,4 @@
-"""Which of several skills with the same name is used, within one source."""
+"""Test which skill wins if several in one source have the same name."""
 
 import unicodedata
 from pathlib import Path
@@ -16,28 +16,28 @@ SHELVES = st.dictionaries(KEYS, st.sampled_from(NAMES), max_size=8)
 
 def expected_keys(skills: dict[str, str]) -> dict[str, list[str]]:
     """Return the keys that claim each name, the winner first, by the documented rule."""
-    found: dict[str, list[str]] = {}
+    keys_by_name: dict[str, list[str]] = {}
     for key, name in skills.items():
-        found.setdefault(name, []).append(key)
-    for name, keys in found.items():
+        keys_by_name.setdefault(name, []).append(key)
+    for name, keys in keys_by_name.items():
         named = [key for key in keys if unicodedata.normalize("NFKC", key.split("/")[-1]) == name]
         others = [key for key in keys if key not in named]
-        found[name] = [
+        keys_by_name[name] = [
             *sorted(named, key=lambda key: (key.count("/"), key)),
             *sorted(others, key=lambda key: (key.count("/"), key)),
         ]
-    return found
+    return keys_by_name
 
 
-def keys_of(shelf: Shelf) -> dict[str, list[str]]:
-    return {name: [one.place.key for one in shelf.catalog.candidates(name)] for name in shelf.catalog}
+def read_keys(shelf: Shelf) -> dict[str, list[str]]:
+    return {name: [candidate.place.key for candidate in shelf.catalog.candidates(name)] for name in shelf.catalog}
 
 
 @given(st.lists(SHELVES, min_size=1, max_size=4))
 @settings(max_examples=150, deadline=None)
 @example([{"evil": "good", "good": "good"}, {"evil": "good"}, {"evil": "good", "good": "good"}])
 @example([{"a/b/good": "good", "a": "good"}])
-def test_the_folder_that_carries_the_name_is_taken_then_the_less_deep_one(states: list[dict[str, str]]) -> None:
+def test_a_folder_of_that_name_wins_then_the_less_deep_one(states: list[dict[str, str]]) -> None:
     """This holds after every reload, whatever was added, renamed or removed."""
     source = MemorySource()
     shelf = Shelf([source])
@@ -50,7 +50,7 @@ def test_the_folder_that_carries_the_name_is_taken_then_the_less_deep_one(states
                 source.put(key, SKILL.format(name=name, key=key))
         shelf.reload()
         fresh = Shelf([MemorySource({key: SKILL.format(name=name, key=key) for key, name in skills.items()})])
-        assert keys_of(shelf) == keys_of(fresh) == expected_keys(skills)
+        assert read_keys(shelf) == read_keys(fresh) == expected_keys(skills)
         before = skills
 
 
@@ -68,8 +68,7 @@ def test_a_folder_cannot_take_the_name_of_its_neighbour(tmp_path: Path) -> None:
     assert shelf.catalog["good"].description == "In evil."
 
 
-def test_a_skill_that_is_the_whole_source_goes_by_the_name_of_its_folder(tmp_path: Path) -> None:
-    """The folder of the source has a name like any other."""
+def test_a_skill_that_is_the_whole_source_is_named_by_its_folder(tmp_path: Path) -> None:
     root = tmp_path / "good"
     root.mkdir()
     (root / "SKILL.md").write_text(SKILL.format(name="good", key="root"))

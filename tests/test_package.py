@@ -1,4 +1,4 @@
-"""The package as an index shows it: its long description has no link or picture that leads nowhere."""
+"""Test the package as an index shows it: its long description has no dead link or picture."""
 
 import email
 import re
@@ -25,7 +25,7 @@ ADDRESS = "https://code.example/team/skillshelf"
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The files that a build needs, without the rest of the repository."""
+    """Return the files that a build needs, without the rest of the repository."""
     for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py"):
         shutil.copy(REPO / name, tmp_path / name)
     package = tmp_path / "src" / "skillshelf"
@@ -53,16 +53,16 @@ def build(folder: Path) -> list[Message]:
 
 def targets(text: str) -> list[str]:
     """Return every address that the rendered description leads to."""
-    found: list[str] = []
+    addresses: list[str] = []
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         for inner in token.children or ():
             target = inner.attrGet("href") or inner.attrGet("src")
             if target:
-                found.append(str(target))
-    return found
+                addresses.append(str(target))
+    return addresses
 
 
-def test_the_description_leads_nowhere_while_the_repository_has_no_address(copy: Path) -> None:
+def test_the_description_has_no_links_while_the_repository_has_no_address(copy: Path) -> None:
     """Links keep their text, pictures are left out, and code stays as it is."""
     for metadata in build(copy):
         text = metadata.get_payload()
@@ -76,18 +76,18 @@ def test_the_description_leads_nowhere_while_the_repository_has_no_address(copy:
 
 
 def test_with_an_address_links_and_pictures_lead_to_the_files_of_the_version(copy: Path) -> None:
-    """So they show what was released, and not what came later."""
+    """They show the released files, not later ones."""
     settings = copy / "pyproject.toml"
     settings.write_text(settings.read_text().replace('repository = ""', f'repository = "{ADDRESS}/"'))
     for metadata in build(copy):
         text = metadata.get_payload()
         assert isinstance(text, str)
-        found = targets(text)
-        assert f"{ADDRESS}/blob/v{__version__}/docs/guides/use-in-your-agent.md" in found
-        assert f"{ADDRESS}/raw/v{__version__}/docs/images/skill.svg" in found
-        paths = [target.removeprefix(ADDRESS).split("/", 3)[3] for target in found if target.startswith(ADDRESS)]
+        addresses = targets(text)
+        assert f"{ADDRESS}/blob/v{__version__}/docs/guides/use-in-your-agent.md" in addresses
+        assert f"{ADDRESS}/raw/v{__version__}/docs/images/skill.svg" in addresses
+        paths = [target.removeprefix(ADDRESS).split("/", 3)[3] for target in addresses if target.startswith(ADDRESS)]
         assert [path for path in paths if not (REPO / path.partition("#")[0]).exists()] == []
-        assert [target for target in found if not target.startswith("https://")] == []
+        assert [target for target in addresses if not target.startswith("https://")] == []
         assert metadata.get_all("Project-URL") == [
             f"Repository, {ADDRESS}",
             f"Documentation, {ADDRESS}/blob/v{__version__}/docs/index.md",

@@ -1,4 +1,4 @@
-"""What is typed, and when: before a question, amid an answer, and what closes it all."""
+"""Test keys at the prompt, during questions and answers, and keys and signals that end a chat."""
 
 import os
 import signal
@@ -21,8 +21,8 @@ UNTIL_TYPED = tool("run_command", command="until [ -e typed ]; do sleep 0.05; do
 """A command that runs until the test has created the file `typed`."""
 
 
-def test_what_was_typed_before_a_question_is_no_answer(tmp_path: Path) -> None:
-    """It waits for the next prompt, and is not sent by the Enter that was typed with it."""
+def test_keys_typed_before_a_question_do_not_answer_it(tmp_path: Path) -> None:
+    """They wait for the next prompt, and the Enter among them does not send it."""
     calls = [UNTIL_TYPED, tool("run_command", command="touch made")]
     chat = OnTerminal("--model", script(tmp_path, *calls, "Done."), cwd=tmp_path)
     chat.expect("›")
@@ -45,8 +45,8 @@ def test_what_was_typed_before_a_question_is_no_answer(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-def test_what_was_typed_before_the_first_question_is_no_answer(tmp_path: Path, write: Write) -> None:
-    """While the program starts; a review begins with a key that is pressed after the question."""
+def test_keys_typed_before_the_first_question_do_not_answer_it(tmp_path: Path, write: Write) -> None:
+    """Keys pressed while the program starts are ignored; only a key after the question starts a review."""
     write("work/pdf")
     chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path / "work")
     chat.send("r")
@@ -58,8 +58,8 @@ def test_what_was_typed_before_the_first_question_is_no_answer(tmp_path: Path, w
     assert chat.end() == 0
 
 
-def test_keys_typed_amid_an_answer_are_not_echoed(tmp_path: Path) -> None:
-    """They are the text of the next prompt; Ctrl+C would still have been one; at the end the terminal is as it was."""
+def test_keys_typed_during_an_answer_are_not_echoed(tmp_path: Path) -> None:
+    """They become the text of the next prompt, and the terminal is restored at the end."""
     model = script(tmp_path, UNTIL_TYPED, "Done.")
     chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
     chat.expect("›")
@@ -78,8 +78,8 @@ def test_keys_typed_amid_an_answer_are_not_echoed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keys", ["\x03", "\x04", "\x1b", "\r", "n"])
-def test_ctrl_c_at_a_question_stops_the_turn_and_other_keys_say_no(tmp_path: Path, keys: str) -> None:
-    """The model hears of a no, and goes on; after Ctrl+C it is not asked again."""
+def test_ctrl_c_at_a_question_stops_the_turn_and_other_keys_mean_no(tmp_path: Path, keys: str) -> None:
+    """After a no the model is informed and continues. After Ctrl+C it is not called again."""
     model = script(tmp_path, tool("run_command", command="touch made"), "I went on.")
     chat = OnTerminal("--model", model, cwd=tmp_path)
     chat.expect("›")
@@ -97,7 +97,7 @@ def test_ctrl_c_at_a_question_stops_the_turn_and_other_keys_say_no(tmp_path: Pat
     assert not (tmp_path / "made").exists()
 
 
-def ended(pid: int) -> bool:
+def wait_for_end(pid: int) -> bool:
     for _ in range(1200):
         try:
             os.kill(pid, 0)
@@ -107,7 +107,7 @@ def ended(pid: int) -> bool:
     return False
 
 
-def running(folder: Path) -> int:
+def wait_for_pid(folder: Path) -> int:
     for _ in range(1200):
         if (folder / "pid").exists() and (text := (folder / "pid").read_text()).strip():
             return int(text)
@@ -116,27 +116,26 @@ def running(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_turn_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bool) -> None:
-    """What it runs ends with it, what was said is kept, and the exit code tells why."""
+def test_closing_the_window_or_a_signal_ends_a_turn(tmp_path: Path, closed: bool) -> None:
+    """The running command ends too, the conversation is saved, and the exit code gives the reason."""
     chat = OnTerminal("--model", script(tmp_path, SLEEP), "--policy", "yolo", cwd=tmp_path)
     chat.expect("›")
     chat.send("a remarkable question\r")
     chat.expect("run_command")
-    command = running(tmp_path)
+    command = wait_for_pid(tmp_path)
     if closed:
         assert chat.hang_up() == 129
     else:
         os.kill(chat.pid, signal.SIGTERM)
         chat.expect("the conversation so far is kept")
         assert chat.end() == 143
-    assert ended(command)
+    assert wait_for_end(command)
     [saved] = Path.home().rglob("*.jsonl")
     assert "a remarkable question" in saved.read_text()
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_question_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bool) -> None:
-    """As a no."""
+def test_closing_the_window_or_a_signal_at_a_question_means_no(tmp_path: Path, closed: bool) -> None:
     chat = OnTerminal("--model", script(tmp_path, tool("run_command", command="touch made")), cwd=tmp_path)
     chat.expect("›")
     chat.send("go\r")
@@ -150,8 +149,8 @@ def test_a_question_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: 
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_prompt_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bool) -> None:
-    """And without a traceback."""
+def test_closing_the_window_or_a_signal_ends_a_prompt(tmp_path: Path, closed: bool) -> None:
+    """No traceback appears."""
     chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path)
     chat.expect("›")
     if closed:
@@ -173,13 +172,13 @@ def test_a_prompt_ends_with_the_window_or_by_a_signal(tmp_path: Path, closed: bo
         ("漢\x7f字", "字"),
     ],
 )
-def test_keys_as_text(keys: str, text: str) -> None:
-    """As if they had been typed at a prompt, but for the Enter at the end."""
+def test_keys_are_converted_to_text(keys: str, text: str) -> None:
+    """The result is the same as at a prompt, without the final Enter."""
     assert keys_to_text(keys) == text
 
 
-def test_a_change_on_disk_is_told_and_takes_no_keys(tmp_path: Path, write: Write) -> None:
-    """Somebody types a message that begins with a key of the review: it is a message."""
+def test_a_notice_of_a_change_on_disk_takes_no_keys(tmp_path: Path, write: Write) -> None:
+    """The user is typing a message with letters that the review would use as keys."""
     write("work/pdf")
     chat = OnTerminal("--model", script(tmp_path, "One.", "Two."), cwd=tmp_path / "work")
     chat.expect("[r]eview them now")
@@ -187,13 +186,13 @@ def test_a_change_on_disk_is_told_and_takes_no_keys(tmp_path: Path, write: Write
     chat.expect("Trust pdf as it is now?")
     chat.send("y")
     chat.expect("›")
-    asked = len(chat.raw)
+    approved_at = len(chat.raw)
     chat.send("half a mess")
     chat.expect("mess")
     write("work/pdf", "Other words.")
     chat.settle(2.5)
     chat.send("a")
-    chat.expect("view: /skills trust")  # of the line below, only what differs is drawn
+    chat.expect("view: /skills trust")  # the terminal redraws only the changed part of the line
     chat.send("ge\r")
     chat.expect("One.")
     chat.expect("pdf changed on disk: /skills trust")
@@ -207,12 +206,12 @@ def test_a_change_on_disk_is_told_and_takes_no_keys(tmp_path: Path, write: Write
     chat.expect("›")
     chat.send("\x04")
     assert chat.end() == 0
-    assert "[r]eview" not in chat.raw[asked:]
+    assert "[r]eview" not in chat.raw[approved_at:]
     assert chat.raw.count("changed on disk") == 1
 
 
-def test_a_yes_to_a_skill_is_not_followed_by_a_question(tmp_path: Path) -> None:
-    """It is in use; that it goes with the session is a line."""
+def test_approving_a_new_skill_asks_no_second_question(tmp_path: Path) -> None:
+    """The skill is in use, and a line says that it lasts for this session."""
     text = "---\nname: tidy\ndescription: Tidy up.\n---\n\nTidy up.\n"
     model = script(tmp_path, tool("write_file", path="tidy/SKILL.md", content=text), "Written.")
     chat = OnTerminal("--model", model, cwd=tmp_path)
@@ -228,8 +227,8 @@ def test_a_yes_to_a_skill_is_not_followed_by_a_question(tmp_path: Path) -> None:
     assert "[r]eview them now" not in chat.raw
 
 
-def test_many_skills_are_counted_and_can_be_trusted_at_once(tmp_path: Path, write: Write) -> None:
-    """Ten are named; `all` is asked about once more."""
+def test_many_skills_are_counted_and_can_be_approved_at_once(tmp_path: Path, write: Write) -> None:
+    """Ten are named, and `all` needs a second confirmation."""
     for at in range(12):
         write(f"work/skill-{at:02}")
     chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path / "work")

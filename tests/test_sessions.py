@@ -1,4 +1,4 @@
-"""Sessions: what was said is there again, in a file a person can read, and nothing of the system prompt with it."""
+"""Test sessions: conversations survive in readable files, without the system prompt."""
 
 import json
 import os
@@ -58,41 +58,41 @@ def result(name: str, id: str, content: Any) -> ModelRequest:
     return ModelRequest(parts=[ToolReturnPart(name, content, id)])
 
 
-def saved(sessions: Sessions, *messages: ModelMessage, model: str = "m") -> str:
-    """The path of a session that holds these, and whose model was changed to this one."""
+def save_session(sessions: Sessions, *messages: ModelMessage, model: str = "m") -> str:
+    """Save a session with these messages, change its model, and return its path."""
     with sessions.create("m") as session:
         session.append(messages)
         session.use(model)
         return session.path
 
 
-def reopened(sessions: Sessions, id: str = "") -> Session:
+def reopen(sessions: Sessions, id: str = "") -> Session:
     with sessions.open(id) as session:
         return session
 
 
-# -- what is kept -----------------------------------------------------------------------------------------------------
+# -- saved conversations ----------------------------------------------------------------------------------------------
 
 
-def test_a_conversation_is_there_again(sessions: Sessions) -> None:
-    """What was appended, in one go or several, is the history of the reopened session."""
-    said: list[ModelMessage] = [
+def test_a_conversation_can_be_reopened(sessions: Sessions) -> None:
+    """Messages appended at once or in several steps are the history of the reopened session."""
+    messages: list[ModelMessage] = [
         ask("hello"),
         call("read", "1", path="a"),
         result("read", "1", {"lines": [1, None]}),
         answer("done"),
     ]
     with sessions.create("openai:gpt") as session:
-        session.append(said[:1])
-        session.append(said[1:])
-    again = reopened(sessions, session.id)
-    assert (again.messages, again.transcript, again.notes) == (said, said, ())
+        session.append(messages[:1])
+        session.append(messages[1:])
+    again = reopen(sessions, session.id)
+    assert (again.messages, again.transcript, again.notes) == (messages, messages, ())
     assert (again.id, again.path, again.workspace) == (session.id, session.path, sessions.workspace)
     assert (again.model, again.created) == ("openai:gpt", session.created)
 
 
-def test_no_file_before_the_first_message(sessions: Sessions, tmp_path: Path) -> None:
-    """A session in which nothing was said leaves nothing behind; a change of model waits for the first message."""
+def test_no_file_is_created_before_the_first_message(sessions: Sessions, tmp_path: Path) -> None:
+    """An empty session leaves nothing behind. A change of model is written with the first message."""
     with sessions.create() as session:
         session.use("a")
         session.append([])
@@ -104,9 +104,9 @@ def test_no_file_before_the_first_message(sessions: Sessions, tmp_path: Path) ->
     ]
 
 
-def test_the_file_is_plain_lines(sessions: Sessions) -> None:
-    """A header and one record in a line, with the words as they were typed: grep finds them."""
-    path = Path(saved(sessions, ask("für „grep“\nsecond line"), answer("ok"), model="second"))
+def test_the_file_consists_of_plain_lines(sessions: Sessions) -> None:
+    """It has a header and one record per line, with the text as typed, so grep finds it."""
+    path = Path(save_session(sessions, ask("für „grep“\nsecond line"), answer("ok"), model="second"))
     header, *records = [json.loads(line) for line in path.read_text().splitlines()]
     assert set(header) == {"skillshelf_session", "id", "workspace", "created", "model"}
     assert (header["skillshelf_session"], header["id"] + ".jsonl", header["model"]) == (1, path.name, "m")
@@ -115,12 +115,12 @@ def test_the_file_is_plain_lines(sessions: Sessions) -> None:
 
 
 def test_a_compaction_replaces_the_history_and_keeps_the_file(sessions: Sessions) -> None:
-    """After it, the history is the short one and what came later; everything that was said is still in the file."""
+    """The history is the short one plus later messages, but the file still holds the whole conversation."""
     with sessions.create() as session:
         session.append([ask("long story"), answer("long answer")])
         session.replace([ask("summary")])
         session.append([answer("go on")])
-    again = reopened(sessions)
+    again = reopen(sessions)
     assert (again.messages, again.transcript) == (session.messages, session.transcript)
     assert [part.content for message in again.messages for part in message.parts] == ["summary", "go on"]  # type: ignore[union-attr]
     assert [part.content for message in again.transcript for part in message.parts] == [  # type: ignore[union-attr]
@@ -130,28 +130,28 @@ def test_a_compaction_replaces_the_history_and_keeps_the_file(sessions: Sessions
     ]
 
 
-def test_a_session_can_begin_with_a_history(sessions: Sessions) -> None:
-    """One that begins with what another left off at has that as its conversation, its title and its count."""
+def test_a_session_can_start_from_an_existing_history(sessions: Sessions) -> None:
+    """It has the other session's conversation, title and number of messages."""
     with sessions.create() as session:
         session.replace([ask("from before"), answer("x")])
         session.append([ask("more")])
-    again = reopened(sessions)
+    again = reopen(sessions)
     assert again.transcript == again.messages == session.transcript == session.messages
     assert [(info.title, info.messages) for info in sessions.list()] == [("from before", 3)]
 
 
 def test_the_model_is_the_one_used_last(sessions: Sessions) -> None:
-    """A change is a line of its own; using the same one again is none."""
+    """Each change of model is a line of its own; using the same model again is not a change."""
     with sessions.create("first") as session:
         session.append([ask("x")])
         for model in ("first", "second", "second"):
             session.use(model)
-    assert (reopened(sessions).model, sessions.list()[0].model) == ("second", "second")
+    assert (reopen(sessions).model, sessions.list()[0].model) == ("second", "second")
     assert Path(session.path).read_text().count('{"model":') == 1
 
 
 def test_a_skill_counts_as_loaded_only_in_the_message_that_applies_it() -> None:
-    """As it is made for a model with tools and for one without; words that only begin like it are words."""
+    """This holds for models with and without tools. Text that only begins like such a message does not count."""
     skill = SkillDescriptor("pdf", "Fill in forms.")
     applied = apply_message(skill, "Fill in.", "now")
     routed = (
@@ -168,30 +168,30 @@ LISTING = "Available Skills: pdf, release-notes"
 
 
 def test_no_system_prompt_is_saved(sessions: Sessions) -> None:
-    """B6: whatever part of a request holds the listing, it is neither in the file nor in the history."""
+    """B6: no part of a request that holds the listing ends up in the file or in the history."""
     carriers: list[Any] = [
         SystemPromptPart(LISTING),
         InstructionBaselinePart(instructions=[InstructionPart(LISTING, on_change="append")]),
         InstructionDeltaPart(id=None, content=LISTING),
     ]
-    given = ModelRequest(parts=[*carriers, UserPromptPart("hello")], instructions=LISTING)
+    message = ModelRequest(parts=[*carriers, UserPromptPart("hello")], instructions=LISTING)
     with sessions.create() as session:
-        session.append([given, answer("hi")])
-        session.replace([given, answer("hi")])
+        session.append([message, answer("hi")])
+        session.replace([message, answer("hi")])
     assert LISTING not in Path(session.path).read_text()
     assert LISTING not in repr(session.messages)
-    assert reopened(sessions).messages[0].parts == given.parts[3:]
-    assert given.instructions == LISTING
+    assert reopen(sessions).messages[0].parts == message.parts[3:]
+    assert message.instructions == LISTING
 
 
-def test_a_real_run_leaves_no_listing_and_can_go_on(sessions: Sessions) -> None:
-    """B6: an agent's run is saved without its instructions, and an agent goes on with the reopened history."""
+def test_a_real_run_saves_no_listing_and_can_continue(sessions: Sessions) -> None:
+    """B6: a run is saved without its instructions, and an agent continues with the reopened history."""
     agent = Agent(TestModel(custom_output_text="ok"), instructions=lambda: LISTING)
     run = agent.run_sync("hello")
     assert any(message.instructions for message in run.all_messages() if isinstance(message, ModelRequest))
-    path = saved(sessions, *run.new_messages())
+    path = save_session(sessions, *run.new_messages())
     assert LISTING not in Path(path).read_text()
-    again = agent.run_sync("more", message_history=reopened(sessions).messages)
+    again = agent.run_sync("more", message_history=reopen(sessions).messages)
     assert len(again.all_messages()) == 4
 
 
@@ -212,28 +212,30 @@ answers = st.builds(TextPart, texts) | st.builds(ThinkingPart, texts)
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[ModelMessage]:
-    """Turns with and without tools, each call with its result."""
-    said: list[ModelMessage] = []
+    """Draw turns with and without tools, each call with its result."""
+    messages: list[ModelMessage] = []
     for turn in range(draw(st.integers(1, 4))):
-        said.append(ModelRequest(parts=draw(st.lists(prompts, min_size=1, max_size=2))))
+        messages.append(ModelRequest(parts=draw(st.lists(prompts, min_size=1, max_size=2))))
         for step in range(draw(st.integers(0, 2))):
             ids = [f"{turn}-{step}-{number}" for number in range(draw(st.integers(1, 2)))]
             arguments = draw(st.dictionaries(texts, values, max_size=2) | texts)
             calls = [ToolCallPart("tool", arguments, id) for id in ids]
-            said.append(ModelResponse(parts=[*draw(st.lists(answers, max_size=1)), *calls], model_name="m"))
-            said.append(ModelRequest(parts=[ToolReturnPart("tool", draw(values), id) for id in ids]))
-        said.append(ModelResponse(parts=draw(st.lists(answers, min_size=1, max_size=2)), model_name="m"))
-    return said
+            messages.append(ModelResponse(parts=[*draw(st.lists(answers, max_size=1)), *calls], model_name="m"))
+            messages.append(ModelRequest(parts=[ToolReturnPart("tool", draw(values), id) for id in ids]))
+        messages.append(ModelResponse(parts=draw(st.lists(answers, min_size=1, max_size=2)), model_name="m"))
+    return messages
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(said=conversations(), cuts=st.lists(st.integers(0, 20), max_size=3))
-def test_any_conversation_comes_back_as_it_was(sessions: Sessions, said: list[ModelMessage], cuts: list[int]) -> None:
-    """Append, close and reopen, at any points: the history is equal to what was said."""
+@given(messages=conversations(), cuts=st.lists(st.integers(0, 20), max_size=3))
+def test_any_conversation_is_restored_exactly(
+    sessions: Sessions, messages: list[ModelMessage], cuts: list[int]
+) -> None:
+    """Append, close and reopen at arbitrary points; the history equals the conversation."""
     session = sessions.create()
     id, start = session.id, 0
-    for cut in [*sorted(cuts), len(said)]:
-        session.append(said[start:cut])
+    for cut in [*sorted(cuts), len(messages)]:
+        session.append(messages[start:cut])
         start = max(start, cut)
         session.close()
         if os.path.exists(session.path):
@@ -242,31 +244,31 @@ def test_any_conversation_comes_back_as_it_was(sessions: Sessions, said: list[Mo
             session = sessions.create()
             id = session.id
     session.close()
-    assert (session.messages, session.notes) == (said, ())
-    if said:
+    assert (session.messages, session.notes) == (messages, ())
+    if messages:
         os.unlink(session.path)
 
 
-def test_what_has_no_json_form_is_kept_as_words(sessions: Sessions) -> None:
+def test_values_without_a_json_form_are_saved_as_text(sessions: Sessions) -> None:
     """Half a surrogate pair, bytes, NaN or an object in a tool's result never stop a session from being saved."""
-    odd: list[ModelMessage] = [
+    odd_messages: list[ModelMessage] = [
         ask("half \ud800 pair"),
         call("t", "1", n=float("nan")),
         result("t", "1", {"b": b"\xff", "o": object()}),
     ]
-    saved(sessions, *odd, answer("end"))
-    again = reopened(sessions)
+    save_session(sessions, *odd_messages, answer("end"))
+    again = reopen(sessions)
     assert again.messages[0].parts[0].content == "half ? pair"  # type: ignore[union-attr]
     assert (len(again.messages), again.notes) == (4, ())
 
 
-# -- going on after a crash -------------------------------------------------------------------------------------------
+# -- continuing after a crash -----------------------------------------------------------------------------------------
 
 
-def test_a_call_without_a_result_gets_one(sessions: Sessions) -> None:
-    """A crash between call and result: the reopened history says that it was interrupted, and an agent takes it."""
-    saved(sessions, ask("go"), call("read", "7", path="a"))
-    again = reopened(sessions)
+def test_a_call_without_a_result_is_marked_as_interrupted(sessions: Sessions) -> None:
+    """After a crash between call and result, an agent can continue with the reopened history."""
+    save_session(sessions, ask("go"), call("read", "7", path="a"))
+    again = reopen(sessions)
     part = again.messages[-1].parts[0]
     assert isinstance(part, ToolReturnPart)
     assert (part.tool_call_id, part.outcome, len(again.messages)) == ("7", "interrupted", 3)
@@ -274,42 +276,48 @@ def test_a_call_without_a_result_gets_one(sessions: Sessions) -> None:
     assert run.output == "ok"
 
 
-def test_an_answer_that_was_paused_does_not_block_the_next_question(sessions: Sessions) -> None:
-    """A provider's pause that the process did not survive counts as an interruption."""
-    saved(sessions, ask("go"), replace(answer("thinking"), state="suspended"))
-    run = Agent(TestModel(custom_output_text="ok")).run_sync("go on", message_history=reopened(sessions).messages)
+def test_a_paused_answer_does_not_block_the_next_question(sessions: Sessions) -> None:
+    """A provider's pause counts as an interruption if the process did not survive it."""
+    save_session(sessions, ask("go"), replace(answer("thinking"), state="suspended"))
+    run = Agent(TestModel(custom_output_text="ok")).run_sync("go on", message_history=reopen(sessions).messages)
     assert run.output == "ok"
 
 
-def test_the_repair_is_the_same_each_time(sessions: Sessions) -> None:
-    """A repaired history that went on is repaired at the same place when it is opened again."""
-    saved(sessions, ask("go"), call("read", "7", path="a"))
+def test_a_history_is_repaired_the_same_way_each_time(sessions: Sessions) -> None:
+    """A repaired history that continued is repaired at the same place when it is opened again."""
+    save_session(sessions, ask("go"), call("read", "7", path="a"))
     with sessions.open() as session:
         session.append([ask("go on"), answer("ok")])
-    once, twice = reopened(sessions), reopened(sessions)
+    once, twice = reopen(sessions), reopen(sessions)
     assert once.messages == twice.messages
     kinds = [[part.part_kind for part in message.parts] for message in once.messages]
     assert kinds == [["user-prompt"], ["tool-call"], ["tool-return", "user-prompt"], ["text"]]
 
 
-# -- finding one ------------------------------------------------------------------------------------------------------
+# -- finding a session ------------------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_what_each_was_about(sessions: Sessions) -> None:
-    """The one changed last first: first words, model, number of messages."""
-    first = saved(sessions, ask("What\n is\x1b[2J this? " + "long " * 50), answer("x"), model="second")
-    second = saved(sessions, ask("hello"), answer("x"), ask("y"))
+def test_the_list_describes_each_session(sessions: Sessions) -> None:
+    """Sessions are sorted by last change, with their first words, model and number of messages."""
+    first = save_session(sessions, ask("What\n is\x1b[2J this? " + "long " * 50), answer("x"), model="second")
+    second = save_session(sessions, ask("hello"), answer("x"), ask("y"))
     os.utime(first, (1, 1))
-    one, two = sessions.list()
-    assert (one.id, one.title, one.model, one.messages, one.problem) == (Path(second).stem, "hello", "m", 3, "")
-    assert (two.id, two.model, two.messages) == (Path(first).stem, "second", 2)
-    assert two.title.startswith("What is<U+001B>[2J this? long")
-    assert (len(two.title), two.title[-1], two.changed.year) == (80, "…", 1970)
-    assert one.created == reopened(sessions, one.id).created
+    newest, oldest = sessions.list()
+    assert (newest.id, newest.title, newest.model, newest.messages, newest.problem) == (
+        Path(second).stem,
+        "hello",
+        "m",
+        3,
+        "",
+    )
+    assert (oldest.id, oldest.model, oldest.messages) == (Path(first).stem, "second", 2)
+    assert oldest.title.startswith("What is<U+001B>[2J this? long")
+    assert (len(oldest.title), oldest.title[-1], oldest.changed.year) == (80, "…", 1970)
+    assert newest.created == reopen(sessions, newest.id).created
 
 
 def test_the_list_counts_the_current_history(sessions: Sessions) -> None:
-    """After a compaction, the number is that of the messages which are left, and the title stays."""
+    """After a compaction the list counts the remaining messages, and the title stays."""
     with sessions.create() as session:
         session.append([ask("first words"), answer("x"), ask("y"), answer("z")])
         session.replace([ask("summary"), answer("z")])
@@ -318,45 +326,45 @@ def test_the_list_counts_the_current_history(sessions: Sessions) -> None:
 
 
 def test_a_file_is_read_again_only_when_it_changed(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each key after `/resume ` asks for the list; what was read is remembered, and listing the ids opens no file."""
-    opened: list[str] = []
+    """Each key after `/resume ` requests the list, so parsed files are cached, and listing the ids opens no file."""
+    opened_paths: list[str] = []
     open_file = system.open
 
     def record_open(path: str, flags: int, *rest: int) -> int:
-        opened.append(path)
+        opened_paths.append(path)
         return open_file(path, flags, *rest)
 
     monkeypatch.setattr(system, "open", record_open)
-    one, two = (saved(sessions, ask(text)) for text in ("one", "two"))
-    os.utime(one, (1, 1))
-    opened.clear()
-    assert list(sessions.ids()) == [Path(two).stem, Path(one).stem]
-    assert opened == []
+    first, second = (save_session(sessions, ask(text)) for text in ("one", "two"))
+    os.utime(first, (1, 1))
+    opened_paths.clear()
+    assert list(sessions.ids()) == [Path(second).stem, Path(first).stem]
+    assert opened_paths == []
     assert sessions.list() == sessions.list()
-    assert sorted(opened) == sorted([one, two])
-    with sessions.open(Path(one).stem) as session:
+    assert sorted(opened_paths) == sorted([first, second])
+    with sessions.open(Path(first).stem) as session:
         session.append([answer("more")])
-    opened.clear()
+    opened_paths.clear()
     assert [info.messages for info in sessions.list()] == [2, 1]
-    assert opened == [one]
+    assert opened_paths == [first]
 
 
-def test_opening_by_id_beginning_or_end(sessions: Sessions) -> None:
-    """A whole id, an unambiguous beginning, the four last letters; nothing means the one changed last."""
-    older, newer = (Path(saved(sessions, ask(text))) for text in ("older", "newer"))
+def test_a_session_opens_by_the_beginning_or_end_of_its_id(sessions: Sessions) -> None:
+    """An unambiguous beginning or the last four letters suffice. Without an id, the session changed last opens."""
+    older, newer = (Path(save_session(sessions, ask(text))) for text in ("older", "newer"))
     older = older.rename(older.with_name("20200101-000000-abcd.jsonl"))
     os.utime(older, (1, 1))
-    assert reopened(sessions).id == newer.stem
-    assert {reopened(sessions, asked).id for asked in (older.stem, "2020", "abcd")} == {older.stem}
+    assert reopen(sessions).id == newer.stem
+    assert {reopen(sessions, prefix).id for prefix in (older.stem, "2020", "abcd")} == {older.stem}
     os.utime(older)
-    assert reopened(sessions).id == older.stem
+    assert reopen(sessions).id == older.stem
 
 
-def test_an_unknown_id_names_near_ones(sessions: Sessions) -> None:
-    """A mistyped id, and one that fits several, are answered with ids that exist."""
+def test_an_unknown_id_suggests_existing_ones(sessions: Sessions) -> None:
+    """This covers mistyped and ambiguous ids."""
     with pytest.raises(SessionError, match=r"no session of .* yet"):
         sessions.open()
-    ids = sorted(Path(saved(sessions, ask("x"))).stem for _ in range(2))
+    ids = sorted(Path(save_session(sessions, ask("x"))).stem for _ in range(2))
     with pytest.raises(SessionError, match=ids[0]):
         sessions.open(ids[0][:-1] + "!")
     with pytest.raises(SessionError, match=f"fits 2 sessions: .*{ids[0]}"):
@@ -366,28 +374,30 @@ def test_an_unknown_id_names_near_ones(sessions: Sessions) -> None:
             sessions.open(hostile)
 
 
-def test_workspaces_do_not_mix(tmp_path: Path) -> None:
-    """Two folders of one name have sessions of their own, in folders that tell which is which."""
-    one, two = (Sessions(str(tmp_path / name / "My Project"), str(tmp_path)) for name in "ab")
-    path = Path(saved(one, ask("x")))
+def test_sessions_of_workspaces_do_not_mix(tmp_path: Path) -> None:
+    """Two folders with the same name have separate sessions, in folders with distinct names."""
+    first, second = (Sessions(str(tmp_path / name / "My Project"), str(tmp_path)) for name in "ab")
+    path = Path(save_session(first, ask("x")))
     assert path.parent.name.startswith("my-project-")
     assert path.parent.parent == tmp_path / "sessions"
-    assert two.list() == []
+    assert second.list() == []
 
 
 def test_the_state_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a home given, sessions are below XDG_STATE_HOME, and nothing is written to the workspace."""
+    """Without an explicit home, sessions are below XDG_STATE_HOME, and the workspace stays untouched."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     workspace = tmp_path / "work"
     workspace.mkdir()
-    assert saved(Sessions(str(workspace)), ask("x")).startswith(str(tmp_path / "xdg" / "skillshelf" / "sessions" / ""))
+    assert save_session(Sessions(str(workspace)), ask("x")).startswith(
+        str(tmp_path / "xdg" / "skillshelf" / "sessions" / "")
+    )
     assert list(workspace.iterdir()) == []
 
 
 def test_a_thousand_sessions_are_listed_quickly(sessions: Sessions) -> None:
-    """Less than a second and a half for a thousand sessions of 30 messages, since few lines of each are parsed."""
+    """A thousand sessions of 30 messages take less than 1.5 seconds, since few lines of each are parsed."""
     turn: list[ModelMessage] = [ask("x" * 500), call("read", "1", path="a"), result("read", "1", "y" * 3000)]
-    path = Path(saved(sessions, ask("first"), *turn * 10))
+    path = Path(save_session(sessions, ask("first"), *turn * 10))
     data = path.read_bytes()
     for number in range(999):
         path.with_name(f"20200101-{number:06}-abcd.jsonl").write_bytes(data)
@@ -398,21 +408,21 @@ def test_a_thousand_sessions_are_listed_quickly(sessions: Sessions) -> None:
     assert len(infos) == 1000
 
 
-# -- one at a time ---------------------------------------------------------------------------------------------------
+# -- one writer at a time ----------------------------------------------------------------------------------------------
 
 
-def test_an_open_session_can_be_listed_and_not_opened_again(sessions: Sessions) -> None:
-    """Whoever has it open is the only one who writes to it."""
+def test_an_open_session_can_be_listed_but_not_opened_again(sessions: Sessions) -> None:
+    """Only one process at a time can write to it."""
     with sessions.create() as session:
         session.append([ask("x")])
         with pytest.raises(SessionError, match="open already"):
             sessions.open()
         assert [info.messages for info in sessions.list()] == [1]
-    assert reopened(sessions).messages == session.messages
+    assert reopen(sessions).messages == session.messages
 
 
-def test_a_session_that_is_let_go_can_be_opened(sessions: Sessions) -> None:
-    """Closing ends the lock; what comes after it stays in memory and is refused in words."""
+def test_a_closed_session_can_be_opened_again(sessions: Sessions) -> None:
+    """Closing releases the lock; later messages stay in memory, and the refusal is explained."""
     session = sessions.create()
     session.append([ask("x")])
     session.close()
@@ -423,22 +433,27 @@ def test_a_session_that_is_let_go_can_be_opened(sessions: Sessions) -> None:
     assert len(session.messages) == 2
 
 
-def test_messages_are_not_changed_by_saving(sessions: Sessions) -> None:
-    """The caller's objects stay as they were, and are not copied where there is nothing to strip."""
-    given = ask("x")
-    before = replace(given)
+def test_saving_does_not_change_messages(sessions: Sessions) -> None:
+    """The caller's objects stay as they are, and are copied only if something must be removed."""
+    message = ask("x")
+    before = replace(message)
     with sessions.create() as session:
-        session.append([given])
-    assert session.messages[0] is given
-    assert given == before
+        session.append([message])
+    assert session.messages[0] is message
+    assert message == before
 
 
-def test_the_folder_is_for_this_user_alone(sessions: Sessions, tmp_path: Path, umask: Callable[[int], None]) -> None:
-    """K11: folders 0700 and files 0600, whatever the umask."""
+def test_only_the_user_can_read_the_folder(sessions: Sessions, tmp_path: Path, umask: Callable[[int], None]) -> None:
+    """K11: folders have mode 0700 and files 0600, whatever the umask."""
     umask(0)
-    path = Path(saved(sessions, ask("x")))
-    made = [path, *path.parents[: len(path.relative_to(tmp_path).parts) - 1]]
-    assert [oct(stat.S_IMODE(one.stat().st_mode)) for one in made] == ["0o600", "0o700", "0o700", "0o700"]
+    path = Path(save_session(sessions, ask("x")))
+    created = [path, *path.parents[: len(path.relative_to(tmp_path).parts) - 1]]
+    assert [oct(stat.S_IMODE(path_created.stat().st_mode)) for path_created in created] == [
+        "0o600",
+        "0o700",
+        "0o700",
+        "0o700",
+    ]
 
 
 @pytest.fixture

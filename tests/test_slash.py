@@ -1,4 +1,4 @@
-"""Slash commands: what counts as one, which one it is, and the message a skill becomes."""
+"""Test slash commands: which inputs are commands, which command they run, and the message that a skill becomes."""
 
 import shlex
 import subprocess
@@ -32,12 +32,12 @@ from skillshelf.slash._messages import fill_placeholders, split_words
 Calls = list[tuple[str, str]]
 
 
-def nothing(host: Calls, arguments: str) -> None:
-    """A command that does nothing."""
+def do_nothing(host: Calls, arguments: str) -> None:
+    """Run a command that does nothing."""
 
 
 def command(name: str, usage: str = "", summary: str = "") -> Command[Calls]:
-    return Command(name, summary, nothing, usage)
+    return Command(name, summary, do_nothing, usage)
 
 
 def invoke(host: Calls, name: str, arguments: str) -> None:
@@ -48,12 +48,12 @@ def skill(name: str, more: str = "") -> str:
     return f"---\nname: {name}\ndescription: About {name}.\n{more}---\nDo it.\n"
 
 
-def shelf_of(*names: str) -> tuple[MemorySource, Shelf]:
+def make_shelf(*names: str) -> tuple[MemorySource, Shelf]:
     source = MemorySource({name: skill(name) for name in names})
     return source, Shelf([source])
 
 
-def commands_of(shelf: Shelf) -> Commands[Calls]:
+def make_commands(shelf: Shelf) -> Commands[Calls]:
     commands: Commands[Calls] = Commands()
     commands.register("", [command("help"), command("skills"), command("model", "NAME")])
     commands.register("skills ", [command("reload"), command("show", "NAME")])
@@ -63,7 +63,7 @@ def commands_of(shelf: Shelf) -> Commands[Calls]:
 
 @pytest.fixture
 def commands() -> Commands[Calls]:
-    return commands_of(shelf_of("pdf", "deploy-site", "My Skill", "reload")[1])
+    return make_commands(make_shelf("pdf", "deploy-site", "My Skill", "reload")[1])
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def commands() -> Commands[Calls]:
         ("", None),
     ],
 )
-def test_what_counts_as_a_command(text: str, slash: SlashMessage | None) -> None:
-    """A slash and a word; a path, a slash alone and anything after a space are messages."""
+def test_commands_are_distinguished_from_messages(text: str, slash: SlashMessage | None) -> None:
+    """A command is a slash and a word. A path, a lone slash and text after a space are messages."""
     assert parse(text) == slash
 
 
@@ -105,21 +105,21 @@ def test_what_counts_as_a_command(text: str, slash: SlashMessage | None) -> None
         ("/skills:reload", "reload", ""),
     ],
 )
-def test_the_longest_name_that_fits_is_found(commands: Commands[Calls], text: str, name: str, arguments: str) -> None:
-    """A name may have spaces; what follows is kept as it was typed."""
-    found = commands.find(text)
-    assert isinstance(found, CommandCall)
-    assert (found.command.name, found.arguments) == (name, arguments)
+def test_the_longest_matching_name_wins(commands: Commands[Calls], text: str, name: str, arguments: str) -> None:
+    """Names may have spaces; the text after the name stays as typed."""
+    call = commands.find(text)
+    assert isinstance(call, CommandCall)
+    assert (call.command.name, call.arguments) == (name, arguments)
 
 
-def test_a_skill_may_be_called_like_a_subcommand(commands: Commands[Calls]) -> None:
+def test_a_skill_may_have_the_name_of_a_subcommand(commands: Commands[Calls]) -> None:
     """`/skills:reload` runs the skill and `/skills reload` the command."""
-    called: Calls = []
+    calls: Calls = []
     for text in ("/skills:reload now", "/skills reload"):
-        found = commands.find(text)
-        assert isinstance(found, CommandCall)
-        found.command.run(called, found.arguments)
-    assert called == [("reload", "now")]
+        call = commands.find(text)
+        assert isinstance(call, CommandCall)
+        call.command.run(calls, call.arguments)
+    assert calls == [("reload", "now")]
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_a_skill_may_be_called_like_a_subcommand(commands: Commands[Calls]) -> N
         ("/zzzzzz", "zzzzzz", ()),
     ],
 )
-def test_an_unknown_command_has_near_names(
+def test_an_unknown_command_suggests_close_names(
     commands: Commands[Calls], text: str, typed: str, nearest: tuple[str, ...]
 ) -> None:
-    """What was perhaps meant, by the bare name within the prefix that is right."""
+    """Suggestions match the bare name within the given prefix."""
     assert commands.find(text) == UnknownCommand(typed, nearest)
 
 
-def test_what_is_said_of_an_unknown_command(commands: Commands[Calls]) -> None:
-    """What was typed, what to type instead, and how to send it anyway."""
+def test_the_message_about_an_unknown_command_helps(commands: Commands[Calls]) -> None:
+    """It repeats the input, suggests commands, and says how to send it anyway."""
     way_out = "(To send this as a message, begin with a space.)"
     assert [str(commands.find(text)) for text in ("/skils", "/skills:../x", "/skills:")] == [
         f"Unknown command /skils. Did you mean /skills, /skills:My Skill? {way_out}",
@@ -156,28 +156,28 @@ def test_what_is_said_of_an_unknown_command(commands: Commands[Calls]) -> None:
 def test_a_long_or_hostile_name_is_shown_short_and_clean(commands: Commands[Calls]) -> None:
     """Ten thousand letters and an escape sequence do not reach the terminal."""
     for text in ("/skills:" + "a" * 10_000, "/x\x1b[2J\u202e" + "y" * 100):
-        said = str(commands.find(text))
-        assert len(said) < 200
-        assert said.isprintable()
+        message = str(commands.find(text))
+        assert len(message) < 200
+        assert message.isprintable()
 
 
 @given(st.text(alphabet=st.sampled_from("/skils:pdf@ \n\t\"'\\.é\x00\x1b"), max_size=40) | st.text())
-def test_finding_never_fails(text: str) -> None:
-    """Whatever is typed is a command, an unknown command or a message."""
-    found = _COMMANDS.find(f"/{text}")
-    assert (found is None) == (parse(f"/{text}") is None)
-    assert str(found)
+def test_finding_a_command_never_fails(text: str) -> None:
+    """Any input is a command, an unknown command or a message."""
+    result = _COMMANDS.find(f"/{text}")
+    assert (result is None) == (parse(f"/{text}") is None)
+    assert str(result)
 
 
-_COMMANDS = commands_of(shelf_of("pdf", "deploy-site", "My Skill")[1])
+_COMMANDS = make_commands(make_shelf("pdf", "deploy-site", "My Skill")[1])
 
 
 def test_skills_are_current_right_after_a_reload() -> None:
-    """Added, removed, hidden from people and shadowed skills all show at once."""
+    """Added, removed, shadowed and user-hidden skills are all up to date."""
     source = MemorySource({"pdf": skill("pdf")})
     below = MemorySource({"pdf": skill("pdf"), "own": skill("own", "user-invocable: false\n")}, "user")
     both = Shelf([source, below])
-    commands = commands_of(both)
+    commands = make_commands(both)
     assert skills_in(commands) == ["pdf", "pdf@user"]
     source.put("csv", skill("csv"))
     source.remove("pdf")
@@ -190,8 +190,8 @@ def skills_in(commands: Commands[Calls]) -> list[str]:
 
 
 def test_an_unchanged_skill_keeps_its_command() -> None:
-    """A reload makes new commands for what changed only."""
-    source, shelf = shelf_of("pdf", "csv")
+    """A reload makes new commands only for changed skills."""
+    source, shelf = make_shelf("pdf", "csv")
     listed = skill_commands(lambda: shelf.catalog, invoke)
     csv, pdf = listed()
     source.put("csv", skill("csv", "license: MIT\n"))
@@ -201,15 +201,17 @@ def test_an_unchanged_skill_keeps_its_command() -> None:
 
 
 def test_a_skill_shows_its_arguments_and_cost() -> None:
-    """The author's hint, or else the declared names; about four bytes to a token."""
+    """It uses the author's hint, or else the declared names, and counts four bytes per token."""
     hint = skill("hint", 'argument-hint: "[file]"\n') + "x" * 4000
     shelf = Shelf([MemorySource({"hint": hint, "named": skill("named", "arguments: from to\n")})])
-    shown = [(one.usage, one.cost) for one in skill_commands(lambda: shelf.catalog, invoke)()]
-    assert shown == [("[file]", 1001), ("[from] [to]", 1)]
+    usages = [
+        (skill_command.usage, skill_command.cost) for skill_command in skill_commands(lambda: shelf.catalog, invoke)()
+    ]
+    assert usages == [("[file]", 1001), ("[from] [to]", 1)]
 
 
 def test_a_taken_name_is_refused_and_both_owners_are_named(commands: Commands[Calls]) -> None:
-    """Nothing of such a registration is added, and a live list counts as it is now."""
+    """None of the registration's commands are added. A dynamic list counts with its current names."""
     before = list(commands.table().entries)
     with pytest.raises(SettingsError, match="/help is a command of 'skillshelf'; 'mine' cannot add it"):
         commands.register("", [command("other"), command("help")], owner="mine")
@@ -224,25 +226,25 @@ def test_a_taken_name_is_refused_and_both_owners_are_named(commands: Commands[Ca
     ("prefix", "name"), [("", "a/b"), ("", ""), ("", " x"), ("", "x "), ("x:", "\x1b"), ("-", "x")]
 )
 def test_a_name_that_cannot_be_typed_is_refused(prefix: str, name: str) -> None:
-    """It would be listed and never found."""
+    """Such a command would be listed, but never found."""
     commands: Commands[Calls] = Commands()
     with pytest.raises(SettingsError, match="cannot be typed"):
         commands.register(prefix, [command(name)])
 
 
-def test_the_first_to_register_keeps_a_name_that_comes_later() -> None:
-    """A live list that grows into another's name does not take it away."""
+def test_the_first_owner_keeps_a_name_that_appears_twice_later() -> None:
+    """A dynamic list that gains another's name does not take it over."""
     growing: list[Command[Calls]] = []
     commands: Commands[Calls] = Commands()
     commands.register("", [command("deploy", summary="first")])
     commands.register("", lambda: growing, owner="late")
     growing += command("deploy", summary="second"), command("new")
-    shown = [(entry.spelling, entry.owner) for entry in commands.table().entries.values()]
-    assert shown == [("deploy", "skillshelf"), ("new", "late")]
+    entries = [(entry.spelling, entry.owner) for entry in commands.table().entries.values()]
+    assert entries == [("deploy", "skillshelf"), ("new", "late")]
 
 
-def test_a_list_that_fails_is_noted_and_the_rest_works(commands: Commands[Calls]) -> None:
-    """A fault in an extension does not take the prompt down."""
+def test_a_failing_list_is_reported_and_the_rest_works(commands: Commands[Calls]) -> None:
+    """A fault in an extension does not break the prompt."""
 
     def broken() -> Sequence[Command[Calls]]:
         raise RuntimeError("no database")
@@ -253,8 +255,8 @@ def test_a_list_that_fails_is_noted_and_the_rest_works(commands: Commands[Calls]
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Installs a package that offers these functions as entry points."""
+def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that installs a package with these functions as entry points."""
 
     def install(**points: str) -> None:
         folder = tmp_path / "shelf_plugin-1.dist-info"
@@ -280,13 +282,14 @@ def raising(register: Register) -> None:
     raise OSError("no network")
 
 
-def test_installed_packages_add_commands(commands: Commands[Calls], installed: Callable[..., None]) -> None:
-    """One that raises, collides or cannot be imported adds nothing, is reported, and does not stop the others."""
-    here = __name__
-    installed(a=f"{here}:raising", b=f"{here}:colliding", c="no_such_module:x", d=f"{here}:good")
+def test_installed_packages_add_commands(commands: Commands[Calls], install_package: Callable[..., None]) -> None:
+    """A package that raises, collides or cannot be imported adds nothing, is reported, and does not stop the others."""
+    module = __name__
+    install_package(a=f"{module}:raising", b=f"{module}:colliding", c="no_such_module:x", d=f"{module}:good")
     assert commands.register_entry_points() == [
-        f"The commands of 'a' ({here}:raising) are left out: OSError: no network",
-        f"The commands of 'b' ({here}:colliding) are left out: /help is a command of 'skillshelf'; 'b' cannot add it.",
+        f"The commands of 'a' ({module}:raising) are left out: OSError: no network",
+        f"The commands of 'b' ({module}:colliding) are left out: "
+        "/help is a command of 'skillshelf'; 'b' cannot add it.",
         "The commands of 'c' (no_such_module:x) are left out: ModuleNotFoundError: No module named 'no_such_module'",
     ]
     assert isinstance(commands.find("/db migrate"), CommandCall)
@@ -299,8 +302,8 @@ def test_slash_needs_no_extra() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
 
 
-def test_the_whole_message() -> None:
-    """Instructions, references with the way to load them, and arguments, each in a block of its own."""
+def test_a_message_has_instructions_references_and_arguments() -> None:
+    """Each part has its own block, and the references say how to load them."""
     descriptor = SkillDescriptor("pdf", "About.", references=("references/forms.md", "scripts/fill.py"))
     assert apply_message(descriptor, "Fill it in.\n", "a.pdf") == (
         'Apply Skill "pdf"\n\n'
@@ -327,7 +330,7 @@ _TEXTS = st.text() | st.lists(st.sampled_from(_PIECES)).map("".join)
 
 @given(_TEXTS, _TEXTS, st.lists(_TEXTS, max_size=3))
 def test_no_text_breaks_out_of_its_block(instructions: str, arguments: str, references: list[str]) -> None:
-    """Read back, a message holds exactly what went in."""
+    """A parsed message holds exactly the original texts."""
     descriptor = SkillDescriptor("pdf", "About.", references=tuple(references))
     message = apply_message(descriptor, instructions, arguments)
     assert message.startswith('Apply Skill "pdf"\n')
@@ -335,14 +338,14 @@ def test_no_text_breaks_out_of_its_block(instructions: str, arguments: str, refe
 
 
 @given(_TEXTS)
-def test_only_a_whole_message_is_read(text: str) -> None:
-    """Other text is none, wherever it has the tags."""
+def test_only_a_complete_message_is_parsed(text: str) -> None:
+    """Other text is not a message, even if it contains the tags."""
     assert read_message(text) is None
     assert read_message(apply_message(SkillDescriptor("a", "b"), "c", "d") + f"{text}.") is None
 
 
-def test_ordinary_markup_reaches_the_model_as_it_is() -> None:
-    """Code, tags and entities that are not this message's own are not escaped."""
+def test_ordinary_markup_reaches_the_model_unchanged() -> None:
+    """Code, tags and entities are escaped only if they are the message's own."""
     body = "<instructions> a && b &nbsp; &lt </skill> !`rm -rf /` ${HOME} $1"
     assert f"\n{body}\n" in apply_message(SkillDescriptor("a", "b"), body, "")
 
@@ -362,14 +365,16 @@ def test_ordinary_markup_reaches_the_model_as_it_is() -> None:
         ({"arguments": ("a",)}, "<$ARGUMENTS>", "$ARGUMENTS $1 $a !`x`", ("<$ARGUMENTS $1 $a !`x`>", "")),
     ],
 )
-def test_placeholders(declared: dict[str, object], instructions: str, arguments: str, applied: tuple[str, str]) -> None:
-    """They are replaced where the skill declares arguments, once; what has no place follows."""
+def test_placeholders_are_replaced_once(
+    declared: dict[str, object], instructions: str, arguments: str, applied: tuple[str, str]
+) -> None:
+    """Only declared arguments count; arguments without a placeholder follow the text."""
     descriptor = SkillDescriptor("a", "b", **declared)  # type: ignore[arg-type]
     assert read_message(apply_message(descriptor, instructions, arguments)) == AppliedSkill("a", *applied)
 
 
-def test_placeholders_cannot_blow_a_message_up() -> None:
-    """Beyond a megabyte of what was inserted, they stay as they are."""
+def test_placeholders_cannot_inflate_a_message() -> None:
+    """Beyond a megabyte of inserted text they stay as they are."""
     text, arguments = "$ARGUMENTS " * 1000, "x" * 10_000
     filled = fill_placeholders(text, arguments, ())
     assert (filled.is_complete, filled.text.count(arguments), filled.text.count("$ARGUMENTS")) == (True, 100, 900)
@@ -377,8 +382,8 @@ def test_placeholders_cannot_blow_a_message_up() -> None:
 
 
 @given(st.lists(st.text()))
-def test_words_split_as_a_shell_does(words: list[str]) -> None:
-    """What a shell would read back as these words gives these words."""
+def test_arguments_split_like_in_a_shell(words: list[str]) -> None:
+    """Words quoted by `shlex` come back unchanged."""
     assert split_words(shlex.join(words)) == words
 
 
@@ -392,14 +397,14 @@ def test_words_split_as_a_shell_does(words: list[str]) -> None:
         (r'"a \"b\" \n"', [r'a "b" \n']),
     ],
 )
-def test_words_as_people_type_them(arguments: str, words: list[str]) -> None:
-    """Apostrophes, quotes left open and Windows paths are no mistakes."""
+def test_arguments_split_leniently(arguments: str, words: list[str]) -> None:
+    """Apostrophes, unclosed quotes and Windows paths are not errors."""
     assert split_words(arguments) == words
 
 
 @given(st.text(), st.text(alphabet=st.sampled_from("ab \"'\\$1\n")), st.lists(st.text(), max_size=3))
 def test_filling_in_never_fails(text: str, arguments: str, names: list[str]) -> None:
-    """Whatever an author calls the arguments."""
+    """Authors may give arguments any name."""
     for body in (text, "".join(f"${name} " for name in names)):
         assert fill_placeholders(body, arguments, names).text is not None
 
@@ -415,8 +420,8 @@ def test_filling_in_never_fails(text: str, arguments: str, names: list[str]) -> 
         (" \n\n  after a blank line", "\n  after a blank line"),
     ],
 )
-def test_an_invocation_is_read_as_the_command_it_is(rest: str, arguments: str) -> None:
-    """The library and the terminal find the same skill and the same arguments, whatever the skill's name is."""
+def test_the_library_and_the_terminal_parse_invocations_alike(rest: str, arguments: str) -> None:
+    """Both find the same skill and the same arguments for any skill name."""
     first = MemorySource({"pdf": skill("pdf")})
     second = MemorySource({"pdf": skill("pdf"), "my skill": skill("my skill")}, "other")
     shelf = Shelf([first, second])
@@ -424,14 +429,14 @@ def test_an_invocation_is_read_as_the_command_it_is(rest: str, arguments: str) -
     commands.register(SKILL_PREFIX, skill_commands(lambda: shelf.catalog, invoke))
     for name in ("pdf", "pdf@other", "my skill"):
         typed = f"/skills:{name}{rest}"
-        found = commands.find(typed)
-        assert isinstance(found, CommandCall)
-        assert (found.command.name, found.arguments) == (name, arguments)
+        call = commands.find(typed)
+        assert isinstance(call, CommandCall)
+        assert (call.command.name, call.arguments) == (name, arguments)
         assert parse_invocation(typed, shelf.catalog) == (name, arguments)
 
 
 @pytest.mark.parametrize("text", ["hello", " /skills:pdf", "/skills", "/skills pdf", "/skills:a/b/c d", "/other:pdf"])
 def test_other_messages_invoke_no_skill(text: str) -> None:
-    _, shelf = shelf_of("pdf")
+    _, shelf = make_shelf("pdf")
     invocation = parse_invocation(text, shelf.catalog)
     assert invocation is None or invocation.skill not in shelf.catalog

@@ -1,4 +1,4 @@
-"""Names that were perhaps meant: one search for all of them."""
+"""Test the search for close names."""
 
 from skillshelf.text import closest_names
 

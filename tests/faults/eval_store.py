@@ -110,9 +110,9 @@ def _find_fault(place: Path, struck: dict[str, Any], again: dict[str, Any]) -> s
     if again["code"] != 0:
         return f"the second start ended with {again}, after {struck}"
     outcomes = json.loads((place / "report/run.json").read_text())["outcomes"]
-    found = sorted((outcome["case"], outcome["status"]) for outcome in outcomes)
+    reported = sorted((outcome["case"], outcome["status"]) for outcome in outcomes)
     expected = [(f"pdf/case {number}", "passed") for number in range(CASES)]
-    return "" if found == expected else f"the report has {found}"
+    return "" if reported == expected else f"the report has {reported}"
 
 
 def _lay_out(place: Path) -> Path:
@@ -156,10 +156,10 @@ def _run_eval(place: Path, url: str, statements: _Statements) -> int:
     os.chdir(place)
     statements.install()
     if (place / "report/state/begun.json").exists():
-        words = ["--resume", "report"]
+        arguments = ["--resume", "report"]
     else:
-        words = ["pdf", "--base-url", url, "--model", "tiny", "--report", "report", "--parallel", "1"]
-    return main(["eval", *words, "--trust-workspace", "--allow-unconfined"])
+        arguments = ["pdf", "--base-url", url, "--model", "tiny", "--report", "report", "--parallel", "1"]
+    return main(["eval", *arguments, "--trust-workspace", "--allow-unconfined"])
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _TRANSFERS = frozenset({"read", "pread", "write"})
 _WRITES = frozenset({"write"})
-# A close that fails has closed the file all the same, and nobody can do anything about it.
+# A close that fails has still closed the file, and no caller can do anything about it.
 _UNFAILING = frozenset({"close"})
 
 
@@ -201,10 +201,10 @@ def _run_in_child(scenario: Scenario, place: Path, armed: Armed) -> dict[str, An
     return {"count": 0, "failure": "" if expected else f"the process ended with status {status}"}
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     from faults.scenarios import SCENARIOS
 
-    name, kind, which = words
+    name, kind, which = arguments
     chosen: tuple[Kind, ...] = tuple(each for each in KINDS if kind in (each, "every"))
     if not chosen or name not in SCENARIOS:
         raise SystemExit(f"Give a scenario ({', '.join(SCENARIOS)}) and a kind ({', '.join(KINDS)}, every).")

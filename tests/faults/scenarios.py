@@ -72,10 +72,10 @@ class Scan:
         shelf: Shelf = result
         whole = self._scan_afresh()
         for name, descriptor in whole.items():
-            found = shelf.catalog.get(name)
-            if found != descriptor:
+            current = shelf.catalog.get(name)
+            if current != descriptor:
                 notes = [note for note in shelf.catalog.diagnostics if note.severity != "info"]
-                assert notes, f"{name} is {found}, and no diagnostic says why"
+                assert notes, f"{name} is {current}, and no diagnostic says why"
         assert set(shelf.catalog) <= {*whole, "ignored"}, "skills that are not there"
 
         shelf.reload()
@@ -231,8 +231,8 @@ class CreateSkill:
         assert (code == 0) == self._is_there(place)
         assert bool(complaints) == (code != 0)
         skills = place / "work/.skillshelf/skills"
-        left = sorted(path.name for path in skills.iterdir()) if skills.exists() else []
-        assert set(left) <= {"pdf-forms", ".skillshelf-new"}
+        remaining = sorted(path.name for path in skills.iterdir()) if skills.exists() else []
+        assert set(remaining) <= {"pdf-forms", ".skillshelf-new"}
 
     def verify_disk(self, place: Path) -> None:
         if not self._is_there(place):

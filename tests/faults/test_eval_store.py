@@ -26,7 +26,7 @@ def test_any_statement_can_go_wrong(kind: str, long: bool, request: pytest.Fixtu
     if request.config.getoption("--every-fault"):
         which = "all"
     with Provider(CALLS) as provider:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "faults.eval_store", provider.url, kind, which],
             cwd=TESTS,
             capture_output=True,
@@ -34,8 +34,8 @@ def test_any_statement_can_go_wrong(kind: str, long: bool, request: pytest.Fixtu
             check=False,
         )
         answered = dict(provider.answered)
-    assert done.stdout, done.stderr
-    report = json.loads(done.stdout)
+    assert completed.stdout, completed.stderr
+    report = json.loads(completed.stdout)
     assert report["failures"] == []
     assert report["operations"] > 50
     for place in report["places"]:

@@ -16,15 +16,15 @@ SAMPLE = 12
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_any_file_operation_can_go_wrong(name: str, long: bool) -> None:
     which = "all" if long else f"sample:{SAMPLE}"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "faults.harness", name, "every", which],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout, done.stderr
-    reports = json.loads(done.stdout)
+    assert completed.stdout, completed.stderr
+    reports = json.loads(completed.stdout)
     assert [failure for report in reports.values() for failure in report["failures"]] == []
     for kind, report in reports.items():
         assert len(report["tried"]) == (report["operations"] if which == "all" else min(SAMPLE, report["operations"]))

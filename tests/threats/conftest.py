@@ -1,4 +1,4 @@
-"""A hostile workspace, and a way to be an ordinary user."""
+"""Fixtures for threats: a hostile workspace, and the rights of an ordinary user."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def ordinary_user(tmp_path: Path) -> Iterator[None]:
-    """Without the capability to read what nobody may read: as root, a test of unreadable files proves nothing."""
+    """Drop the capability to read any file: as root, a test of unreadable files would prove nothing."""
     restore = _drop_override() if os.geteuid() == 0 else None
     try:
         probe = tmp_path / "probe"
@@ -44,18 +44,21 @@ class _Data(ctypes.Structure):
 
 
 def _drop_override() -> Callable[[], None] | None:
-    """Of this thread only; returns what gives it back. None where the system has no capabilities."""
+    """Drop it for this thread, and return a function that restores it.
+
+    Return None if the system has no capabilities.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     header, data = _Header(_CAPABILITIES_V3, 0), (_Data * 2)()
     if not hasattr(libc, "capget") or libc.capget(ctypes.byref(header), data):
         return None
-    held = data[0].effective
-    data[0].effective = held & ~(_DAC_OVERRIDE | _DAC_READ_SEARCH)
+    effective = data[0].effective
+    data[0].effective = effective & ~(_DAC_OVERRIDE | _DAC_READ_SEARCH)
     if libc.capset(ctypes.byref(header), data):
         return None
 
     def restore() -> None:
-        data[0].effective = held
+        data[0].effective = effective
         assert libc.capset(ctypes.byref(header), data) == 0
 
     return restore

@@ -1,6 +1,6 @@
-"""A process that swaps pairs of names as fast as it can until it is killed: `flipper.py FOLDER NAME OTHER …`.
+"""Script: swap pairs of names as fast as possible until killed: `flipper.py FOLDER NAME OTHER …`.
 
-On Linux both names exist at every moment; elsewhere there is a moment between two renames when one is missing.
+On Linux both names exist at every moment; elsewhere one is missing for a moment between two renames.
 """
 
 import ctypes
@@ -15,11 +15,11 @@ def main(folder: str, *names: str) -> None:
     pairs = [(os.fsencode(name), os.fsencode(other)) for name, other in zip(names[::2], names[1::2], strict=True)]
     exchange = getattr(ctypes.CDLL(None), "renameat2", None)
     print("ready", flush=True)
-    here = -100  # AT_FDCWD
+    current_folder = -100  # AT_FDCWD
     while True:
         for name, other in pairs:
             if exchange:
-                exchange(here, name, here, other, RENAME_EXCHANGE)
+                exchange(current_folder, name, current_folder, other, RENAME_EXCHANGE)
             else:
                 os.rename(name, name + b".aside")
                 os.rename(other, name)

@@ -1,4 +1,4 @@
-"""`skillshelf check` on files and folders that are made to be slow: each is stopped by the kernel if it runs away."""
+"""Run `skillshelf check` on files and folders made to be slow. The kernel stops runaway processes."""
 
 import os
 import resource
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PAGE = 512 * 1024
-# A hang guard. Each case takes under 2 seconds more than an ordinary skill; those that have no bound take far longer.
+# A hang guard. Each case takes under 2 seconds more than an ordinary skill; an unbounded one would take far longer.
 CPU_SECONDS = 10
 MEMORY = 200 * 1024**2
 
@@ -22,18 +22,18 @@ def repeat(text: str, size: int = PAGE - 1000) -> str:
 
 
 def file(path: str, text: str) -> Write:
-    return lambda folder: put(folder / path, text)
+    return lambda folder: write_text(folder / path, text)
 
 
 def many(count: int, text: str = "# It\n", ending: str = "md") -> Write:
     def write(folder: Path) -> None:
         for number in range(count):
-            put(folder / f"references/{number}.{ending}", text)
+            write_text(folder / f"references/{number}.{ending}", text)
 
     return write
 
 
-def put(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
@@ -64,17 +64,17 @@ CASES: dict[str, Write] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_check_is_bounded(tmp_path: Path, case: str) -> None:
-    """It ends by itself, says what it found, and needs no more than 200 MB beyond what an ordinary skill needs."""
+    """It ends on its own, reports its findings, and needs at most 200 MB more than an ordinary skill."""
     ordinary = tmp_path / "ordinary" / "skill"
     hostile = tmp_path / "hostile" / "skill"
     for folder in (ordinary, hostile):
-        put(folder / "SKILL.md", skill("Load references/a.md and run scripts/a.py."))
+        write_text(folder / "SKILL.md", skill("Load references/a.md and run scripts/a.py."))
     CASES[case](hostile)
-    needed = memory_of_check(ordinary)
-    assert memory_of_check(hostile) < needed + MEMORY
+    needed = measure_check(ordinary)
+    assert measure_check(hostile) < needed + MEMORY
 
 
-def memory_of_check(folder: Path) -> int:
+def measure_check(folder: Path) -> int:
     command = [sys.executable, "-m", "skillshelf", "check", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=limit_cpu)
     _, status, usage = os.wait4(process.pid, 0)

@@ -1,4 +1,4 @@
-"""What one hostile text may cost a reader: a process with a limit on its CPU time reads it, so a hang is a failure."""
+"""Bound the cost of reading one hostile text: a process with a CPU limit reads it, so a hang fails the test."""
 
 import os
 import resource
@@ -35,33 +35,35 @@ TOKENS += ["\u200b", "\u200b\n", "\u200f ", "😀\u200d", "\u2800"]
 
 
 def run(command: list[str], seconds: int, **environment: str) -> str:
-    """Return what a process prints that is killed when it has worked for so many seconds."""
+    """Return the output of a process that is killed after this many seconds of CPU time."""
     limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (seconds, seconds))
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, env={**os.environ, **environment})
-    assert done.returncode == 0, done.stderr[-2_000:]
-    return done.stdout
+    completed = subprocess.run(
+        command, capture_output=True, text=True, preexec_fn=limit, env={**os.environ, **environment}
+    )
+    assert completed.returncode == 0, completed.stderr[-2_000:]
+    return completed.stdout
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_no_token_repeated_to_a_quarter_of_a_megabyte_takes_long(reader: str) -> None:
-    """Y14: all of them one after the other, in one process."""
+    """Y14: one process reads all of them in turn."""
     code = f"{READERS[reader]}\nfor token in {TOKENS!a}:\n    read(token * (250_000 // len(token.encode())))\n"
     run([sys.executable, "-c", code], CPU_SECONDS * len(TOKENS))
 
 
 @pytest.mark.parametrize("key", ["sk-abcdef123456", "a1" * 20, "AIza" + "x" * 20])
-def test_no_key_is_left_in_an_error_however_long_it_is(key: str) -> None:
-    """Neither whole nor, where the error is cut, by half."""
+def test_long_errors_reveal_no_api_key(key: str) -> None:
+    """Neither the whole key nor half of it remains if the error is truncated."""
     from skillshelf.agent import hide_keys
 
     for length in (0, 4_000, 4_090, 4_096, 10_000):
-        shown = hide_keys("x " * (length // 2) + key + " and more")
-        assert key[:12] not in shown
-        assert len(shown) <= 5_000
+        cleaned = hide_keys("x " * (length // 2) + key + " and more")
+        assert key[:12] not in cleaned
+        assert len(cleaned) <= 5_000
 
 
-def compared(word: str) -> str:
-    """Lines of which every second one is repeated: the longest equal stretch is one line, again and again."""
+def make_repetitive_text(word: str) -> str:
+    """Return text in which every second line is repeated: the longest common run is always a single line."""
     return "".join(f"{word} {number}\nrepeated {number % 50}\n" for number in range(5_000))
 
 
@@ -71,11 +73,11 @@ def compared(word: str) -> str:
         ("\u200b" * 340_000, ""),
         ("\u200b" * 7_000_000, ""),
         ("a://b " * 3_000_000, ""),
-        (compared("old"), compared("new")),
+        (make_repetitive_text("old"), make_repetitive_text("new")),
     ],
     ids=["hidden", "hidden-20-megabytes", "addresses", "changed-lines"],
 )
-def test_the_review_of_a_hostile_file_takes_no_long_time(first: str, second: str, tmp_path: Path) -> None:
+def test_the_review_of_a_hostile_file_is_quick(first: str, second: str, tmp_path: Path) -> None:
     """Y14, W02: `trust --show` of a new skill, or of one that changed since it was approved."""
     skill = tmp_path / "place/.agents/skills/bad"
     skill.mkdir(parents=True)
@@ -86,5 +88,5 @@ def test_the_review_of_a_hostile_file_takes_no_long_time(first: str, second: str
     if second:
         run([*command, "--yes", "bad"], 10, XDG_STATE_HOME=state)
         (skill / "data.txt").write_text(second)
-    shown = run([*command, "--show", "bad"], 10, XDG_STATE_HOME=state)
-    assert "data.txt" in shown
+    review = run([*command, "--show", "bad"], 10, XDG_STATE_HOME=state)
+    assert "data.txt" in review

@@ -1,4 +1,4 @@
-"""ENCODING and SIZE: bytes that are no text, and more of them than anybody needs."""
+"""ENCODING and SIZE: bytes that are not text, and files and folders of absurd size."""
 
 import os
 import subprocess
@@ -14,7 +14,16 @@ from skillshelf import MemorySource, ReferenceUnreadableError, Shelf, Turn
 from skillshelf.pages import PAGE_BYTES
 from skillshelf.text import text_for_model
 from skillshelf.tokens import estimate
-from threats.workspace import GOOD, PLAIN, Workspace, assert_neighbour, assert_standard, load, look_in_process, said
+from threats.workspace import (
+    GOOD,
+    PLAIN,
+    Workspace,
+    assert_neighbour,
+    assert_standard,
+    collect_output,
+    load,
+    read_in_process,
+)
 
 TEXT = "---\nname: bad\ndescription: Große Übersicht.\n---\n\nDo it.\n"
 
@@ -43,8 +52,8 @@ REFUSED: dict[str, tuple[bytes, str, int]] = {
 
 
 @pytest.mark.parametrize(("data", "code", "line"), REFUSED.values(), ids=REFUSED.keys())
-def test_bytes_that_are_no_text_are_refused(data: bytes, code: str, line: int, workspace: Workspace) -> None:
-    """E01, E02, E04, E06: a SKILL.md that is not UTF-8 text with lines is one diagnostic that says where."""
+def test_bytes_that_are_not_text_are_refused(data: bytes, code: str, line: int, workspace: Workspace) -> None:
+    """E01, E02, E04, E06: a SKILL.md that is not UTF-8 text with lines gets one diagnostic with its place."""
     workspace.raw("bad", data)
     shelf = workspace.shelf()
     assert list(shelf.catalog) == [GOOD]
@@ -52,7 +61,7 @@ def test_bytes_that_are_no_text_are_refused(data: bytes, code: str, line: int, w
     assert [note.line for note in shelf.catalog.diagnostics] == [line]
 
 
-def test_a_byte_order_mark_is_read_past(workspace: Workspace) -> None:
+def test_a_byte_order_mark_is_skipped(workspace: Workspace) -> None:
     """E03: a BOM costs a note, not the skill."""
     workspace.raw("bad", b"\xef\xbb\xbf" + TEXT.encode())
     shelf = workspace.shelf()
@@ -72,7 +81,7 @@ def test_windows_line_ends_are_read_as_line_feeds(mark: bytes, workspace: Worksp
 
 
 def test_a_lone_cr_ends_a_line_of_the_instructions(workspace: Workspace) -> None:
-    """E06: among other lines a CR alone is read as the line ending it was meant to be."""
+    """E06: among other lines a lone CR is read as the line ending its author meant."""
     workspace.raw("bad", TEXT + "One.\rTwo.\r\n")
     loaded = workspace.shelf().turn().load("bad")
     assert (loaded.text, loaded.hidden) == ("Do it.\nOne.\nTwo.\n", False)
@@ -84,7 +93,7 @@ def test_a_lone_cr_ends_a_line_of_the_instructions(workspace: Workspace) -> None
     ids=ascii,
 )
 def test_a_reference_comes_back_with_line_feeds(ends: str, read: str, workspace: Workspace) -> None:
-    """E03, E05, E06: a reference's text is what its bytes say, without a byte order mark and with line feeds."""
+    """E03, E05, E06: a reference's text has no byte order mark, and line feeds only."""
     text = f"\ufeffone{ends}two{ends}"
     folder = workspace.skill("bad")
     (folder / "references").mkdir()
@@ -110,8 +119,8 @@ def test_a_reference_comes_back_with_line_feeds(ends: str, read: str, workspace:
     ],
     ids=ascii,
 )
-def test_the_pages_of_a_reference_together_are_the_whole_of_it(piece: str, workspace: Workspace) -> None:
-    """E05, S09: no line ending, character or emoji is read another way because a page ends in the middle of it."""
+def test_the_pages_of_a_reference_add_up_to_the_file(piece: str, workspace: Workspace) -> None:
+    """E05, S09: no line ending, character or emoji is read differently because a page ends in the middle of it."""
     text = "-" + piece * (PAGE_BYTES * 2 // len(piece.encode()) + 50)
     folder = workspace.skill("bad")
     (folder / "references").mkdir()
@@ -138,7 +147,7 @@ def test_the_pages_of_a_reference_together_are_the_whole_of_it(piece: str, works
 def test_a_binary_reference_is_named_and_not_shown(
     name: str, data: bytes, media_type: str, workspace: Workspace
 ) -> None:
-    """E07: what is no text is answered with its kind and size, and none of its bytes."""
+    """E07: a file that is not text is answered with its kind and size, and none of its bytes."""
     folder = workspace.skill("bad")
     (folder / "assets").mkdir()
     (folder / "assets" / name).write_bytes(data)
@@ -165,9 +174,9 @@ def _sparse(path: Path, size: int, head: bytes = b"") -> None:
     ids=["S01-64-MB", "S02-4-GB", "S02-4-GB-of-nothing", "S09-one-byte-over"],
 )
 def test_a_skill_file_beyond_the_limit_is_refused_within_bounds(size: int, head: bytes, workspace: Workspace) -> None:
-    """S01, S02, S09: an over-large SKILL.md is one diagnostic, and no more of it is read than the limit."""
+    """S01, S02, S09: an oversized SKILL.md gets one diagnostic, and is not read beyond the limit."""
     _sparse(workspace.root / "bad/SKILL.md", size, head)
-    assert look_in_process(workspace.root) == {"codes": ["file-too-large"], "loaded": {GOOD: 7}}
+    assert read_in_process(workspace.root) == {"codes": ["file-too-large"], "loaded": {GOOD: 7}}
     assert_standard(workspace, workspace.shelf(), [("file-too-large", "bad/SKILL.md")])
 
 
@@ -182,11 +191,11 @@ def test_a_skill_file_within_the_limit_loads(over: int, workspace: Workspace) ->
 
 
 def test_a_reference_of_four_gigabytes_is_answered_within_bounds(workspace: Workspace) -> None:
-    """S03: a 4 GB sparse reference is binary with its size, and never read whole."""
+    """S03: a 4 GB sparse reference is reported as binary with its size, and never read whole."""
     workspace.skill("bad")
     _sparse(workspace.root / "bad/references/huge.md", 4 << 30)
     _sparse(workspace.root / "bad/references/texty.md", 4 << 30, b"text " * (PAGE_BYTES // 4))
-    outcome = look_in_process(workspace.root, "huge.md", "texty.md")
+    outcome = read_in_process(workspace.root, "huge.md", "texty.md")
     assert outcome["loaded"]["bad/huge.md"] == 0
     assert outcome["loaded"]["bad/texty.md"] == PAGE_BYTES - 1
     loaded = workspace.shelf().turn().load("bad", "huge.md")
@@ -194,7 +203,7 @@ def test_a_reference_of_four_gigabytes_is_answered_within_bounds(workspace: Work
 
 
 def test_a_long_reference_comes_in_pages(workspace: Workspace) -> None:
-    """S01, S03: a long text is never cut silently: each page says where the next begins; together they are the file."""
+    """S01, S03: long text is never cut silently. Each page says where the next begins; together they are the file."""
     line = "Zeile für Zeile ein langer Text.\n"
     workspace.skill("bad", files={"references/long.md": line * (8 << 20 >> 5)})
     turn = workspace.shelf().turn()
@@ -228,7 +237,7 @@ def test_a_reference_at_the_limit_of_a_page_is_whole(character: str, over: int, 
 
 @pytest.mark.parametrize("offset", [-1, -(2**70), 2**31, 2**63 - 1, 2**63, 2**70, 1, 2, 8], ids=str)
 def test_an_offset_where_no_page_begins_is_a_typed_error(offset: int, workspace: Workspace) -> None:
-    """S09: an offset before, behind or inside a character is refused in words that say so."""
+    """S09: an offset before the start, past the end or inside a character is refused with a reason."""
     workspace.skill("bad", files={"references/a.md": "漢é!!"})
     turn = workspace.shelf().turn()
     with pytest.raises(ReferenceUnreadableError, match=f"offset {offset}"):
@@ -246,7 +255,7 @@ def test_a_long_description_is_kept_and_shown_shortened(length: int, workspace: 
         listing = shelf.listing(disclosure, 100_000)
         assert "d" * 1023 + "…" in listing.text
         assert "d" * 1024 not in listing.text
-        assert [(one.name, one.what) for one in listing.shortened] == [("bad", "description")]
+        assert [(cut_entry.name, cut_entry.what) for cut_entry in listing.shortened] == [("bad", "description")]
     assert_standard(workspace, shelf, [("description-too-long", "bad/SKILL.md")])
 
 
@@ -254,18 +263,18 @@ def test_a_description_of_a_megabyte_is_refused(workspace: Workspace) -> None:
     """S04: frontmatter larger than any real one is one diagnostic."""
     workspace.raw("bad", PLAIN.format(name="bad", description="d" * 1_000_000, body=""))
     assert_standard(workspace, workspace.shelf(), [("frontmatter-too-large", "bad/SKILL.md")])
-    assert look_in_process(workspace.root)["loaded"] == {GOOD: 7}
+    assert read_in_process(workspace.root)["loaded"] == {GOOD: 7}
 
 
-def test_a_name_of_5000_characters_gives_way_to_the_folders(workspace: Workspace) -> None:
-    """S07: a name too long to be one is refused, not cut, and not repeated whole in the diagnostic."""
+def test_a_name_of_5000_characters_is_replaced_by_the_folders(workspace: Workspace) -> None:
+    """S07: the name is refused, not cut, and not repeated whole in the diagnostic."""
     workspace.raw("bad", PLAIN.format(name="n" * 5_000, description="d", body="Do it.\n"))
     shelf = workspace.shelf()
     assert list(shelf.catalog) == ["bad", GOOD]
     assert_standard(workspace, shelf, [("name-refused", "bad/SKILL.md")])
 
 
-# -- many of them -----------------------------------------------------------------------------------------------------
+# -- large numbers ----------------------------------------------------------------------------------------------------
 
 
 def test_ten_thousand_skills_are_found(tmp_path: Path) -> None:
@@ -283,8 +292,10 @@ def test_ten_thousand_skills_are_found(tmp_path: Path) -> None:
         "named = listing.text.count(' | ') + 1; omitted = sum(one.what == 'omitted' for one in listing.shortened);"
         "print(len(shelf.catalog), len(shelf.catalog.diagnostics), named + omitted, took < 20)"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "10000 0 10000 True\n", done.stderr
+    completed = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert completed.stdout == "10000 0 10000 True\n", completed.stderr
 
 
 def test_twenty_thousand_references_stay_in_bounds(workspace: Workspace) -> None:
@@ -293,7 +304,7 @@ def test_twenty_thousand_references_stay_in_bounds(workspace: Workspace) -> None
     folder = workspace.skill("bad", files={names[0]: "First."})
     for name in names[1:]:
         os.close(os.open(folder / name, os.O_CREAT | os.O_WRONLY))
-    assert look_in_process(workspace.root, "19999.md")["loaded"]["bad/19999.md"] == 0
+    assert read_in_process(workspace.root, "19999.md")["loaded"]["bad/19999.md"] == 0
     shelf = workspace.shelf()
     turn = shelf.turn()
     assert list(shelf.catalog["bad"].references) == names
@@ -302,12 +313,12 @@ def test_twenty_thousand_references_stay_in_bounds(workspace: Workspace) -> None
     section = shelf.listing("catalog")
     assert 'more="19950"' in section.text
     assert len(section.text) < 3000
-    assert [(one.name, one.what) for one in section.shortened] == [("bad", "references")]
+    assert [(cut_entry.name, cut_entry.what) for cut_entry in section.shortened] == [("bad", "references")]
     assert_neighbour(shelf)
 
 
 def test_ten_thousand_faulty_names_are_counted(workspace: Workspace) -> None:
-    """S06, P22: a folder of faulty file names says so in a few diagnostics and a count."""
+    """S06, P22: a folder of faulty file names gets a few diagnostics and a count."""
     folder = workspace.skill("bad")
     (folder / "references").mkdir()
     for number in range(10_000):
@@ -319,18 +330,18 @@ def test_ten_thousand_faulty_names_are_counted(workspace: Workspace) -> None:
     assert_neighbour(shelf)
 
 
-def test_a_limit_on_folders_is_reported_for_as_long_as_it_holds(workspace: Workspace) -> None:
-    """S05: a walk that stops at its limit says so, also at the next turn, whatever the folders are called."""
+def test_a_limit_on_folders_is_reported_at_every_turn(workspace: Workspace) -> None:
+    """S05: a walk that stops at its limit reports that each time, whatever the folders' names."""
     for number, key in enumerate(["*", ".index", "-", *map(str, range(20))]):
         workspace.raw(key, PLAIN.format(name=f"skill-{number}", description="d", body=""))
-    shelf = workspace.shelf(max_folders=24)  # the root, and all but one of 24 skills
+    shelf = workspace.shelf(max_folders=24)  # enough for the root and all but one of 24 skills
     for _ in range(3):
         assert len(shelf.catalog) == 23
         assert workspace.faults(shelf) == [("too-many-folders", ".")]
         shelf.turn()
 
 
-# -- what the prompt may cost -----------------------------------------------------------------------------------------
+# -- the budget of the prompt -----------------------------------------------------------------------------------------
 
 MAXIMAL = {f"skill-{n:03}": PLAIN.format(name=f"skill-{n:03}", description=f"{n} " * 200, body="x" * 9000)
            for n in range(100)}  # fmt: skip
@@ -338,12 +349,12 @@ MAXIMAL = {f"skill-{n:03}": PLAIN.format(name=f"skill-{n:03}", description=f"{n}
 
 @pytest.mark.parametrize("budget", [150, 400, 1000, 4000, 8000, 20_000, 100_000])
 def test_a_hundred_maximal_skills_fit_any_budget(budget: int) -> None:
-    """S10: the section stays within its budget, and says in itself and in diagnostics what it leaves out."""
+    """S10: the section stays within its budget; the section and the diagnostics say what is left out."""
     shelf = Shelf([MemorySource(MAXIMAL)])
     listing = shelf.listing(budget=budget)
     assert listing.tokens == estimate(listing.text) <= budget
-    omitted = [one.name for one in listing.shortened if one.what == "omitted"]
-    cut = [one.name for one in listing.shortened if one.what == "description"]
+    omitted = [cut_entry.name for cut_entry in listing.shortened if cut_entry.what == "omitted"]
+    cut = [cut_entry.name for cut_entry in listing.shortened if cut_entry.what == "description"]
     assert (f"{len(omitted)} more skills are not named here" in listing.text) == bool(omitted)
     assert ("Some descriptions" in listing.text) == bool(cut)
     assert [note.code for note in listing.diagnostics] == (["listing-shortened"] if listing.shortened else [])
@@ -361,20 +372,20 @@ def test_a_hundred_maximal_skills_fit_any_budget(budget: int) -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_the_section_never_exceeds_its_budget(skills: int, slack: int, description: str, size: int) -> None:
-    """S10: rounding included, for any number of skills and a budget at the very edge of what they need."""
+    """S10: this includes rounding, any number of skills, and a budget at the very edge."""
     text = PLAIN.format(name="{}", description=f"x{description}x".replace(" -", "--"), body="b " * size)
     shelf = Shelf([MemorySource({f"s{n}": text.replace("{}", f"s{n}") for n in range(skills)})])
     for disclosure in ("catalog", "full"):
         budget = max(0, shelf.listing(disclosure).tokens - slack)
         listing = shelf.listing(budget=budget)
-        assert listing.tokens <= budget or all(one.what == "omitted" for one in listing.shortened)
+        assert listing.tokens <= budget or all(cut_entry.what == "omitted" for cut_entry in listing.shortened)
 
 
-# -- while it is written ----------------------------------------------------------------------------------------------
+# -- concurrent writes ------------------------------------------------------------------------------------------------
 
 
 def test_a_file_that_grows_while_it_is_read_is_whole_or_a_typed_error(workspace: Workspace) -> None:
-    """S08: a reference and a SKILL.md that somebody keeps appending to are read bounded and never in part."""
+    """S08: while another thread keeps appending to a reference and a SKILL.md, reads are bounded and never partial."""
     folder = workspace.skill("bad", files={"references/log.md": ""})
     shelf = workspace.shelf()
     lines = [f"{number:07}\n" for number in range(200_000)]
@@ -393,21 +404,21 @@ def test_a_file_that_grows_while_it_is_read_is_whole_or_a_typed_error(workspace:
     writer = threading.Thread(target=append)
     writer.start()
     try:
-        seen = set()
+        kinds = set()
         for _ in range(300):
             turn = shelf.turn()
-            came = load(turn, "bad", "log.md")
-            if isinstance(came, str):
-                assert whole.startswith(came)
-                assert len(came) % 8 == 0
+            outcome = load(turn, "bad", "log.md")
+            if isinstance(outcome, str):
+                assert whole.startswith(outcome)
+                assert len(outcome) % 8 == 0
             else:
-                assert isinstance(came, ReferenceUnreadableError)
-            seen.add(type(came))
+                assert isinstance(outcome, ReferenceUnreadableError)
+            kinds.add(type(outcome))
             body = turn.load("bad").text.removeprefix("Do it.\n")
             assert whole.startswith(body)
     finally:
         stop.set()
         writer.join()
-    assert str in seen
+    assert str in kinds
     assert Turn(shelf).load("bad", "log.md").text.endswith("\n")
-    assert "Good guide." in said(shelf)
+    assert "Good guide." in collect_output(shelf)

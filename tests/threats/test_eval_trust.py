@@ -1,4 +1,4 @@
-"""W01 for evals: cases of a clone run nothing before the user approved them, by content."""
+"""W01 for evals: cases of a clone run nothing until the user has approved their content."""
 
 import json
 import os
@@ -33,7 +33,7 @@ _TRIGGERS = '[{"query": "Fill in the form.", "should_trigger": true}]'
 
 
 class Clone:
-    """A workspace that another person wrote, with a canary in everything that could be run."""
+    """A foreign workspace with a canary in everything that could be run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,8 +58,8 @@ class Clone:
         return _TOUCH.format(canary=str(self.canaries / name))
 
     @property
-    def sung(self) -> set[str]:
-        """The canaries that were run."""
+    def executed_canaries(self) -> set[str]:
+        """Return the canaries that were executed."""
         return set(os.listdir(self.canaries))
 
 
@@ -95,10 +95,10 @@ def clone(tmp_path: Path) -> Clone:
     return Clone(folder)
 
 
-def skillshelf(clone: Clone, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command in the clone, with the clone's own modules in reach. `path`: a folder of modules before these."""
+def skillshelf(clone: Clone, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command in the clone, with the clone's own modules importable. `path` is searched first."""
     return subprocess.run(
-        [sys.executable, "-m", "skillshelf", *words],
+        [sys.executable, "-m", "skillshelf", *arguments],
         cwd=clone.folder,
         env={**os.environ, "PYTHONPATH": f"{path}:{clone.folder}"},
         stdin=subprocess.DEVNULL,
@@ -108,10 +108,10 @@ def skillshelf(clone: Clone, *words: str, path: str = "") -> subprocess.Complete
 
 
 def test_listing_cases_runs_none_of_them(clone: Clone) -> None:
-    """Names, prompts and checks are read from the source; a computed value is said to be one."""
-    done = skillshelf(clone, "eval", "list", "--json")
-    cases = {one["id"]: one for one in json.loads(done.stdout)["cases"]}
-    assert (done.returncode, clone.sung) == (0, set()), done.stdout + done.stderr
+    """Names, prompts and checks are read from the source; computed values are marked as such."""
+    completed = skillshelf(clone, "eval", "list", "--json")
+    cases = {case["id"]: case for case in json.loads(completed.stdout)["cases"]}
+    assert (completed.returncode, clone.executed_canaries) == (0, set()), completed.stdout + completed.stderr
     assert cases["pdf/greets"]["prompts"] == ["Hello"]
     assert cases["pdf/greets"]["checks"] == ["response_contains"]
     computed = cases["pdf/case 2 (not evaluated)"]
@@ -122,7 +122,7 @@ def test_listing_cases_runs_none_of_them(clone: Clone) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["eval"],
         ["eval", "--json"],
@@ -132,91 +132,91 @@ def test_listing_cases_runs_none_of_them(clone: Clone) -> None:
     ],
     ids=" ".join,
 )
-def test_a_fresh_clone_runs_nothing_and_the_user_learns_how_to_agree(clone: Clone, words: list[str]) -> None:
+def test_a_fresh_clone_runs_nothing_and_explains_how_to_approve(clone: Clone, arguments: list[str]) -> None:
     clone.write("descriptions.yaml", "- Fills forms that people send.\n- Fills PDF forms.\n")
-    done = skillshelf(clone, *words)
-    assert (done.returncode, clone.sung) == (2, set()), done.stdout + done.stderr
-    assert "nothing was run" in done.stderr
-    assert "`skillshelf trust`, or pass --trust-workspace" in done.stderr
+    completed = skillshelf(clone, *arguments)
+    assert (completed.returncode, clone.executed_canaries) == (2, set()), completed.stdout + completed.stderr
+    assert "nothing was run" in completed.stderr
+    assert "`skillshelf trust`, or pass --trust-workspace" in completed.stderr
 
 
-def test_what_the_user_approved_runs_until_one_byte_changes(clone: Clone) -> None:
+def test_approved_cases_run_until_one_byte_changes(clone: Clone) -> None:
     refused = skillshelf(clone, "eval", "-k", "greets")
     assert ".agents/skills/pdf (new)" in refused.stderr
     approved = skillshelf(clone, "trust", "--yes", "pdf", "evals")
-    assert (approved.returncode, clone.sung) == (0, set()), approved.stderr
+    assert (approved.returncode, clone.executed_canaries) == (0, set()), approved.stderr
 
-    done = skillshelf(clone, "eval", "-k", "greets")
-    assert (done.returncode, clone.sung) == (0, _EVERYTHING), done.stdout + done.stderr
+    completed = skillshelf(clone, "eval", "-k", "greets")
+    assert (completed.returncode, clone.executed_canaries) == (0, _EVERYTHING), completed.stdout + completed.stderr
 
-    for canary in clone.sung:
+    for canary in clone.executed_canaries:
         (clone.canaries / canary).unlink()
     cases = clone.skill / "evals" / "cases.py"
     cases.write_text(cases.read_text() + "#")
     changed = skillshelf(clone, "eval", "-k", "greets")
-    assert (changed.returncode, clone.sung) == (2, set())
+    assert (changed.returncode, clone.executed_canaries) == (2, set())
     assert ".agents/skills/pdf (changed)" in changed.stderr
 
 
-def test_trust_workspace_runs_them_once_and_remembers_nothing(clone: Clone) -> None:
-    done = skillshelf(clone, "eval", "--trust-workspace", "-k", "runs a command")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 of 1 trials passed" in done.stdout
+def test_trust_workspace_runs_cases_once_and_remembers_nothing(clone: Clone) -> None:
+    completed = skillshelf(clone, "eval", "--trust-workspace", "-k", "runs a command")
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "1 of 1 trials passed" in completed.stdout
     assert skillshelf(clone, "eval", "-k", "runs a command").returncode == 2
 
 
 def test_a_skill_that_steers_the_agent_needs_approval_too(clone: Clone) -> None:
     """The suite is approved, and the skill that its case puts on the shelf is not."""
     skillshelf(clone, "trust", "--yes", "evals")
-    done = skillshelf(clone, "eval", "evals", "-k", "polite")
-    assert done.returncode == 2
-    assert ".agents/skills/pdf (new)" in done.stderr
+    completed = skillshelf(clone, "eval", "evals", "-k", "polite")
+    assert completed.returncode == 2
+    assert ".agents/skills/pdf (new)" in completed.stderr
 
 
-def test_a_link_to_cases_elsewhere_is_approved_by_the_content_it_leads_to(clone: Clone) -> None:
+def test_a_link_to_cases_is_approved_by_the_content_of_its_target(clone: Clone) -> None:
     skillshelf(clone, "trust", "--yes", "pdf", "evals")
     elsewhere = clone.folder.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "more.py").write_text(clone.touch("elsewhere") + _CASES)
     (clone.folder / "linked.py").symlink_to(elsewhere / "more.py")
-    done = skillshelf(clone, "eval", "linked.py")
-    assert (done.returncode, clone.sung) == (2, set())
-    assert "elsewhere (new)" in done.stderr
+    completed = skillshelf(clone, "eval", "linked.py")
+    assert (completed.returncode, clone.executed_canaries) == (2, set())
+    assert "elsewhere (new)" in completed.stderr
 
 
-def test_recordings_of_a_clone_are_approved_before_they_answer_for_the_model(clone: Clone) -> None:
-    """They make the agent act, and no user asked for what they say."""
+def test_recordings_of_a_clone_need_approval_before_replay(clone: Clone) -> None:
+    """Recorded answers make the agent act, and the user has not seen them."""
     skillshelf(clone, "trust", "--yes", "pdf", "evals")
     clone.write("recorded/models.json", "{}")
-    done = skillshelf(clone, "eval", ".agents", "--replay", "recorded")
-    assert done.returncode == 2
-    assert "recorded (new)" in done.stderr
+    completed = skillshelf(clone, "eval", ".agents", "--replay", "recorded")
+    assert completed.returncode == 2
+    assert "recorded (new)" in completed.stderr
     assert skillshelf(clone, "trust", "--yes", "recorded").returncode == 0
     assert "you have not approved" not in skillshelf(clone, "eval", ".agents", "--replay", "recorded").stderr
 
 
 def test_the_review_names_the_python_and_the_commands_of_cases(clone: Clone) -> None:
-    shown = skillshelf(clone, "trust", "--show", "pdf").stdout
-    assert "Python that `skillshelf eval` runs:\n  evals/cases.py\n" in shown
-    assert 'Commands in eval cases:\n  evals/command.yaml: "echo ran > made; cat made"' in shown
+    review = skillshelf(clone, "trust", "--show", "pdf").stdout
+    assert "Python that `skillshelf eval` runs:\n  evals/cases.py\n" in review
+    assert 'Commands in eval cases:\n  evals/command.yaml: "echo ran > made; cat made"' in review
     assert "Python that `skillshelf eval` runs:\n  graders.py\n" in skillshelf(clone, "trust", "--show", "evals").stdout
     listed = skillshelf(clone, "trust").stdout
     assert "1 pending skill and 1 pending eval folder in .:" in listed
 
 
 def test_without_a_sandbox_trials_that_run_commands_are_refused(clone: Clone) -> None:
-    """A script without a command runs anyway, and so does all of it once the user says so."""
+    """A script without a command still runs, and everything runs if the user allows it."""
     modules = clone.folder.parent / "modules"
     modules.mkdir()
-    # The launcher that confines commands is started with this Python: one that is gone cannot confine anything.
+    # The launcher that confines commands is started with this Python. If it is missing, nothing can be confined.
     (modules / "sitecustomize.py").write_text("import sys\nsys.executable = '/nowhere/python'\n")
-    words = ["eval", "--trust-workspace", "-k"]
-    refused = skillshelf(clone, *words, "runs a command", path=str(modules))
+    arguments = ["eval", "--trust-workspace", "-k"]
+    refused = skillshelf(clone, *arguments, "runs a command", path=str(modules))
     assert refused.returncode == 2
     assert "commands cannot be confined on this machine" in refused.stderr
     assert "--allow-unconfined" in refused.stderr
-    assert skillshelf(clone, *words, "greets", path=str(modules)).returncode == 0
-    allowed = skillshelf(clone, *words, "runs a command", "--allow-unconfined", path=str(modules))
+    assert skillshelf(clone, *arguments, "greets", path=str(modules)).returncode == 0
+    allowed = skillshelf(clone, *arguments, "runs a command", "--allow-unconfined", path=str(modules))
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
 
 
@@ -225,7 +225,7 @@ def test_a_program_that_passes_a_folder_trusts_it(clone: Clone, monkeypatch: pyt
 
     monkeypatch.syspath_prepend(str(clone.folder))
     listed, _ = list_cases([clone.folder])
-    assert clone.sung == set()
-    found, faults = find_cases([clone.folder])
-    assert (clone.sung, faults) == (_EVERYTHING, ())
-    assert {case.name for case in found} == {case.name for case in listed} - {"case 2 (not evaluated)"} | {"computed"}
+    assert clone.executed_canaries == set()
+    cases, faults = find_cases([clone.folder])
+    assert (clone.executed_canaries, faults) == (_EVERYTHING, ())
+    assert {case.name for case in cases} == {case.name for case in listed} - {"case 2 (not evaluated)"} | {"computed"}

@@ -26,15 +26,15 @@ SETTLED = 2.2
 
 def run(script: str, *arguments: object, **environment: str) -> str:
     """Return what a new Python process prints."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,
         env={**os.environ, **environment},
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 # -- many at once -----------------------------------------------------------------------------------------------------
@@ -106,19 +106,19 @@ def test_every_load_is_one_whole_version(workspace: Workspace) -> None:
         key = random.choice(names)
         trash = workspace.outside / f"trash-{random.randrange(10**9)}"
         (workspace.root / key).rename(trash)
-        shutil.rmtree(trash, ignore_errors=True)  # a rewrite can still land in it
-        made = write_skill(workspace.outside / "made" / key, "d", _version(1), {"references/a.md": _version(1)})
-        made.rename(workspace.root / key)
+        shutil.rmtree(trash, ignore_errors=True)  # a concurrent rewrite may still write into it
+        skill_folder = write_skill(workspace.outside / "made" / key, "d", _version(1), {"references/a.md": _version(1)})
+        skill_folder.rename(workspace.root / key)
 
     def read() -> None:
         turn = Turn(shelf)
         for name in names:
             for reference in ("", "references/a.md"):
-                came = load(turn, name, reference)
-                if isinstance(came, SkillError):
-                    errors.add(type(came))
-                elif not _is_whole(came):
-                    torn.append(came[-100:])
+                outcome = load(turn, name, reference)
+                if isinstance(outcome, SkillError):
+                    errors.add(type(outcome))
+                elif not _is_whole(outcome):
+                    torn.append(outcome[-100:])
 
     def show() -> None:
         shelf.listing("full")
@@ -140,7 +140,7 @@ def test_every_load_is_one_whole_version(workspace: Workspace) -> None:
 def test_a_reload_and_a_listing_see_one_catalog(workspace: Workspace) -> None:
     """K05: a listing made during reloads shows one snapshot, never halves of two."""
     shelf = workspace.shelf()
-    seen = []
+    counts = []
 
     def flip() -> None:
         write_skill(workspace.root / "flip-a", "Both.", "", {})
@@ -150,16 +150,16 @@ def test_a_reload_and_a_listing_see_one_catalog(workspace: Workspace) -> None:
             shutil.rmtree(workspace.root / name)
         shelf.reload()
 
-    def look() -> None:
+    def list_skills() -> None:
         text = shelf.listing("catalog").text
-        seen.append(("flip-a" in text) + ("flip-b" in text))
+        counts.append(("flip-a" in text) + ("flip-b" in text))
 
     crowd = Crowd()
     crowd.add("flip", flip)
-    crowd.add("look", look)
+    crowd.add("look", list_skills)
     crowd.run(1)
     assert crowd.failures == []
-    assert set(seen) <= {0, 2}
+    assert set(counts) <= {0, 2}
 
 
 # -- watching ---------------------------------------------------------------------------------------------------------
@@ -642,7 +642,7 @@ def test_a_missing_home_costs_nothing(
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     if home is None or home == "":
-        # Whoever runs this has a home in the user database: keep out of it.
+        # The user database names the real home of the user who runs the tests: keep out of it.
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     if home is None:
@@ -708,7 +708,7 @@ def test_the_cache_is_private_to_the_user(many: Path, tmp_path: Path, monkeypatc
 FORK = """
 import os, signal, sys, threading, warnings
 from skillshelf import DirectorySource, Shelf
-warnings.simplefilter("ignore", DeprecationWarning)  # to fork beside threads is what this is about
+warnings.simplefilter("ignore", DeprecationWarning)  # this test is about forking beside threads
 root = sys.argv[1]
 shelf = Shelf([DirectorySource(root, cache=False)])
 held = shelf.turn()
@@ -723,7 +723,7 @@ codes = set()
 for number in range(30):
     child = os.fork()
     if child == 0:
-        signal.alarm(120)  # a lost lock would be waited for without end
+        signal.alarm(120)  # the wait for a lost lock would never end
         open(f"{root}/good/SKILL.md.{number}", "w").write("---\\nname: good\\ndescription: d\\n---\\nForked.\\n")
         os.replace(f"{root}/good/SKILL.md.{number}", f"{root}/good/SKILL.md")
         same = held.load("good").text == "Do it.\\n"

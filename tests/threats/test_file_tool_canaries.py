@@ -33,12 +33,12 @@ READS = (
 
 
 class Trapped:
-    """A workspace with a trap in it, and the file that shows whether the trap was sprung."""
+    """A workspace with a trap, and the file that shows whether the trap was sprung."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "workspace"
         self.home = folder / "home"
-        # In the workspace: a confined program can write there too.
+        # It is in the workspace, because a confined program can write there, too.
         self.canary = self.root / "canary"
         self.write("README.md", "a needle in a haystack\n")
         self.write("sub/a.txt", "another needle\n")
@@ -187,11 +187,11 @@ def test_no_reading_tool_springs_a_trap(trapped: Trapped, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("with_ripgrep", [False, True])
 def test_a_read_only_chat_springs_no_trap(with_ripgrep: bool, tmp_path: Path) -> None:
-    """The whole program, started among all the traps, with and without an `rg` that could be run."""
+    """The whole program starts among all the traps, with and without a working `rg`."""
     trapped = Trapped(tmp_path)
     for plant in TRAPS:
         plant(trapped)
-    trapped.canary.unlink(missing_ok=True)  # git itself is used to plant some of them
+    trapped.canary.unlink(missing_ok=True)  # planting some traps runs git itself
     script = tmp_path / "script.json"
     script.write_text(json.dumps([*READS, "done"]))
     programs = tmp_path / "programs"
@@ -210,7 +210,7 @@ def test_a_read_only_chat_springs_no_trap(with_ripgrep: bool, tmp_path: Path) ->
         "HOME": str(trapped.home),
         "LANG": "C.UTF-8",
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [
             sys.executable,
             "-P",
@@ -230,8 +230,8 @@ def test_a_read_only_chat_springs_no_trap(with_ripgrep: bool, tmp_path: Path) ->
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "done" in done.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert "done" in completed.stdout
     assert not trapped.canary.exists()
 
 

@@ -1,4 +1,4 @@
-"""M01–M05: an MCP server whose skills, whose clients or whose files are hostile."""
+"""M01–M05: an MCP server with hostile skills, clients or files."""
 
 import asyncio
 import gc
@@ -29,7 +29,7 @@ MANUAL = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: 
 
 
 def talk(shelf: Shelf, use: Callable[..., Awaitable[Any]], clients: int = 1, **options: Any) -> Any:
-    """With so many clients of one server at once."""
+    """Connect this many clients to one server, and call `use` with them."""
     server = make_server(shelf)
 
     async def main(*connected: Client) -> Any:
@@ -49,8 +49,8 @@ def text(result: types.CallToolResult) -> str:
     return "".join(block.text for block in result.content if isinstance(block, types.TextContent))
 
 
-def test_m01_no_skill_text_is_in_what_describes_the_server() -> None:
-    """Tools and instructions are the same whatever the skills say."""
+def test_m01_the_servers_description_contains_no_skill_text() -> None:
+    """Tools and instructions are the same for any skills."""
 
     async def use(client: Client) -> tuple[Any, Any]:
         return await client.list_tools(), client.instructions
@@ -63,7 +63,7 @@ def test_m01_no_skill_text_is_in_what_describes_the_server() -> None:
     ("name", "parameter"), [("load_skill_instructions", "skill_name"), ("search_skills", "query"), ("burn", "what")]
 )
 def test_m02_wrong_arguments_are_a_typed_error(name: str, parameter: str) -> None:
-    """Unknown ones, ten megabytes, a hundred levels: a short answer each, from every tool, and the next call works."""
+    """Unknown, huge or deeply nested arguments get a short answer from every tool, and the next call works."""
     deep: Any = "x"
     for _ in range(100):
         deep = [deep]
@@ -71,7 +71,7 @@ def test_m02_wrong_arguments_are_a_typed_error(name: str, parameter: str) -> Non
     shelf = Shelf([MemorySource({"pdf": SKILL.format("pdf", "Forms.")}), ObjectSource([skill])])
 
     async def use(client: Client) -> None:
-        for arguments, said in (
+        for arguments, expected in (
             ({parameter: "pdf", "path": "/etc/passwd"}, "path"),
             ({parameter: 7}, parameter),
             ({}, parameter),
@@ -81,7 +81,7 @@ def test_m02_wrong_arguments_are_a_typed_error(name: str, parameter: str) -> Non
         ):
             refused = await client.call_tool(name, arguments)
             assert refused.is_error
-            assert said in text(refused)
+            assert expected in text(refused)
             assert len(text(refused)) < 500
         assert skill.burnt == []
         assert not (await client.call_tool(name, {parameter: "pdf"})).is_error
@@ -90,16 +90,16 @@ def test_m02_wrong_arguments_are_a_typed_error(name: str, parameter: str) -> Non
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_m03_a_skill_that_one_user_invoked_is_not_open_to_other_clients(mode: str) -> None:
-    """Neither by its name nor by a guessed key, whatever the first client has loaded by then."""
+def test_m03_an_invoked_skill_stays_closed_to_other_clients(mode: str) -> None:
+    """Neither its name nor a guessed key opens it, whatever the first client has loaded."""
     shelf = Shelf([MemorySource({"pdf": SKILL.format("pdf", "Forms."), "deploy": MANUAL})])
 
-    async def use(one: Client, other: Client) -> None:
-        name = await invoke(one, "deploy")
-        assert "Secret steps." in text(await load(one, skill_name=name))
+    async def use(first_client: Client, second_client: Client) -> None:
+        name = await invoke(first_client, "deploy")
+        assert "Secret steps." in text(await load(first_client, skill_name=name))
         changed = name[:-1] + ("1" if name[-1] == "0" else "0")
         for guess in ("deploy", "deploy#", "deploy#0123456789", changed):
-            refused = await load(other, skill_name=guess)
+            refused = await load(second_client, skill_name=guess)
             assert refused.is_error
             assert "Secret steps." not in text(refused)
 
@@ -122,66 +122,66 @@ class Desk(BaseSkill):
         return "burnt"
 
 
-def test_m03_an_approval_is_for_one_call_of_one_client() -> None:
-    """What was approved once is asked again: by the same client, by another, and with other arguments."""
+def test_m03_an_approval_covers_one_call_of_one_client() -> None:
+    """The user is asked again for the same client, for another client, and for other arguments."""
     skill = Desk().with_policy({"burn": "ask"})
-    asked: list[str] = []
+    questions: list[str] = []
 
-    async def person(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        asked.append(params.message)
+    async def answer_question(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        questions.append(params.message)
         return types.ElicitResult(action="accept", content={})
 
     async def burn(client: Client, what: str, **more: Any) -> Any:
         return await client.session.call_tool("burn", {"what": what}, allow_input_required=True, **more)
 
-    async def use(one: Client, other: Client) -> None:
-        question = await burn(one, "letter")
+    async def use(first_client: Client, second_client: Client) -> None:
+        question = await burn(first_client, "letter")
         assert isinstance(question, types.InputRequiredResult)
         yes = {"approval": types.ElicitResult(action="accept", content={})}
-        unasked = await burn(other, "letter", input_responses=yes)
+        unasked = await burn(second_client, "letter", input_responses=yes)
         assert isinstance(unasked, types.InputRequiredResult)
-        changed = await burn(one, "house", input_responses=yes, request_state=question.request_state)
+        changed = await burn(first_client, "house", input_responses=yes, request_state=question.request_state)
         assert isinstance(changed, types.InputRequiredResult)
         assert skill.burnt == []
-        question = await burn(one, "letter")
+        question = await burn(first_client, "letter")
         for again in (False, True):
-            answer = await burn(one, "letter", input_responses=yes, request_state=question.request_state)
+            answer = await burn(first_client, "letter", input_responses=yes, request_state=question.request_state)
             assert isinstance(answer, types.InputRequiredResult) is again
         assert skill.burnt == ["letter"]
 
-    talk(Shelf([ObjectSource([skill])]), use, clients=2, elicitation_callback=person)
+    talk(Shelf([ObjectSource([skill])]), use, clients=2, elicitation_callback=answer_question)
 
 
 def test_m03_open_questions_hold_no_arguments() -> None:
-    """A client may ask for any number of calls and leave the person's answers out."""
+    """A client may start any number of calls and never deliver the user's answers."""
     skill = Desk().with_policy({"burn": "ask"})
 
     async def use(client: Client) -> int:
         before = 0
         for at in range(21):
-            if at == 1:  # whatever the first call brings with it is no question's
+            if at == 1:  # ignore the memory that the first call allocates once
                 gc.collect()
                 before, _ = tracemalloc.get_traced_memory()
             arguments = {"what": f"{at}" + "x" * 500_000}
-            asked = await client.session.call_tool("burn", arguments, allow_input_required=True)
-            assert isinstance(asked, types.InputRequiredResult)
-            del asked, arguments
+            question = await client.session.call_tool("burn", arguments, allow_input_required=True)
+            assert isinstance(question, types.InputRequiredResult)
+            del question, arguments
         gc.collect()
         return tracemalloc.get_traced_memory()[0] - before
 
-    async def person(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def answer_question(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         raise AssertionError("never")
 
     tracemalloc.start()
     try:
-        held = talk(Shelf([ObjectSource([skill])]), use, elicitation_callback=person)
+        memory_held = talk(Shelf([ObjectSource([skill])]), use, elicitation_callback=answer_question)
     finally:
         tracemalloc.stop()
-    assert held < 2_000_000
+    assert memory_held < 2_000_000
 
 
-def test_callers_who_leave_have_no_more_threads_at_work() -> None:
-    """A job keeps its place until it has ended; one that nobody waits for any more before it began does not begin."""
+def test_cancelled_callers_do_not_occupy_more_threads() -> None:
+    """A job keeps its place until it ends. A job that is cancelled before it started never starts."""
     go, lock = threading.Event(), threading.Lock()
     now, most, begun = 0, 0, 0
 
@@ -239,8 +239,11 @@ OUTSIDE = (
 )
 
 
-def test_m04_a_uri_leads_nowhere_but_to_a_listed_file(tmp_path: Path) -> None:
-    """Encoded or not, for reading and for completion; the refusal says what there is and shows nothing of the rest."""
+def test_m04_a_uri_leads_only_to_listed_files(tmp_path: Path) -> None:
+    """This holds for encoded URIs, for reading and for completion.
+
+    The refusal names the listed files and nothing else.
+    """
     (tmp_path / "secret.txt").write_text("the secret")
     folder = tmp_path / "pdf/references"
     folder.mkdir(parents=True)
@@ -264,14 +267,14 @@ def test_m04_a_uri_leads_nowhere_but_to_a_listed_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_m05_a_storm_of_reloads_is_one_notice_a_second(mode: str) -> None:
-    """Fifty changes in two and a half seconds."""
+def test_m05_a_storm_of_reloads_causes_one_notice_per_second(mode: str) -> None:
+    """There are fifty changes in two and a half seconds."""
     source = MemorySource()
     shelf = Shelf([source])
-    heard: list[tuple[float, str]] = []
+    notices: list[tuple[float, str]] = []
 
     async def hear(message: Any) -> None:
-        heard.append((time.monotonic(), message.method))
+        notices.append((time.monotonic(), message.method))
 
     async def storm() -> None:
         for at in range(50):
@@ -288,22 +291,25 @@ def test_m05_a_storm_of_reloads_is_one_notice_a_second(mode: str) -> None:
 
             async def collect() -> None:
                 async for event in events:
-                    heard.append((time.monotonic(), type(event).__name__))
+                    notices.append((time.monotonic(), type(event).__name__))
 
             collecting = asyncio.create_task(collect())
             await task
             collecting.cancel()
 
     talk(shelf, use, mode=mode, message_handler=hear if mode == "legacy" else None)
-    for kind in {kind for _, kind in heard}:
-        times = [at for at, name in heard if name == kind]
+    for kind in {kind for _, kind in notices}:
+        times = [at for at, name in notices if name == kind]
         assert 1 <= len(times) <= 3
         assert all(later - earlier > 0.9 for earlier, later in pairwise(times))
-    assert heard
+    assert notices
 
 
 def test_hidden_characters_of_a_skill_are_written_out_for_the_model() -> None:
-    """In the load and in the prompt. A host that reads the file gets its bytes, which it verifies by their digest."""
+    """This applies to loads and prompts.
+
+    A host that reads the file gets its bytes, which it verifies by their digest.
+    """
     body = SKILL.format("pdf", "Forms.") + "Do\u202e \U000e0041 this.\n"
     shelf = Shelf([MemorySource({"pdf": body})])
 
@@ -315,5 +321,5 @@ def test_hidden_characters_of_a_skill_are_written_out_for_the_model() -> None:
         assert isinstance(prompt, types.TextContent)
         return [prompt.text, text(await load(client, skill_name="pdf"))]
 
-    for shown in talk(shelf, use):
-        assert "Do<U+202E> <U+E0041> this." in shown
+    for answer_text in talk(shelf, use):
+        assert "Do<U+202E> <U+E0041> this." in answer_text

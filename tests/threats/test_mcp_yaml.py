@@ -1,4 +1,4 @@
-"""Y01–Y13 over MCP: no frontmatter freezes or ends the server. Each is served by a real process over real pipes."""
+"""Y01–Y13 over MCP: no frontmatter freezes or ends the server. A real process serves each over real pipes."""
 
 import json
 import resource
@@ -40,7 +40,7 @@ def limit_cpu() -> None:
 
 
 def converse(folder: Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
-    """Send the requests to a server in a process of its own and return its answers in order."""
+    """Send the requests to a server in its own process, and return its answers in order."""
     greeting = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     messages: list[dict[str, Any]] = [
         {"id": 0, "method": "initialize", "params": greeting},
@@ -86,7 +86,7 @@ def test_no_frontmatter_freezes_or_ends_the_server(workspace: Workspace) -> None
 
 
 @pytest.mark.parametrize(
-    ("written", "published"),
+    ("yaml_value", "published"),
     [
         ("1.5", 1.5),
         ("12", 12),
@@ -105,9 +105,11 @@ def test_no_frontmatter_freezes_or_ends_the_server(workspace: Workspace) -> None
         ("{<<: {a: 1}, b: 2}", {"<<": {"a": 1}, "b": 2}),
     ],
 )
-def test_a_value_is_published_as_json_and_yaml_both_read_it(workspace: Workspace, written: str, published: Any) -> None:
-    """Y03, Y06, Y07, Y12, Y13: a plain number, flag or null is one; all that YAML readers disagree about is text."""
+def test_a_value_is_published_with_the_meaning_that_json_and_yaml_share(
+    workspace: Workspace, yaml_value: str, published: Any
+) -> None:
+    """Y03, Y06, Y07, Y12, Y13: numbers, flags and nulls keep their type; disputed values are text."""
     from skillshelf.skillmd import read
 
-    text = read(f"---\nname: y\ndescription: d\nx: {written}\n---\n\nDo it.\n")
+    text = read(f"---\nname: y\ndescription: d\nx: {yaml_value}\n---\n\nDo it.\n")
     assert text.typed_values() == {"name": "y", "description": "d", "x": published}

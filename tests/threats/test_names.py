@@ -1,4 +1,4 @@
-"""NAMES: who answers to a name is settled, said, and undone when the cause is gone."""
+"""NAMES: every collision of names has one winner, is reported, and ends with its cause."""
 
 import ast
 import re
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource, MemorySource, Shelf
-from threats.workspace import GOOD, PLAIN, Workspace, assert_standard, said, write_skill
+from threats.workspace import GOOD, PLAIN, Workspace, assert_standard, collect_output, write_skill
 
 REACH = re.compile(r"reach it as (.+)$")
 
 
 def assert_reachable(shelf: Shelf) -> None:
-    """Every shadowed skill is reported once, under a name that leads to it."""
+    """Check that every shadowed skill is reported once, under a name that leads to it."""
     notes = [note for note in shelf.catalog.diagnostics if note.code == "shadowed"]
     assert sorted(note.path for note in notes) == sorted(skill.location for skill in shelf.catalog.shadowed)
     for note in notes:
@@ -25,7 +25,7 @@ def assert_reachable(shelf: Shelf) -> None:
 
 
 def test_a_folder_that_claims_anothers_name_is_reported(workspace: Workspace) -> None:
-    """N01: two folders of one source that give one name are both there: one by the name, one by more of it."""
+    """N01: of two folders in one source with the same name, one gets the name and the other a longer one."""
     workspace.raw("impostor", PLAIN.format(name=GOOD, description="Not so good.", body="Impostor.\n"))
     shelf = workspace.shelf()
     assert shelf.turn().load(GOOD).text == "Do it.\n"
@@ -34,8 +34,8 @@ def test_a_folder_that_claims_anothers_name_is_reported(workspace: Workspace) ->
     assert shelf.turn().load(f"{GOOD}@project:impostor").text == "Impostor.\n"
 
 
-def test_the_less_deep_folder_answers(workspace: Workspace) -> None:
-    """N02: a copy deeper in the tree never takes the name of the one above it, however it is called."""
+def test_the_less_deep_folder_wins(workspace: Workspace) -> None:
+    """N02: a copy deeper in the tree never takes the name of the skill above it, whatever its folder is called."""
     workspace.skill("a/a/a/good", body="Deep.\n")
     workspace.skill(".agents/skills/good", body="Deep too.\n")
     shelf = workspace.shelf()
@@ -44,7 +44,7 @@ def test_the_less_deep_folder_answers(workspace: Workspace) -> None:
     assert_reachable(shelf)
 
 
-def test_a_skill_inside_a_skill_is_no_second_one(workspace: Workspace) -> None:
+def test_a_skill_inside_a_skill_is_not_a_second_one(workspace: Workspace) -> None:
     """N03: a nested SKILL.md is reported and answers to no name, not even through a reference folder."""
     for below in ("inner", "references/inner", "scripts/a/b"):
         workspace.skill(f"outer/{below}", body="Nested.\n")
@@ -59,8 +59,8 @@ def test_a_skill_inside_a_skill_is_no_second_one(workspace: Workspace) -> None:
     "name",
     ["reload", "list", "help", "new", "__proto__", "constructor", "con", "nul", "none", "true", "0", "end", "skill"],
 )
-def test_a_word_that_means_something_elsewhere_is_a_name_like_any(name: str, workspace: Workspace) -> None:
-    """N04: commands, device names and what other languages reserve load, list and are found under their own name."""
+def test_reserved_words_of_other_systems_are_ordinary_names(name: str, workspace: Workspace) -> None:
+    """N04: commands, device names and reserved words load, list and are found under their own name."""
     workspace.skill(name, description="Does something reserved.", body="Reserved.\n")
     shelf = workspace.shelf()
     assert shelf.turn().load(name).text == "Reserved.\n"
@@ -70,8 +70,8 @@ def test_a_word_that_means_something_elsewhere_is_a_name_like_any(name: str, wor
 
 
 @pytest.mark.parametrize("line", ["name:", "name: ''", "name: '  '", "name: []", "name: {}", "# no name"])
-def test_an_empty_name_is_the_folders(line: str, workspace: Workspace) -> None:
-    """N05: a skill without a name goes by its folder's, with a diagnostic."""
+def test_an_empty_name_is_replaced_by_the_folders(line: str, workspace: Workspace) -> None:
+    """N05: the skill also gets a diagnostic."""
     workspace.raw("bad", f"---\n{line}\ndescription: d\n---\nDo it.\n")
     shelf = workspace.shelf()
     assert list(shelf.catalog) == ["bad", GOOD]
@@ -80,8 +80,8 @@ def test_an_empty_name_is_the_folders(line: str, workspace: Workspace) -> None:
     assert note.fix == "write `name: bad`"
 
 
-def test_the_file_in_capitals_is_the_one_that_is_read(workspace: Workspace) -> None:
-    """N06: beside SKILL.md its twins are reported; skill.md alone is read; SKILL.MD alone is reported, no skill."""
+def test_the_file_name_in_capitals_wins(workspace: Workspace) -> None:
+    """N06: beside SKILL.md its variants are reported. Alone, skill.md is read, and SKILL.MD is only reported."""
     both = workspace.skill("both", body="Capitals.\n")
     for twin in ("skill.md", "SKILL.MD", "Skill.md"):
         (both / twin).write_text(PLAIN.format(name="evil", description="d", body="Evil.\n"))
@@ -108,7 +108,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_project_comes_before_user_before_bundled(home: Path, workspace: Workspace) -> None:
-    """N07: of three skills of one name the project's answers, and each of the others to name@source."""
+    """N07: the project's skill gets a shared name, and each of the others answers to name@source."""
     workspace.skill("skill-authoring", body="The project's.\n")
     write_skill(home / ".agents/skills/skill-authoring", "d", "The user's.\n", {})
     shelf = Shelf.open(workspace.root)
@@ -121,8 +121,8 @@ def test_project_comes_before_user_before_bundled(home: Path, workspace: Workspa
     assert_reachable(shelf)
 
 
-def test_removing_the_first_restores_the_next(home: Path, workspace: Workspace) -> None:
-    """N09: at the turn after a shadowing skill is gone, the one behind it answers, and nothing is reported any more."""
+def test_removing_the_winner_restores_the_next(home: Path, workspace: Workspace) -> None:
+    """N09: one turn after a shadowing skill is gone, the one behind it answers, and the report is gone."""
     mine = workspace.skill("twice", body="The project's.\n")
     theirs = write_skill(home / ".claude/skills/twice", "d", "The user's.\n", {})
     shelf = Shelf.open(workspace.root)
@@ -139,7 +139,7 @@ def test_removing_the_first_restores_the_next(home: Path, workspace: Workspace) 
 
 
 def test_a_broken_skill_does_not_give_up_its_name(home: Path, workspace: Workspace) -> None:
-    """N07, K08: while the project's file is half written, its last good text answers, not the user's."""
+    """N07, K08: while the project's file is half written, its last good text answers, not the user's skill."""
     mine = workspace.skill("twice", body="The project's.\n")
     write_skill(home / ".claude/skills/twice", "d", "The user's.\n", {})
     shelf = Shelf.open(workspace.root)
@@ -148,7 +148,7 @@ def test_a_broken_skill_does_not_give_up_its_name(home: Path, workspace: Workspa
 
 
 def test_a_thousand_skills_of_one_name_are_all_reachable(tmp_path: Path) -> None:
-    """N10: one answers to the name, each of the others to the name that its diagnostic gives."""
+    """N10: one gets the name; each of the others answers to the name in its diagnostic."""
     for number in range(1000):
         write_skill(tmp_path / f"{number:04}/same", f"Number {number}.", f"{number}\n", {})
     shelf = Shelf([DirectorySource(tmp_path, "project", cache=False)])
@@ -160,7 +160,7 @@ def test_a_thousand_skills_of_one_name_are_all_reachable(tmp_path: Path) -> None
 
 
 def test_every_report_of_a_collision_leads_to_its_skill(tmp_path: Path) -> None:
-    """N01, N07, N10: over several sources, some of one name, and folders whose names have @ and : in them."""
+    """N01, N07, N10: this covers several sources, some with the same name, and folder names with @ and :."""
     roots = [("project", "p"), ("user", "u1"), ("user", "u2"), ("", "bare")]
     for _, root in roots:
         for key in ("same", "a@b/same", "x:y/same", "deep/er/same", "same@user/same", "other"):
@@ -172,10 +172,10 @@ def test_every_report_of_a_collision_leads_to_its_skill(tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_be_taken_by_spelling_a_qualified_one(workspace: Workspace) -> None:
-    """N07: a skill called `good@user` does not exist; the @ is refused in a name."""
+    """N07: a skill cannot be called `good@user`, because names must not contain @."""
     workspace.raw("sly", PLAIN.format(name=f"{GOOD}@user", description="Sly.", body="Sly.\n"))
     memory = MemorySource({GOOD: PLAIN.format(name=GOOD, description="User's.", body="User's.\n")}, name="user")
     shelf = Shelf([DirectorySource(workspace.root, "project", cache=False), memory])
     assert shelf.turn().load(f"{GOOD}@user").text == "User's.\n"
     assert "sly" in shelf.catalog
-    assert "name-refused" in said(shelf)
+    assert "name-refused" in collect_output(shelf)

@@ -27,11 +27,11 @@ from skillshelf import (
     Turn,
 )
 from skillshelf.skillmd import render
-from threats.workspace import CANARY, GOOD, Workspace, assert_neighbour, assert_standard, load, said
+from threats.workspace import CANARY, GOOD, Workspace, assert_neighbour, assert_standard, collect_output, load
 
 GUIDE = "references/guide.md"
 
-# -- what is asked for ------------------------------------------------------------------------------------------------
+# -- requests ---------------------------------------------------------------------------------------------------------
 
 NEVER_LISTED = [
     "../secret.md",
@@ -114,32 +114,32 @@ NEVER_LISTED = [
 ]
 
 
-@pytest.mark.parametrize("asked", NEVER_LISTED, ids=lambda asked: ascii(asked)[:30])
-def test_a_reference_that_is_not_listed_is_refused_before_any_file_is_touched(asked: str, workspace: Workspace) -> None:
-    """P01: traversal, absolute, encoded, look-alike and over-long requests fail by comparison with the list alone."""
+@pytest.mark.parametrize("requested", NEVER_LISTED, ids=lambda requested: ascii(requested)[:30])
+def test_an_unlisted_reference_is_refused_before_any_file_is_touched(requested: str, workspace: Workspace) -> None:
+    """P01: traversal, absolute, encoded, look-alike and overlong requests fail by comparison with the list alone."""
     workspace.skill("victim", files={GUIDE: "Inside."})
     turn = workspace.shelf().turn()
-    with watching_files() as touched, pytest.raises(ReferenceNotAllowedError) as refused:
-        turn.load("victim", asked)
+    with record_opened_files() as touched, pytest.raises(ReferenceNotAllowedError) as refused:
+        turn.load("victim", requested)
     assert touched == []
     assert refused.value.allowed == (GUIDE,)
     assert len(str(refused.value)) < 1000
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize("asked", ["../outside", "/etc", "good/../good", "GOOD", "good\0", "", "a" * 100_000, "~"])
-def test_a_name_is_never_a_path(asked: str, workspace: Workspace) -> None:
-    """P17: a skill is found by comparing names; what looks like a path opens nothing."""
+@pytest.mark.parametrize("requested", ["../outside", "/etc", "good/../good", "GOOD", "good\0", "", "a" * 100_000, "~"])
+def test_a_name_is_never_a_path(requested: str, workspace: Workspace) -> None:
+    """P17: a skill is found by comparing names; text that looks like a path opens nothing."""
     turn = workspace.shelf().turn()
-    with watching_files() as touched, pytest.raises(SkillNotFoundError) as refused:
-        turn.load(asked)
+    with record_opened_files() as touched, pytest.raises(SkillNotFoundError) as refused:
+        turn.load(requested)
     assert touched == []
     assert len(str(refused.value)) < 1000
 
 
 @pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "..", ".hidden", "a/b", "a\\b", "C:\\x", "~/x@y"])
 def test_a_name_with_a_path_in_it_is_replaced_by_the_folders(name: str, workspace: Workspace) -> None:
-    """P17: a name that could leave its folder anywhere is refused, with the folder's name in its place."""
+    """P17: a name that could leave its folder on any system is refused, and the folder's name is used."""
     workspace.raw("honest", f"---\nname: '{name}'\ndescription: d\n---\nDo it.\n")
     shelf = workspace.shelf()
     assert list(shelf.catalog) == [GOOD, "honest"]
@@ -155,7 +155,7 @@ REQUESTS = st.text(max_size=40) | PATHS | PATHS.map(lambda path: "/" + path) | s
 
 @pytest.fixture(scope="module")
 def trap(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A workspace whose skill has a link to every kind of thing outside."""
+    """Return a workspace whose skill has links to every kind of outside target."""
     workspace = Workspace(tmp_path_factory.mktemp("trap"))
     folder = workspace.skill("victim", files={GUIDE: "Inside.", "linked.txt": "Inside too."})
     (folder / "references/link").symlink_to(workspace.secret)
@@ -171,10 +171,10 @@ INSIDE = {"Inside.", "Inside too.", "Do it.\n", "Good guide."}
 @pytest.mark.sampled
 @given(REQUESTS)
 @settings(max_examples=examples(400), deadline=None)
-def test_no_request_brings_a_byte_from_outside(trap: Workspace, asked: str) -> None:
+def test_no_request_returns_a_byte_from_outside(trap: Workspace, requested: str) -> None:
     """P01, P02, P03: for any string as a reference, a load is a text of the skill or a typed error."""
-    came = load(Turn(_shelf_of(trap)), "victim", asked)
-    assert came in INSIDE or is_silent(came, asked)
+    outcome = load(Turn(_shared_shelf(trap)), "victim", requested)
+    assert outcome in INSIDE or reveals_nothing(outcome, requested)
 
 
 @given(REQUESTS)
@@ -182,7 +182,7 @@ def test_no_request_brings_a_byte_from_outside(trap: Workspace, asked: str) -> N
 @example("references/linked/secret.md")
 @example("linked/secret.md")
 @settings(max_examples=200, deadline=None)
-def test_no_listed_path_brings_a_byte_from_outside(trap: Workspace, listed: str) -> None:
+def test_no_listed_path_returns_a_byte_from_outside(trap: Workspace, listed: str) -> None:
     """P01-P04: whatever path the author lists, a load is a text of the skill or a typed error."""
     folder = trap.root / "victim"
     (folder / "SKILL.md").write_text(
@@ -190,23 +190,23 @@ def test_no_listed_path_brings_a_byte_from_outside(trap: Workspace, listed: str)
     )
     shelf = trap.shelf()
     for path in shelf.catalog["victim"].references:
-        came = load(Turn(shelf), "victim", path)
-        assert came in INSIDE or path == "SKILL.md" or is_silent(came, path)
+        outcome = load(Turn(shelf), "victim", path)
+        assert outcome in INSIDE or path == "SKILL.md" or reveals_nothing(outcome, path)
 
 
-def is_silent(came: str | SkillError, asked: str) -> bool:
-    """Whether this is an error that tells no more than it was told."""
-    return isinstance(came, SkillError) and CANARY not in str(came).replace(repr(asked), "")
+def reveals_nothing(outcome: str | SkillError, requested: str) -> bool:
+    """Return True if this is an error that contains only what the caller already knew."""
+    return isinstance(outcome, SkillError) and CANARY not in str(outcome).replace(repr(requested), "")
 
 
-def _shelf_of(workspace: Workspace) -> Shelf:
-    """One shelf for all examples: the files do not change."""
+def _shared_shelf(workspace: Workspace) -> Shelf:
+    """Return one shelf for all examples: the files do not change."""
     if not hasattr(workspace, "kept"):
-        workspace.kept = workspace.shelf()  # type: ignore[attr-defined]
-    return workspace.kept  # type: ignore[attr-defined,no-any-return]
+        workspace.shared_shelf = workspace.shelf()  # type: ignore[attr-defined]
+    return workspace.shared_shelf  # type: ignore[attr-defined,no-any-return]
 
 
-# -- what lies there --------------------------------------------------------------------------------------------------
+# -- kinds of files ---------------------------------------------------------------------------------------------------
 
 
 def _link_outside(path: Path, workspace: Workspace) -> None:
@@ -276,8 +276,8 @@ KINDS = pytest.mark.parametrize("place", NOT_FILES.values(), ids=NOT_FILES.keys(
 
 
 @KINDS
-def test_a_skill_file_that_is_no_plain_file_is_refused(place: Place, workspace: Workspace) -> None:
-    """P05, P07, P08, P10, P14-P16: a SKILL.md that is a link, FIFO, socket or device is one diagnostic, no hang."""
+def test_a_skill_file_that_is_not_a_plain_file_is_refused(place: Place, workspace: Workspace) -> None:
+    """P05, P07, P08, P10, P14-P16: a link, FIFO, socket or device gets one diagnostic and never hangs."""
     folder = workspace.root / "bad"
     folder.mkdir()
     place(folder / "SKILL.md", workspace)
@@ -287,8 +287,8 @@ def test_a_skill_file_that_is_no_plain_file_is_refused(place: Place, workspace: 
 
 
 @KINDS
-def test_a_reference_that_is_no_plain_file_is_not_offered(place: Place, workspace: Workspace) -> None:
-    """P02, P03, P07, P08, P11, P14-P16: what is no plain file below references/ is reported and not on the list."""
+def test_a_reference_that_is_not_a_plain_file_is_not_offered(place: Place, workspace: Workspace) -> None:
+    """P02, P03, P07, P08, P11, P14-P16: such an entry below references/ is reported and not listed."""
     folder = workspace.skill("bad", files={GUIDE: "Inside."})
     place(folder / "references/odd.md", workspace)
     shelf = workspace.shelf()
@@ -299,10 +299,8 @@ def test_a_reference_that_is_no_plain_file_is_not_offered(place: Place, workspac
 
 
 @KINDS
-def test_a_listed_reference_that_is_no_plain_file_is_refused_when_it_is_loaded(
-    place: Place, workspace: Workspace
-) -> None:
-    """P02, P03, P07, P08, P11, P14-P16: the author's list does not make a link, FIFO, socket or device a file."""
+def test_loading_a_listed_reference_that_is_not_a_plain_file_is_refused(place: Place, workspace: Workspace) -> None:
+    """P02, P03, P07, P08, P11, P14-P16: the author's list does not turn a link, FIFO, socket or device into a file."""
     folder = workspace.raw("bad", "---\nname: bad\ndescription: d\nreferences: [odd.md]\n---\nDo it.\n")
     place(folder / "odd.md", workspace)
     shelf = workspace.shelf()
@@ -312,22 +310,20 @@ def test_a_listed_reference_that_is_no_plain_file_is_refused_when_it_is_loaded(
 
 
 @KINDS
-def test_a_reference_that_becomes_no_plain_file_is_refused_when_it_is_loaded(
-    place: Place, workspace: Workspace
-) -> None:
-    """P02, P03, P07, P08, P11, P14-P16: the verdict falls on what lies there at the time of the load."""
+def test_a_reference_is_checked_again_when_it_is_loaded(place: Place, workspace: Workspace) -> None:
+    """P02, P03, P07, P08, P11, P14-P16: the check applies to the file at the time of the load."""
     folder = workspace.skill("bad", files={GUIDE: "Inside."})
     shelf = workspace.shelf()
     (folder / GUIDE).unlink()
     place(folder / GUIDE, workspace)
     with pytest.raises(ReferenceNotAllowedError, match=r"it is a (symlink|FIFO|socket|device)"):
         Turn(shelf).load("bad", GUIDE)
-    assert CANARY not in said(shelf)
+    assert CANARY not in collect_output(shelf)
 
 
 @KINDS
-def test_a_skill_file_that_becomes_no_plain_file_keeps_its_last_good_text(place: Place, workspace: Workspace) -> None:
-    """P05, P10, P14-P16, K08: a SKILL.md swapped for a link or a FIFO between two turns serves what it last said."""
+def test_a_skill_file_swapped_for_something_else_keeps_its_last_good_text(place: Place, workspace: Workspace) -> None:
+    """P05, P10, P14-P16, K08: a SKILL.md that becomes a link or a FIFO between two turns serves its last text."""
     folder = workspace.skill("bad", body="The good text.\n")
     shelf = workspace.shelf()
     (folder / "SKILL.md").unlink()
@@ -337,14 +333,14 @@ def test_a_skill_file_that_becomes_no_plain_file_keeps_its_last_good_text(place:
 
 
 @pytest.mark.parametrize("place", [_fifo, _link_outside, _environ_link, _dangling], ids=lambda place: place.__name__)
-def test_an_ignore_file_that_is_no_plain_file_is_reported(place: Place, workspace: Workspace) -> None:
-    """P02, P10, P16: an ignore file that cannot be read is one diagnostic and ignores nothing."""
+def test_an_ignore_file_that_is_not_a_plain_file_is_reported(place: Place, workspace: Workspace) -> None:
+    """P02, P10, P16: an ignore file that cannot be read gets one diagnostic and ignores nothing."""
     place(workspace.root / ".skillshelfignore", workspace)
     assert_standard(workspace, workspace.shelf(), [("ignore-unreadable", ".skillshelfignore")])
 
 
 def test_a_folder_in_place_of_a_file_is_refused(workspace: Workspace) -> None:
-    """P12, P13: a folder called SKILL.md is one diagnostic; a listed reference that is a folder is not loaded."""
+    """P12, P13: a folder called SKILL.md gets one diagnostic; a listed reference that is a folder is not loaded."""
     (workspace.root / "bad/SKILL.md").mkdir(parents=True)
     folder = workspace.raw("lister", "---\nname: lister\ndescription: d\nreferences: [odd.md]\n---\nDo it.\n")
     (folder / "odd.md").mkdir()
@@ -370,7 +366,7 @@ def test_a_references_folder_that_is_a_link_offers_nothing(workspace: Workspace)
 
 
 def test_a_skill_folder_that_is_a_link_is_followed_only_inside(workspace: Workspace) -> None:
-    """P06: as installers make them, a link to a folder inside the root is one skill; one that leaves is reported."""
+    """P06: a link inside the root, as installers create them, is one skill; a link that leaves is reported."""
     workspace.skill(".agents/skills/shared", body="Shared.\n")
     claude = workspace.root / ".claude/skills"
     claude.mkdir(parents=True)
@@ -382,8 +378,8 @@ def test_a_skill_folder_that_is_a_link_is_followed_only_inside(workspace: Worksp
     assert_standard(workspace, shelf, [("link-outside", ".claude/skills/stolen")])
 
 
-def test_a_link_whose_target_nobody_else_finds_brings_its_skill(workspace: Workspace) -> None:
-    """P06: the target of an inside link is found where the walk does not go by itself."""
+def test_a_link_to_an_otherwise_hidden_target_adds_its_skill(workspace: Workspace) -> None:
+    """P06: the target of an inside link is found even if the walk does not reach it on its own."""
     workspace.skill("node_modules/pkg/skills/shipped", body="Shipped.\n")
     (workspace.root / "shipped").symlink_to("node_modules/pkg/skills/shipped")
     shelf = workspace.shelf()
@@ -391,8 +387,8 @@ def test_a_link_whose_target_nobody_else_finds_brings_its_skill(workspace: Works
     assert_standard(workspace, shelf, [])
 
 
-def test_a_link_that_is_removed_takes_its_skill_with_it(workspace: Workspace) -> None:
-    """P06: what only a link led to is gone at the next turn after the link is."""
+def test_removing_a_link_removes_its_skill(workspace: Workspace) -> None:
+    """P06: a skill that only a link led to is gone one turn after the link."""
     workspace.skill("node_modules/pkg/skills/shipped")
     (workspace.root / "shipped").symlink_to("node_modules/pkg/skills/shipped")
     shelf = workspace.shelf()
@@ -402,7 +398,7 @@ def test_a_link_that_is_removed_takes_its_skill_with_it(workspace: Workspace) ->
 
 
 def test_loops_of_folders_are_walked_once(workspace: Workspace) -> None:
-    """P07: links to the root, to their own folder and to each other add nothing and are no endless walk."""
+    """P07: links to the root, to their own folder and to each other add nothing and end the walk."""
     skills = workspace.root / "skills"
     workspace.skill("skills/inner")
     (skills / "up").symlink_to("..")
@@ -414,8 +410,8 @@ def test_loops_of_folders_are_walked_once(workspace: Workspace) -> None:
     assert_standard(workspace, shelf, [("link-broken", "skills/ping"), ("link-broken", "skills/pong")])
 
 
-def test_a_dangling_link_is_reported_until_it_is_mended(workspace: Workspace) -> None:
-    """P08: a link that leads nowhere is one diagnostic, and none once its target is there."""
+def test_a_dangling_link_is_reported_until_it_is_repaired(workspace: Workspace) -> None:
+    """P08: a link to nothing gets one diagnostic, and none once its target exists."""
     (workspace.root / "later").symlink_to("node_modules/later")
     shelf = workspace.shelf()
     assert_standard(workspace, shelf, [("link-broken", "later")])
@@ -426,7 +422,7 @@ def test_a_dangling_link_is_reported_until_it_is_mended(workspace: Workspace) ->
 
 
 def test_a_hard_link_is_read_with_a_note(workspace: Workspace) -> None:
-    """P09: in a workspace a SKILL.md with other hard links loads, and the author is told that it has them."""
+    """P09: in a workspace a SKILL.md with other hard links loads, with a note to the author."""
     folder = workspace.skill("bad", body="Linked.\n")
     os.link(folder / "SKILL.md", workspace.outside / "other-name")
     shelf = workspace.shelf()
@@ -439,8 +435,8 @@ def test_a_hard_link_is_read_with_a_note(workspace: Workspace) -> None:
 
 
 @pytest.mark.usefixtures("ordinary_user")
-def test_an_unreadable_file_is_a_fault_of_its_own_skill(workspace: Workspace) -> None:
-    """P18: a SKILL.md without read permission is one diagnostic, a reference without it a typed error."""
+def test_an_unreadable_file_affects_only_its_skill(workspace: Workspace) -> None:
+    """P18: a SKILL.md without read permission gets one diagnostic; such a reference raises a typed error."""
     bad = workspace.skill("bad")
     (bad / "SKILL.md").chmod(0)
     half = workspace.skill("half", files={GUIDE: "Inside."})
@@ -452,8 +448,8 @@ def test_an_unreadable_file_is_a_fault_of_its_own_skill(workspace: Workspace) ->
 
 
 @pytest.mark.usefixtures("ordinary_user")
-def test_an_unreadable_file_is_read_once_it_can_be(workspace: Workspace) -> None:
-    """P18: permission given back is seen at the next turn; permission taken away keeps the last good text."""
+def test_an_unreadable_file_is_read_once_permission_returns(workspace: Workspace) -> None:
+    """P18: the next turn sees restored permission; removed permission keeps the last good text."""
     skill = workspace.skill("bad", body="The good text.\n") / "SKILL.md"
     skill.chmod(0)
     shelf = workspace.shelf()
@@ -467,7 +463,7 @@ def test_an_unreadable_file_is_read_once_it_can_be(workspace: Workspace) -> None
 @pytest.mark.usefixtures("ordinary_user")
 @pytest.mark.parametrize("mode", [0, 0o111, 0o222], ids=oct)
 def test_an_unreadable_folder_is_reported(mode: int, workspace: Workspace) -> None:
-    """P19: a skill's folder, a folder of skills and a references folder without permission are each one diagnostic."""
+    """P19: a skill's folder, a folder of skills and a references folder without permission each get one diagnostic."""
     folders = [workspace.skill("bad"), workspace.skill("many/inner").parent]
     folders.append(workspace.skill("half", files={GUIDE: "Inside."}) / "references")
     for folder in folders:
@@ -488,7 +484,7 @@ def test_an_unreadable_folder_is_reported(mode: int, workspace: Workspace) -> No
 
 @pytest.mark.usefixtures("ordinary_user")
 def test_a_listed_but_unsearchable_folder_hides_its_files(workspace: Workspace) -> None:
-    """P19: where names can be seen but nothing opened (mode 444), each file is a typed error of its own."""
+    """P19: if names are visible but nothing can be opened (mode 444), each file raises its own typed error."""
     references = workspace.skill("half", files={GUIDE: "Inside."}) / "references"
     references.chmod(0o444)
     try:
@@ -504,7 +500,7 @@ def test_a_listed_but_unsearchable_folder_hides_its_files(workspace: Workspace) 
 @pytest.mark.usefixtures("ordinary_user")
 @pytest.mark.parametrize("key", ["many/bad", "many"])
 def test_a_folder_that_loses_its_permission_is_reported_and_comes_back(key: str, workspace: Workspace) -> None:
-    """P19: a folder that was readable is never silently gone, and is there again when it is readable again."""
+    """P19: a folder never disappears silently, and is back once it is readable again."""
     workspace.skill("many/bad")
     shelf = workspace.shelf()
     (workspace.root / key).chmod(0)
@@ -520,7 +516,7 @@ def test_a_folder_that_loses_its_permission_is_reported_and_comes_back(key: str,
 
 @pytest.mark.usefixtures("ordinary_user")
 def test_an_unreadable_root_is_one_fault(workspace: Workspace) -> None:
-    """P19, K13: a root without permission is one diagnostic, and all is there again when it has it back."""
+    """P19, K13: a root without permission gets one diagnostic, and everything is back once it is readable."""
     shelf = workspace.shelf()
     workspace.root.chmod(0)
     try:
@@ -537,7 +533,7 @@ def test_an_unreadable_root_is_one_fault(workspace: Workspace) -> None:
 
 
 def test_a_tree_400_folders_deep_is_cut_with_a_diagnostic(workspace: Workspace) -> None:
-    """P20: neither the walk for skills nor that for references follows a tree into its 400th level."""
+    """P20: neither the walk for skills nor the walk for references descends to the 400th level."""
     deep = "/".join("d" * 400)
     workspace.skill(f"tower/{deep}/lost")
     workspace.skill("bad", files={f"references/{deep}/lost.md": "Too deep."})
@@ -569,8 +565,8 @@ ODD_NAMES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES.keys())
-def test_a_file_name_that_means_something_elsewhere_is_not_offered(name: bytes, workspace: Workspace) -> None:
-    """P21, P22, P25: undecodable names, control characters and what another system obeys are one diagnostic each."""
+def test_a_file_name_with_a_meaning_on_another_system_is_not_offered(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: undecodable, control and special names of other systems each get one diagnostic."""
     folder = workspace.skill("bad", files={GUIDE: "Inside."})
     Path(os.fsdecode(os.fsencode(folder) + b"/references/" + name)).write_text("Odd.")
     shelf = workspace.shelf()
@@ -584,8 +580,8 @@ def test_a_file_name_that_means_something_elsewhere_is_not_offered(name: bytes, 
 @pytest.mark.parametrize(
     "name", [*ODD_NAMES.values(), "a\u3164b".encode()], ids=[*ODD_NAMES.keys(), "U03-hangul-filler"]
 )
-def test_a_folder_name_that_means_something_elsewhere_offers_nothing(name: bytes, workspace: Workspace) -> None:
-    """P21, P22, P25: a path is as untrusted in its folders as in its file."""
+def test_a_folder_name_with_a_meaning_on_another_system_offers_nothing(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: a path is as untrusted in its folders as in its file name."""
     folder = workspace.skill("bad", files={GUIDE: "Inside."})
     inner = Path(os.fsdecode(os.fsencode(folder) + b"/references/" + name))
     inner.mkdir()
@@ -596,8 +592,8 @@ def test_a_folder_name_that_means_something_elsewhere_offers_nothing(name: bytes
 
 
 @pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES.keys())
-def test_a_skill_folder_with_an_odd_name_keeps_to_itself(name: bytes, workspace: Workspace) -> None:
-    """P21, P22, P25: a skill in such a folder goes by the name it gives, and the listing and a reload still work."""
+def test_a_skill_folder_with_an_odd_name_affects_only_itself(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: a skill in such a folder has its declared name, and the listing and a reload still work."""
     folder = Path(os.fsdecode(os.fsencode(workspace.root) + b"/" + name))
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: bad\ndescription: d\n---\nDo it.\n")
@@ -608,8 +604,8 @@ def test_a_skill_folder_with_an_odd_name_keeps_to_itself(name: bytes, workspace:
 
 
 @pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES.keys())
-def test_a_folder_with_an_odd_name_lends_a_usable_one(name: bytes, workspace: Workspace) -> None:
-    """P21, P22, P25: where the file gives no name, what the folder lends is printable and no path."""
+def test_a_folder_with_an_odd_name_provides_a_usable_one(name: bytes, workspace: Workspace) -> None:
+    """P21, P22, P25: if the file declares no name, the one made from the folder is printable and not a path."""
     folder = Path(os.fsdecode(os.fsencode(workspace.root) + b"/" + name))
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\ndescription: d\n---\nDo it.\n")
@@ -622,8 +618,8 @@ def test_a_folder_with_an_odd_name_lends_a_usable_one(name: bytes, workspace: Wo
 
 
 @pytest.mark.parametrize("listed", ["a.md:x", "CON", "aux.md", "refs\\a.md", "a%2e.md", "~/a.md", "a/../b.md", "/a.md"])
-def test_a_listed_path_that_no_system_agrees_on_is_refused(listed: str, workspace: Workspace) -> None:
-    """P01, P25: the author's list is held to the same rules on every system, one diagnostic for each path."""
+def test_a_listed_path_that_systems_read_differently_is_refused(listed: str, workspace: Workspace) -> None:
+    """P01, P25: the author's list follows the same rules on every system, with one diagnostic per path."""
     workspace.raw("bad", render({"name": "bad", "description": "d", "references": [listed, GUIDE]}, "Do it.\n"))
     shelf = workspace.shelf()
     assert shelf.catalog["bad"].references == (GUIDE,)
@@ -634,7 +630,7 @@ def test_a_listed_path_that_no_system_agrees_on_is_refused(listed: str, workspac
 
 
 def test_a_root_replaced_by_a_link_is_not_followed(workspace: Workspace) -> None:
-    """P23: a link in the root's place between two turns serves nothing of its target, and the root can come back."""
+    """P23: if the root becomes a link between two turns, its target is not served, and the root can come back."""
     shelf = workspace.shelf()
     parked = workspace.root.with_name("parked")
     workspace.root.rename(parked)
@@ -642,7 +638,7 @@ def test_a_root_replaced_by_a_link_is_not_followed(workspace: Workspace) -> None
     turn = shelf.turn()
     assert list(shelf.catalog) == []
     assert workspace.faults(shelf) == [("root-unreadable", ".")]
-    assert CANARY not in said(shelf) + str(load(turn, "stolen"))
+    assert CANARY not in collect_output(shelf) + str(load(turn, "stolen"))
     workspace.root.unlink()
     parked.rename(workspace.root)
     shelf.turn()
@@ -650,7 +646,7 @@ def test_a_root_replaced_by_a_link_is_not_followed(workspace: Workspace) -> None
 
 
 def test_a_root_replaced_by_a_link_within_a_turn_serves_nothing(workspace: Workspace) -> None:
-    """P23: a load after the swap, without a sweep in between, is a typed error or the kept text."""
+    """P23: a load after the swap, without a sweep in between, is a typed error or the cached text."""
     workspace.skill("stolen", body="The good text.\n", files={GUIDE: "Inside."})
     shelf = workspace.shelf()
     workspace.root.rename(workspace.root.with_name("parked"))
@@ -659,11 +655,11 @@ def test_a_root_replaced_by_a_link_within_a_turn_serves_nothing(workspace: Works
     assert turn.load("stolen").text == "The good text.\n"
     with pytest.raises((ReferenceNotAllowedError, ReferenceNotFoundError)):
         turn.load("stolen", GUIDE)
-    assert CANARY not in said(shelf)
+    assert CANARY not in collect_output(shelf)
 
 
 def test_a_root_given_as_a_link_is_the_folder_it_leads_to(workspace: Workspace) -> None:
-    """P23: what the program passes is trusted as it stands when it is passed."""
+    """P23: a path passed by the program is trusted as it is at that moment."""
     link = workspace.root.with_name("link")
     link.symlink_to(workspace.root)
     shelf = Shelf([DirectorySource(link, cache=False)])
@@ -673,8 +669,8 @@ def test_a_root_given_as_a_link_is_the_folder_it_leads_to(workspace: Workspace) 
     assert_standard(workspace, shelf, [])
 
 
-def test_a_file_is_no_root(workspace: Workspace) -> None:
-    """P12: a root that is no folder is a typed error at once."""
+def test_a_root_must_be_a_folder(workspace: Workspace) -> None:
+    """P12: a root that is a file raises a typed error immediately."""
     with pytest.raises(SourceError, match="Not a directory"):
         DirectorySource(workspace.root / GOOD / "SKILL.md")
 
@@ -683,7 +679,7 @@ MOUNTS = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 uid, gid = os.getuid(), os.getgid()
-# A mount namespace of our own; an ordinary user gets one inside a user namespace of their own.
+# A private mount namespace; an ordinary user gets one inside a private user namespace.
 if libc.unshare(0x20000 if uid == 0 else 0x10020000):
     sys.exit(99)
 if uid:
@@ -694,7 +690,7 @@ def mount(source, target, kind, flags):
     os.makedirs(target, exist_ok=True)
     if libc.mount(source.encode(), os.fsencode(target), kind, flags, None):
         sys.exit(99)
-libc.mount(b"none", b"/", None, 0x44000, None)  # nothing of this is seen outside
+libc.mount(b"none", b"/", None, 0x44000, None)  # private: mounts are invisible outside
 root, outside, kind = sys.argv[1:]
 if kind == "bind":
     mount(outside, f"{root}/mounted", None, 0x1000)
@@ -716,23 +712,23 @@ except SkillError as error:
 """
 
 
-def _look_with_mounts(workspace: Workspace, kind: str) -> list[str]:
+def _read_with_mounts(workspace: Workspace, kind: str) -> list[str]:
     workspace.raw("lister", "---\nname: lister\ndescription: d\nreferences: [mounted/secret.md]\n---\nDo it.\n")
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", MOUNTS, str(workspace.root), str(workspace.outside), kind],
         capture_output=True,
         text=True,
         timeout=60,
     )
-    if done.returncode == 99:
+    if completed.returncode == 99:
         pytest.skip("this user may not mount, not even in a namespace of their own")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.splitlines()
 
 
 def test_another_mount_is_not_entered(workspace: Workspace) -> None:
     """P24: a file system mounted inside the root is reported, and no listed path leads into it."""
-    assert _look_with_mounts(workspace, "tmpfs") == [
+    assert _read_with_mounts(workspace, "tmpfs") == [
         "['good', 'lister']",
         "['other-mount', 'other-mount']",
         "it lies on another mount",
@@ -741,7 +737,7 @@ def test_another_mount_is_not_entered(workspace: Workspace) -> None:
 
 def test_a_bind_mount_is_not_entered(workspace: Workspace) -> None:
     """P24: a folder of the same file system mounted inside the root is treated like any other mount."""
-    assert CANARY not in "".join(_look_with_mounts(workspace, "bind"))
+    assert CANARY not in "".join(_read_with_mounts(workspace, "bind"))
 
 
 # -- races ------------------------------------------------------------------------------------------------------------
@@ -762,8 +758,8 @@ while os.getppid() == int(os.environ["FLIP_PARENT"]):
 
 
 @contextmanager
-def flipping(real: Path, target: Path) -> Iterator[None]:
-    """While inside, another process swaps `real` with a symlink to `target` as fast as it can."""
+def flip_with_link(real: Path, target: Path) -> Iterator[None]:
+    """Swap `real` with a symlink to `target` in another process, as fast as possible, inside the `with` block."""
     link = real.with_name(".flip")
     link.symlink_to(target)
     environment = {**os.environ, "FLIP_PARENT": str(os.getpid())}
@@ -784,17 +780,17 @@ def flipping(real: Path, target: Path) -> Iterator[None]:
     [(f"victim/{GUIDE}", "secret.md"), ("victim/references", "stolen/references"), ("victim", "stolen")],
     ids=["the-file", "the-references-folder", "the-skills-folder"],
 )
-def test_swapping_a_component_for_a_link_never_brings_an_outside_byte(
+def test_swapping_a_component_for_a_link_never_returns_an_outside_byte(
     flipped: str, target: str, workspace: Workspace
 ) -> None:
-    """P02-P06: in 34,000 reads each while a link comes and goes, the gate gives the file or a typed error."""
+    """P02-P06: in 34,000 reads each while a link comes and goes, the gate returns the file or a typed error."""
     workspace.skill("victim", files={GUIDE: "Inside."})
     shelf = workspace.shelf()
     place, descriptor = shelf.catalog.find("victim").place, shelf.catalog["victim"]
     (source,) = shelf.sources
     texts = errors = 0
     deadline = time.monotonic() + 60
-    with flipping(workspace.root / flipped, workspace.outside / target):
+    with flip_with_link(workspace.root / flipped, workspace.outside / target):
         while texts + errors < 34_000 or not (texts and errors):
             assert time.monotonic() < deadline, f"{texts} texts, {errors} errors: the race was not run"
             try:
@@ -809,21 +805,21 @@ def test_swapping_a_component_for_a_link_never_brings_an_outside_byte(
     [("victim/SKILL.md", "stolen/SKILL.md"), ("victim", "stolen"), ("many", "")],
     ids=["the-file", "the-skills-folder", "the-folder-of-skills"],
 )
-def test_swapping_a_skill_for_a_link_never_brings_an_outside_skill(
+def test_swapping_a_skill_for_a_link_never_serves_an_outside_skill(
     flipped: str, target: str, workspace: Workspace
 ) -> None:
     """P05, P06: in 700 sweeps each while a link comes and goes, no outside skill, description or text is served."""
     workspace.skill("victim", files={GUIDE: "Inside."})
     workspace.skill("many/stolen", files={GUIDE: "Inside."})
     shelf = workspace.shelf()
-    seen: set[bool] = set()
+    outcomes: set[bool] = set()
     rounds, deadline = 0, time.monotonic() + 60
-    with flipping(workspace.root / flipped, workspace.outside / target):
-        while rounds < 700 or len(seen) < 2:
+    with flip_with_link(workspace.root / flipped, workspace.outside / target):
+        while rounds < 700 or len(outcomes) < 2:
             assert time.monotonic() < deadline, "the race was not run"
             turn = shelf.turn()
             rounds += 1
-            seen.add(bool(shelf.catalog.diagnostics))
+            outcomes.add(bool(shelf.catalog.diagnostics))
             texts = [str(load(turn, name, reference)) for name in ("victim", "stolen") for reference in ("", GUIDE)]
             assert CANARY not in "".join(texts)
             assert CANARY not in repr([*shelf.catalog.values(), *shelf.catalog.diagnostics])
@@ -831,16 +827,16 @@ def test_swapping_a_skill_for_a_link_never_brings_an_outside_skill(
 
 
 def test_swapping_a_folder_for_a_link_never_stops_a_reload(workspace: Workspace) -> None:
-    """P06: in three seconds of sweeps while a link comes and goes, nothing is raised."""
+    """P06: three seconds of sweeps while a link comes and goes raise nothing."""
     workspace.skill("many/victim")
     shelf = workspace.shelf()
     deadline = time.monotonic() + 3
-    with flipping(workspace.root / "many", workspace.outside):
+    with flip_with_link(workspace.root / "many", workspace.outside):
         while time.monotonic() < deadline:
             shelf.reload()
 
 
-# -- watching what is opened ------------------------------------------------------------------------------------------
+# -- recording opened files -------------------------------------------------------------------------------------------
 
 _touched: list[str] | None = None
 
@@ -850,12 +846,12 @@ def _record(event: str, arguments: tuple[object, ...]) -> None:
         _touched.append(f"{event} {arguments[0]!r}")
 
 
-sys.addaudithook(_record)  # cannot be taken back, so it is switched on and off
+sys.addaudithook(_record)  # a hook cannot be removed, so it is switched on and off
 
 
 @contextmanager
-def watching_files() -> Iterator[list[str]]:
-    """What was opened or listed inside."""
+def record_opened_files() -> Iterator[list[str]]:
+    """Yield the paths that are opened or listed inside the `with` block."""
     global _touched
     touched: list[str] = []
     _touched = touched

@@ -1,4 +1,4 @@
-"""PROMPT BLOCK: whatever a skill says, the section read back is the catalog, and nothing closes it from inside."""
+"""PROMPT BLOCK: for any skill, parsing the section gives the catalog, and no text closes it from inside."""
 
 import re
 from xml.etree import ElementTree
@@ -48,7 +48,7 @@ CASES = pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys(
 
 
 def expected(shelf: Shelf, bodies: bool) -> list[Entry]:
-    """What the catalog holds, as the section should show it."""
+    """Return the catalog's content as the section should show it."""
     return [
         Entry(skill.name, skill.description, skill.references, 0, shelf.turn().load(name).text if bodies else None)
         for name, skill in shelf.catalog.items()
@@ -56,7 +56,7 @@ def expected(shelf: Shelf, bodies: bool) -> list[Entry]:
 
 
 def assert_read_back(shelf: Shelf) -> None:
-    """Every disclosure reads back to the catalog, with no tag of ours but those that were put there."""
+    """Check that every disclosure parses back to the catalog, without any tag of ours from a skill's text."""
     disclosures: tuple[tuple[ListingForm, bool], ...] = (
         ("full", True),
         ("catalog", False),
@@ -72,7 +72,7 @@ def assert_read_back(shelf: Shelf) -> None:
 
 @CASES
 def test_a_description_cannot_break_out(payload: str) -> None:
-    """B01, B02, B06, B07, B09: a description is read back byte for byte, in every disclosure."""
+    """B01, B02, B06, B07, B09: a description parses back byte for byte in every disclosure."""
     shelf = Shelf([MemorySource({"bad": render({"name": "bad", "description": f"x{payload}x"}, "Do it.\n")})])
     assert shelf.catalog["bad"].description == f"x{payload}x"
     assert_read_back(shelf)
@@ -80,7 +80,7 @@ def test_a_description_cannot_break_out(payload: str) -> None:
 
 @CASES
 def test_instructions_cannot_break_out(payload: str) -> None:
-    """B05, B06, B08, B09: instructions are read back byte for byte; only what could be our own tag is escaped."""
+    """B05, B06, B08, B09: instructions parse back byte for byte; only text that could be our own tag is escaped."""
     shelf = Shelf([MemorySource({"bad": render({"name": "bad", "description": "d"}, f"x{payload}x\n{payload}")})])
     assert shelf.turn().load("bad").text == f"x{payload}x\n{payload}"
     assert_read_back(shelf)
@@ -88,7 +88,7 @@ def test_instructions_cannot_break_out(payload: str) -> None:
 
 @CASES
 def test_a_name_cannot_break_out(payload: str) -> None:
-    """B03: a name that could is refused, and what stands in its place is one line without markup."""
+    """B03: such a name is refused, and its substitute is one line without markup."""
     shelf = Shelf([MemorySource({"bad": render({"name": f"x{payload}x", "description": "d"}, "Do it.\n")})])
     (name,) = shelf.catalog
     assert not re.search(r'[<>"|\n\r]', name)
@@ -97,7 +97,7 @@ def test_a_name_cannot_break_out(payload: str) -> None:
 
 @CASES
 def test_a_path_cannot_break_out(payload: str) -> None:
-    """B04: the name of a reference, from a source that takes any, is read back byte for byte and never as two."""
+    """B04: a reference's name, from a source that allows any, parses back byte for byte and never as two."""
     files = {"SKILL.md": render({"name": "bad", "description": "d"}, "Do it.\n"), payload: "One.", "b.md": "Two."}
     shelf = Shelf([MemorySource({"bad": files})])
     assert sorted(shelf.catalog["bad"].references) == sorted([payload, "b.md"])
@@ -106,7 +106,7 @@ def test_a_path_cannot_break_out(payload: str) -> None:
 
 @CASES
 def test_a_reference_comes_back_unaltered_and_stays_out_of_the_section(payload: str) -> None:
-    """B10: a reference's text is not in the section, whatever marker it ends with, and is loaded as it is."""
+    """B10: whatever marker a reference's text ends with, it is not in the section and loads unchanged."""
     files = {"SKILL.md": render({"name": "bad", "description": "d"}, "Do it.\n"), "a.md": f"Secret sauce. {payload}"}
     shelf = Shelf([MemorySource({"bad": files})])
     assert shelf.turn().load("bad", "a.md").text == f"Secret sauce. {payload}"
@@ -115,7 +115,7 @@ def test_a_reference_comes_back_unaltered_and_stays_out_of_the_section(payload: 
 
 @CASES
 def test_a_skill_cannot_imitate_another(payload: str) -> None:
-    """B02, B05: beside a hostile skill, the others are shown once each, with their own words."""
+    """B02, B05: beside a hostile skill, the others appear once each, with their own text."""
     hostile = render({"name": "bad", "description": f"x {payload}"}, payload)
     good = render({"name": "good", "description": "Good words."}, "Good text.")
     shelf = Shelf([MemorySource({"bad": hostile, "good": good})])
@@ -124,8 +124,8 @@ def test_a_skill_cannot_imitate_another(payload: str) -> None:
     assert names == ["bad", "good"]
 
 
-def test_the_section_is_the_same_bytes_from_call_to_call() -> None:
-    """B08: the block is byte-stable: from call to call, from shelf to shelf, after a reload that changed nothing."""
+def test_the_section_is_byte_stable() -> None:
+    """B08: it is the same for every call, for another shelf, and after a reload without changes."""
     skills = {
         f"skill-{n}": render({"name": f"skill-{n}", "description": payload.strip() or "d"}, payload)
         for n, payload in enumerate(PAYLOADS.values())
@@ -138,17 +138,17 @@ def test_the_section_is_the_same_bytes_from_call_to_call() -> None:
         assert Shelf([MemorySource(dict(reversed(skills.items())))]).listing(disclosure).text == text
 
 
-def test_names_alone_read_back_too() -> None:
-    """B02, B03: where there is room for names only, they are read back as they are and none is made of two."""
+def test_bare_names_parse_back_too() -> None:
+    """B02, B03: if there is room for names only, they parse back unchanged, and no name becomes two."""
     names = [f"skill {n} & co; (x)" for n in range(300)]
     shelf = Shelf(
         [MemorySource({str(n): render({"name": name, "description": "d" * 500}, "b") for n, name in enumerate(names)})]
     )
     listing = shelf.listing(budget=3000)
-    shown = [entry.name for entry in parse(listing.text)]
-    omitted = [one.name for one in listing.shortened if one.what == "omitted"]
-    assert shown
-    assert sorted(shown + omitted) == sorted(names)
+    names_shown = [entry.name for entry in parse(listing.text)]
+    omitted = [entry.name for entry in listing.shortened if entry.what == "omitted"]
+    assert names_shown
+    assert sorted(names_shown + omitted) == sorted(names)
 
 
 @CASES
@@ -162,7 +162,7 @@ def test_the_formats_own_rendering_is_well_formed(payload: str) -> None:
     assert texts == {"name": skill.name, "description": skill.description, "location": skill.location}
 
 
-# -- the law ----------------------------------------------------------------------------------------------------------
+# -- the general property ---------------------------------------------------------------------------------------------
 
 PIECES = st.sampled_from(
     [
@@ -193,8 +193,8 @@ SKILLS = st.dictionaries(
 @settings(max_examples=examples(400), deadline=None)
 @example({"": ("a", "d", "</instructions>\n", ["\n"])})
 @example({"a": ("", "", "\n</instructions>\n</skill>\n", ["a | b", "a", "b"])})
-def test_the_section_read_back_is_the_catalog(skills: dict[str, tuple[str, str, str, list[str]]]) -> None:
-    """B01-B10: for any names, descriptions, texts and paths, parsing the section gives exactly the catalog."""
+def test_parsing_the_section_gives_the_catalog(skills: dict[str, tuple[str, str, str, list[str]]]) -> None:
+    """B01-B10: for any names, descriptions, texts and paths, the parsed section equals the catalog."""
     source = MemorySource()
     for key, (name, description, body, references) in skills.items():
         values = {key: value for key, value in (("name", name), ("description", description)) if value}
@@ -207,8 +207,8 @@ def test_the_section_read_back_is_the_catalog(skills: dict[str, tuple[str, str, 
 @pytest.mark.sampled
 @given(st.lists(TEXTS, min_size=1, max_size=5))
 @settings(max_examples=examples(200), deadline=None)
-def test_listed_references_read_back_too(listed: list[str]) -> None:
-    """B04: what an author lists as references is shown as it is in the catalog, however it is spelt."""
+def test_listed_references_parse_back_too(listed: list[str]) -> None:
+    """B04: references listed by an author appear as in the catalog, however they are spelled."""
     shelf = Shelf(
         [MemorySource({"bad": render({"name": "bad", "description": "d", "references": listed}, "Do it.\n")})]
     )

@@ -1,4 +1,4 @@
-"""SESSION FAULTS: killed writers, full disks, damaged files. What was saved is there, and what is lost is said."""
+"""SESSION FAULTS: killed writers, full disks, damaged files. Saved messages survive, and losses are reported."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def write_until_killed(home, size, armed, report):
             session.append(turn(number, size))
             os.write(report, b".")
 
-# The first append builds the serializer, which takes longer than the rest: once here, not in each child.
+# The first append builds the serializer, which takes longer than the rest, so do it once here and not in each child.
 Sessions(sys.argv[1], f"{sys.argv[2]}-warm").create("m").append(turn(0, 1))
 print("ready", flush=True)
 for kind in ("kill", "torn"):
@@ -117,23 +117,23 @@ def answer(text: str) -> ModelResponse:
     return ModelResponse(parts=[TextPart(text)], model_name="m")
 
 
-def saved(sessions: Sessions, *messages: ModelMessage) -> Path:
+def save_session(sessions: Sessions, *messages: ModelMessage) -> Path:
     with sessions.create("m") as session:
         session.append(messages)
         return Path(session.path)
 
 
-def reopened(sessions: Sessions) -> Session:
+def reopen(sessions: Sessions) -> Session:
     with sessions.open() as session:
         return session
 
 
-def words(session: Session) -> list[str]:
+def read_texts(session: Session) -> list[str]:
     return [str(part.content) for message in session.messages for part in message.parts]  # type: ignore[union-attr]
 
 
 @contextmanager
-def child(script: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+def start_child(script: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -152,39 +152,39 @@ def child(script: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
 # -- killed -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_killed_writer_loses_nothing_it_had_saved(sessions: Sessions, tmp_path: Path) -> None:
-    """K01: killed at each of its first file operations and amid its first writes, it loses no turn that it appended."""
-    with child(KILLED, sessions.workspace, tmp_path / "state", TESTS) as process:
+def test_a_killed_writer_loses_no_saved_turn(sessions: Sessions, tmp_path: Path) -> None:
+    """K01: killed at each of its first file operations and within its first writes, it loses no appended turn."""
+    with start_child(KILLED, sessions.workspace, tmp_path / "state", TESTS) as process:
         outcomes = [json.loads(line) for line in process.communicate()[0].splitlines()]
     for home, turns, signalled in outcomes:
         assert signalled == signal.SIGKILL
-        here = Sessions(sessions.workspace, home)
-        if not here.list():
+        child_sessions = Sessions(sessions.workspace, home)
+        if not child_sessions.list():
             assert turns == 0
             continue
-        with here.open() as session:
-            numbers = [text.split()[0] for text in words(session) if text[:1].isdigit()]
+        with child_sessions.open() as session:
+            numbers = [text.split()[0] for text in read_texts(session) if text[:1].isdigit()]
             assert numbers[:turns] == [str(number) for number in range(turns)]
             assert len(numbers) <= turns + 1
             session.append([ask("after the crash"), answer("fine")])
-        again = reopened(here)
+        again = reopen(child_sessions)
         assert (again.transcript, again.notes) == (session.transcript, ())
     assert len(outcomes) == 60
     assert sum(turns for _, turns, _ in outcomes) > 30
 
 
 def test_each_step_of_a_write_can_be_the_last(sessions: Sessions, tmp_path: Path) -> None:
-    """K01: killed before each call to the system in two appends, the file is whole, and the session goes on."""
-    with child(STEPS, sessions.workspace, tmp_path / "state") as process:
+    """K01: killed before each system call of two appends, it leaves a whole file, and the session continues."""
+    with start_child(STEPS, sessions.workspace, tmp_path / "state") as process:
         steps = int(process.communicate()[0])
     outcomes = []
     for step in range(steps + 1):
-        here = Sessions(sessions.workspace, str(tmp_path / f"state-{step}"))
+        child_sessions = Sessions(sessions.workspace, str(tmp_path / f"state-{step}"))
         outcomes.append("")
-        if here.list():
-            assert [info.problem for info in here.list()] == [""]
-            with here.open() as session:
-                outcomes[-1] = "".join(words(session))
+        if child_sessions.list():
+            assert [info.problem for info in child_sessions.list()] == [""]
+            with child_sessions.open() as session:
+                outcomes[-1] = "".join(read_texts(session))
                 assert session.notes == ()
                 session.append([answer("on")])
     assert outcomes == sorted(outcomes, key=len)
@@ -192,23 +192,23 @@ def test_each_step_of_a_write_can_be_the_last(sessions: Sessions, tmp_path: Path
 
 
 def test_the_next_process_does_not_wait_for_a_dead_one(sessions: Sessions, tmp_path: Path) -> None:
-    """K06: while a process has the session, a second one is refused; as soon as it is dead, it is not."""
-    saved(sessions, ask("x"))
-    with child(HOLDER, sessions.workspace, tmp_path / "state") as process:
+    """K06: a second process is refused while the first has the session, and accepted once the first is dead."""
+    save_session(sessions, ask("x"))
+    with start_child(HOLDER, sessions.workspace, tmp_path / "state") as process:
         with pytest.raises(SessionError, match="open already"):
             sessions.open()
         assert [info.title for info in sessions.list()] == ["x"]
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert words(reopened(sessions)) == ["x"]
+        assert read_texts(reopen(sessions)) == ["x"]
 
 
 # -- torn and damaged -------------------------------------------------------------------------------------------------
 
 
-def test_a_last_line_torn_at_any_byte(sessions: Sessions) -> None:
-    """K01: wherever it is cut, what was before is used, the piece is set aside and told, and appending goes on."""
-    path = saved(sessions, ask("first"), answer("second"), ask("thïrd"))
+def test_a_last_line_torn_at_any_byte_is_set_aside(sessions: Sessions) -> None:
+    """K01: earlier lines are used, the fragment is set aside and reported, and appending continues."""
+    path = save_session(sessions, ask("first"), answer("second"), ask("thïrd"))
     whole = path.read_bytes()
     start = whole.rindex(b"\n", 0, -1) + 1
     for end in range(start, len(whole)):
@@ -216,9 +216,9 @@ def test_a_last_line_torn_at_any_byte(sessions: Sessions) -> None:
         torn = Path(f"{path}.torn")
         with sessions.open() as session:
             session.append([answer("after")])
-        again = reopened(sessions)
+        again = reopen(sessions)
         complete = end == len(whole) - 1
-        assert words(again) == ["first", "second", *(["thïrd"] if complete else []), "after"]
+        assert read_texts(again) == ["first", "second", *(["thïrd"] if complete else []), "after"]
         assert again.notes == ()
         if complete or end == start:
             assert (session.notes, torn.exists()) == ((), False)
@@ -228,66 +228,66 @@ def test_a_last_line_torn_at_any_byte(sessions: Sessions) -> None:
             torn.unlink()
 
 
-def test_a_torn_line_on_a_disk_without_room(sessions: Sessions) -> None:
-    """K02: where the piece cannot be set aside, it stays, is told, and does not spoil what is written after it."""
-    path = saved(sessions, ask("first"), answer("second"))
+def test_a_torn_line_on_a_full_disk_is_reported(sessions: Sessions) -> None:
+    """K02: a fragment that cannot be set aside stays, is reported, and does not spoil later lines."""
+    path = save_session(sessions, ask("first"), answer("second"))
     path.write_bytes(path.read_bytes() + b'{"message":{"par')
     Path(f"{path}.torn").mkdir()
     with sessions.open() as session:
         session.append([ask("after")])
     assert "left in the file" in session.notes[0]
-    again = reopened(sessions)
+    again = reopen(sessions)
     assert "Line 4 of" in again.notes[0]
-    assert (words(again)[:2], words(again)[-1]) == (["first", "second"], "after")
+    assert (read_texts(again)[:2], read_texts(again)[-1]) == (["first", "second"], "after")
 
 
-def test_zeros_at_the_end(sessions: Sessions) -> None:
-    """K10: what some file systems leave after a power cut is set aside like a torn line."""
-    path = saved(sessions, ask("first"))
+def test_zeros_at_the_end_are_set_aside(sessions: Sessions) -> None:
+    """K10: some file systems leave zeros after a power cut; they are treated like a torn line."""
+    path = save_session(sessions, ask("first"))
     path.write_bytes(path.read_bytes() + bytes(4096))
-    again = reopened(sessions)
-    assert (words(again), len(again.notes)) == (["first"], 1)
+    again = reopen(sessions)
+    assert (read_texts(again), len(again.notes)) == (["first"], 1)
     assert Path(f"{path}.torn").read_bytes() == bytes(4096) + b"\n"
 
 
-def test_a_damaged_line_in_the_middle(sessions: Sessions) -> None:
-    """K10: what is before and after is used, the model and the person are told of the gap, the file stays."""
-    path = saved(sessions, ask("one"), answer("two"), ask("three"), answer("four"), ask("five"))
+def test_a_damaged_line_in_the_middle_is_skipped(sessions: Sessions) -> None:
+    """K10: lines before and after are used, the model and the user learn of the gap, and the file stays."""
+    path = save_session(sessions, ask("one"), answer("two"), ask("three"), answer("four"), ask("five"))
     whole = path.read_bytes().splitlines(keepends=True)
     for number, damage in ((2, b"\0" * 40), (3, b'{"message":{"parts":[{"part_kind":"new"}]}}'), (4, b"{"), (5, b"[]")):
         damaged = b"".join([*whole[: number - 1], damage + b"\n", *whole[number:]])
         path.write_bytes(damaged)
-        again = reopened(sessions)
+        again = reopen(sessions)
         assert again.notes == (f"Line {number} of {path} cannot be read. The conversation goes on with the rest.",)
         texts = ["one", "two", "three", "four", "five"]
         del texts[number - 2]
-        assert [text for text in words(again) if not text.startswith("[Part of")] == texts
+        assert [text for text in read_texts(again) if not text.startswith("[Part of")] == texts
         kinds = [message.kind for message in again.messages]
         assert kinds[0] == "request"
-        assert all(one != other for one, other in pairwise(kinds))
+        assert all(kind != next_kind for kind, next_kind in pairwise(kinds))
         assert path.read_bytes() == damaged
 
 
-def test_a_damaged_line_between_call_and_result(sessions: Sessions) -> None:
-    """K10: a result whose call is lost, or a call whose result is, leaves no half of a pair behind."""
-    called = ModelResponse(parts=[ToolCallPart("read", {}, "1")], model_name="m")
+def test_a_damaged_line_leaves_no_half_of_a_tool_call(sessions: Sessions) -> None:
+    """K10: a result without its call, or a call without its result, is dropped."""
+    call = ModelResponse(parts=[ToolCallPart("read", {}, "1")], model_name="m")
     returned = ModelRequest(parts=[ToolReturnPart("read", "text", "1")])
-    path = saved(sessions, ask("one"), called, returned, answer("two"))
+    path = save_session(sessions, ask("one"), call, returned, answer("two"))
     whole = path.read_bytes().splitlines(keepends=True)
     for number in (3, 4):
         path.write_bytes(b"".join([*whole[: number - 1], b"?\n", *whole[number:]]))
-        parts = [part for message in reopened(sessions).messages for part in message.parts]
+        parts = [part for message in reopen(sessions).messages for part in message.parts]
         calls = {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
         assert calls == {part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)}
 
 
-def test_a_damaged_header(sessions: Sessions) -> None:
-    """K10: with the first line gone bad, the list says so, and opening still gives the conversation."""
-    path = saved(sessions, ask("one"), answer("two"))
+def test_a_damaged_header_is_reported(sessions: Sessions) -> None:
+    """K10: the list reports it, and opening still restores the conversation."""
+    path = save_session(sessions, ask("one"), answer("two"))
     path.write_bytes(b"\xff" + path.read_bytes()[1:])
     assert "first line" in sessions.list()[0].problem
-    again = reopened(sessions)
-    assert (words(again), "Line 1 of" in again.notes[0]) == (["one", "two"], True)
+    again = reopen(sessions)
+    assert (read_texts(again), "Line 1 of" in again.notes[0]) == (["one", "two"], True)
 
 
 @pytest.mark.parametrize(
@@ -304,9 +304,9 @@ def test_a_damaged_header(sessions: Sessions) -> None:
         (b'{"skillshelf_session":"1"}\n', "not a session"),
     ],
 )
-def test_a_file_that_cannot_be_used(sessions: Sessions, content: bytes, reason: str) -> None:
-    """K10: refused with its path and what to do, listed with its problem where the first line tells, and untouched."""
-    good = saved(sessions, ask("one"))
+def test_an_unusable_file_is_refused(sessions: Sessions, content: bytes, reason: str) -> None:
+    """K10: the error has its path and a remedy, the list shows the problem if it can, and the file stays."""
+    good = save_session(sessions, ask("one"))
     bad = good.with_name("20990101-000000-xxxx.jsonl")
     bad.write_bytes(content)
     with pytest.raises(SessionError, match=reason) as error:
@@ -320,32 +320,32 @@ def test_a_file_that_cannot_be_used(sessions: Sessions, content: bytes, reason: 
     assert bad.read_bytes() == content
 
 
-def test_what_is_no_file_is_not_looked_into(sessions: Sessions, tmp_path: Path) -> None:
-    """K03: a FIFO, a folder, a link and an empty file among the sessions neither hang nor fail the list."""
-    folder = saved(sessions, ask("one")).parent
+def test_entries_that_are_not_files_are_not_opened(sessions: Sessions, tmp_path: Path) -> None:
+    """K03: a FIFO, a folder, a link and an empty file among the sessions neither block nor break the list."""
+    folder = save_session(sessions, ask("one")).parent
     os.mkfifo(folder / "a.jsonl")
     (folder / "b.jsonl").mkdir()
     (tmp_path / "secret").write_text("secret\n")
     (folder / "c.jsonl").symlink_to(tmp_path / "secret")
     (folder / "d.jsonl").touch()
     assert [info.title for info in sessions.list()] == ["one"]
-    assert words(reopened(sessions)) == ["one"]
+    assert read_texts(reopen(sessions)) == ["one"]
 
 
-def test_records_of_other_kinds_are_passed_over(sessions: Sessions) -> None:
-    """A record that a later version adds within this format is no damage."""
-    path = saved(sessions, ask("one"))
+def test_records_of_unknown_kinds_are_ignored(sessions: Sessions) -> None:
+    """A record that a later version adds to this format is not damage."""
+    path = save_session(sessions, ask("one"))
     path.write_bytes(path.read_bytes() + b'{"mood":"good"}\n\n{"model":"T"}\n')
-    again = reopened(sessions)
-    assert (words(again), again.notes, again.model) == (["one"], (), "T")
+    again = reopen(sessions)
+    assert (read_texts(again), again.notes, again.model) == (["one"], (), "T")
 
 
-# -- no room, no right ------------------------------------------------------------------------------------------------
+# -- full disks and missing permissions -------------------------------------------------------------------------------
 
 
 @contextmanager
-def room(size: int) -> Iterator[None]:
-    """No file may grow beyond this many bytes: a full disk, for this process alone."""
+def limit_file_size(size: int) -> Iterator[None]:
+    """Limit the size of files to this many bytes: a full disk, for this process alone."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -356,54 +356,57 @@ def room(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, before)
 
 
-def test_a_full_disk_at_any_byte(sessions: Sessions) -> None:
-    """K02: the file stays whole, the history stays in memory, and all of it is saved once there is room again."""
+def test_a_full_disk_at_any_byte_loses_nothing(sessions: Sessions) -> None:
+    """K02: the file stays whole, the history stays in memory, and all of it is saved once there is room."""
     with sessions.create() as session:
         session.append([ask("one")])
         path = Path(session.path)
         size, before = path.stat().st_size, path.read_bytes()
         for more in range(0, 200, 7):
-            with room(size + more), pytest.raises(SessionError, match="goes on, but it is not saved") as error:
+            with (
+                limit_file_size(size + more),
+                pytest.raises(SessionError, match="goes on, but it is not saved") as error,
+            ):
                 session.append([ask(f"lost {more}")])
             assert path.read_bytes() == before
         assert "bytes for" in str(error.value)
         assert len(session.messages) == 30
         session.append([answer("room")])
-    assert reopened(sessions).transcript == session.messages
+    assert reopen(sessions).transcript == session.messages
 
 
-def test_half_a_record_that_cannot_be_taken_back(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K02, K03: where even cutting the file back fails, it is done before the next write."""
+def test_half_a_record_is_removed_before_the_next_write(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K02, K03: this covers the case that even truncating the file failed at first."""
 
-    def broken(*_: object) -> None:
+    def fail_truncation(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
     with sessions.create() as session:
         session.append([ask("one")])
-        with room(os.path.getsize(session.path) + 50), monkeypatch.context() as patch:
-            patch.setattr(system, "ftruncate", broken)
+        with limit_file_size(os.path.getsize(session.path) + 50), monkeypatch.context() as patch:
+            patch.setattr(system, "ftruncate", fail_truncation)
             with pytest.raises(SessionError, match="not saved"):
                 session.append([ask("two")])
         assert not Path(session.path).read_bytes().endswith(b"\n")
         session.append([answer("three")])
-    again = reopened(sessions)
+    again = reopen(sessions)
     assert (again.transcript, again.notes) == (session.transcript, ())
 
 
-def test_no_room_for_a_new_session(sessions: Sessions, tmp_path: Path) -> None:
-    """K02: a session that cannot begin leaves no empty file, and begins when there is room."""
+def test_a_new_session_waits_for_room_on_a_full_disk(sessions: Sessions, tmp_path: Path) -> None:
+    """K02: a session that cannot be created leaves no empty file, and is created once there is room."""
     with sessions.create() as session:
-        with room(10), pytest.raises(SessionError, match="not saved"):
+        with limit_file_size(10), pytest.raises(SessionError, match="not saved"):
             session.append([ask("one")])
         assert [path for path in (tmp_path / "state").rglob("*") if path.is_file()] == []
         session.append([answer("two")])
-    assert words(reopened(sessions)) == ["one", "two"]
+    assert read_texts(reopen(sessions)) == ["one", "two"]
 
 
 @pytest.mark.usefixtures("ordinary_user")
-def test_a_folder_that_cannot_be_written(sessions: Sessions, tmp_path: Path) -> None:
-    """K03, K11: saving fails in words, what is there can still be read, and an unreadable file is in the list."""
-    path = saved(sessions, ask("one"))
+def test_a_read_only_folder_is_reported(sessions: Sessions, tmp_path: Path) -> None:
+    """K03, K11: saving fails with a message, existing sessions can be read, and an unreadable file is in the list."""
+    path = save_session(sessions, ask("one"))
     path.chmod(0o400)
     path.parent.chmod(0o500)
     try:
@@ -411,7 +414,7 @@ def test_a_folder_that_cannot_be_written(sessions: Sessions, tmp_path: Path) -> 
             fresh.append([ask("x")])
         with sessions.open() as session, pytest.raises(SessionError, match="not saved: Permission denied"):
             session.append([answer("two")])
-        assert (words(session), "cannot be written" in session.notes[0]) == (["one", "two"], True)
+        assert (read_texts(session), "cannot be written" in session.notes[0]) == (["one", "two"], True)
         path.chmod(0)
         assert "cannot be read: Permission denied" in sessions.list()[0].problem
         with pytest.raises(SessionError, match="cannot be opened: Permission denied"):
@@ -421,8 +424,8 @@ def test_a_folder_that_cannot_be_written(sessions: Sessions, tmp_path: Path) -> 
     assert path.exists()
 
 
-def test_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """K11: where there is no place for sessions, there are none, and the conversation goes on unsaved."""
+def test_a_conversation_works_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """K11: without a place for sessions there are none, and the conversation continues unsaved."""
     monkeypatch.setenv("HOME", "not-an-absolute-path")
     monkeypatch.chdir(tmp_path)
     homeless = Sessions(str(tmp_path))
@@ -433,8 +436,8 @@ def test_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         homeless.open()
 
 
-def test_a_file_deleted_under_an_open_session(sessions: Sessions) -> None:
-    """K13: a person who deletes the file is told that what follows is not saved; nothing is lost from memory."""
+def test_deleting_the_file_of_an_open_session_is_reported(sessions: Sessions) -> None:
+    """K13: the user learns that later messages are not saved; nothing is lost from memory."""
     with sessions.create() as session:
         session.append([ask("one")])
         os.unlink(session.path)
@@ -443,11 +446,11 @@ def test_a_file_deleted_under_an_open_session(sessions: Sessions) -> None:
     assert len(session.messages) == 2
 
 
-def test_deep_nesting_is_one_lost_line(sessions: Sessions) -> None:
-    """K10: a line of a hundred thousand brackets costs itself and nothing else."""
-    path = saved(sessions, ask("one"))
+def test_deep_nesting_costs_one_line(sessions: Sessions) -> None:
+    """K10: a line of a hundred thousand brackets does not affect the others."""
+    path = save_session(sessions, ask("one"))
     deep = b'{"message":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     path.write_bytes(path.read_bytes() + deep + json.dumps({"model": "T"}).encode() + b"\n")
-    again = reopened(sessions)
-    assert (words(again)[0], again.model, "Line 3 of" in again.notes[0]) == ("one", "T", True)
+    again = reopen(sessions)
+    assert (read_texts(again)[0], again.model, "Line 3 of" in again.notes[0]) == ("one", "T", True)
     assert sessions.list()[0].model == "T"

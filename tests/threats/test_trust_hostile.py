@@ -11,10 +11,10 @@ import pytest
 from skillshelf import DirectorySource, Shelf, SkillError
 from skillshelf.errors import TrustError
 from skillshelf.trust import Trust, TrustedSource, review_text
-from threats.workspace import CANARY, GOOD, Workspace, said
+from threats.workspace import CANARY, GOOD, Workspace, collect_output
 
 
-def looking(root: Path) -> TrustedSource:
+def make_source(root: Path) -> TrustedSource:
     source = TrustedSource(DirectorySource(root, "project", cache=False), Trust.open())
     source.refresh()
     return source
@@ -22,8 +22,8 @@ def looking(root: Path) -> TrustedSource:
 
 @pytest.fixture
 def trusted(workspace: Workspace) -> TrustedSource:
-    """The source of a workspace whose one skill is approved."""
-    source = looking(workspace.root)
+    """Return the source of a workspace whose only skill is approved."""
+    source = make_source(workspace.root)
     source.approve(source.pending)
     return source
 
@@ -38,9 +38,9 @@ def test_a_record_that_the_repository_ships_has_no_effect(place: str, workspace:
     shutil.copytree(forged.path, workspace.root / place, dirs_exist_ok=True)
     for name in (".env", "skillshelf.toml", ".skillshelf.json"):
         (workspace.root / name).write_text(f"XDG_STATE_HOME={workspace.root}\n")
-    now = looking(workspace.root)
+    now = make_source(workspace.root)
     assert now.served == {}
-    assert GOOD in [one.name for one in now.pending]
+    assert GOOD in [skill.name for skill in now.pending]
 
 
 @pytest.mark.parametrize("linked", [False, True])
@@ -59,9 +59,9 @@ def test_a_store_inside_the_workspace_is_not_used(
     else:
         shutil.copytree(outside, state)
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    now = looking(workspace.root)
+    now = make_source(workspace.root)
     assert now.served == {}
-    good = next(one for one in now.pending if one.key == GOOD)
+    good = next(skill for skill in now.pending if skill.key == GOOD)
     assert "inside the workspace" in good.blocked
     with pytest.raises(TrustError, match="XDG_STATE_HOME"):
         now.approve([good])
@@ -71,7 +71,7 @@ def test_trust_is_never_for_a_parent_folder(trusted: TrustedSource, workspace: W
     """W07: a skill added beside an approved one is pending like any other; no path is trusted."""
     workspace.skill("late")
     trusted.refresh()
-    assert (set(trusted.served), [one.name for one in trusted.pending]) == ({GOOD}, ["late"])
+    assert (set(trusted.served), [skill.name for skill in trusted.pending]) == ({GOOD}, ["late"])
 
 
 def test_a_link_to_a_trusted_path_is_not_trusted(trusted: TrustedSource, workspace: Workspace) -> None:
@@ -84,13 +84,13 @@ def test_a_link_to_a_trusted_path_is_not_trusted(trusted: TrustedSource, workspa
     trusted.refresh()
     [pending] = trusted.pending
     assert pending.name == "linker"
-    shown = review_text(pending)
-    assert f"references/outside.md -> {workspace.secret} (a link, not followed)" in shown
-    assert CANARY not in shown.replace(str(workspace.secret), "")
+    review = review_text(pending)
+    assert f"references/outside.md -> {workspace.secret} (a link, not followed)" in review
+    assert CANARY not in review.replace(str(workspace.secret), "")
     trusted.approve([pending])
     shelf = Shelf([trusted])
     assert shelf.catalog["linker"].references == ("references/own.md",)
-    assert CANARY not in said(shelf)
+    assert CANARY not in collect_output(shelf)
 
 
 def test_a_skill_folder_swapped_for_a_link_is_not_followed(trusted: TrustedSource, workspace: Workspace) -> None:
@@ -99,7 +99,7 @@ def test_a_skill_folder_swapped_for_a_link_is_not_followed(trusted: TrustedSourc
     shutil.rmtree(workspace.root / GOOD)
     (workspace.root / GOOD).symlink_to(workspace.outside / "stolen")
     shelf.reload()
-    assert CANARY not in said(shelf)
+    assert CANARY not in collect_output(shelf)
     assert CANARY not in "".join(map(review_text, trusted.pending))
 
 
@@ -107,7 +107,7 @@ def test_unapproved_bytes_are_never_served_while_files_flip(workspace: Workspace
     """X02: while files, links and folders flip between approved and hostile, every load is an approved text."""
     good = workspace.root / GOOD
     (good / "SKILL.md").write_text("---\nname: good\ndescription: d\n---\nApproved.\n")
-    source = looking(workspace.root)
+    source = make_source(workspace.root)
     source.approve(source.pending)
     shelf = Shelf([source])
     hostile = "---\nname: good\ndescription: hostile\n---\nHostile.\n"
@@ -165,7 +165,7 @@ def test_an_approval_while_files_flip_approves_what_was_shown_or_nothing(workspa
             scratch.write_text(texts[number % 4])
             scratch.replace(good / "SKILL.md")
 
-    source = looking(workspace.root)
+    source = make_source(workspace.root)
     thread = threading.Thread(target=flip)
     thread.start()
     agreed = failed = 0
@@ -173,7 +173,7 @@ def test_an_approval_while_files_flip_approves_what_was_shown_or_nothing(workspa
         for _ in range(100):
             source.refresh()
             for pending in source.pending:
-                shown = review_text(pending)
+                review = review_text(pending)
                 try:
                     source.approve([pending])
                 except TrustError:
@@ -182,8 +182,8 @@ def test_an_approval_while_files_flip_approves_what_was_shown_or_nothing(workspa
                 copy = source.trust.copy(pending.tree)
                 assert copy is not None
                 text = copy.read("SKILL.md", 0, 1000).data.decode()
-                if "changed since you looked at it" not in shown:
-                    assert text.splitlines()[-1] in shown
+                if "changed since you looked at it" not in review:
+                    assert text.splitlines()[-1] in review
                 agreed += 1
                 source.trust.revoke([pending.tree])
     finally:
@@ -195,7 +195,7 @@ def test_an_approval_while_files_flip_approves_what_was_shown_or_nothing(workspa
 def test_trust_does_not_widen_what_a_skill_may_do(workspace: Workspace) -> None:
     """W09: after the approval, `allowed-tools` and embedded commands are still only text."""
     workspace.raw("wide", "---\nname: wide\ndescription: d\nallowed-tools: Bash(*)\n---\n!`touch owned`\n")
-    source = looking(workspace.root)
+    source = make_source(workspace.root)
     source.approve(source.pending)
     shelf = Shelf([source])
     assert shelf.catalog["wide"].allowed_tools == ("Bash(*)",)

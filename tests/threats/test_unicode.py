@@ -1,4 +1,4 @@
-"""UNICODE: what a reader cannot see does not reach the model unseen, and honest scripts lose nothing by it."""
+"""UNICODE: invisible text never reaches the model unmarked, and legitimate scripts stay intact."""
 
 import re
 import unicodedata
@@ -16,12 +16,12 @@ from threats.workspace import GOOD, Workspace, assert_standard
 
 
 def tags(text: str) -> str:
-    """ASCII in tag characters, which no reader sees and a model reads."""
+    """Return ASCII as tag characters, which are invisible but readable for a model."""
     return "".join(chr(0xE0000 + ord(letter)) for letter in text)
 
 
 def selectors(text: str) -> str:
-    """Bytes in variation selectors, the same trick in another block."""
+    """Return bytes as variation selectors, the same trick with another block."""
     return "".join(chr(0xE0100 + byte - 16 if byte >= 16 else 0xFE00 + byte) for byte in text.encode())
 
 
@@ -76,10 +76,12 @@ WRITTEN_OUT = re.compile(r"<U\+[0-9A-F]{4,6}>")
 @CASES
 @pytest.mark.parametrize("key", ["name", "description"])
 @pytest.mark.parametrize("escaped", [False, True], ids=["as-it-is", "as-an-escape"])
-def test_metadata_that_hides_something_is_refused(smuggled: str, key: str, escaped: bool, workspace: Workspace) -> None:
-    """U01-U03, U06: a hidden character in a name or description, written out or as an escape, costs the skill."""
-    written = "".join(f"\\U{ord(one):08x}" for one in smuggled) if escaped else smuggled
-    fields = {"name": "bad", "description": "d", key: f"Text {written}"}
+def test_metadata_with_hidden_characters_is_refused(
+    smuggled: str, key: str, escaped: bool, workspace: Workspace
+) -> None:
+    """U01-U03, U06: a hidden character in a name or description, literal or escaped, costs the skill."""
+    text_written = "".join(f"\\U{ord(character):08x}" for character in smuggled) if escaped else smuggled
+    fields = {"name": "bad", "description": "d", key: f"Text {text_written}"}
     workspace.raw("bad", "---\n" + "".join(f'{key}: "{value}"\n' for key, value in fields.items()) + "---\nDo it.\n")
     shelf = workspace.shelf()
     assert list(shelf.catalog) == [GOOD]
@@ -89,54 +91,59 @@ def test_metadata_that_hides_something_is_refused(smuggled: str, key: str, escap
 
 @CASES
 @pytest.mark.parametrize("field", ["license", "metadata", "compatibility", "allowed-tools", "extra"])
-def test_an_optional_field_that_hides_something_is_left_out(smuggled: str, field: str, workspace: Workspace) -> None:
-    """U01-U03, U06: a hidden character in an optional field costs that field, and is named without being shown."""
+def test_an_optional_field_with_hidden_characters_is_left_out(smuggled: str, field: str, workspace: Workspace) -> None:
+    """U01-U03, U06: only that field is dropped, and the character is named without being shown."""
     values = {"name": "bad", "description": "d", field: {"a": smuggled} if field == "metadata" else smuggled}
     workspace.raw("bad", render(values, "Do it.\n"))
     shelf = workspace.shelf()
     skill = shelf.catalog["bad"]
-    left = (skill.license, dict(skill.metadata), skill.compatibility, skill.allowed_tools, dict(skill.fields))
-    assert left == ("", {}, "", (), {})
+    optional_fields = (
+        skill.license,
+        dict(skill.metadata),
+        skill.compatibility,
+        skill.allowed_tools,
+        dict(skill.fields),
+    )
+    assert optional_fields == ("", {}, "", (), {})
     assert_standard(workspace, shelf, [("hidden-characters", "bad/SKILL.md")])
 
 
 @CASES
-def test_a_key_that_hides_something_is_left_out(smuggled: str) -> None:
-    """U01-U03, U06: a hidden character in the name of a field costs that field."""
+def test_a_field_name_with_hidden_characters_is_left_out(smuggled: str) -> None:
+    """U01-U03, U06: only that field is dropped."""
     text = read(render({"name": "bad", "description": "d", f"x{smuggled}": "y"}, "Do it.\n"))
     assert dict(text.optional.fields) == {}
     assert [note.code for note in text.diagnostics] == ["hidden-characters"]
 
 
 @CASES
-def test_instructions_that_hide_something_show_it(smuggled: str, workspace: Workspace) -> None:
-    """U01-U03, U06: the body loads with each hidden character written out and a flag, in a load and in the section."""
+def test_hidden_characters_in_instructions_are_written_out(smuggled: str, workspace: Workspace) -> None:
+    """U01-U03, U06: the body loads with each of them written out and a flag, in a load and in the section."""
     workspace.skill("bad", body=f"Before {smuggled} after.\n")
     shelf = workspace.shelf()
     loaded = shelf.turn().load("bad")
     assert loaded.hidden
     assert WRITTEN_OUT.search(loaded.text)
     assert not any(find_hidden(loaded.text))
-    assert _undone(loaded.text) == f"Before {smuggled} after.\n"
+    assert _undo(loaded.text) == f"Before {smuggled} after.\n"
     (entry,) = [entry for entry in parse(shelf.listing("full").text) if entry.name == "bad"]
     assert entry.instructions == loaded.text
     assert_standard(workspace, shelf, [])
 
 
-def _undone(text: str) -> str:
+def _undo(text: str) -> str:
     return WRITTEN_OUT.sub(lambda match: chr(int(match[0][3:-1], 16)), text)
 
 
 @CASES
-def test_a_description_taken_from_the_text_hides_nothing(smuggled: str, workspace: Workspace) -> None:
-    """U01-U03, U06: where the first paragraph would become the description, it is held to the same rule."""
+def test_a_description_taken_from_the_text_has_no_hidden_characters(smuggled: str, workspace: Workspace) -> None:
+    """U01-U03, U06: the same rule applies if the first paragraph becomes the description."""
     workspace.raw("bad", f"---\nname: bad\n---\nFirst {smuggled} words.\n")
     assert_standard(workspace, workspace.shelf(), [("hidden-characters", "bad/SKILL.md")])
 
 
 @CASES
-def test_a_folder_name_that_hides_something_lends_no_name(smuggled: str, workspace: Workspace) -> None:
-    """U01-U03, U06: the name a folder lends has nothing hidden in it."""
+def test_a_name_from_a_folder_has_no_hidden_characters(smuggled: str, workspace: Workspace) -> None:
     workspace.raw(f"bad-{smuggled}", "---\ndescription: d\n---\nDo it.\n")
     shelf = workspace.shelf()
     (lent,) = set(shelf.catalog) - {GOOD}
@@ -145,8 +152,8 @@ def test_a_folder_name_that_hides_something_lends_no_name(smuggled: str, workspa
 
 
 @CASES
-def test_a_file_name_that_hides_something_is_not_offered(smuggled: str, workspace: Workspace) -> None:
-    """U01-U03, U06: a file whose name has a hidden character is one diagnostic and no reference."""
+def test_a_file_name_with_hidden_characters_is_not_offered(smuggled: str, workspace: Workspace) -> None:
+    """U01-U03, U06: the file gets one diagnostic and is not a reference."""
     workspace.skill("bad", files={f"references/{smuggled}.md": "Odd."})
     shelf = workspace.shelf()
     assert shelf.catalog["bad"].references == ()
@@ -154,8 +161,8 @@ def test_a_file_name_that_hides_something_is_not_offered(smuggled: str, workspac
 
 
 @CASES
-def test_a_listed_path_that_hides_something_is_not_offered(smuggled: str, workspace: Workspace) -> None:
-    """U01-U03, U06: the author's own list is held to the same rule as file names."""
+def test_a_listed_path_with_hidden_characters_is_not_offered(smuggled: str, workspace: Workspace) -> None:
+    """U01-U03, U06: the author's own list follows the same rule as file names."""
     workspace.raw("bad", render({"name": "bad", "description": "d", "references": [f"{smuggled}.md"]}, "Do it.\n"))
     shelf = workspace.shelf()
     assert shelf.catalog["bad"].references == ()
@@ -163,7 +170,7 @@ def test_a_listed_path_that_hides_something_is_not_offered(smuggled: str, worksp
 
 
 def test_half_a_surrogate_pair_never_becomes_metadata() -> None:
-    """U07: a lone surrogate in a text is refused in metadata and written out in the body; as bytes it is no UTF-8."""
+    """U07: a lone surrogate is refused in metadata and written out in the body; as bytes it is not UTF-8."""
     for text in ("---\nname: a\ndescription: x\ud800\n---\n", "---\nname: x\udfff\ndescription: d\n---\n"):
         with pytest.raises(Unreadable, match="hidden character"):
             read(text)
@@ -198,8 +205,8 @@ HONEST = {
 
 
 @pytest.mark.parametrize("text", HONEST.values(), ids=HONEST.keys())
-def test_honest_scripts_and_emoji_are_left_alone(text: str, workspace: Workspace) -> None:
-    """U01-U03, U06: joiners in emoji and scripts, flags and variation selectors load unaltered and without a word."""
+def test_legitimate_scripts_and_emoji_stay_intact(text: str, workspace: Workspace) -> None:
+    """U01-U03, U06: joiners, flags and variation selectors load unchanged and without a diagnostic."""
     workspace.skill("bad", description=text, body=text)
     shelf = workspace.shelf()
     loaded = shelf.turn().load("bad")
@@ -210,7 +217,7 @@ def test_honest_scripts_and_emoji_are_left_alone(text: str, workspace: Workspace
     assert_standard(workspace, shelf, [])
 
 
-# -- names made to be mistaken ----------------------------------------------------------------------------------------
+# -- confusable names -------------------------------------------------------------------------------------------------
 
 TWINS = {
     "U04-cyrillic": ("paypal", "pаypаl"),
@@ -221,37 +228,37 @@ TWINS = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), TWINS.values(), ids=TWINS.keys())
-def test_names_that_look_alike_are_reported(one: str, other: str, workspace: Workspace) -> None:
-    """U04, U08: both skills are there under their own names, and one of them is said to look like the other."""
-    for number, name in enumerate((one, other)):
+@pytest.mark.parametrize(("first", "second"), TWINS.values(), ids=TWINS.keys())
+def test_names_that_look_alike_are_reported(first: str, second: str, workspace: Workspace) -> None:
+    """U04, U08: both skills are there under their own names, and a note on one of them names the other."""
+    for number, name in enumerate((first, second)):
         workspace.raw(f"folder-{number}", f"---\nname: {name}\ndescription: d\n---\n{number}\n")
     shelf = workspace.shelf()
-    assert set(shelf.catalog) == {GOOD, one, other}
-    assert [shelf.turn().load(name).text for name in (one, other)] == ["0\n", "1\n"]
+    assert set(shelf.catalog) == {GOOD, first, second}
+    assert [shelf.turn().load(name).text for name in (first, second)] == ["0\n", "1\n"]
     (note,) = [note for note in shelf.catalog.diagnostics if note.code == "name-twin"]
-    assert one in note.message
-    assert other in note.message
+    assert first in note.message
+    assert second in note.message
     assert note.fix
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [("café", "cafe\u0301"), ("pdf", "ｐｄｆ"), ("file", "ﬁle"), ("x2", "x²")],
     ids=["U05-nfc-nfd", "U05-fullwidth", "U05-ligature", "U05-superscript"],
 )
-def test_names_that_are_one_text_are_one_name(one: str, other: str, workspace: Workspace) -> None:
-    """U05: two spellings of one name collide, and the collision is reported; none is loaded by the other's spelling."""
-    assert unicodedata.normalize("NFKC", one) == unicodedata.normalize("NFKC", other)
-    for number, name in enumerate((one, other)):
+def test_equivalent_spellings_are_one_name(first: str, second: str, workspace: Workspace) -> None:
+    """U05: two spellings of a name collide, which is reported; neither loads by the other's spelling."""
+    assert unicodedata.normalize("NFKC", first) == unicodedata.normalize("NFKC", second)
+    for number, name in enumerate((first, second)):
         workspace.raw(f"folder-{number}", f"---\nname: {name}\ndescription: d{number}\n---\n{number}\n")
     shelf = workspace.shelf()
-    assert set(shelf.catalog) == {GOOD, unicodedata.normalize("NFKC", one)}
+    assert set(shelf.catalog) == {GOOD, unicodedata.normalize("NFKC", first)}
     assert sorted(note.code for note in shelf.catalog.diagnostics) == ["name-normalised", "shadowed"]
 
 
-def test_a_name_that_unicode_writes_another_way_is_reported(workspace: Workspace) -> None:
-    """U05: the note says what was written and what is read."""
+def test_a_normalised_name_is_reported(workspace: Workspace) -> None:
+    """U05: the note has the original and the normalised spelling."""
     workspace.raw("bad", "---\nname: ｐｄｆ\ndescription: d\n---\nDo it.\n")
     [note] = workspace.shelf().catalog.diagnostics
     assert (note.severity, note.line) == ("info", 2)
@@ -260,8 +267,8 @@ def test_a_name_that_unicode_writes_another_way_is_reported(workspace: Workspace
 
 
 @CASES
-def test_a_reference_that_hides_something_shows_it(smuggled: str, workspace: Workspace) -> None:
-    """U01-U03, U06: a reference loads with each hidden character written out and a flag, as the instructions do."""
+def test_hidden_characters_in_a_reference_are_written_out(smuggled: str, workspace: Workspace) -> None:
+    """U01-U03, U06: each of them is written out with a flag, as in instructions."""
     workspace.skill("bad", files={"references/a.md": f"Before {smuggled} after.\n"})
     loaded = workspace.shelf().turn().load("bad", "a.md")
     assert loaded.hidden
@@ -287,11 +294,11 @@ A9 AE 203C 2049 2122 2139 2194-2199 21A9-21AA 231A-231B 2328 23CF 23E9-23EA 23ED
 
 
 def _characters(ranges: str) -> list[str]:
-    found = []
+    characters = []
     for part in ranges.split():
         first, _, last = part.partition("-")
-        found += [chr(code) for code in range(int(first, 16), int(last or first, 16) + 1)]
-    return found
+        characters += [chr(code) for code in range(int(first, 16), int(last or first, 16) + 1)]
+    return characters
 
 
 EMOJI = st.one_of(
@@ -302,8 +309,8 @@ EMOJI = st.one_of(
 )
 
 
-def test_there_are_as_many_presented_characters_as_unicode_lists() -> None:
-    """The twelve others are the digits, # and *, which are keycaps or nothing."""
+def test_the_table_of_presentations_is_complete() -> None:
+    """Unicode lists twelve more: the digits, # and *, which count only as keycaps."""
     assert len(_characters(PRESENTED)) == 354 - 12
 
 
@@ -311,7 +318,7 @@ def test_there_are_as_many_presented_characters_as_unicode_lists() -> None:
 @given(st.lists(EMOJI | st.sampled_from(["a", " ", "1", ".", "\n", "ı"]), max_size=8).map("".join))
 @settings(max_examples=examples(300), deadline=None)
 def test_no_emoji_is_taken_for_hidden_text(text: str) -> None:
-    """U06: ℹ️, 1️⃣, families and the three flags of tags are as they are, wherever they stand."""
+    """U06: ℹ️, 1️⃣, families and the three flags made of tags stay unchanged everywhere."""
     assert show_hidden(text) == text
 
 
@@ -325,13 +332,13 @@ ORDINARY = st.characters(
 @pytest.mark.sampled
 @given(ORDINARY)
 @settings(max_examples=examples(300), deadline=None)
-def test_a_presentation_after_an_ordinary_character_is_hidden_text(char: str) -> None:
-    """U06: a letter, a digit or a dot has one form, so a selector after it is for another reader."""
+def test_a_selector_after_an_ordinary_character_is_hidden_text(char: str) -> None:
+    """U06: a letter, a digit or a dot has one form, so a selector after it carries a hidden message."""
     for selector in "\ufe0e\ufe0f":
         assert show_hidden(char + selector).endswith(f"<U+{ord(selector):04X}>")
 
 
-# -- laws -------------------------------------------------------------------------------------------------------------
+# -- general properties -----------------------------------------------------------------------------------------------
 
 ANYTHING = st.text(
     st.one_of(
@@ -347,20 +354,20 @@ ANYTHING = st.text(
 @pytest.mark.sampled
 @given(ANYTHING)
 @settings(max_examples=examples(500), deadline=None)
-def test_what_was_shown_hides_nothing_and_loses_nothing(text: str) -> None:
-    """U01-U03, U06, U07: writing out is complete in one go, can be undone, and changes nothing that is in sight."""
-    shown = show_hidden(text)
-    assert not any(find_hidden(shown))
-    assert show_hidden(shown) == shown
+def test_writing_out_hidden_characters_loses_nothing(text: str) -> None:
+    """U01-U03, U06, U07: one pass suffices, it can be undone, and visible text stays the same."""
+    visible = show_hidden(text)
+    assert not any(find_hidden(visible))
+    assert show_hidden(visible) == visible
     if not WRITTEN_OUT.search(text):
-        assert _undone(shown) == text
+        assert _undo(visible) == text
 
 
 @pytest.mark.sampled
 @given(ANYTHING)
 @settings(max_examples=examples(500), deadline=None)
-def test_nothing_a_terminal_obeys_passes_the_cleaning(text: str) -> None:
-    """T01-T05, U02: of control characters only newline and tab are left, of hidden ones only joiners, and no bidi."""
+def test_cleaned_text_cannot_control_a_terminal(text: str) -> None:
+    """T01-T05, U02: only newline, tab and joiners remain of control and hidden characters, and no bidi controls."""
     for cleaned in (clean(text), clean_line(text)):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", cleaned)
         assert cleaned.encode().decode() == cleaned
@@ -372,8 +379,8 @@ def test_nothing_a_terminal_obeys_passes_the_cleaning(text: str) -> None:
 @pytest.mark.sampled
 @given(st.dictionaries(st.sampled_from(["name", "description", "license", "x"]), ANYTHING), ANYTHING)
 @settings(max_examples=examples(300), deadline=None)
-def test_nothing_hidden_reaches_the_prompt(values: dict[str, str], body: str) -> None:
-    """U01-U07: for any frontmatter and any text, the section has no hidden character and no control in an entry."""
+def test_no_hidden_character_reaches_the_prompt(values: dict[str, str], body: str) -> None:
+    """U01-U07: for any skill, the section has no hidden character, and no entry has a control character."""
     text = render({key: value for key, value in values.items() if value}, body).encode("utf-8", "replace")
     shelf = Shelf([MemorySource({"bad": {"SKILL.md": text}})])
     for disclosure in ("auto", "catalog", "full"):

@@ -1,4 +1,4 @@
-"""A workspace with a hostile neighbour: what the threat tests build on."""
+"""A workspace with a hostile neighbour, the base of the threat tests."""
 
 import json
 import os
@@ -24,7 +24,7 @@ SECONDS, MEGABYTES = 20, 200
 
 
 class Workspace:
-    """A folder of skills beside a folder of things that are none of its business."""
+    """A folder of skills beside a folder that the skills must not reach."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "workspace"
@@ -38,11 +38,11 @@ class Workspace:
     def skill(
         self, key: str, description: str = "Does it.", body: str = "Do it.\n", files: Mapping[str, str] | None = None
     ) -> Path:
-        """Writes an ordinary skill and returns its folder."""
+        """Write an ordinary skill, and return its folder."""
         return write_skill(self.root / key, description, body, files or {})
 
     def raw(self, key: str, content: str | bytes) -> Path:
-        """Writes a SKILL.md with exactly this content and returns its folder."""
+        """Write a SKILL.md with exactly this content, and return its folder."""
         folder = self.root / key
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "SKILL.md").write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -52,7 +52,7 @@ class Workspace:
         return Shelf([DirectorySource(self.root, "project", **{"cache": False, **options})])
 
     def faults(self, shelf: Shelf) -> list[tuple[str, str]]:
-        """Code and path below the root of every diagnostic, each of which must name its file, reason and remedy."""
+        """Return code and path below the root of every diagnostic. Each must name its file, reason and remedy."""
         for note in shelf.catalog.diagnostics:
             assert_complete(note)
         return [(note.code, os.path.relpath(note.path, self.root)) for note in shelf.catalog.diagnostics]
@@ -74,8 +74,8 @@ def assert_complete(note: Diagnostic) -> None:
     assert len(note.message) + len(note.fix) < 1000, note
 
 
-def said(shelf: Shelf) -> str:
-    """Everything that a caller, a model or an author can be told by this shelf, in one text."""
+def collect_output(shelf: Shelf) -> str:
+    """Return everything this shelf can show a caller, a model or an author, as one text."""
     parts = [f"{note} ({note.fix})" for note in shelf.catalog.diagnostics]
     parts += [shelf.listing(disclosure).text for disclosure in ("auto", "catalog", "full")]
     turn = Turn(shelf)
@@ -85,7 +85,7 @@ def said(shelf: Shelf) -> str:
 
 
 def load(turn: Turn, name: str, reference: str = "") -> str | SkillError:
-    """The text that a load brings, or the error that it raises."""
+    """Return the loaded text, or the error that the load raises."""
     try:
         return turn.load(name, reference).text
     except SkillError as error:
@@ -93,7 +93,7 @@ def load(turn: Turn, name: str, reference: str = "") -> str | SkillError:
 
 
 def assert_neighbour(shelf: Shelf) -> None:
-    """The good skill is there, unharmed, and nothing is said about it."""
+    """Check that the good skill is intact and has no diagnostics."""
     turn = Turn(shelf)
     assert turn.load(GOOD).text == "Do it.\n"
     assert turn.load(GOOD, "guide.md").text == "Good guide."
@@ -101,19 +101,19 @@ def assert_neighbour(shelf: Shelf) -> None:
 
 
 def assert_standard(workspace: Workspace, shelf: Shelf, faults: Collection[tuple[str, str]]) -> None:
-    """The outcome every hostile file must have: exactly these faults, a neighbour unharmed, nothing from outside."""
+    """Check for a hostile file: exactly these faults, an intact neighbour, nothing from outside."""
     assert sorted(workspace.faults(shelf)) == sorted(faults)
     assert_neighbour(shelf)
-    assert CANARY not in said(shelf)
+    assert CANARY not in collect_output(shelf)
 
 
-def look_in_process(root: Path, *arguments: str) -> dict[str, Any]:
-    """Scan, list and load `root` in a process that is killed when it has worked for too long, and weigh it."""
-    script = Path(__file__).with_name("look.py")
+def read_in_process(root: Path, *arguments: str) -> dict[str, Any]:
+    """Scan, list and load `root` in a process with a CPU limit, and check the memory it used."""
+    script = Path(__file__).with_name("read_folder.py")
     limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS))
     command = [sys.executable, str(script), str(root), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, timeout=10 * SECONDS)
-    assert done.returncode == 0, done.stderr
-    outcome: dict[str, Any] = json.loads(done.stdout)
+    completed = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, timeout=10 * SECONDS)
+    assert completed.returncode == 0, completed.stderr
+    outcome: dict[str, Any] = json.loads(completed.stdout)
     assert outcome.pop("megabytes") <= MEGABYTES
     return outcome

@@ -1,4 +1,4 @@
-"""Run as a script: scans, lists and loads a folder of skills and prints what came of it, and the memory it took."""
+"""Script: scan, list and load a folder of skills, and print the outcome and the memory it took."""
 
 import json
 import resource
@@ -10,15 +10,15 @@ LIMIT = 2 << 30
 
 
 def load(turn: Turn, name: str, reference: str) -> int | str:
-    """Bytes of the text, or the kind of error."""
+    """Return the size of the text in bytes, or the kind of error."""
     try:
         return len(turn.load(name, reference).text.encode())
     except SkillError as error:
         return type(error).__name__
 
 
-def megabytes() -> int:
-    """The most memory this process held. Not ru_maxrss, which begins with what the parent held."""
+def peak_megabytes() -> int:
+    """Return the peak memory of this process. ru_maxrss would include the parent's."""
     try:
         with open("/proc/self/status") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) // 1024
@@ -39,7 +39,7 @@ def main(root: str, *references: str) -> None:
             for reference in ("", *references)
         }
     codes = [note.code for note in shelf.catalog.diagnostics]
-    print(json.dumps({"codes": codes, "loaded": loaded, "megabytes": megabytes()}))
+    print(json.dumps({"codes": codes, "loaded": loaded, "megabytes": peak_megabytes()}))
 
 
 if __name__ == "__main__":
