@@ -1,4 +1,4 @@
-"""The conformance kit finds what is wrong with a face, and every face of ours passes."""
+"""Test that the conformance kit finds the faults of a face, and that every face of ours passes."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.mark.parametrize("name", FACES)
 def test_every_face_passes_every_step(name: str) -> None:
-    """Offline, with the framework's own fake model; MCP also over real pipes and sockets."""
+    """The framework's own fake model is used, offline. MCP also runs over real pipes and sockets."""
     report = asyncio.run(run(FACES[name]()))
-    assert [one.step for one in report.outcomes] == list(STEPS)
+    assert [outcome.step for outcome in report.outcomes] == list(STEPS)
     assert report.passed, report
 
 
 class Loop:
-    """A face without a framework, which does everything right. Each fault below is one thing done otherwise."""
+    """A correct face without a framework. Each face below has one fault."""
 
     name = "loop"
 
@@ -48,7 +48,7 @@ class Loop:
         return Reply(system_prompts, tuple(self.tools), tuple(results), answer, last_messages)
 
     def request(self, text: str) -> tuple[str, str]:
-        """The system prompt, and the end, of the next request."""
+        """Return the system prompt and the last message of the next request."""
         return self.shelf.listing().text, ""
 
     def call(self, call: Call) -> Result:
@@ -58,11 +58,11 @@ class Loop:
             return Result(str(error), failed=True)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing, because nothing is open."""
 
 
 class ListsOnce(Loop):
-    """The listing is part of the agent's instructions, which are made when it is."""
+    """A face that puts the listing into the agent's instructions once, when the agent is created."""
 
     async def open(self, shelf: Shelf) -> Any:
         self.listing = shelf.listing().text
@@ -72,32 +72,32 @@ class ListsOnce(Loop):
         return self.listing, ""
 
 
-class ListsOnceARun(Loop):
+class ListsOncePerRun(Loop):
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         reply = await super().say(text, calls, answer)
         return replace(reply, system_prompts=reply.system_prompts[:1] * len(reply.system_prompts))
 
 
-class ListsWithTheTime(Loop):
-    """No provider finds such a prompt in its cache."""
+class ListsTheTime(Loop):
+    """A face whose prompt changes with every request, so that no provider can cache it."""
 
     def request(self, text: str) -> tuple[str, str]:
         return f"{time.monotonic_ns()}\n{super().request(text)[0]}", ""
 
 
 class ForgetsNotes(Loop):
-    """Once the conversation is long, the section stays as it was sent, and what changed since is told nowhere."""
+    """A face that keeps the old section in long conversations, and never announces changes."""
 
-    sent, length = "", 0
+    sent_listing, length = "", 0
 
     def request(self, text: str) -> tuple[str, str]:
         self.length += len(text)
-        if not self.sent or self.length < 4096:
-            self.sent = self.shelf.listing().text
-        return self.sent, ""
+        if not self.sent_listing or self.length < 4096:
+            self.sent_listing = self.shelf.listing().text
+        return self.sent_listing, ""
 
 
-class TellsNotes(ForgetsNotes):
+class SendsNotes(ForgetsNotes):
     def request(self, text: str) -> tuple[str, str]:
         sent, now = super().request(text)[0], self.shelf.listing().text
         before, after = ({entry.name for entry in parse(section)} for section in (sent, now))
@@ -114,7 +114,7 @@ class HasNoCodeTools(Loop):
         return super().call(call) if call.tool in self.tools else Result(f"{call.tool} is blocked", failed=True)
 
 
-class RunsWhatIsBlocked(Loop):
+class RunsBlockedTools(Loop):
     def call(self, call: Call) -> Result:
         tool = self.tools[call.tool]
         return Result(tool.method(**call.arguments), False) if tool.permission == "blocked" else super().call(call)
@@ -143,7 +143,7 @@ class HasNoMarks(MarksNothing):
     exceptions = {"errors-marked": "there is no such mark"}  # noqa: RUF012
 
 
-class MarksAllAsFine(HasNoMarks):
+class MarksAllAsSuccessful(HasNoMarks):
     def call(self, call: Call) -> Result:
         return replace(super().call(call), failed=False)
 
@@ -158,36 +158,36 @@ REFUSALS = ["traversal refused", "unknown skill", "removed skill gone", "denial 
 
 
 @pytest.mark.parametrize(
-    ("face", "found"),
+    ("face", "failed_steps"),
     [
         (Loop, []),
         (ListsOnce, ["listing present", "edit seen next turn", "removed skill gone"]),
-        (ListsOnceARun, ["listing present", "edit seen next turn"]),
-        (ListsWithTheTime, ["listing present"]),
+        (ListsOncePerRun, ["listing present", "edit seen next turn"]),
+        (ListsTheTime, ["listing present"]),
         (ForgetsNotes, ["edit seen next turn", "removed skill gone"]),
-        (TellsNotes, []),
+        (SendsNotes, []),
         (HasNoCodeTools, ["listing present", "edit seen next turn", "denial typed"]),
-        (RunsWhatIsBlocked, ["denial typed"]),
+        (RunsBlockedTools, ["denial typed"]),
         (ApprovesEverything, ["denial typed"]),
         (NeverAsks, ["denial typed"]),
         (Unattended, []),
         (MarksNothing, [step for step in STEPS if step not in ("repeat load cached", "events recorded")]),
         (HasNoMarks, []),
-        (MarksAllAsFine, REFUSALS),
+        (MarksAllAsSuccessful, REFUSALS),
         (MasksErrors, REFUSALS),
     ],
 )
-def test_a_fault_is_found_by_the_steps_it_breaks(face: type[Loop], found: list[str]) -> None:
-    """And by no other: a report says where to look."""
+def test_a_fault_fails_exactly_the_steps_it_breaks(face: type[Loop], failed_steps: list[str]) -> None:
+    """A report shows where to look."""
     report = asyncio.run(run(face()))
-    assert [one.step for one in report.outcomes if one.problem] == found, report
+    assert [outcome.step for outcome in report.outcomes if outcome.problem] == failed_steps, report
 
 
-def test_what_a_face_declares_is_noted_where_it_counts() -> None:
-    """A step that passed because less was asked of it says so."""
-    notes = {one.step: one.note for one in asyncio.run(run(HasNoMarks())).outcomes if one.note}
+def test_declared_exceptions_are_noted_at_their_steps() -> None:
+    """A step that passed under an easier rule has a note."""
+    notes = {outcome.step: outcome.note for outcome in asyncio.run(run(HasNoMarks())).outcomes if outcome.note}
     assert notes == dict.fromkeys(REFUSALS, "there is no such mark")
-    notes = {one.step: one.note for one in asyncio.run(run(Unattended())).outcomes if one.note}
+    notes = {outcome.step: outcome.note for outcome in asyncio.run(run(Unattended())).outcomes if outcome.note}
     assert notes == {"denial typed": "nobody is there to ask"}
 
 
@@ -196,17 +196,17 @@ class DropsResults(Loop):
         return replace(await super().say(text, calls, answer), results=())
 
 
-class SaysNothing(Loop):
+class ReturnsNothing(Loop):
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Any:
-        """An author forgot the return."""
+        """Return nothing, as if its author had forgotten the return."""
 
 
-def test_what_is_missing_is_said_in_words() -> None:
-    """Not as the exception that the kit would stumble over."""
-    problems = [one.problem for one in asyncio.run(run(DropsResults())).outcomes]
+def test_missing_parts_of_a_reply_are_explained() -> None:
+    """The kit's own exception would not help the author."""
+    problems = [outcome.problem for outcome in asyncio.run(run(DropsResults())).outcomes]
     assert problems[1] == "expected a result for each of 1 tool calls, not 0; found ()"
     assert "Error" not in "".join(problems)
-    problems = [one.problem for one in asyncio.run(run(SaysNothing())).outcomes]
+    problems = [outcome.problem for outcome in asyncio.run(run(ReturnsNothing())).outcomes]
     assert problems[0] == "expected a Reply(…); found None"
 
 
@@ -218,48 +218,48 @@ class Hangs(Loop):
 
 
 def test_a_face_that_hangs_fails_the_step() -> None:
-    """The steps after it are not tried: nobody knows what state it is in."""
+    """The steps after it are not tried, because the state of the face is unknown."""
     outcomes = asyncio.run(run(Hangs(), limit=5)).outcomes
-    assert [one.problem for one in outcomes[:4]] == ["", "", "", ""]
+    assert [outcome.problem for outcome in outcomes[:4]] == ["", "", "", ""]
     assert outcomes[4] == Outcome("unknown skill", "expected an answer; none came within 5 seconds")
-    assert [one.problem for one in outcomes[5:]] == ["not tried, because 'unknown skill' did not end"] * 5
+    assert [outcome.problem for outcome in outcomes[5:]] == ["not tried, because 'unknown skill' did not end"] * 5
 
 
-class Dawdles(Loop):
-    """Answers, but holds up everything else until it does."""
+class BlocksTheLoop(Loop):
+    """A face that answers, but blocks the event loop until then."""
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         time.sleep(0.2)
         return await super().say(text, calls, answer)
 
 
-def test_a_step_that_holds_up_the_event_loop_beyond_its_limit_has_failed() -> None:
-    """The clock counts, also where nothing could be cancelled; the steps after it are tried."""
-    outcomes = asyncio.run(run(Dawdles(), limit=0.1)).outcomes
-    assert ["held up the event loop" in one.problem for one in outcomes] == [True] * len(STEPS)
+def test_a_step_that_blocks_the_event_loop_beyond_its_limit_fails() -> None:
+    """The clock counts even if nothing could be cancelled. The steps after it are tried."""
+    outcomes = asyncio.run(run(BlocksTheLoop(), limit=0.1)).outcomes
+    assert ["held up the event loop" in outcome.problem for outcome in outcomes] == [True] * len(STEPS)
 
 
-class OpensNot(Loop):
+class FailsToOpen(Loop):
     async def open(self, shelf: Shelf) -> Any:
         raise OSError("the port is taken")
 
 
-class ClosesNot(Loop):
+class FailsToClose(Loop):
     async def close(self) -> None:
         await asyncio.Event().wait()
 
 
 def test_a_face_must_open_and_close() -> None:
-    """What goes wrong there is a finding too."""
-    problems = {one.problem for one in asyncio.run(run(OpensNot())).outcomes}
+    """A failure to do so is a finding, too."""
+    problems = {outcome.problem for outcome in asyncio.run(run(FailsToOpen())).outcomes}
     assert problems == {"the conversation did not open: OSError: the port is taken"}
-    problem = asyncio.run(run(ClosesNot(), limit=5)).outcomes[-1].problem
+    problem = asyncio.run(run(FailsToClose(), limit=5)).outcomes[-1].problem
     assert problem == "the conversation did not close: expected an answer; none came within 5 seconds"
 
 
 @pytest.mark.parametrize("name", ["mcp-stdio", "mcp-http"])
 def test_a_server_is_a_process_of_its_own(name: str, tmp_path: Path) -> None:
-    """What it puts on its shelf is not on ours until we look."""
+    """Its shelf is separate, so ours sees a new skill only after a reload."""
     pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
     stage = Stage(str(tmp_path))
 
@@ -275,11 +275,11 @@ def test_a_server_is_a_process_of_its_own(name: str, tmp_path: Path) -> None:
     assert stage.recorded("ran") == ["add_skill"]
 
 
-def test_a_server_leaves_with_whoever_began_it(tmp_path: Path) -> None:
-    """Also where that was killed: no port stays open."""
+def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """This holds even if that process was killed: no port stays open."""
     pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
-    words = server_command(Stage(str(tmp_path)).shelf, "--http", "--port", "0")
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = server_command(Stage(str(tmp_path)).shelf, "--http", "--port", "0")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdin
         assert process.stderr
         assert "http://127.0.0.1:" in process.stderr.readline()
@@ -287,8 +287,8 @@ def test_a_server_leaves_with_whoever_began_it(tmp_path: Path) -> None:
         process.wait(20)
 
 
-def test_the_matrix_is_printed_and_for_programs(run: Run) -> None:
-    """One row a face, one column a step; what a face declares is marked and said."""
+def test_the_matrix_is_printed_as_text_and_json(run: Run) -> None:
+    """It has a row per face and a column per step, and marks and explains declared exceptions."""
     code, out, _ = run("conformance", "pydantic-ai")
     assert code == 0
     assert out.splitlines()[1].split()[:3] == ["pydantic-ai", "ok", "ok"]
@@ -302,12 +302,12 @@ def test_the_matrix_is_printed_and_for_programs(run: Run) -> None:
     assert list(face["notes"]) == ["listing present", "edit seen next turn"]
 
 
-class Blocks(Loop):
-    """It waits without leaving its event loop anything to do: it cannot be cancelled."""
+class BlocksForever(Loop):
+    """A face that waits without yielding to its event loop, so it cannot be cancelled."""
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
         if calls and calls[0].tool != "list_skills":
-            threading.Event().wait()  # in a thread of the command's that nobody waits for
+            threading.Event().wait()  # in a thread that the command does not wait for
         return await super().say(text, calls, answer)
 
 
@@ -316,13 +316,13 @@ class Broken:
         raise ImportError("no name 'Agent'")
 
 
-def test_no_face_holds_up_the_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that blocks and one that is broken are rows with faults, and the others have theirs."""
+def test_no_face_blocks_the_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A face that blocks and a broken one have rows with faults, and the others have their results."""
     monkeypatch.setattr("skillshelf.testing.conformance._scenario.STEP_SECONDS", 5.0)
     monkeypatch.setattr("skillshelf.testing.conformance.STEP_SECONDS", 5.0)
     monkeypatch.setattr("skillshelf.cli._conformance._GRACE_SECONDS", 0.5)
     monkeypatch.setattr(
-        "skillshelf.testing.conformance.FACES", {"blocks": Blocks, "broken": Broken, "loop": Loop}, raising=True
+        "skillshelf.testing.conformance.FACES", {"blocks": BlocksForever, "broken": Broken, "loop": Loop}, raising=True
     )
     code, out, _ = run("conformance")
     assert code == 1
@@ -331,23 +331,23 @@ def test_no_face_holds_up_the_command(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert "broken, listing present: the face could not be created: ImportError: no name 'Agent'" in out
 
 
-def test_an_unknown_face_is_wrong_use(run: Run) -> None:
-    """With the ones there are."""
+def test_an_unknown_face_is_a_usage_error(run: Run) -> None:
+    """The message lists the known faces."""
     code, _, err = run("conformance", "nope")
     assert code == 2
     assert "langchain" in err
 
 
 def test_a_face_that_is_not_installed_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, and nothing failed, unless somebody asked for that very face."""
+    """It counts as a failure only if the user asked for that face."""
     for module in ("skillshelf.adapters.langchain", "skillshelf.testing.conformance.faces.langchain"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "langchain", None)
     monkeypatch.setitem(sys.modules, "langchain.agents", None)
     monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
     monkeypatch.setattr("skillshelf.testing.conformance.FACES", {name: FACES[name] for name in ("langchain", "mcp")})
-    for words, expected in ((), 0), (("langchain", "mcp"), 1):
-        code, out, _ = run("conformance", *words)
+    for faces, expected in ((), 0), (("langchain", "mcp"), 1):
+        code, out, _ = run("conformance", *faces)
         assert code == expected
         assert "langchain was not tried" in out
         assert "skillshelf[langchain]" in out
