@@ -20,7 +20,7 @@ from skillshelf.skillmd import MAX_BLOCK, Unreadable, YamlFault, decode, read, r
 from skillshelf.skillmd._frontmatter import parse_block
 from skillshelf.skillmd._layout import DiagnosticCollector
 from skillshelf.skillmd._yaml import MAX_NODES, scan_block
-from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, look_in_process
+from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, read_in_process
 
 
 def _laughs() -> str:
@@ -148,7 +148,7 @@ def test_a_hostile_file_is_read_within_bounds(content: str, code: str, workspace
     """Y09, Y14: no delimiter, comment, key or word of a megabyte takes a scan, listing or load beyond its bounds."""
     folder = workspace.raw("bad", content)
     (folder / "other.md").write_text("So that the instructions are searched for names of files.")
-    outcome = look_in_process(workspace.root)
+    outcome = read_in_process(workspace.root)
     assert outcome["loaded"][GOOD] == len("Do it.\n")
     assert code in outcome["codes"] if code else outcome["codes"] == [] or "yaml-invalid" in outcome["codes"]
 
@@ -157,7 +157,7 @@ def test_a_hostile_file_is_read_within_bounds(content: str, code: str, workspace
 def test_a_bomb_is_defused_within_bounds(case: str, workspace: Workspace) -> None:
     """Y01, Y02, Y12, Y13: a bomb takes no more time and memory than any other file."""
     workspace.raw("bad", f"---\n{BLOCKS[case][0]}\n---\n\nDo it.\n")
-    assert look_in_process(workspace.root)["loaded"] == {GOOD: 7, "y": 7}
+    assert read_in_process(workspace.root)["loaded"] == {GOOD: 7, "y": 7}
 
 
 TOKENS = list("[]{},:-?&*!|>'\"%@`#(é😀\t \n\r\x85\u2028\x1b\u200b")
