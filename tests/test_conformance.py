@@ -15,7 +15,7 @@ import pytest
 
 from skillshelf import Shelf, SkillDiscoverySkill, SkillError
 from skillshelf.listing import parse
-from skillshelf.testing.conformance import FACES, STEPS, Call, Outcome, Reply, Result, Stage, run, server_command
+from skillshelf.testing.conformance import FACES, STEPS, Call, Reply, Result, Stage, StepOutcome, run, server_command
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -221,7 +221,7 @@ def test_a_face_that_hangs_fails_the_step() -> None:
     """The steps after it are not tried, because the state of the face is unknown."""
     outcomes = asyncio.run(run(Hangs(), limit=5)).outcomes
     assert [outcome.problem for outcome in outcomes[:4]] == ["", "", "", ""]
-    assert outcomes[4] == Outcome("unknown skill", "expected an answer; none came within 5 seconds")
+    assert outcomes[4] == StepOutcome("unknown skill", "expected an answer; none came within 5 seconds")
     assert [outcome.problem for outcome in outcomes[5:]] == ["not tried, because 'unknown skill' did not end"] * 5
 
 

@@ -12,7 +12,7 @@ from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.tables import Cell, Column
 
 if TYPE_CHECKING:
-    from skillshelf.testing.conformance import Outcome, Report
+    from skillshelf.testing.conformance import Report, StepOutcome
 
 EXAMPLES = """
   skillshelf conformance                       try every face that is installed
@@ -50,27 +50,27 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _try_face(name: str) -> "Report":
     """Run the scenario in a daemon thread, because a face that blocks its event loop cannot be cancelled."""
-    from skillshelf.testing.conformance import STEP_SECONDS, STEPS, Outcome, Report
+    from skillshelf.testing.conformance import STEP_SECONDS, STEPS, Report, StepOutcome
 
-    results: SimpleQueue[Outcome | Report] = SimpleQueue()
+    results: SimpleQueue[StepOutcome | Report] = SimpleQueue()
     Thread(target=_run_scenario, args=(name, results), name=f"conformance {name}", daemon=True).start()
     limit = STEP_SECONDS + _GRACE_SECONDS
-    outcomes: list[Outcome] = []
+    outcomes: list[StepOutcome] = []
     while True:
         try:
             result = results.get(timeout=limit)
         except Empty:
             problem = f"expected an answer; none came within {limit:g} seconds, and it cannot be cancelled"
-            stuck = [Outcome(step, problem) for step in list(STEPS)[len(outcomes) :]]
+            stuck = [StepOutcome(step, problem) for step in list(STEPS)[len(outcomes) :]]
             return Report(name, (*outcomes, *stuck))
-        if not isinstance(result, Outcome):
+        if not isinstance(result, StepOutcome):
             return result
         outcomes.append(result)
 
 
-def _run_scenario(name: str, results: "SimpleQueue[Outcome | Report]") -> None:
+def _run_scenario(name: str, results: "SimpleQueue[StepOutcome | Report]") -> None:
     """Put the outcome of each step, and finally the whole report, into the queue."""
-    from skillshelf.testing.conformance import FACES, STEP_SECONDS, STEPS, Outcome, Report
+    from skillshelf.testing.conformance import FACES, STEP_SECONDS, STEPS, Report, StepOutcome
     from skillshelf.testing.conformance import run as run_scenario
 
     try:
@@ -79,7 +79,7 @@ def _run_scenario(name: str, results: "SimpleQueue[Outcome | Report]") -> None:
         results.put(Report(name, missing=str(error)))
     except Exception as error:  # another version of a framework may raise anything when it is imported
         problem = f"the face could not be created: {type(error).__name__}: {error}"
-        results.put(Report(name, tuple(Outcome(step, problem) for step in STEPS)))
+        results.put(Report(name, tuple(StepOutcome(step, problem) for step in STEPS)))
 
 
 def _report_as_json(report: "Report") -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _print_reports(reports: "list[Report]", out: Output) -> None:
             out.print_styled(f"{report.face} was not tried. {report.missing}", "yellow")
 
 
-def _make_cell(outcome: "Outcome", notes: list[str]) -> Cell:
+def _make_cell(outcome: "StepOutcome", notes: list[str]) -> Cell:
     if outcome.problem:
         return Cell("failed", "red")
     if outcome.note:

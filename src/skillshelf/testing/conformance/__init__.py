@@ -6,7 +6,7 @@
 A face of your own implements `Face`; docs/guides/conformance.md shows how.
 """
 
-from skillshelf.testing.conformance._face import Call, Conversation, Face, Outcome, Promise, Reply, Report, Result
+from skillshelf.testing.conformance._face import Call, Conversation, Face, Promise, Reply, Report, Result, StepOutcome
 from skillshelf.testing.conformance._scenario import STEP_SECONDS, run
 from skillshelf.testing.conformance._stage import Stage, server_command
 from skillshelf.testing.conformance._steps import STEPS
@@ -19,12 +19,12 @@ __all__ = [
     "Call",
     "Conversation",
     "Face",
-    "Outcome",
     "Promise",
     "Reply",
     "Report",
     "Result",
     "Stage",
+    "StepOutcome",
     "run",
     "server_command",
 ]

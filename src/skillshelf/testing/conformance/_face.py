@@ -81,7 +81,7 @@ def exceptions_of(face: Face) -> Mapping[Promise, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """How one step went."""
 
     step: str
@@ -96,7 +96,7 @@ class Report:
     """How a face went through the scenario."""
 
     face: str
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[StepOutcome, ...] = ()
     missing: str = ""
     """What to install first, if the face could not run."""
 

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from skillshelf.errors import MissingExtraError
-from skillshelf.testing.conformance._face import Conversation, Face, Outcome, Report, exceptions_of
+from skillshelf.testing.conformance._face import Conversation, Face, Report, StepOutcome, exceptions_of
 from skillshelf.testing.conformance._stage import Stage
 from skillshelf.testing.conformance._steps import STEPS, Scene, UnmetExpectation
 
 T = TypeVar("T")
-OnOutcome = Callable[[Outcome], None]
+OnOutcome = Callable[[StepOutcome], None]
 STEP_SECONDS = 30.0
 
 
@@ -26,9 +26,9 @@ async def run(face: Face, *, limit: float = STEP_SECONDS, on_outcome: OnOutcome 
 
     A step may take `limit` seconds. `on_outcome` is called after each step.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[StepOutcome] = []
 
-    def add_outcome(outcome: Outcome) -> None:
+    def add_outcome(outcome: StepOutcome) -> None:
         outcomes.append(outcome)
         on_outcome(outcome)
 
@@ -57,27 +57,27 @@ async def _run_steps(scene: Scene, limit: float, add_outcome: OnOutcome) -> None
         try:
             await _await_within(limit, step(scene))
         except StepTimeout as error:
-            add_outcome(Outcome(name, str(error)))
+            add_outcome(StepOutcome(name, str(error)))
             _skip_steps(add_outcome, index + 1, f"not tried, because {name!r} did not end")
             return
         except Exception as error:  # as above
-            add_outcome(Outcome(name, _describe(error)))
+            add_outcome(StepOutcome(name, _describe(error)))
         else:
-            add_outcome(Outcome(name, note="; ".join(scene.notes)))
+            add_outcome(StepOutcome(name, note="; ".join(scene.notes)))
 
 
 def _skip_steps(add_outcome: OnOutcome, first: int, reason: str) -> None:
     for name in list(STEPS)[first:]:
-        add_outcome(Outcome(name, reason))
+        add_outcome(StepOutcome(name, reason))
 
 
-async def _close(conversation: Conversation, limit: float, last: Outcome) -> Outcome:
+async def _close(conversation: Conversation, limit: float, last: StepOutcome) -> StepOutcome:
     """Close the conversation. Return the last step's outcome, with the problem of closing if it had none itself."""
     try:
         await _await_within(limit, conversation.close())
     except Exception as error:  # as above
         if not last.problem:
-            return Outcome(last.step, f"the conversation did not close: {_describe(error)}")
+            return StepOutcome(last.step, f"the conversation did not close: {_describe(error)}")
     return last
 
 

@@ -16,7 +16,7 @@ from mcp.client.context import ClientRequestContext  # isort: skip
 LISTING = "skill://listing"
 
 
-class Host:
+class ScriptedClient:
     """A host whose system prompt is the server's instructions and its listing, read before each model call."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
@@ -25,7 +25,7 @@ class Host:
         self.client: Client
         self._current_call: Call | None = None
 
-    async def connect(self, server: Any) -> Host:
+    async def connect(self, server: Any) -> ScriptedClient:
         """Connect to a server: anything that the SDK's client accepts."""
         self.client = await self.stack.enter_async_context(Client(server, elicitation_callback=self._answer_question))
         return self
@@ -69,8 +69,8 @@ class Host:
 class MCP:
     name = "mcp"
 
-    async def open(self, shelf: Shelf) -> Host:
-        return await Host(AsyncExitStack()).connect(make_server(shelf))
+    async def open(self, shelf: Shelf) -> ScriptedClient:
+        return await ScriptedClient(AsyncExitStack()).connect(make_server(shelf))
 
 
 def make() -> MCP:

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance._stage import server_command
-from skillshelf.testing.conformance.faces.mcp import Host
+from skillshelf.testing.conformance.faces.mcp import ScriptedClient
 
 import httpx2  # isort: skip  # after the server, which names the extra to install
 from mcp.client.streamable_http import streamable_http_client  # isort: skip
@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client  # isort: skip
 class MCPHttp:
     name = "mcp-http"
 
-    async def open(self, shelf: Shelf) -> Host:
+    async def open(self, shelf: Shelf) -> ScriptedClient:
         token = secrets.token_urlsafe()
         process = await asyncio.create_subprocess_exec(
             *server_command(shelf, "--http", "--port", "0"),
@@ -35,7 +35,7 @@ class MCPHttp:
             headers = {"authorization": f"Bearer {token}"}
             # This machine is not reached through a proxy that the environment names.
             http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, trust_env=False))
-            return await Host(stack).connect(streamable_http_client(url, http_client=http))
+            return await ScriptedClient(stack).connect(streamable_http_client(url, http_client=http))
         except BaseException:
             await stack.aclose()
             raise

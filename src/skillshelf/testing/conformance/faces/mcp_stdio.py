@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance._stage import server_command
-from skillshelf.testing.conformance.faces.mcp import Host
+from skillshelf.testing.conformance.faces.mcp import ScriptedClient
 
 from mcp import StdioServerParameters  # isort: skip  # after the server, which names the extra to install
 from mcp.client.stdio import stdio_client  # isort: skip
@@ -16,12 +16,12 @@ from mcp.client.stdio import stdio_client  # isort: skip
 class MCPStdio:
     name = "mcp-stdio"
 
-    async def open(self, shelf: Shelf) -> Host:
+    async def open(self, shelf: Shelf) -> ScriptedClient:
         python, *words = server_command(shelf)
         parameters = StdioServerParameters(command=python, args=words, env=dict(os.environ))
         stack = AsyncExitStack()
         with open(os.devnull, "w", encoding="utf-8") as silence:  # its messages on standard error are for users
-            return await Host(stack).connect(stdio_client(parameters, errlog=silence))
+            return await ScriptedClient(stack).connect(stdio_client(parameters, errlog=silence))
 
 
 def make() -> MCPStdio:
