@@ -2,8 +2,8 @@
 
 import errno
 import os
+import weakref
 from contextlib import suppress
-from io import FileIO
 
 from skillshelf.errors import SessionError
 from skillshelf.files import make_private_folders, sync_folder, system, try_lock
@@ -21,11 +21,13 @@ class Journal:
         self.path = path
         self.refused = refused
         """Why nothing is ever written; empty if the file can be written."""
-        # A file object closes itself, and so ends the lock, when the journal is garbage collected.
-        self._file = None if fd is None else FileIO(fd)
-        self._size = 0 if fd is None else system.fstat(fd).st_size
+        self._fd: int | None = None
+        self._size = 0
         self._unwritten = b""
         self._may_have_torn_end = False
+        if fd is not None:
+            self._own(fd)
+            self._size = system.fstat(fd).st_size
 
     @classmethod
     def open(cls, path: str) -> "Journal":
@@ -50,11 +52,14 @@ class Journal:
     @property
     def has_file(self) -> bool:
         """False until the first save of a new journal."""
-        return self._file is not None
+        return self._fd is not None
 
     def read(self) -> bytes:
         """Return everything in the file."""
-        return b"" if self._file is None else self._file.readall()
+        if self._fd is None:
+            return b""
+        with open(self._fd, "rb", closefd=False) as file:
+            return file.read()
 
     def add(self, data: bytes) -> None:
         """Queue a record for the next save."""
@@ -71,7 +76,7 @@ class Journal:
 
     def move_torn_end(self, torn: bytes) -> bool:
         """Move an unfinished record from the end of the file to a file beside it. Return False if that fails."""
-        if self._file is None or self.refused:
+        if self._fd is None or self.refused:
             return False
         try:
             fd = system.open(self.path + ".torn", os.O_WRONLY | os.O_CREAT | _OPEN_FLAGS, 0o600)
@@ -79,7 +84,7 @@ class Journal:
                 beside.write(torn + b"\n")
                 beside.flush()
                 system.fsync(fd)
-            system.ftruncate(self._file.fileno(), self._size - len(torn))
+            system.ftruncate(self._fd, self._size - len(torn))
         except OSError:
             return False
         self._size -= len(torn)
@@ -87,17 +92,24 @@ class Journal:
 
     def close(self) -> None:
         """Release the file for other processes."""
-        if self._file is not None:
-            self._file.close()
+        if self._fd is not None:
+            self._close_fd()
         self.refused = self.refused or "the session is closed"
 
+    def _own(self, fd: int) -> None:
+        """Take over an open file. It is closed, which ends the lock, even if the journal is dropped without close()."""
+        self._fd = fd
+        self._close_fd = weakref.finalize(self, os.close, fd)
+
     def _open_or_create(self) -> int:
-        if self._file is None:
-            make_private_folders(os.path.dirname(self.path))
-            fd = system.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS, 0o600)
-            self._file = FileIO(fd)
-            _lock(fd, self.path)
-        return self._file.fileno()
+        if self._fd is not None:
+            return self._fd
+
+        make_private_folders(os.path.dirname(self.path))
+        fd = system.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS, 0o600)
+        self._own(fd)
+        _lock(fd, self.path)
+        return fd
 
     def _write(self, fd: int) -> None:
         was_deleted = not system.fstat(fd).st_nlink
@@ -127,11 +139,11 @@ class Journal:
         self._may_have_torn_end = True
         with suppress(OSError):
             system.ftruncate(fd, self._size)
-        if not self._size and self._file:
+        if not self._size:
             with suppress(OSError):
                 system.unlink(self.path)
-            self._file.close()
-            self._file = None
+            self._close_fd()
+            self._fd = None
 
     def _explain_unsaved(self, reason: str) -> SessionError:
         message = "The conversation goes on, but it is not saved"
