@@ -155,7 +155,7 @@ def answer_on_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
     received, remaining = b"", list(answers)
     while data := read_terminal(terminal):
         received += data
-        if received.count(b"[q]uit (no): ") > len(answers) - len(remaining) and remaining:
+        if received.count(b" (no): ") > len(answers) - len(remaining) and remaining:
             wait_for_reader(pid)
             os.write(terminal, remaining.pop(0).encode())
     os.close(terminal)
@@ -168,8 +168,9 @@ def answer_on_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
         (("y\n", "n\n"), 1, ["pdf"]),
         (("\n", "\n"), 1, []),
         (("what\n", "yes\n"), 1, ["sql"]),
-        (("a\n",), 0, ["pdf", "sql"]),
-        (("n\n", "a\n"), 1, ["sql"]),
+        (("a\n", "y\n"), 0, ["pdf", "sql"]),
+        (("all\n", "yes\n"), 0, ["pdf", "sql"]),
+        (("n\n", "a\n"), 1, []),
         (("q\n",), 1, []),
         (("y\n", "q\n"), 1, ["pdf"]),
         (("y\n", "\x04"), 1, ["pdf"]),
@@ -183,7 +184,16 @@ def test_the_user_decides_skill_by_skill(
     exit_code, screen = answer_on_terminal(tmp_path, *answers)
     assert (exit_code, approved()) == (code, expected)
     assert screen.startswith("2 pending skills in .:")
-    assert screen.index("  │ Fill it.") < screen.index("(1/2) Approve pdf as it is now?")
+    assert screen.index("  │ Fill it.") < screen.index("(1/2) Trust pdf as it is now?")
+
+
+def test_all_is_confirmed_before_unseen_skills_are_approved(tmp_path: Path) -> None:
+    """Only `all` approves pages that were not shown. A no to the second question leads back to the first."""
+    code, screen = answer_on_terminal(tmp_path, "a\n", "\n", "q\n")
+    assert (code, approved()) == (1, [])
+    assert "Trust all 2 that are left, 1 of them unseen? [y]es [n]o (no): " in screen
+    assert screen.count("(1/2) Trust pdf as it is now?") == 2
+    assert "(2/2)" not in screen
 
 
 def test_keys_typed_before_the_question_do_not_answer_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.tables import Column
 
 if TYPE_CHECKING:
-    from skillshelf.trust import Pending
+    from skillshelf.trust import Pending, ReviewQuestion
 
 EXAMPLES = """
   skillshelf trust                      review each new or changed skill and eval folder, and decide
@@ -23,7 +23,6 @@ EXAMPLES = """
   skillshelf trust --revoke pdf-forms   withdraw the approval of all its versions
 """
 _COLUMNS = (Column("name", style="bold"), Column("status", style="cyan"), Column("approved"), Column("where"))
-_CHOICES = "[y]es / [n]o / [a]ll that are left / [q]uit (no): "
 _NOT_A_TERMINAL = (
     "This is not a terminal, so there is no one to ask. Look at them with `skillshelf trust --show NAME`, approve with "
     "`skillshelf trust --yes NAME`, or run `skillshelf trust` in a terminal."
@@ -259,8 +258,11 @@ def _print_list(workspace: _Workspace, out: Output) -> None:
 
 
 def _review_pending(workspace: _Workspace, out: Output) -> int:
-    """List everything that is pending, then ask about each. Anything but a clear yes is a no."""
-    from skillshelf.trust import summary
+    """List everything that is pending, then ask about each. Anything but a clear yes is a no.
+
+    Return 0 if the user approved everything, and 1 otherwise.
+    """
+    from skillshelf.trust import Review, summary
 
     all_pending = workspace.find_pending()
     if not all_pending:
@@ -272,35 +274,34 @@ def _review_pending(workspace: _Workspace, out: Output) -> int:
     if not (sys.stdin.isatty() and out.is_terminal):
         complain(_NOT_A_TERMINAL)
         return 1
-    return _ask_about_each(workspace, all_pending, out)
+
+    face = _TerminalReview(workspace, out)
+    review = Review(all_pending, face)
+    while review.question:
+        review.answer(_ask(review.question))
+    return 0 if face.approved_count == len(all_pending) else 1
 
 
-def _ask_about_each(workspace: _Workspace, all_pending: "Sequence[Pending]", out: Output) -> int:
-    """Return 0 if the user approved everything, and 1 otherwise."""
-    from skillshelf.trust import review_text
+class _TerminalReview:
+    """Shows a review on the terminal, and records and counts the approvals."""
 
-    approves_rest = False
-    approved = 0
-    for number, pending in enumerate(all_pending, 1):
-        if not approves_rest:
-            out.write(f"\n{review_text(pending)}\n")
-        if pending.blocked:
-            continue
-        if not approves_rest:
-            answer = _ask(f"({number}/{len(all_pending)}) Approve {pending.name} as it is now? {_CHOICES}")
-            if answer == "q":
-                break
-            if answer not in ("y", "a"):
-                continue
-            approves_rest = answer == "a"
-        try:
-            workspace.trust.approve(pending)
-        except TrustError as error:
-            complain(str(error))
-            continue
-        out.print(f"approved {pending.name} {pending.tree}")
-        approved += 1
-    return 0 if approved == len(all_pending) else 1
+    def __init__(self, workspace: _Workspace, out: Output) -> None:
+        self._workspace = workspace
+        self._out = out
+        self.approved_count = 0
+
+    def show_page(self, skill: "Pending") -> None:
+        from skillshelf.trust import review_text
+
+        self._out.write(f"\n{review_text(skill)}\n")
+
+    def approve(self, skill: "Pending") -> None:
+        self._workspace.trust.approve(skill)
+        self._out.print(f"approved {skill.name} {skill.tree}")
+        self.approved_count += 1
+
+    def warn(self, message: str) -> None:
+        complain(message)
 
 
 def _count_pending(all_pending: "Sequence[Pending]") -> str:
@@ -315,17 +316,20 @@ def _count_pending(all_pending: "Sequence[Pending]") -> str:
     return " and ".join(counts)
 
 
-def _ask(question: str) -> str:
-    """Return the first letter of the user's choice. Keys pressed before the question appeared are ignored."""
+def _ask(question: "ReviewQuestion") -> str:
+    """Return the user's answer, which may be a key or the whole word. Keys pressed before the question are ignored."""
     import termios
 
     from skillshelf.text import clean_line
 
-    sys.stdout.write(clean_line(question))
+    sys.stdout.write(clean_line(question.text) + " (no): ")
     sys.stdout.flush()
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     line = sys.stdin.readline()
     if not line:  # the terminal was closed
-        return "q"
+        return "quit"
+
     word = line.strip().lower()
-    return {"yes": "y", "all": "a", "quit": "q"}.get(word, word)
+    if word in question.answers.values():
+        return word
+    return question.answers.get(word, "no")

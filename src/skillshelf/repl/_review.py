@@ -7,11 +7,10 @@ from rich.console import Console
 from rich.text import Text
 
 from skillshelf.agent import AgentCore
-from skillshelf.errors import TrustError
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._quotes import QuotedText
 from skillshelf.text import clean, clean_line
-from skillshelf.trust import Pending, review_text, summary
+from skillshelf.trust import Pending, Review, ReviewQuestion, review_text, summary
 
 _MAX_NAMES = 10
 _COUNT_SECONDS = 1.0
@@ -39,11 +38,11 @@ class Reviewer:
         """List the skills that the user has not approved, and offer a review."""
         while unannounced := self._take_unannounced():
             title = "A skill" if len(unannounced) == 1 else f"{len(unannounced):,} skills"
-            self._warn(f"{title} in this workspace that you have not approved:")
+            self.warn(f"{title} in this workspace that you have not approved:")
             for skill in unannounced[:_MAX_NAMES]:
-                self._warn(f"  {clean_line(summary(skill))}")
+                self.warn(f"  {clean_line(summary(skill))}")
             if len(unannounced) > _MAX_NAMES:
-                self._warn(f"  … and {len(unannounced) - _MAX_NAMES:,} more")
+                self.warn(f"  … and {len(unannounced) - _MAX_NAMES:,} more")
 
             question = "[r]eview them now, or [l]ater with /skills trust"
             if await self._keyboard.ask(question, {"r": "review", "l": "later"}, "later") == "later":
@@ -70,57 +69,28 @@ class Reviewer:
         if not pending:
             self._console.print("You have approved every skill in this workspace.")
 
-        for position, skill in enumerate(pending):
-            self._console.print(QuotedText(clean(review_text(skill))))
-            answer = await self._ask_about(position, pending)
-            if answer == "quit":
-                break
-            if answer == "all":
-                self._approve([left for left in pending[position:] if not left.blocked])
-                break
-            if answer == "yes":
-                self._approve([skill])
+        review = Review(pending, self)
+        while review.question:
+            review.answer(await self._ask(review.question))
 
         # A version that appeared meanwhile was not shown, and will be announced.
         self._announced.update(_version_of(skill) for skill in pending)
         self._core.reload_skills()
         self._count(self._core.skills.pending)
 
-    async def _ask_about(self, position: int, pending: Sequence[Pending]) -> str:
-        skill = pending[position]
-        progress = f"({position + 1}/{len(pending)})"
-        if skill.blocked:  # the page says why
-            self._warn(f"{progress} {clean_line(skill.name)} cannot be trusted.")
-            return "no"
-
-        left = sum(not other.blocked for other in pending[position:])
-        answers = {"y": "yes", "n": "no", "q": "quit"}
-        all_left = ""
-        if left > 1:
-            answers["a"] = "all"
-            all_left = " [a]ll that are left"
-
-        question = f"{progress} Trust {clean_line(skill.name)} as it is now? [y]es [n]o{all_left} [q]uit"
-        while True:
-            answer = await self._ask(question, answers)
-            if answer != "all":
-                return answer
-            confirmation = f"Trust all {left:,} that are left, {left - 1:,} of them unseen? [y]es [n]o"
-            if await self._ask(confirmation, {"y": "yes", "n": "no"}) == "yes":
-                return "all"
-
-    async def _ask(self, question: str, answers: dict[str, str]) -> str:
-        answer = await self._keyboard.ask(question, answers, "no", stopped="quit")
+    async def _ask(self, question: ReviewQuestion) -> str:
+        answer = await self._keyboard.ask(question.text, question.answers, "no", stopped="quit")
         self._console.print(Text(answer, "dim"))
         return answer
 
-    def _approve(self, skills: Sequence[Pending]) -> None:
-        for skill in skills:
-            try:
-                self._core.skills.approve([skill])
-            except TrustError as error:
-                # It changed meanwhile, or the record cannot be written. The other skills can still be approved.
-                self._console.print(Text(clean(str(error)), "red"))
+    def show_page(self, skill: Pending) -> None:
+        self._console.print(QuotedText(clean(review_text(skill))))
+
+    def approve(self, skill: Pending) -> None:
+        self._core.skills.approve([skill])
+
+    def warn(self, message: str) -> None:
+        self._console.print(Text(clean(message), "yellow"))
 
     def _take_unannounced(self) -> list[Pending]:
         """Return the pending skills whose version was not announced yet, and count them as announced."""
@@ -136,10 +106,7 @@ class Reviewer:
         listed = ", ".join(clean_line(name) for name in names[:_MAX_NAMES])
         if len(names) > _MAX_NAMES:
             listed += f" and {len(names) - _MAX_NAMES:,} more"
-        self._warn(f"{listed} {state}: /skills trust")
-
-    def _warn(self, line: str) -> None:
-        self._console.print(Text(line, "yellow"))
+        self.warn(f"{listed} {state}: /skills trust")
 
     def _count(self, pending: Sequence[Pending]) -> None:
         self._pending_count = len(pending)
