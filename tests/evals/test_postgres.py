@@ -61,7 +61,7 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
         def kept() -> int:
             mine = f"status = 'PENDING' AND executor_id LIKE '%-{doomed}-%'"
             held.append(one(server, f"SELECT count(*) FROM dbos.workflow_status WHERE {mine}"))
-            return one(server, "SELECT count(*) FROM skillshelf_evals.kept")
+            return one(server, "SELECT count(*) FROM skillshelf_evals.responses")
 
         provider.kill_at(CASES + 2, doomed, kept)
         run = Child(
@@ -84,7 +84,7 @@ def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tm
     with Provider(CALLS) as provider:
         words = ["pdf", *model_options(provider), "--engine", server, "--report", "report", "--rate", "60/min"]
         first = Child(*words, cwd=tmp_path)
-        provider.kill_at(5, first.process.pid, lambda: one(server, "SELECT count(*) FROM skillshelf_evals.kept"))
+        provider.kill_at(5, first.process.pid, lambda: one(server, "SELECT count(*) FROM skillshelf_evals.responses"))
         assert first.end() == -9, first.said()
         second = Child(*words, cwd=tmp_path)
         assert second.end() == 0, second.said()
