@@ -127,6 +127,13 @@ def _write_out(match: re.Match[str]) -> str:
 # --- names that are near each other ---
 
 
+def count_noun(count: int, noun: str) -> str:
+    """Return `1 skill` or `2 skills`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun}s"
+
+
 def skeleton(name: str) -> str:
     """Return how a name looks: equal for names that a reader would take for one another."""
     if name.isascii():

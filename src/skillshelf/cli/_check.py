@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from skillshelf.cli._diagnostics import as_json, as_sarif, count_by_severity, github_annotation, print_diagnostic
-from skillshelf.cli._output import Output, complain, plural, shown_path
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.descriptor import Diagnostic
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.tables import Cell, Column
+from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
     from skillshelf.lint.hosts import Verdict
@@ -115,7 +116,7 @@ def _print_summary(skills: int, notes: Sequence[Diagnostic], out: Output) -> Non
         style = "red"
     elif "warning" in severities:
         style = "yellow"
-    out.print_styled(f"{plural(skills, 'skill')} checked: {count_by_severity(notes) or 'no problems'}", style)
+    out.print_styled(f"{count_noun(skills, 'skill')} checked: {count_by_severity(notes) or 'no problems'}", style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def _check_hosts(paths: Sequence[str], out: Output, as_json: bool) -> int:
                 _print_host_report(report, out)
         style = "green" if faultless == len(reports) else "yellow"
         out.print_styled(
-            f"{plural(len(reports), 'skill')} checked: {faultless:,} loaded as written by every host", style
+            f"{count_noun(len(reports), 'skill')} checked: {faultless:,} loaded as written by every host", style
         )
     return 0 if faultless == len(reports) else 1
 

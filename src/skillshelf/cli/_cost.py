@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import asdict, dataclass
 
-from skillshelf.cli._output import Output, list_names, plural
+from skillshelf.cli._output import Output, list_names
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.descriptor import SkillDescriptor
@@ -12,6 +12,7 @@ from skillshelf.lint import MAX_TOKENS
 from skillshelf.listing import DEFAULT_BUDGET, Listing
 from skillshelf.shelf import Shelf
 from skillshelf.tables import Cell, Column
+from skillshelf.text import count_noun
 from skillshelf.tokens import count, estimate
 from skillshelf.turn import Turn
 
@@ -94,7 +95,7 @@ def _find_warnings(costs: list[SkillCost], listing: Listing, uncut_tokens: int) 
     long_skills = [cost.name for cost in costs if cost.instructions > MAX_TOKENS]
     if long_skills:
         warnings.append(
-            f"{plural(len(long_skills), 'skill')} with instructions over {MAX_TOKENS:,} tokens: "
+            f"{count_noun(len(long_skills), 'skill')} with instructions over {MAX_TOKENS:,} tokens: "
             f"{list_names(long_skills, _MAX_LISTED_NAMES)}; move parts into references/"
         )
 
@@ -102,7 +103,7 @@ def _find_warnings(costs: list[SkillCost], listing: Listing, uncut_tokens: int) 
         shortened = {entry.name for entry in listing.shortened}
         warnings.append(
             f"the descriptions take {uncut_tokens:,} tokens and the listing has a budget of {DEFAULT_BUDGET:,}: "
-            f"{len(shortened):,} of {plural(len(costs), 'skill')} are not shown in full"
+            f"{len(shortened):,} of {count_noun(len(costs), 'skill')} are not shown in full"
         )
     return warnings
 

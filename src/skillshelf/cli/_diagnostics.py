@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import quote
 
 from skillshelf._version import __version__
-from skillshelf.cli._output import Output, plural, relative, shown_path
+from skillshelf.cli._output import Output, relative, shown_path
 from skillshelf.descriptor import Diagnostic, Severity
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, count_noun
 
 _NOUNS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
@@ -39,7 +39,7 @@ def count_by_severity(notes: Sequence[Diagnostic]) -> str:
     for severity, noun in _NOUNS.items():
         count = sum(note.severity == severity for note in notes)
         if count:
-            counts.append(plural(count, noun))
+            counts.append(count_noun(count, noun))
     return ", ".join(counts)
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from skillshelf.catalog import Candidate
 from skillshelf.cli._diagnostics import as_json, count_by_severity
-from skillshelf.cli._output import Output, plural, relative
+from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
 from skillshelf.descriptor import Diagnostic
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
 from skillshelf.tables import Cell, Column
+from skillshelf.text import count_noun
 
 EXAMPLES = """
   skillshelf list                       this folder's skills, yours and the bundled ones
@@ -89,7 +90,7 @@ def _print_summary(shelf: Shelf, candidates: list[Candidate], out: Output) -> No
     if candidates:
         sources = Counter(candidate.descriptor.source for candidate in candidates)
         counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
-        out.print_styled(f"{plural(len(candidates), 'skill')}: {counts}", "dim")
+        out.print_styled(f"{count_noun(len(candidates), 'skill')}: {counts}", "dim")
     else:
         out.print_styled("No skills.", "dim")
 

@@ -3,10 +3,11 @@
 import argparse
 import sys
 
-from skillshelf.cli._output import Output, complain, plural
+from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.listing import DEFAULT_BUDGET, Listing, to_xml
+from skillshelf.text import count_noun
 
 EXAMPLES = """
   skillshelf listing                            the section that `Shelf.listing()` returns
@@ -63,7 +64,7 @@ def _summarize(listing: Listing) -> str:
     names: dict[str, list[str]] = {}
     for entry in listing.shortened:
         names.setdefault(entry.what, []).append(entry.name)
-    parts = [f"\n{listing.tokens:,} tokens in every call", f"{plural(len(listing.full), 'skill')} in full"]
+    parts = [f"\n{listing.tokens:,} tokens in every call", f"{count_noun(len(listing.full), 'skill')} in full"]
     for what, skills in names.items():
-        parts.append(f"{plural(len(skills), 'skill')} {_SHORTENED[what]}")
+        parts.append(f"{count_noun(len(skills), 'skill')} {_SHORTENED[what]}")
     return "; ".join(parts)

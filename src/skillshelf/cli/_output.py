@@ -94,11 +94,6 @@ def shown_path(path: str) -> str:
     return clean(relative(path)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
 
 
-def plural(count: int, word: str) -> str:
-    """Return `1 skill` or `2 skills`."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
 def list_names(names: Sequence[str], limit: int) -> str:
     """Join names with commas and count those beyond the limit: `a, b and 3 more`."""
     text = ", ".join(names[:limit])

@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillshelf.cli._output import Output, complain, list_names, plural
+from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.shelf import Shelf
+from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
     from skillshelf.mcp import PendingSkills, SkillsServer
@@ -160,7 +161,7 @@ def _serve_stdio(server: "SkillsServer") -> int:
 
     from skillshelf.mcp import serve_stdio
 
-    announcement = f"skillshelf: {plural(len(server.shelf.catalog), 'skill')}, MCP over standard input and output."
+    announcement = f"skillshelf: {count_noun(len(server.shelf.catalog), 'skill')}, MCP over standard input and output."
     if sys.stdin.isatty():
         announcement += " Hosts start this command themselves; Ctrl-C ends it."
     complain(announcement)
@@ -196,7 +197,7 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
         )
         return 1
     with listening:
-        skills = plural(len(server.shelf.catalog), "skill")
+        skills = count_noun(len(server.shelf.catalog), "skill")
         complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{MCP_PATH}")
         anyio.run(serve_http, app, listening, limits, server.close_streams)
     return 0

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.cli._output import Output, complain, plural, shown_path
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import check_workspace
 from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.tables import Column
+from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
     from skillshelf.trust import Pending, ReviewQuestion
@@ -243,7 +244,7 @@ def _revoke(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quiet
             continue
         versions = "it was not approved"
         if trees:
-            versions = plural(len(trees), "version")
+            versions = count_noun(len(trees), "version")
         out.print(f"revoked {item.name} ({versions})")
 
 
@@ -310,9 +311,9 @@ def _count_pending(all_pending: "Sequence[Pending]") -> str:
     skills = len(all_pending) - folders
     counts = []
     if skills:
-        counts.append(plural(skills, "pending skill"))
+        counts.append(count_noun(skills, "pending skill"))
     if folders:
-        counts.append(plural(folders, "pending eval folder"))
+        counts.append(count_noun(folders, "pending eval folder"))
     return " and ".join(counts)
 
 

@@ -14,7 +14,7 @@ from skillshelf.errors import SkillError, SkillNotFoundError, TrustError
 from skillshelf.rendering import cut, cut_words
 from skillshelf.repl._host import Host
 from skillshelf.slash import SKILL_PREFIX, Commands
-from skillshelf.text import clean, clean_line
+from skillshelf.text import clean, clean_line, count_noun
 from skillshelf.tokens import estimate_unread
 
 _MAX_ROWS = 10
@@ -67,7 +67,7 @@ def _list_errors(core: AgentCore) -> Iterator[Text]:
     if not errors:
         return
 
-    yield Text(f"{_count(len(errors), 'error')} in skills:", "red")
+    yield Text(f"{count_noun(len(errors), 'error')} in skills:", "red")
     for note in errors[:_MAX_ROWS]:
         place = clean_line(note.path).removeprefix(f"{core.skills.root}/")
         message = cut_words(clean_line(note.message), 160)
@@ -110,7 +110,7 @@ def view_resumed(core: AgentCore) -> Sequence[RenderableType]:
     """Return the session that goes on, and its last exchange."""
     conversation = core.conversation
     question, answer = _find_last_exchange(conversation.messages)
-    lines = [Text(f"Session {conversation.id}, {_count(len(conversation.messages), 'message')}.")]
+    lines = [Text(f"Session {conversation.id}, {count_noun(len(conversation.messages), 'message')}.")]
     if question:
         lines.append(Text.assemble(("you    ", "bold"), (cut_words(clean_line(question), 300), "dim")))
     if answer:
@@ -227,7 +227,7 @@ def _join_status(parts: Mapping[str, str]) -> str:
 
 def count_skills(core: AgentCore) -> str:
     """Return how many skills are on the shelf, in words."""
-    return _count(len(core.shelf.catalog), "skill")
+    return count_noun(len(core.shelf.catalog), "skill")
 
 
 def _format_filled(core: AgentCore) -> str:
@@ -243,10 +243,6 @@ def _format_spent(core: AgentCore) -> str:
         return f"${spent.cost:.4f}"
     # Nothing was spent yet, or the price of some call is unknown.
     return f"{spent.input + spent.output:,} tokens"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _make_table(*headings: str) -> Table:

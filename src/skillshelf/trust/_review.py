@@ -11,7 +11,7 @@ from skillshelf.errors import TrustError
 from skillshelf.hidden import CONTROL
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES
-from skillshelf.text import clean, decode_text, find_hidden, show_hidden
+from skillshelf.text import clean, count_noun, decode_text, find_hidden, show_hidden
 from skillshelf.trust._pending import Pending
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 
@@ -39,9 +39,9 @@ def summary(pending: Pending) -> str:
     """Return a line about a pending skill, file or folder."""
     files = pending.snapshot.files
     scripts = sum(_is_script(file, None) for file in files)
-    facts = [_count(len(files), "file"), f"{sum(file.size for file in files):,} bytes"]
+    facts = [count_noun(len(files), "file"), f"{sum(file.size for file in files):,} bytes"]
     if scripts:
-        facts.append(_count(scripts, "script"))
+        facts.append(count_noun(scripts, "script"))
     if pending.granted:
         facts.append("written by the agent in this session")
     if pending.blocked:
@@ -301,10 +301,6 @@ def _split_lines(text: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return lines
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def _line(text: str) -> str:

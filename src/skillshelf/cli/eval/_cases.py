@@ -4,13 +4,14 @@ import argparse
 from typing import Any
 
 from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
-from skillshelf.cli._output import Output, complain, plural, shown_path
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Case, Message
 from skillshelf.evals.formats import find_cases
 from skillshelf.evals.formats import list_cases as read_case_outlines
 from skillshelf.evals.report import disarm_line
 from skillshelf.tables import Cell, Column
+from skillshelf.text import count_noun
 
 _COLUMNS = (Column("case", style="bold"), Column("checks", right=True), Column("model", style="cyan"), Column("where"))
 _HOW_TO_WRITE_A_CASE = """\
@@ -69,7 +70,7 @@ def list_cases(args: argparse.Namespace, out: Output) -> int:
 
     out.print_table(_COLUMNS, [_row(case) for case in cases])
     out.print()
-    total = plural(len(cases), "case")
+    total = count_noun(len(cases), "case")
     if notes:
         total += f"; {count_by_severity(notes)}"
     out.print_styled(total, "red" if has_errors else "dim")

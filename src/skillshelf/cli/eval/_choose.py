@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from skillshelf.cli._output import Output, complain, plural, shown_path
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli.eval._run import find_approved_cases, run_and_report
 from skillshelf.errors import EvalError
 from skillshelf.evals import (
@@ -38,7 +38,7 @@ from skillshelf.evals.report import (
     write_run,
 )
 from skillshelf.skillmd import render
-from skillshelf.text import to_json
+from skillshelf.text import count_noun, to_json
 
 _CHOICE_FILE = "choice.json"
 _MAX_LISTED_FAULTS = 3
@@ -60,7 +60,7 @@ def choose_description(args: argparse.Namespace, out: Output) -> int:
     unused = len(cases) - len(queries)
     if unused and not args.json:
         complain(
-            f"skillshelf: {plural(unused, 'case')} not used. Only cases of {skill.name} with `should_trigger` and "
+            f"skillshelf: {count_noun(unused, 'case')} not used. Only cases of {skill.name} with `should_trigger` and "
             "without a script can tell descriptions apart."
         )
     choice = _Choice(skill, descriptions, queries)
@@ -140,11 +140,11 @@ def _print_faults(run: Run, folder: RunFolder, out: Output) -> None:
         return
     for fault in faults[:_MAX_LISTED_FAULTS]:
         message = fault.message.replace(f" {HOW_TO_RECORD}", "")  # this advice is printed once, below
-        out.print_styled(f"{plural(fault.times, 'trial')} could not be completed: {message}", "yellow")
+        out.print_styled(f"{count_noun(fault.times, 'trial')} could not be completed: {message}", "yellow")
     others = faults[_MAX_LISTED_FAULTS:]
     if others:
-        trials = plural(sum(fault.times for fault in others), "trial")
-        out.print_styled(f"and {trials} more, for {plural(len(others), 'other reason')}", "yellow")
+        trials = count_noun(sum(fault.times for fault in others), "trial")
+        out.print_styled(f"and {trials} more, for {count_noun(len(others), 'other reason')}", "yellow")
 
     is_unrecorded = [HOW_TO_RECORD in fault.message for fault in faults]
     if any(is_unrecorded):  # resuming would not help: the answers are not there the next time either

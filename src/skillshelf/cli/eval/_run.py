@@ -12,7 +12,7 @@ from skillshelf._version import __version__
 from skillshelf.agent import load_settings, resolve
 from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
 from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
-from skillshelf.cli._output import Output, complain, plural, shown_path
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli.eval._cases import report_no_cases, select_cases
 from skillshelf.cli.eval._consent import check_approval, find_case_folders, find_skill_folders, refuse_unconfined
 from skillshelf.cli.eval._resume import check_output_paths, make_request
@@ -49,6 +49,7 @@ from skillshelf.evals.report import (
     write_run,
 )
 from skillshelf.evals.stats import SkillContent
+from skillshelf.text import count_noun
 
 _EXIT_STYLES = {0: "green", 1: "red"}
 _STATUS_STYLES = {"passed": "green", "missed": "red", "error": "yellow"}
@@ -189,7 +190,7 @@ def _open_run_folder(path: str, packed: PackedPlan, args: argparse.Namespace) ->
 def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argparse.Namespace, out: Output) -> Run:
     plan = packed.plan
     if packed.options.server and not packed.options.parallel:
-        complain(f"skillshelf: {plural(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
+        complain(f"skillshelf: {count_noun(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
     try:
         with show_progress(out, len(plan.trials), visible=out.is_terminal and not args.json) as report_outcome:
             outcomes = asyncio.run(run_plan(packed, folder, report_outcome))
@@ -198,7 +199,7 @@ def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argpars
         command = f"skillshelf eval --resume {place}"
         if args.trust_workspace:
             command += " --trust-workspace"
-        complain(f"Interrupted after some of {plural(len(plan.trials), 'trial')}. Continue with `{command}`.")
+        complain(f"Interrupted after some of {count_noun(len(plan.trials), 'trial')}. Continue with `{command}`.")
         raise
     if args.update_golden:
         outcomes = _update_golden_files(plan.cases, outcomes)
