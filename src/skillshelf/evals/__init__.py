@@ -1,8 +1,8 @@
-"""Evals: whether a skill is found, loaded and followed, and what that costs. Needs the extra `evals`.
+"""Evals: find out whether a skill is found, loaded and followed, and what it costs. Needs the extra `evals`.
 
 cases, faults = find_cases(["skills/pdf"])
 trace = await run_trial(cases[0], resolve(Settings(model="anthropic:claude-sonnet-5-5")))
-verdicts = [await check.look(one, trace) for one in cases[0].checks]
+verdicts = [await check.look(item, trace) for item in cases[0].checks]
 """
 
 from typing import TYPE_CHECKING

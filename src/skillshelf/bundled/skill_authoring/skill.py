@@ -1,4 +1,4 @@
-"""How to write a skill: what the terminal agent needs when somebody asks it for one."""
+"""How to write a skill: for a terminal agent that is asked to write or improve one."""
 
 from skillshelf.skill import BaseSkill
 
