@@ -16,7 +16,7 @@ LAYERS = [
     {"_version", "_lazy", "errors", "hidden", "locks", "text", "threads"},
     {"descriptor", "tokens", "schema", "files"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
-    {"sources", "watch"},
+    {"sources", "settings", "watch"},
     {"turn", "discovery", "loop", "shelf"},
     {"lint", "bundled", "slash", "rendering", "tables", "trust"},
     {"adapters"},

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from threats.conftest import ordinary_user  # noqa: F401 a fixture
 
-from skillshelf.agent import Settings, load_settings
-from skillshelf.agent._settings import NAMES
 from skillshelf.errors import SettingsError
+from skillshelf.settings import NAMES, Settings, load_settings
 from skillshelf.tokens import DEFAULT_BUDGET
 
 
@@ -42,9 +41,20 @@ def test_the_file_gives_every_setting(config: Path) -> None:
     """Every setting can be written in the file."""
     config.write_text(
         '# mine\nmodel = "llama3.2"\nbase_url = "http://localhost:11434/v1/"\npolicy = "read-only"\ntools = "off"\n'
-        'budget = 500\nwindow = 8192\nweights = "/models/big.gguf"\n'
+        'budget = 500\nwindow = 8192\nweights = "/models/big.gguf"\ndisclosure = "full"\n'
+        'packages = ["my_skills", "our.skills"]\n'
     )
-    expected = Settings("llama3.2", "http://localhost:11434/v1", "read-only", "off", 500, 8192, "/models/big.gguf")
+    expected = Settings(
+        model="llama3.2",
+        base_url="http://localhost:11434/v1",
+        policy="read-only",
+        tools="off",
+        budget=500,
+        window=8192,
+        weights="/models/big.gguf",
+        disclosure="full",
+        packages=("my_skills", "our.skills"),
+    )
     assert load_settings({}) == expected
 
 
@@ -75,6 +85,12 @@ def test_nothing_in_the_workspace_is_read(tmp_path: Path, config: Path, monkeypa
     assert load_settings({}).policy == "ask"
 
 
+def test_packages_in_a_variable_are_separated_by_commas(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment variable has no lists."""
+    monkeypatch.setenv("SKILLSHELF_PACKAGES", "my_skills, our.skills,")
+    assert load_settings({}).packages == ("my_skills", "our.skills")
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -91,6 +107,9 @@ def test_nothing_in_the_workspace_is_read(tmp_path: Path, config: Path, monkeypa
         ('base_url = "localhost:11434"\n', 1, "It looks like this: http://localhost:11434/v1"),
         ('base_url = "http://[::1"\n', 1, "is not an http(s) address"),
         ('weights = "big.gguf"\n', 1, "must begin with / or ~/"),
+        ('disclosure = "all"\n', 1, "it must be one of auto, catalog, full"),
+        ("packages = 3\n", 1, 'it must be a list of packages, such as ["my_skills"]'),
+        ('packages = ["./skills"]\n', 1, "names './skills', which cannot be imported"),
         ("model = \n", 1, "not TOML"),
         ('x = 1\nmodel = "a"\nmodel = "b"\n', 3, "not TOML"),
     ],

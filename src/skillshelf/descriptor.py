@@ -8,6 +8,8 @@ from skillshelf.errors import InvalidSkillError
 
 Category = Literal["standard", "raw"]
 Disclosure = Literal["auto", "always", "manual"]
+ListingForm = Literal["auto", "catalog", "full"]
+"""How much the listing shows: instructions as far as the budget goes, no instructions, or all of them."""
 Severity = Literal["error", "warning", "info"]
 
 MAX_DESCRIPTION = 1024

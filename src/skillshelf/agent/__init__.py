@@ -9,6 +9,7 @@ async for event in core.process_message("Write the release notes."):
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
+from skillshelf.settings import MODES, Settings, load_settings
 from skillshelf.trust import Trust
 
 if TYPE_CHECKING:
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
     from skillshelf.agent._models import DEFAULTS, ChosenModel, resolve, usage_of
-    from skillshelf.agent._policy import MODES, SHELL, WRITING, Answer, Approval, Policy
+    from skillshelf.agent._policy import SHELL, WRITING, Answer, Approval, Policy
     from skillshelf.agent._routing import route
     from skillshelf.agent._scripted import Call, Fail, Request, ScriptedModel, call, fail
-    from skillshelf.agent._settings import Settings, load_settings
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent.sessions import Sessions
 
@@ -67,10 +67,9 @@ __getattr__ = export_lazily(
         "_core": ["AgentCore"],
         "_explain": ["Explanation", "explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "resolve", "usage_of"],
-        "_policy": ["Answer", "Approval", "MODES", "Policy", "SHELL", "WRITING"],
+        "_policy": ["Answer", "Approval", "Policy", "SHELL", "WRITING"],
         "_routing": ["route"],
         "_scripted": ["Call", "Fail", "Request", "ScriptedModel", "call", "fail"],
-        "_settings": ["Settings", "load_settings"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "sessions": ["Sessions"],
     },

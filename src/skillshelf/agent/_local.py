@@ -20,8 +20,8 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent._settings import Settings
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
+from skillshelf.settings import Settings
 
 LOCAL_NOTE = (
     "This is a very small model for trying things out: it writes plausible sentences, gets facts wrong and cannot call "

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from skillshelf.agent._explain import hide_keys, quote_name
-from skillshelf.agent._settings import Settings
 from skillshelf.agent.events import Usage
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
+from skillshelf.settings import Settings
 from skillshelf.text import closest_names
 
 if TYPE_CHECKING:

@@ -3,16 +3,15 @@
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from skillshelf.agent._confinement import Confinement
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name
+from skillshelf.settings import MODES, Mode
 from skillshelf.trust import UnreviewedFile
 
-Mode = Literal["ask", "read-only", "auto-edit", "yolo"]
 Answer = Literal["yes", "no", "always"]
-MODES: tuple[Mode, ...] = get_args(Mode)
 
 READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
 WRITING = frozenset({"write_file", "edit_file"})

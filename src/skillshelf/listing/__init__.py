@@ -1,6 +1,7 @@
 """The Available Skills section: what the model always sees of the shelf."""
 
-from skillshelf.listing._choose import Listing, ListingForm, Shortened, make_listing
+from skillshelf.descriptor import ListingForm
+from skillshelf.listing._choose import Listing, Shortened, make_listing
 from skillshelf.listing._feed import Feed, describe_change
 from skillshelf.listing._markup import OPENING, Entry, parse, to_xml
 from skillshelf.tokens import DEFAULT_BUDGET

@@ -30,9 +30,6 @@ _ALL_IN_FULL = (
     "Each skill holds instructions for one kind of task. When a task fits a skill, follow its instructions.\n\n"
 )
 
-ListingForm = Literal["auto", "catalog", "full"]
-"""How much the section shows: instructions as far as the budget goes, no instructions, or all of them."""
-
 What = Literal["description", "references", "instructions", "omitted"]
 """`instructions`: the skill asks to be shown in full, and is not."""
 

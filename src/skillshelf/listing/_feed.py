@@ -14,7 +14,8 @@ from skillshelf.listing._markup import escape_name, render
 from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
-    from skillshelf.listing._choose import Listing, ListingForm
+    from skillshelf.descriptor import ListingForm
+    from skillshelf.listing._choose import Listing
     from skillshelf.shelf import Shelf
 
 # Providers cache no prompt shorter than this many tokens, and forget one after this many seconds.

@@ -1,4 +1,4 @@
-"""The user's choices for the agent: options over the environment over the user's file. The workspace has no say."""
+"""The user's settings: options over the environment over the user's file. The workspace has no say."""
 
 import os
 import re
@@ -9,14 +9,23 @@ from dataclasses import dataclass, fields
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from skillshelf.agent._policy import MODES, Mode
+from skillshelf.descriptor import ListingForm
 from skillshelf.errors import SettingsError
 from skillshelf.files import config_home
 from skillshelf.text import closest_names
 from skillshelf.tokens import DEFAULT_BUDGET
 
+Mode = Literal["ask", "read-only", "auto-edit", "yolo"]
+"""What the agent may do without asking."""
+MODES: tuple[Mode, ...] = get_args(Mode)
 Tools = Literal["auto", "on", "off"]
-_CHOICES: dict[str, tuple[str, ...]] = {"policy": MODES, "tools": get_args(Tools)}
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "policy": MODES,
+    "tools": get_args(Tools),
+    "disclosure": get_args(ListingForm),
+}
+Value = str | int | tuple[str, ...]
 _LEAST = {"budget": 1, "window": 0}
 _MAX_FILE = 256 * 1024
 """A user writes ten lines. A larger file is something else."""
@@ -24,7 +33,7 @@ _MAX_FILE = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The user's choices for the agent."""
+    """The user's settings."""
 
     model: str = ""
     """`provider:model`, a server's own name for its model if there is a `base_url`, or `local`. Empty: not chosen."""
@@ -39,6 +48,9 @@ class Settings:
     """The tokens that the model can hold. 0: the model's own number, or a default."""
     weights: str = ""
     """A GGUF file for `local`, instead of the small model's own."""
+    disclosure: ListingForm = "auto"
+    packages: tuple[str, ...] = ()
+    """Installed packages of code skills. They are imported, so only the user names them."""
 
 
 NAMES = tuple(field.name for field in fields(Settings))
@@ -66,7 +78,7 @@ def settings_file() -> str | None:
     return os.path.join(home, "config.toml")
 
 
-def _read_file() -> dict[str, str | int]:
+def _read_file() -> dict[str, Value]:
     path = settings_file()
     if path is None:
         return {}
@@ -78,7 +90,7 @@ def _read_file() -> dict[str, str | int]:
     except tomllib.TOMLDecodeError as error:
         raise _describe_bad_toml(path, error) from error
 
-    chosen: dict[str, str | int] = {}
+    chosen: dict[str, Value] = {}
     for key, value in table.items():
         where = f"{path}, line {_find_line(text, key)}: {key!r}"
         if key not in NAMES:
@@ -123,10 +135,12 @@ def _describe_bad_toml(path: str, error: tomllib.TOMLDecodeError) -> SettingsErr
     return SettingsError(f'{where}: not TOML: {reason}. A setting looks like this: model = "openai:gpt-6.1-sol"')
 
 
-def _check(name: str, value: object, where: str, *, from_file: bool = False) -> str | int:
+def _check(name: str, value: object, where: str, *, from_file: bool = False) -> Value:
     """Return the value as the setting takes it. Raises a SettingsError that says what is right."""
     if name in _LEAST:
         return _check_number(value, _LEAST[name], where)
+    if name == "packages":
+        return _check_packages(value, where)
     if not isinstance(value, str):
         raise SettingsError(f"{where} must be text, not {value!r:.80}.")
 
@@ -147,6 +161,21 @@ def _check_number(value: object, least: int, where: str) -> int:
     if type(number) is not int or number < least:  # not isinstance: True is an int
         raise SettingsError(f"{where} is {value!r:.80}; it must be a whole number of tokens, {least} or more.")
     return number
+
+
+def _check_packages(value: object, where: str) -> tuple[str, ...]:
+    """Return the names in a list, or in text that separates them by commas, as an environment variable does."""
+    names = value
+    if isinstance(value, str):
+        names = [name.strip() for name in value.split(",") if name.strip()]
+    if not isinstance(names, list | tuple):
+        raise SettingsError(f'{where} is {value!r:.80}; it must be a list of packages, such as ["my_skills"].')
+    for name in names:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise SettingsError(
+                f"{where} names {name!r:.80}, which cannot be imported. Give the name that `import` takes, not a path."
+            )
+    return tuple(names)
 
 
 def _check_address(text: str, where: str) -> str:
