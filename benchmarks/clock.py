@@ -1,6 +1,7 @@
 """Measuring: the best of several rounds, all that is compared taking turns so that noise hits each of them."""
 
 import gc
+import os
 import time
 from collections.abc import Callable
 
@@ -38,3 +39,12 @@ def per_call(job: Callable[[], object], calls: int) -> float:
     for _ in range(calls):
         job()
     return (time.process_time() - start) / calls
+
+
+def bytecode_environment(folder: str) -> dict[str, str]:
+    """Return the variables for processes that keep their bytecode in a folder: the first compiles, the others read it.
+
+    Installed programs find their bytecode, whatever the settings of the shell that starts a benchmark.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPYCACHEPREFIX": folder}

@@ -8,7 +8,6 @@ after an installation with uv.
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.clock import bytecode_environment
 from benchmarks.report import HEADINGS, Row, aligned
 
 _WALL = "mcp: a process starts and answers initialize over stdio"
@@ -64,8 +64,8 @@ def measure(pairs: int) -> list[Row]:
         _write_skill(workspace)
         bare = [sys.executable, "-c", _BARE]
         ours = [sys.executable, "-m", "skillshelf", "serve", "-C", str(workspace)]
-        with_bytecode = _environment(PYTHONPYCACHEPREFIX=f"{folder}/bytecode")
-        without = _environment(PYTHONPYCACHEPREFIX=f"{folder}/empty", PYTHONDONTWRITEBYTECODE="1")
+        with_bytecode = bytecode_environment(f"{folder}/bytecode")
+        without = {**bytecode_environment(f"{folder}/empty"), "PYTHONDONTWRITEBYTECODE": "1"}
 
         _take_turns((ours, bare), with_bytecode, 1)  # compiles everything
         warm = _take_turns((ours, bare), with_bytecode, pairs)
@@ -83,11 +83,6 @@ def _write_skill(workspace: Path) -> None:
     folder = workspace / ".skillshelf" / "skills" / "bench"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: bench\ndescription: For measuring.\n---\n\nGo.\n")
-
-
-def _environment(**variables: str) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**inherited, **variables}
 
 
 def _take_turns(commands: Sequence[list[str]], environment: dict[str, str], rounds: int) -> list[list[Start]]:

@@ -4,6 +4,9 @@
 single call fail.
 """
 
+from typing import TYPE_CHECKING
+
+from skillshelf._lazy import export_lazily
 from skillshelf.files import system
 from skillshelf.files._gate import (
     FRESH_NS,
@@ -31,10 +34,12 @@ from skillshelf.files._homes import (
     user_skill_folders,
 )
 from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
-from skillshelf.files._names import fold_name, split_below
-from skillshelf.files._replace import ABSENT, FileChanged, FileVersion, hash_content, read_version, replace_below
+from skillshelf.files._names import SCRATCH_FOLDER, fold_name, split_below
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
-from skillshelf.files._write import SCRATCH_FOLDER, create_folder, replace_file, sync_folder, write_new
+
+if TYPE_CHECKING:
+    from skillshelf.files._replace import ABSENT, FileChanged, FileVersion, hash_content, read_version, replace_below
+    from skillshelf.files._write import create_folder, replace_file, sync_folder, write_new
 
 __all__ = [
     "ABSENT",
@@ -81,3 +86,12 @@ __all__ = [
     "walk",
     "write_new",
 ]
+
+# Most programs only read, and what writing needs (hashlib, secrets, shutil) takes 7 ms to import.
+__getattr__ = export_lazily(
+    __name__,
+    {
+        "_replace": ["ABSENT", "FileChanged", "FileVersion", "hash_content", "read_version", "replace_below"],
+        "_write": ["create_folder", "replace_file", "sync_folder", "write_new"],
+    },
+)

@@ -3,6 +3,9 @@
 import os
 import unicodedata
 
+SCRATCH_FOLDER = ".skillshelf-new"
+"""Holds folders that are not complete yet, beside the place they are made for. No source looks into it."""
+
 
 def fold_name(name: str) -> str:
     """Return a name in the form in which the most lenient file system compares it.

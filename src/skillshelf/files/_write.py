@@ -10,9 +10,8 @@ from contextlib import contextmanager, suppress
 from skillshelf.files import system
 from skillshelf.files._gate import open_below, open_folder
 from skillshelf.files._homes import make_folders
+from skillshelf.files._names import SCRATCH_FOLDER
 
-SCRATCH_FOLDER = ".skillshelf-new"
-"""Holds folders that are not complete yet, beside the place they are made for. No source looks into it."""
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _RESIDUE_SECONDS = 3600.0
