@@ -109,7 +109,7 @@ def read_description(value: Any, diagnostics: DiagnosticCollector) -> str:
 
 
 def describe_from_body(body: str, diagnostics: DiagnosticCollector) -> str:
-    """Return a description taken from the instructions. Raises Unreadable if they have no text."""
+    """Return a description taken from the instructions, or an empty text if they have none."""
     in_body = _DESCRIPTION_IN_BODY.search(body[:4000])
     if in_body:
         text = in_body[1].strip("\"' ")
@@ -118,8 +118,7 @@ def describe_from_body(body: str, diagnostics: DiagnosticCollector) -> str:
     description = show_controls(text)[:MAX_DESCRIPTION].strip()
     _refuse_hidden("description", description, diagnostics)
     if not description:
-        message = "there is no description and no text to take one from"
-        raise Unreadable("no-text", message, "write `description:` and instructions")
+        return ""
 
     message = "Missing required field in frontmatter: description; the first paragraph is used"
     fix = "write a `description:` that says what the skill does and when to use it"

@@ -16,6 +16,7 @@ from skillshelf.skillmd._fields import (
 from skillshelf.skillmd._frontmatter import parse_typed_block, read_values
 from skillshelf.skillmd._layout import (
     DiagnosticCollector,
+    Unreadable,
     find_frontmatter,
     refuse_long_frontmatter,
     refuse_without_skill,
@@ -33,6 +34,19 @@ _PLAIN_FILE = re.compile(
 ).match
 # A longer rest is not worth caching, and only the general way holds it to the limits.
 _MAX_CACHED_FIELDS = 4096
+# Faults of a frontmatter because of which a description may be lost.
+_CAUSES_OF_MISSING_TEXT = frozenset(
+    {
+        "frontmatter-cut",
+        "frontmatter-missing",
+        "frontmatter-unclosed",
+        "frontmatter-undelimited",
+        "frontmatter-unopened",
+        "yaml-invalid",
+        "yaml-repaired",
+        "yaml-second-document",
+    }
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -155,6 +169,8 @@ def _read_any(text: str, folder: str) -> SkillText:
     if not description:
         body = text[layout.body_start : layout.body_end]
         description = describe_from_body(body, diagnostics)
+    if not description:
+        raise _explain_missing_text(diagnostics, text)
     optional = read_optional_fields(values, diagnostics)
 
     body_start = layout.body_start
@@ -169,6 +185,19 @@ def _read_any(text: str, folder: str) -> SkillText:
         diagnostics=_limit_lines(diagnostics.items, text),
         _values=values,
     )
+
+
+def _explain_missing_text(diagnostics: DiagnosticCollector, text: str) -> Unreadable:
+    """Return the error for a file without a description and without text to take one from.
+
+    If the frontmatter itself is faulty, that is the cause, and the error names it.
+    """
+    problem = "there is no description and no text to take one from"
+    fix = "write `description:` and instructions"
+    for note in _limit_lines(diagnostics.items, text):
+        if note.code in _CAUSES_OF_MISSING_TEXT:
+            return Unreadable(note.code, f"{note.message}; {problem}", f"{note.fix}; {fix}", note.line)
+    return Unreadable("no-text", problem, fix, diagnostics.line_of("description"))
 
 
 def _limit_lines(diagnostics: list[Diagnostic], text: str) -> tuple[Diagnostic, ...]:
