@@ -64,6 +64,55 @@ def test_strict_makes_every_field_outside_the_format_an_error(case: str) -> None
     assert [note.code for note in check_skill(CASES / "complete", strict=True)] == []
 
 
+VALUES: dict[str, tuple[str, list[tuple[str, int]]]] = {
+    "compatibility is blank": ("compatibility:", [("compatibility-empty", 4)]),
+    "compatibility is an empty text": ('compatibility: ""', [("compatibility-empty", 4)]),
+    "compatibility is text": ("compatibility: Python 3.11", []),
+    "a metadata value is a number": ('metadata:\n  team: "a"\n  version: 1.0', [("metadata-not-text", 6)]),
+    "a metadata value is a list": ("metadata:\n  tags:\n    - a", [("metadata-not-text", 5)]),
+    "metadata values are text": ('metadata:\n  version: "1.0"\n  date: 2026-01-31', []),
+    "allowed-tools is a list": ("allowed-tools:\n  - Read\n  - Grep", [("allowed-tools-form", 4)]),
+    "allowed-tools has commas": ("allowed-tools: Read, Grep", [("allowed-tools-form", 4)]),
+    "a tool has a comma": ("allowed-tools: Bash(sed -n 1,5p:*) Read", []),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_strict_reports_values_that_the_format_has_in_another_form(case: str) -> None:
+    """Each is one error with its line. Without --strict none of these codes appears, and the skill loads as before."""
+    lines, expected = VALUES[case]
+    text = f"---\nname: x\ndescription: Does it.\n{lines}\n---\n\nDo it.\n"
+    strict = check_text(text, "x", strict=True)
+    assert [(note.code, note.line) for note in strict] == expected
+    assert all(note.severity == "error" and note.fix for note in strict)
+    assert {note.code for note in check_text(text, "x")} <= {"mcp-withheld"}
+
+
+MISSING_TEXT = {
+    "an unclosed frontmatter": ("---\nname: x\n", ("frontmatter-unclosed", 1)),
+    "an unopened frontmatter": ("name: x\n---\n", ("frontmatter-unopened", 1)),
+    "fields without delimiters": ("\nname: x\n", ("frontmatter-undelimited", 2)),
+    "a list": ("---\n- name\n- x\n---\n", ("yaml-invalid", 2)),
+    "prose": ("---\n\nfill this in\n---\n", ("yaml-invalid", 3)),
+    "a tab": ("---\n\tname: x\n---\n", ("yaml-invalid", 2)),
+    "a bracket that is not closed": ("---\nlicense: MIT\nname: [x\n---\n", ("yaml-repaired", 3)),
+    "nothing wrong with it": ("---\nname: x\nlicense: MIT\n---\n", ("no-text", 1)),
+    "an empty description": ("---\nname: x\ndescription:\n---\n", ("no-text", 3)),
+}
+
+
+@pytest.mark.parametrize("case", MISSING_TEXT)
+def test_missing_text_is_reported_with_its_cause(tmp_path: Path, case: str) -> None:
+    """A faulty frontmatter is the cause of a missing description, so its code and line are reported."""
+    text, expected = MISSING_TEXT[case]
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "SKILL.md").write_text(text)
+    (note,) = check_path(tmp_path)
+    assert (note.code, note.line) == expected
+    assert note.message.endswith("there is no description and no text to take one from")
+    assert note.fix.endswith("write `description:` and instructions")
+
+
 def test_a_misspelt_field_is_recognized(tmp_path: Path) -> None:
     """The fix names the intended field."""
     (tmp_path / "x").mkdir()

@@ -21,7 +21,7 @@ EXAMPLES = """
   skillshelf check                              check every skill below this folder
   skillshelf check .claude/skills/pdf           check one skill
   skillshelf check --ignore reference-unnamed   leave out one kind of diagnostic
-  skillshelf check --strict                     be as strict as the format's own validator
+  skillshelf check --strict                     accept only what the open format has
   skillshelf check --format sarif > check.sarif write a log for code scanning
   skillshelf check --format github              print annotations in a GitHub workflow
   skillshelf check --hosts .claude/skills/pdf   see how other agents load a skill
@@ -50,7 +50,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="treat every field outside the open format as an error, as the format's own validator does",
+        help="report every departure from the open format as an error: other fields, and values in other forms",
     )
     parser.add_argument(
         "--hosts", action="store_true", help="show instead how the loaders of other agents treat each skill"

@@ -38,6 +38,8 @@ READING = {
 """Reported when a SKILL.md is read."""
 
 FORMAT = {
+    "allowed-tools-form": "`allowed-tools` is a list or has commas; strict mode accepts only spaces",
+    "compatibility-empty": "`compatibility` is there but empty; reported in strict mode",
     "compatibility-too-long": "`compatibility` has more than 500 characters",
     "field-extension": "skillshelf reads a field that the open format does not know",
     "field-known": "other hosts or tools use a field that the open format does not know",
@@ -45,6 +47,7 @@ FORMAT = {
     "instructions-missing": "there are no instructions below the frontmatter",
     "instructions-too-long": "the instructions have more than 5,000 tokens or 500 lines",
     "mcp-withheld": "strict MCP hosts refuse the skill's entry, so `skillshelf serve` leaves it out of `skills/list`",
+    "metadata-not-text": "`metadata` has a value that is not text; reported in strict mode",
     "name-characters": "the name has characters other than letters, digits and hyphens",
     "name-hyphens": "the name begins or ends with a hyphen, or has two in a row",
     "name-lookalike": "the name looks like a plain one but is spelled with other letters",

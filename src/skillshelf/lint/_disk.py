@@ -47,7 +47,7 @@ class CheckReport:
 def check_path(path: str | os.PathLike[str], *, strict: bool = False) -> list[Diagnostic]:
     """Check a skill's folder, a SKILL.md, or all the skills below a folder.
 
-    If `strict`, every field that the format does not know is an error, as it is to the format's own validator.
+    If `strict`, every departure from the format is an error: fields that it does not know, and values in other forms.
     """
     return check_tree(path, strict=strict).diagnostics
 

@@ -5,7 +5,7 @@ Reading a SKILL.md is lenient; a check is strict. Everything here works on text 
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,6 +51,12 @@ _EXPLAINED_BY = {
     "name-hyphens": ("name-refused",),
     "name-characters": ("name-refused",),
 }
+# The codes of strict mode about the value of a field.
+_FIELD_OF = {
+    "allowed-tools-form": "allowed-tools",
+    "compatibility-empty": "compatibility",
+    "metadata-not-text": "metadata",
+}
 _MAX_LISTED_FIELDS = 10
 _MAX_LISTED_CHARACTERS = 10
 _MAX_HIDDEN_LINES = 10
@@ -60,7 +66,7 @@ _MAX_QUOTED = 80
 def check_text(text: str, folder: str, *, strict: bool = False) -> list[Diagnostic]:
     """Check the text of a SKILL.md in a folder of that name.
 
-    If `strict`, every field that the format does not know is an error, as it is to the format's own validator.
+    If `strict`, every departure from the format is an error: fields that it does not know, and values in other forms.
     """
     try:
         skill = read(text, folder)
@@ -80,9 +86,14 @@ def check_format(skill: SkillText, folder: str, *, strict: bool = False) -> list
             explained.update(_EXPLAINED_BY.get(note.code, ()))
     diagnostics = [note for note in diagnostics if note.code not in explained]
 
-    diagnostics += _check_compatibility(skill)
+    diagnostics += _check_compatibility_length(skill)
     diagnostics += _check_field_names(skill, strict)
-    diagnostics += _check_entry(skill)
+    reported_fields: list[str] = []
+    if strict:
+        value_faults = list(_check_values(skill))
+        reported_fields = [_FIELD_OF[note.code] for note in value_faults]
+        diagnostics += value_faults
+    diagnostics += _check_entry(skill, reported_fields)
     diagnostics += _check_instructions(skill)
     return diagnostics
 
@@ -185,7 +196,7 @@ def _check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
 # -- the other fields --------------------------------------------------------------------------------------------------
 
 
-def _check_compatibility(skill: SkillText) -> Iterator[Diagnostic]:
+def _check_compatibility_length(skill: SkillText) -> Iterator[Diagnostic]:
     length = len(skill.optional.compatibility.strip())
     if length > MAX_COMPATIBILITY:
         message = f"'compatibility' exceeds {MAX_COMPATIBILITY} characters ({length})"
@@ -239,6 +250,64 @@ def _quote_fields(fields: Sequence[str]) -> str:
     if len(fields) > _MAX_LISTED_FIELDS:
         listed += f" and {len(fields) - _MAX_LISTED_FIELDS} more"
     return listed
+
+
+def _check_values(skill: SkillText) -> Iterator[Diagnostic]:
+    """Report values that readers accept in more forms than the format has."""
+    compatibility = skill.values.get("compatibility")
+    if isinstance(compatibility, str) and not compatibility.strip():
+        line = find_field_line(skill, "compatibility")
+        message = "'compatibility' is empty; the format asks for 1 to 500 characters"
+        fix = "say what the skill needs, or remove the field"
+        yield Diagnostic("error", "compatibility-empty", message, line=line, fix=fix)
+
+    yield from _check_metadata_values(skill)
+    yield from _check_allowed_tools(skill)
+
+
+def _check_metadata_values(skill: SkillText) -> Iterator[Diagnostic]:
+    if not isinstance(skill.values.get("metadata"), dict):
+        return  # it is missing, or the reader reports it
+    metadata = (skill.typed_values() or skill.values).get("metadata")
+    if not isinstance(metadata, dict):
+        return
+    keys = [str(key) for key, value in metadata.items() if not isinstance(value, str)]
+    if keys:
+        message = f"these values of 'metadata' are not text: {_quote_fields(keys)}"
+        line = _find_nested_line(skill, "metadata", keys[0])
+        fix = (
+            f'put them in quotes, as in `{show_controls(keys[0][:_MAX_QUOTED])}: "…"`; write lists and mappings as text'
+        )
+        yield Diagnostic("error", "metadata-not-text", message, line=line, fix=fix)
+
+
+def _find_nested_line(skill: SkillText, field: str, key: str) -> int:
+    """Return the line of a key below a field, or the line of the field if the key is not found there."""
+    line = find_field_line(skill, field)
+    lines = skill.text[: skill.body_start].split("\n")
+    is_key = re.compile(rf"[ \t]+[\"']?{re.escape(key)}[\"']?[ \t]*:").match
+    for number, text in enumerate(lines[line:], line + 1):
+        if is_key(text):
+            return number
+    return line
+
+
+# Commas inside parentheses belong to a tool: `Bash(sed -n 1,5p:*)`.
+_PARENTHESES = re.compile(r"\([^)]*\)?")
+
+
+def _check_allowed_tools(skill: SkillText) -> Iterator[Diagnostic]:
+    value = skill.values.get("allowed-tools", "")
+    problem = ""
+    if isinstance(value, list):
+        problem = "is a list"
+    elif isinstance(value, str) and "," in _PARENTHESES.sub("", value):
+        problem = "has commas"
+    if problem:
+        message = f"'allowed-tools' {problem}; the format asks for one text with spaces between the tools"
+        line = find_field_line(skill, "allowed-tools")
+        fix = f"write `allowed-tools: {show_controls(' '.join(skill.optional.allowed_tools))[:_MAX_QUOTED]}`"
+        yield Diagnostic("error", "allowed-tools-form", message, line=line, fix=fix)
 
 
 # -- the instructions --------------------------------------------------------------------------------------------------
@@ -338,7 +407,9 @@ def _find_compatibility_fault(frontmatter: Mapping[str, Any]) -> EntryFault | No
     if "compatibility" not in frontmatter:
         return None
     compatibility = frontmatter["compatibility"]
-    if not isinstance(compatibility, str) or not compatibility:
+    if compatibility in ("", None):
+        return EntryFault("compatibility", "`compatibility` is empty", "say what the skill needs, or remove the field")
+    if not isinstance(compatibility, str):
         return EntryFault("compatibility", "`compatibility` is not text", "write it as text, or leave it out")
     if len(compatibility) > MAX_COMPATIBILITY:
         problem = f"`compatibility` has {len(compatibility):,} characters, and {MAX_COMPATIBILITY} are allowed"
@@ -365,8 +436,11 @@ def _find_metadata_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
     return None
 
 
-def _check_entry(skill: SkillText) -> Iterator[Diagnostic]:
-    """Report why strict MCP hosts refuse the skill. `check_name` covers names that they refuse."""
+def _check_entry(skill: SkillText, reported_fields: Collection[str]) -> Iterator[Diagnostic]:
+    """Report why strict MCP hosts refuse the skill, except for fields that are reported already.
+
+    `check_name` covers names that they refuse.
+    """
     has_strict_fields = not skill.values.keys().isdisjoint({"metadata", "compatibility", "__proto__"})
     if not has_strict_fields and len(skill.description) < MAX_DESCRIPTION:
         return  # most skills; typed values cost a millisecond
@@ -375,7 +449,7 @@ def _check_entry(skill: SkillText) -> Iterator[Diagnostic]:
     if not isinstance(frontmatter.get("description"), str):
         frontmatter["description"] = skill.description
     for fault in find_entry_faults(frontmatter):
-        if fault.field == "name":
+        if fault.field == "name" or fault.field in reported_fields:
             continue
         message = f"strict MCP hosts refuse the skill, and skills/list leaves it out: {fault.problem}"
         line = find_field_line(skill, fault.field)
