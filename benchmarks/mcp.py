@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import mcp_start
 from benchmarks.report import HEADINGS, Row, aligned
+from skillshelf.discovery import LOAD_TOOL
 
 CLIENTS, REFERENCES, BYTES, SESSIONS = 100, 20, 8192, 1000
 _CALLS = 200
@@ -30,7 +31,6 @@ _MOST = 1.2
 # A thousand agents (L03 of the threats).
 _MOST_GROWTH = 50 * 1024 * 1024
 _MODERN, _HANDSHAKE = "2026-07-28", "legacy"
-_LOAD = "load_skill_instructions"
 _IN_MEMORY = "mcp: a cached reference, in memory"
 _HTTP = f"mcp: a cached reference over HTTP, {CLIENTS} clients, the server's CPU"
 _SESSIONS = f"mcp: the same with handshake sessions, {CLIENTS} clients, the server's CPU"
@@ -177,7 +177,7 @@ async def _sessions(http: Any, url: str, count: int) -> None:
         headers = {**accepted, "mcp-session-id": begun.headers["mcp-session-id"]}
         await post("notifications/initialized", headers)
         for at in range(3):
-            asked = {"name": _LOAD, "arguments": {"skill_name": "bench", "reference": f"references/{at}.md"}}
+            asked = {"name": LOAD_TOOL, "arguments": {"skill_name": "bench", "reference": f"references/{at}.md"}}
             await post("tools/call", headers, id=2 + at, params=asked)
         return headers
 
@@ -186,7 +186,7 @@ async def _sessions(http: Any, url: str, count: int) -> None:
 
 
 async def _call(client: Any, at: int) -> None:
-    result = await client.call_tool(_LOAD, {"skill_name": "bench", "reference": f"references/{at}.md"})
+    result = await client.call_tool(LOAD_TOOL, {"skill_name": "bench", "reference": f"references/{at}.md"})
     text = result.content[0].text
     if len(text) != BYTES or not text.startswith(f"{at:02} "):
         raise AssertionError(f"a wrong answer: {text[:80]!r}")
@@ -211,7 +211,7 @@ def no_op() -> Any:
     texts = {f"references/{at}.md": f"{at:02} " + "x" * (BYTES - 3) for at in range(REFERENCES)}
     answers = {path: types.CallToolResult(content=[types.TextContent(text=text)]) for path, text in texts.items()}
     schema = {"type": "object"}
-    listed = types.ListToolsResult(tools=[types.Tool(name=_LOAD, description="Load.", input_schema=schema)])
+    listed = types.ListToolsResult(tools=[types.Tool(name=LOAD_TOOL, description="Load.", input_schema=schema)])
 
     async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
         return listed

@@ -23,8 +23,10 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import get_cwidth
+from rich.cells import cell_len
 
 from skillshelf import MemorySource, Shelf
+from skillshelf.rendering import cut
 from skillshelf.repl._commands import list_models
 from skillshelf.repl._prompt import (
     SlashCompleter,
@@ -33,7 +35,6 @@ from skillshelf.repl._prompt import (
     list_workspace_files,
     make_bindings,
     rank_with_typos,
-    shorten,
 )
 from skillshelf.slash import Command, Commands, ListFiles, Names, Suggestion, complete, skill_commands
 from skillshelf.slash import rank as rank_as_spelled
@@ -340,8 +341,8 @@ def test_the_menu_is_clean_and_within_its_width(commands: Commands[None]) -> Non
 @given(st.text(), st.integers(1, 30))
 def test_shortened_text_fits_its_cells(text: str, cells: int) -> None:
     """Text that fits is not changed."""
-    short = shorten(text, cells)
-    assert sum(map(get_cwidth, short)) <= cells
+    short = cut(text, cells)
+    assert cell_len(short) <= cells
     assert short == text or short.endswith("…")
 
 

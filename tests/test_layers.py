@@ -18,7 +18,7 @@ LAYERS = [
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"sources", "settings", "watch"},
     {"turn", "discovery", "loop", "shelf"},
-    {"lint", "bundled", "slash", "rendering", "tables", "trust"},
+    {"lint", "bundled", "slash", "rendering", "streams", "tables", "trust"},
     {"adapters"},
     {"agent"},
     {"evals", "mcp"},

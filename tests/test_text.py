@@ -1,6 +1,9 @@
 """Test the search for close names."""
 
-from skillshelf.text import closest_names
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillshelf.text import clip, closest_names
 
 
 def test_suggests_the_best_names_first() -> None:
@@ -29,3 +32,11 @@ def test_suggests_nothing_for_a_name_unlike_all_others() -> None:
 def test_finds_a_near_name_among_ten_thousand() -> None:
     names = [f"skill-{number}" for number in range(10_000)]
     assert closest_names("pdf-form", [*names, "pdf-forms"]) == ("pdf-forms",)
+
+
+@given(st.text(), st.integers(1, 30))
+def test_clipped_text_is_never_longer_than_asked_for(text: str, length: int) -> None:
+    """Text that fits is not changed; text that was cut says so."""
+    clipped = clip(text, length)
+    assert len(clipped) <= length
+    assert clipped == text if len(text) <= length else clipped.endswith("…")

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self, get_args
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
 from skillshelf.errors import InvalidSkillError, PolicyError
+from skillshelf.text import clip
 from skillshelf.tools import Permission, Tool, ToolMethod, tool, tool_methods
 
 __all__ = ["BaseSkill", "Permission", "Tool", "tool"]
@@ -129,9 +130,7 @@ def _dedent(text: str) -> str:
 
 def _check_attributes(cls: type[BaseSkill]) -> None:
     def wrong(attribute: str, value: object, right: str) -> InvalidSkillError:
-        shown = repr(value)
-        if len(shown) > _MAX_SHOWN_VALUE:
-            shown = shown[:_MAX_SHOWN_VALUE] + "…"
+        shown = clip(repr(value), _MAX_SHOWN_VALUE)
         return InvalidSkillError(f"{cls.__module__}.{cls.__qualname__}.{attribute} is {shown}. {right}")
 
     if not isinstance(cls.name, str) or not _NAME.fullmatch(cls.name):

@@ -1,4 +1,4 @@
-"""Text that others wrote: decode it, show what hides in it, keep it from obeying on a terminal, compare names.
+"""Text that others wrote: decode it, show what hides in it, keep it from obeying on a terminal, clip it, compare names.
 
 A skill, a path or an error may hold characters that a reader does not see but a model or a terminal obeys. Text on its
 way to a model goes through `text_for_model`, text on its way to a terminal through `clean` or `clean_line`.
@@ -124,7 +124,17 @@ def _write_out(match: re.Match[str]) -> str:
     return f"<U+{ord(match[0]):04X}>"
 
 
-# --- names that are near each other ---
+# --- short texts for messages ---
+
+
+def clip(text: str, length: int) -> str:
+    """Return the text, cut to at most `length` characters. A text that was cut ends in `…`.
+
+    A screen counts in cells, of which some characters take two: there, `rendering.cut` is the rule.
+    """
+    if len(text) <= length:
+        return text
+    return text[: length - 1].rstrip() + "…"
 
 
 def count_noun(count: int, noun: str) -> str:
@@ -132,6 +142,9 @@ def count_noun(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}s"
+
+
+# --- names that are near each other ---
 
 
 def skeleton(name: str) -> str:

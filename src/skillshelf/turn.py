@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_CACHED_BYTES = 16 * 1024 * 1024
 """Text that a turn keeps at hand."""
 
-MAX_LISTED_REFERENCES = 200
+_MAX_LISTED_REFERENCES = 200
 """Names of references below the instructions: a folder of ten thousand files must not fill the conversation."""
 
 Requester: TypeAlias = Literal["model", "user", "shelf"]
@@ -62,14 +62,19 @@ class Loaded:
             return f"{self.text}\n\n[{left} of {self.size} bytes are left: load again with offset={self.next_offset}]"
 
         if self.references:
-            lines = [f"- {path}" for path in self.references[:MAX_LISTED_REFERENCES]]
-            omitted = len(self.references) - len(lines)
-            if omitted:
-                lines.append(f"… and {omitted} more, whose names the instructions give")
             heading = "References of this skill (load_skill_instructions with `reference`):"
-            return "\n".join([f"{self.text.rstrip()}\n", heading, *lines])
+            return "\n".join([f"{self.text.rstrip()}\n", heading, *list_references(self.references)])
 
         return self.text
+
+
+def list_references(references: Sequence[str]) -> list[str]:
+    """Return a line for each reference, and one that counts those beyond the limit."""
+    lines = [f"- {path}" for path in references[:_MAX_LISTED_REFERENCES]]
+    omitted = len(references) - len(lines)
+    if omitted:
+        lines.append(f"… and {omitted} more, whose names the instructions give")
+    return lines
 
 
 class _Cached(NamedTuple):

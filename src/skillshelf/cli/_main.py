@@ -16,6 +16,7 @@ from skillshelf import __version__
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_shared_options
 from skillshelf.errors import SkillError, SkillNotFoundError, SourceError
+from skillshelf.streams import discard_output, reopen_closed_streams
 
 COMMANDS = {
     "list": "list the skills on the shelf",
@@ -52,7 +53,7 @@ _MAX_NAME_SHOWN = 200
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code. Wrong use and --help raise SystemExit, as usual with argparse."""
-    _reopen_closed_streams()
+    reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -63,35 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        _discard_output()
+        discard_output(sys.stdout)
         return _BROKEN_PIPE
     except OSError as error:  # the current folder is gone, the disk is full
         complain(f"skillshelf: {error}")
         return 1
     except KeyboardInterrupt:
-        _discard_output()
+        discard_output(sys.stdout)
         return _INTERRUPTED
-
-
-def _reopen_closed_streams() -> None:
-    """Open /dev/null for standard streams that a supervisor closed.
-
-    Otherwise the next files to be opened would get their numbers, and be written to.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is not None:
-            continue
-        descriptor = os.open(os.devnull, os.O_RDWR)
-        if descriptor != number:
-            os.dup2(descriptor, number)
-            os.close(descriptor)
-        mode = "r" if name == "stdin" else "w"
-        setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
-
-
-def _discard_output() -> None:
-    """Send further output to /dev/null: Python flushes at exit, which must neither fail nor wait for a reader."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(args: argparse.Namespace) -> int:

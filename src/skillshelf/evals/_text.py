@@ -1,19 +1,19 @@
-"""Short texts for messages and reports: shortened, listed, compared."""
+"""Texts in messages and reports: quoted, listed, compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from skillshelf.text import clip
+
 MAX_LISTED_ITEMS = 8
-MAX_LENGTH = 160
+MAX_QUOTED = 160
 
 
-def clip(text: str, length: int = MAX_LENGTH) -> str:
-    """Return the text, cut to at most `length` characters. A text that was cut ends in `…`."""
-    if len(text) <= length:
-        return text
-    return f"{text[: length - 1]}…"
+def clip_quote(text: str) -> str:
+    """Return as much of a text as a message quotes."""
+    return clip(text, MAX_QUOTED)
 
 
 def list_items(items: Sequence[str]) -> str:
@@ -22,7 +22,7 @@ def list_items(items: Sequence[str]) -> str:
     if not unique:
         return "none"
 
-    listed = ", ".join(clip(item) for item in unique[:MAX_LISTED_ITEMS])
+    listed = ", ".join(clip_quote(item) for item in unique[:MAX_LISTED_ITEMS])
     left_out = len(unique) - MAX_LISTED_ITEMS
     if left_out > 0:
         return f"{listed} and {left_out} more"

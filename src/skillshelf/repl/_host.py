@@ -1,9 +1,7 @@
 """The two faces of a chat, a terminal and a pipe: what commands may do with them, and how both come to an end."""
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
@@ -56,11 +54,3 @@ def call_on_end_signal(close: Callable[[int], None]) -> None:
             continue
         with suppress(ValueError, RuntimeError):  # outside the main thread, signals belong to the caller
             loop.add_signal_handler(number, close, 128 + number)
-
-
-def discard_output() -> None:
-    """Let output go nowhere after the terminal was closed: an error on the way out would hide the exit code."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)

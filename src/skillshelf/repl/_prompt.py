@@ -17,6 +17,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from skillshelf.files import make_private_folders, state_home
+from skillshelf.rendering import cut
 from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, Names, Suggestion, complete, rank
 from skillshelf.text import clean_line
 
@@ -86,7 +87,7 @@ class SlashCompleter(Completer):
         columns = app.output.get_size().columns if app else 80
 
         label_cells = max(_MIN_LABEL_CELLS, min(_MAX_LABEL_CELLS, columns // 2))
-        labels = [shorten(clean_line(suggestion.label or suggestion.text), label_cells) for suggestion in suggestions]
+        labels = [cut(clean_line(suggestion.label or suggestion.text), label_cells) for suggestion in suggestions]
         widest = max(map(get_cwidth, labels), default=0)
         meta_cells = min(columns - widest - _FRAME_CELLS, _MAX_META_CELLS)
 
@@ -99,7 +100,7 @@ def describe_suggestion(suggestion: Suggestion, cells: int = _MAX_META_CELLS) ->
     """Return the menu's text beside a suggestion: as much of its description as fits, and its cost."""
     cost = "" if suggestion.cost is None else f"~{format_tokens(suggestion.cost)} tokens"
     room = cells - len(cost) - 2
-    description = shorten(clean_line(suggestion.meta), room) if room > 1 else ""
+    description = cut(clean_line(suggestion.meta), room) if room > 1 else ""
     return "  ".join(filter(None, (description, cost)))
 
 
@@ -110,19 +111,6 @@ def format_tokens(count: int) -> str:
     if count < 9950:
         return f"{count / 1000:.1f}k"
     return f"{count / 1000:.0f}k"
-
-
-def shorten(text: str, cells: int) -> str:
-    """Cut the text to this many columns of a terminal."""
-    width = 0
-    fits = 0
-    for index, char in enumerate(text):
-        width += get_cwidth(char)
-        if width > cells:
-            return f"{text[:fits].rstrip()}…"
-        if width < cells:
-            fits = index + 1
-    return text
 
 
 def list_workspace_files(root: str | os.PathLike[str], prefix: str, limit: int = _MAX_FILES) -> list[str]:

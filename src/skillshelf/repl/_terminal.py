@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
@@ -15,13 +16,14 @@ from skillshelf.agent.events import Event
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
-from skillshelf.repl._host import call_on_end_signal, clean_output, discard_output
+from skillshelf.repl._host import call_on_end_signal, clean_output
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._prompt import SlashCompleter, list_workspace_files, make_prompt
 from skillshelf.repl._review import Reviewer
 from skillshelf.repl._screen import Screen
 from skillshelf.repl._views import count_skills, format_status, view_resumed
 from skillshelf.slash import complete
+from skillshelf.streams import discard_output
 from skillshelf.text import clean, clean_line
 
 _SECONDS_TO_END = 5.0
@@ -167,7 +169,7 @@ class Terminal:
         self._is_leaving = True
         self._exit_code = exit_code
         if not self._keyboard.tty.is_open():
-            discard_output()
+            discard_output(sys.stdout, sys.stderr)
 
         assert self._chat is not None
         if self._line:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skillshelf.text import clip
+
 _MAX_SHOWN_VALUE = 80
 
 Convert = Callable[[Any, str], Any]
@@ -27,7 +29,7 @@ class Shape:
     """Takes a value and the name of its argument, and returns the value as the method wants it. Raises Mismatch."""
 
     def refuse(self, value: Any, where: str) -> Mismatch:
-        return Mismatch(f"{where!r} must be {self.noun}, not {_clip(value)}")
+        return Mismatch(f"{where!r} must be {self.noun}, not {_show(value)}")
 
     def annotated(self, **keywords: Any) -> "Shape":
         """Return the same shape with more in its schema: a description, a default."""
@@ -162,7 +164,7 @@ def record(fields: Mapping[str, Shape], required: Sequence[str], build: Callable
         kind = "field" if where else "argument"
         for name in value:
             if name not in fields:
-                raise Mismatch(f"{owner} has no {kind} {_clip(name)}; it takes {_list_fields(fields, required)}")
+                raise Mismatch(f"{owner} has no {kind} {_show(name)}; it takes {_list_fields(fields, required)}")
         for name in required:
             if name not in value:
                 raise Mismatch(f"{owner} needs the {kind} {name!r}; it takes {_list_fields(fields, required)}")
@@ -201,11 +203,8 @@ def union(options: Sequence[Shape]) -> Shape:
 # --- messages ---
 
 
-def _clip(value: Any) -> str:
-    shown = repr(value)
-    if len(shown) > _MAX_SHOWN_VALUE:
-        return shown[:_MAX_SHOWN_VALUE] + "…"
-    return shown
+def _show(value: Any) -> str:
+    return clip(repr(value), _MAX_SHOWN_VALUE)
 
 
 def _list_fields(fields: Mapping[str, Shape], required: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from skillshelf.skillmd._yaml import (
     text_scalar,
     typed_scalar,
 )
+from skillshelf.text import clip
 
 if TYPE_CHECKING:
     from yaml.nodes import ScalarNode
@@ -284,6 +285,4 @@ def _unquote(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    if len(text) > _MAX_QUOTED:
-        text = text[: _MAX_QUOTED - 3] + "…"
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + clip(text, _MAX_QUOTED).replace("'", "''") + "'"

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from skillshelf.errors import SettingsError
 from skillshelf.slash._ranking import Names, Rank, rank
-from skillshelf.text import clean_line, closest_names
+from skillshelf.text import clean_line, clip, closest_names
 
 Host = TypeVar("Host")
 T = TypeVar("T")
@@ -84,9 +84,7 @@ class UnknownCommand:
     """Commands that were perhaps meant, with the slash."""
 
     def __str__(self) -> str:
-        shown = clean_line(self.typed[:_MAX_SHOWN])
-        if len(self.typed) > _MAX_SHOWN:
-            shown += "…"
+        shown = clean_line(clip(self.typed, _MAX_SHOWN))
 
         if self.typed.endswith(":"):
             problem = f"A name is missing after /{shown}."

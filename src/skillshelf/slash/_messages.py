@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.text import clean_line
-from skillshelf.turn import MAX_LISTED_REFERENCES
+from skillshelf.turn import list_references
 
 _OWN_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?skill_(?:instructions|references|arguments)\b)|&(?=(?:lt|amp);)", re.I)
 _ESCAPED = re.compile(r"&(lt|amp);")
@@ -57,7 +57,7 @@ def apply_message(descriptor: SkillDescriptor, instructions: str, arguments: str
     name = clean_line(reach or descriptor.name)
     message = f'Apply Skill "{name}"\n\n{_make_block("instructions", instructions)}'
     if descriptor.references:
-        message += f"\n{_list_references(name, descriptor.references)}"
+        message += f"\n{_make_references_block(name, descriptor.references)}"
     if arguments:
         message += f"\n{_make_block('arguments', arguments)}"
     return message
@@ -133,13 +133,9 @@ def split_words(arguments: str) -> list[str]:
     return words
 
 
-def _list_references(name: str, references: Sequence[str]) -> str:
-    lines = [f"- {path.translate(_PATH_ESCAPES)}" for path in references[:MAX_LISTED_REFERENCES]]
-    hidden = len(references) - MAX_LISTED_REFERENCES
-    if hidden > 0:
-        lines.append(f"… and {hidden} more, whose names the instructions give")
+def _make_references_block(name: str, references: Sequence[str]) -> str:
     how_to_load = f'References of this skill: load one with load_skill_instructions(skill_name="{name}", reference=…).'
-    listed = "\n".join(lines)
+    listed = "\n".join(list_references([path.translate(_PATH_ESCAPES) for path in references]))
     return f"{how_to_load}\n<skill_references>\n{listed}\n</skill_references>\n"
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from skillshelf.agent.events import ToolCalled, ToolReturned
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import clip, list_items
+from skillshelf.evals._text import clip_quote, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import About, Check, Verdict, built_in, refuse_empty
+from skillshelf.text import clip
 
 SEARCH_SECONDS = 3.0
 # With one repetition or choice a search is quadratic at worst: some milliseconds for this much text.
@@ -32,7 +33,7 @@ def response_contains(text: str, turn: int | None = None) -> Check:
         answer = _find_answer(trace, turn)
         if isinstance(answer, Verdict):
             return answer
-        return Verdict(text in answer, f"the answer: {clip(answer)!r}")
+        return Verdict(text in answer, f"the answer: {clip_quote(answer)!r}")
 
     return Check(f"response_contains {clip(text, 60)!r}{_turn_note(turn)}", look, about=About("response_contains"))
 
@@ -48,7 +49,9 @@ def response_matches(regex: str, turn: int | None = None) -> Check:
     try:
         re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
-        raise EvalError(f"{clip(regex)!r} is not a regular expression: {error}", "Use the syntax of Python") from None
+        raise EvalError(
+            f"{clip_quote(regex)!r} is not a regular expression: {error}", "Use the syntax of Python"
+        ) from None
 
     async def look(trace: Trace) -> Verdict:
         answer = _find_answer(trace, turn)
@@ -58,11 +61,11 @@ def response_matches(regex: str, turn: int | None = None) -> Check:
             held = await _search(regex, answer)
         except subprocess.TimeoutExpired:
             advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
-            return Verdict(False, error=f"The search for {clip(regex)!r} {advice}")
+            return Verdict(False, error=f"The search for {clip_quote(regex)!r} {advice}")
         except (subprocess.SubprocessError, OSError) as error:
-            return Verdict(False, error=f"The search for {clip(regex)!r} failed: {error}")
+            return Verdict(False, error=f"The search for {clip_quote(regex)!r} failed: {error}")
 
-        return Verdict(held, f"the answer: {clip(answer)!r}")
+        return Verdict(held, f"the answer: {clip_quote(answer)!r}")
 
     return Check(f"response_matches {clip(regex, 60)!r}{_turn_note(turn)}", look, about=About("response_matches"))
 
@@ -156,7 +159,7 @@ def file_contains(path: str, text: str) -> Check:
             return Verdict(False, f"there is no file {path}; changed: {list_items(changed)}")
         if state.text is None:
             return Verdict(False, error=f"{path} is not text, or too long to search.")
-        return Verdict(text in state.text, f"{path} is: {clip(state.text)!r}")
+        return Verdict(text in state.text, f"{path} is: {clip_quote(state.text)!r}")
 
     return Check(f"file_contains {path} {clip(text, 40)!r}", look, about=About("file_contains"))
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import clip
+from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import Trace
+from skillshelf.text import clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ async def look(check: Check, trace: Trace) -> Verdict:
     try:
         return await to_verdict(check.look(trace))
     except Exception as error:  # a check is the user's own code
-        return Verdict(False, error=f"The check {check.name} failed: {type(error).__name__}: {clip(str(error))}")
+        return Verdict(False, error=f"The check {check.name} failed: {type(error).__name__}: {clip_quote(str(error))}")
 
 
 async def to_verdict(result: Any) -> Verdict:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from skillshelf.evals._folders import resolve_inside
-from skillshelf.evals._text import clip, find_first_difference
+from skillshelf.evals._text import clip_quote, find_first_difference
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import About, Check, Verdict, built_in, negate, refuse_empty
 from skillshelf.files import replace_file
@@ -90,7 +90,7 @@ def _how_to_write(check: Golden) -> str:
 
 
 def _show_line(line: str | None) -> str:
-    return "the end" if line is None else repr(clip(line))
+    return "the end" if line is None else repr(clip_quote(line))
 
 
 @dataclass(frozen=True, slots=True)

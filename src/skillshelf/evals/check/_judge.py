@@ -14,9 +14,10 @@ from skillshelf.agent import explain_error
 from skillshelf.agent.events import ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, Usage
 from skillshelf.errors import EvalError
 from skillshelf.evals._placeholders import hide_folders
-from skillshelf.evals._text import clip
+from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import About, Check, Verdict, built_in
+from skillshelf.text import clip
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -60,7 +61,7 @@ def judge(rubric: str, model: str | Model[Any] | None = None) -> Check:
 
         verdict = parse_verdict(answer)
         if verdict is None:
-            return Verdict(False, error=f"The judge said neither YES nor NO: {clip(answer)!r}")
+            return Verdict(False, error=f"The judge said neither YES nor NO: {clip_quote(answer)!r}")
         return verdict
 
     return Check(f"judge {clip(rubric, 80)!r}", look, about=About("judge"))

@@ -7,11 +7,11 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import clip
+from skillshelf.evals._text import clip_quote
 from skillshelf.evals.check import _behavior, _judge, _loading  # noqa: F401  # they fill BUILT_IN
 from skillshelf.evals.check._check import BUILT_IN, Check, CheckFunction, CheckMaker, custom
 from skillshelf.evals.check._golden import Golden
-from skillshelf.text import closest_names
+from skillshelf.text import clip, closest_names
 
 _makers: dict[str, CheckMaker] = dict(BUILT_IN)
 
@@ -144,7 +144,7 @@ def _make(name: str, maker: CheckMaker, arguments: Mapping[str, Any]) -> Check |
     except EvalError:
         raise
     except Exception as error:  # a registered check is the user's own code
-        raise EvalError(f"{name} refuses its arguments: {type(error).__name__}: {clip(str(error))}") from error
+        raise EvalError(f"{name} refuses its arguments: {type(error).__name__}: {clip_quote(str(error))}") from error
     if not isinstance(made, Check) and not callable(made):
         raise EvalError(f"{name} makes {clip(repr(made), 60)}", "Return a Check, or a function of the trace")
     return made

@@ -13,9 +13,8 @@ from typing import Any
 
 from skillshelf.agent import MODES
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import clip
 from skillshelf.skillmd import Budget, ValueBuilder, YamlFault, compose, typed_scalar
-from skillshelf.text import closest_names
+from skillshelf.text import clip, closest_names
 
 MAX_FILE = 1024 * 1024
 MAX_VALUES = 100_000

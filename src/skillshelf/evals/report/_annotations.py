@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals._text import clip
-from skillshelf.evals.report._format import STOPPED, format_plural
+from skillshelf.evals.report._format import STOPPED
 from skillshelf.evals.report._summary import CaseSummary, Failure, Fault, Summary
 from skillshelf.evals.stats import Coverage
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.text import clip, count_noun
 
 # GitHub shows ten annotations of a kind for each step. So one line of a file gets one, with this many cases.
 MAX_CASES_NAMED = 5
@@ -137,7 +137,7 @@ def _list_reasons(case: CaseSummary) -> str:
 def _annotate_fault(fault: Fault, summary: Summary) -> Diagnostic:
     """Annotate an infrastructure error: it is not the skill's fault, but leaves open whether the skill works."""
     first = next(case for case in summary.total.cases if case.info.id == fault.cases[0])
-    message = f"{format_plural(fault.times, 'trial')} of {_list_names(fault.cases)} could not be made: {fault.message}"
+    message = f"{count_noun(fault.times, 'trial')} of {_list_names(fault.cases)} could not be made: {fault.message}"
     return Diagnostic("warning", "not-tried", message, *_place_of(first))
 
 

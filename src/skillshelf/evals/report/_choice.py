@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from skillshelf.evals._descriptions import MIN_QUERIES, ChoiceResult, Standing
-from skillshelf.evals._text import clip
 from skillshelf.evals.report._format import format_gain, format_interval, format_p, format_percent, format_rate
 from skillshelf.evals.stats import Choice, Rate
 from skillshelf.tables import Column, Table
+from skillshelf.text import clip
 
 MAX_DESCRIPTION = 40
 _CERTAINTY = {"better": "better beyond chance", "worse": "worse beyond chance", "open": "which may be chance"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil, floor
 
 from skillshelf.evals.stats import Difference, Interval, Mean, Rate, Spending
+from skillshelf.text import count_noun
 
 NO_SKILL = "(no skill)"
 NO_VALUE = "–"
@@ -17,14 +18,9 @@ def skill_label(skill: str) -> str:
     return skill or NO_SKILL
 
 
-def format_plural(number: int, noun: str) -> str:
-    """Return `1 case`, `2 cases`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def format_errors(errors: int) -> str:
     """Return the number of infrastructure errors as it stands beside a rate."""
-    return f"{format_plural(errors, 'infrastructure error')} apart"
+    return f"{count_noun(errors, 'infrastructure error')} apart"
 
 
 def format_percent(value: float | None) -> str:

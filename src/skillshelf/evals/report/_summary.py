@@ -11,7 +11,6 @@ from statistics import fmean
 from skillshelf.agent.events import Failed, ReferenceLoaded
 from skillshelf.evals._results import Arm, CaseInfo, CheckResult, Outcome, Run
 from skillshelf.evals.check import About
-from skillshelf.evals.report._format import format_plural
 from skillshelf.evals.stats import (
     Confusion,
     Counts,
@@ -38,6 +37,7 @@ from skillshelf.evals.stats import (
     wilson,
 )
 from skillshelf.listing import parse
+from skillshelf.text import count_noun
 
 ARMS: tuple[Arm, ...] = ("with", "without", "old")
 NUMBERS_OF_TRIES = (2, 3, 5, 10)
@@ -129,7 +129,7 @@ class Versus:
         """How many cases were compared and why the others were not; empty if all were."""
         if not self.aside and not self.unpaired:
             return ""
-        parts = [f"{format_plural(len(self.pairs), 'case')} compared"]
+        parts = [f"{count_noun(len(self.pairs), 'case')} compared"]
         if self.aside:
             parts.append(f"{self.aside} left aside, because they check only what is offered or loaded")
         if self.unpaired:

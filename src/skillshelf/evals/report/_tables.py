@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skillshelf.evals._text import clip
 from skillshelf.evals.report._format import (
     NO_VALUE,
     STOPPED,
@@ -25,7 +24,7 @@ from skillshelf.evals.report._format import (
 )
 from skillshelf.evals.report._summary import CaseSummary, Group, Summary
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, clip
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

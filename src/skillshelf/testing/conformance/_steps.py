@@ -9,6 +9,7 @@ from skillshelf.discovery import LOAD_TOOL
 from skillshelf.listing import parse
 from skillshelf.testing.conformance._face import Call, Conversation, Promise, Reply, Result
 from skillshelf.testing.conformance._stage import Stage
+from skillshelf.text import clip
 
 # A note at the end of a request names removed skills; new and changed ones are in a section of its own.
 _REMOVED = re.compile(r"^The available skills changed\..*? Removed: ([^\n]+)\.$", re.M)
@@ -28,10 +29,7 @@ def expect(condition: bool, expected: str, found: object) -> None:
     """Raise UnmetExpectation unless the condition holds."""
     if condition:
         return
-    shown = repr(found)
-    if len(shown) >= _MAX_SHOWN:
-        shown = shown[:_MAX_SHOWN] + "…"
-    raise UnmetExpectation(f"expected {expected}; found {shown}")
+    raise UnmetExpectation(f"expected {expected}; found {clip(repr(found), _MAX_SHOWN)}")
 
 
 @dataclass

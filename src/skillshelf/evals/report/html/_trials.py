@@ -14,13 +14,13 @@ from skillshelf.evals.report._format import (
     STOPPED,
     format_count,
     format_money,
-    format_plural,
     format_rate,
     format_seconds,
 )
 from skillshelf.evals.report._summary import ARMS, CaseSummary, find_error, find_stop, list_offered
 from skillshelf.evals.report.html._charts import dot, line, svg
 from skillshelf.evals.report.html._elements import Html, join, tag
+from skillshelf.text import count_noun
 
 # A page of a thousand trials must still open. `run.json` has the others.
 MAX_TRIALS = 400
@@ -138,7 +138,7 @@ def _render_case(case: CaseSummary) -> Html:
     status = _status_of(case)
     share = f"{counts.passed} of {counts.trials}"
     if counts.errors:
-        share += f", {format_plural(counts.errors, 'error')}"
+        share += f", {count_noun(counts.errors, 'error')}"
     parts = [
         tag(
             "summary",
