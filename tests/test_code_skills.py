@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import functools
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -259,6 +261,24 @@ def test_a_faulty_class_says_what_to_write(attribute: str, value: Any, right: st
     assert f"FaultySkill.{attribute} is {value!r}"[:60] in str(raised.value)
     assert right in str(raised.value)
     assert len(str(raised.value)) < 300
+
+
+MEMBERS: dict[str, Callable[[Any], Any]] = {
+    "property": property,
+    "cached_property": cached_property,
+    "method": lambda function: function,
+}
+
+
+@pytest.mark.parametrize("attribute", ["name", "description", "instructions", "references", "category", "disclosure"])
+@pytest.mark.parametrize("member", MEMBERS)
+def test_an_attribute_that_needs_an_instance_is_explained(attribute: str, member: str) -> None:
+    """A skill is described without an instance, so the message says to write a class attribute."""
+    value = MEMBERS[member](lambda self: "agentic-rag")
+    attributes = {"name": "good", "description": "Good.", attribute: value}
+    with pytest.raises(InvalidSkillError) as raised:
+        new_skill("FaultySkill", **attributes).descriptor()
+    assert f"FaultySkill.{attribute} is a {member}. Write `{attribute} = " in str(raised.value)
 
 
 @pytest.mark.parametrize("length", [1, 64])

@@ -29,6 +29,15 @@ __all__ = ["BaseSkill", "Permission", "Tool", "tool"]
 
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_SHOWN_VALUE = 80
+# The attributes that describe a skill, each with a value as an author may write it.
+_EXAMPLES = {
+    "name": '"agentic-rag"',
+    "description": '"Answers questions from the graph. Use when …"',
+    "instructions": '"""…"""',
+    "references": '("references/a.md",)',
+    "category": '"standard"',
+    "disclosure": '"auto"',
+}
 
 
 class BaseSkill:
@@ -128,11 +137,29 @@ def _dedent(text: str) -> str:
     return (first + newline + dedent(rest)).strip()
 
 
+def _describe_member(value: object) -> str:
+    """Return what a member of a class is if it gives its value only to instances; otherwise an empty string."""
+    if isinstance(value, property):
+        return "property"
+    if callable(value):
+        return "method"
+    if hasattr(value, "__get__"):  # functools.cached_property, the slot of a dataclass
+        return type(value).__name__
+    return ""
+
+
 def _check_attributes(cls: type[BaseSkill]) -> None:
     def wrong(attribute: str, value: object, right: str) -> InvalidSkillError:
         shown = clip(repr(value), _MAX_SHOWN_VALUE)
         return InvalidSkillError(f"{cls.__module__}.{cls.__qualname__}.{attribute} is {shown}. {right}")
 
+    for attribute, example in _EXAMPLES.items():
+        kind = _describe_member(getattr(cls, attribute))
+        if kind:
+            raise InvalidSkillError(
+                f"{cls.__module__}.{cls.__qualname__}.{attribute} is a {kind}. Write `{attribute} = {example}` in the "
+                f"class: skillshelf describes a skill without an instance."
+            )
     if not isinstance(cls.name, str) or not _NAME.fullmatch(cls.name):
         raise wrong("name", cls.name, 'Write 1 to 64 lowercase letters, digits, single hyphens: name = "agentic-rag".')
     if not isinstance(cls.description, str) or not cls.description.strip():
