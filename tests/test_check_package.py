@@ -11,6 +11,7 @@ import pytest
 from importable import PACKAGES, importable
 
 from skillshelf.errors import SourceError
+from skillshelf.lint import check_code_skills
 from skillshelf.testing import check_package
 
 RAG = "company_skills/agentic_rag"
@@ -145,6 +146,32 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         lambda root: (root / "company_skills/shell/skill.py").write_text(""),
         ["company_skills/shell/skill.py: no-skill"],
     ),
+    "the instructions are over budget": (
+        lambda root: edit(
+            root / "company_skills/pair/skill.py", '"See left.md."', '"See left.md. " + "And so on. " * 3000'
+        ),
+        ["company_skills/pair/skill.py: instructions-too-long"],
+    ),
+    "a method lacks its @tool": (
+        lambda root: edit(root / "company_skills/shell/skill.py", "    @tool\n    def read", "    def read"),
+        ["company_skills/shell/skill.py:14: tool-unmarked"],
+    ),
+    "a method that replaces a tool lacks its @tool": (
+        lambda root: edit(
+            root / "company_skills/web/browser/skill.py",
+            "    def _home(self) -> str:\n        return",
+            "    def open(self): ...\n\n    def _home(self) -> str:\n        return",
+        ),
+        ["company_skills/web/browser/skill.py:24: tool-unmarked"],
+    ),
+    "name is a property": (
+        lambda root: edit(
+            root / "company_skills/shell/skill.py",
+            '    name = "shell"',
+            '    @property\n    def name(self):\n        return "shell"\n',
+        ),
+        ["company_skills/shell/skill.py: invalid-skill"],
+    ),
     "there is no skill at all": (
         lambda root: [path.unlink() for path in root.rglob("skill.py")],
         ["company_skills: no-skill"],
@@ -173,6 +200,55 @@ def test_all_faults_are_listed_at_once(company: Path) -> None:
         f"{RAG}/references/new.md: reference-unlisted the file is not on the skill's list, so no model can load it "
         "(add 'references/new.md' to `references`)",
     ]
+
+
+NOT_TOOLS = {
+    "a leading underscore": "def _helper(self): ...",
+    "a property": "@property\n    def ready(self): ...",
+    "a cached property": "@__import__('functools').cached_property\n    def ready(self): ...",
+    "a class method": "@classmethod\n    def from_env(cls): ...",
+    "a static method": "@staticmethod\n    def parse(text): ...",
+    "a method of BaseSkill": "def with_policy(self, policy): return super().with_policy(policy)",
+    "a special method": "def __enter__(self): ...",
+    "a nested class": "class Settings: ...",
+    "a value that can be called": "factory = dict",
+}
+
+
+@pytest.mark.parametrize("case", NOT_TOOLS)
+def test_members_that_cannot_be_meant_as_tools_pass(company: Path, case: str) -> None:
+    edit(
+        company / "company_skills/shell/skill.py",
+        "    @tool\n    def run",
+        f"    {NOT_TOOLS[case]}\n\n    @tool\n    def run",
+    )
+    check_package("company_skills")
+
+
+def test_methods_that_a_library_asks_for_pass(company: Path) -> None:
+    """They implement the interface of a class from another package. Its other methods are its own matter."""
+    edit(
+        company / "company_skills/shell/skill.py",
+        "class ShellSkill(BaseSkill):",
+        "from ast import NodeVisitor\n\n\nclass ShellSkill(BaseSkill, NodeVisitor):\n    def visit(self, node): ...\n",
+    )
+    check_package("company_skills")
+
+
+def test_a_forgotten_tool_of_a_common_base_is_reported_once(company: Path) -> None:
+    """Both skills of the file inherit it; the line is that of the base class."""
+    pair = company / "company_skills/pair/skill.py"
+    edit(pair, "(BaseSkill):\n    name", "(Common):\n    name")
+    edit(pair, "class LeftSkill", "class Common(BaseSkill):\n    def ask(self): ...\n\n\nclass LeftSkill")
+    assert problems() == ["company_skills/pair/skill.py:5: tool-unmarked"]
+
+
+def test_a_check_for_programs_returns_the_same_problems(company: Path) -> None:
+    """`check_code_skills` counts the skills and returns diagnostics; `check_package` raises them."""
+    assert check_code_skills("company_skills").skills == 5
+    assert check_code_skills("company_skills").diagnostics == []
+    (company / RAG / "references/new.yaml").write_text("a: 1")
+    assert [note.code for note in check_code_skills("company_skills").diagnostics] == ["reference-unlisted"]
 
 
 FENCES = {

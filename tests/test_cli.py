@@ -128,9 +128,19 @@ def test_list_shows_a_line_per_skill(run: Run, shelf: Path) -> None:
             "pdf  project  2  [shadowed] The old one.",
             "secret  project  2  [manual] For people.",
             "",
-            "2 warnings: run `skillshelf check`",
+            "1 error, 1 warning, 1 note: run `skillshelf check`",
         ]
     )
+
+
+def test_list_and_check_report_the_same_numbers(run: Run, shelf: Path) -> None:
+    """A shelf reads leniently, but the numbers in its summary are those of the command that it names."""
+    counts = re.compile(r"\d+ errors?(?:, \d+ \w+)*")
+    in_list = counts.search(run("list")[1])
+    in_check = counts.search(run("check")[1].splitlines()[-1])
+    assert in_list
+    assert in_check
+    assert in_list[0] == in_check[0]
 
 
 def test_list_mentions_check_only_if_there_are_faults(run: Run, write: Callable[..., Path]) -> None:

@@ -82,11 +82,61 @@ def test_several_paths_are_checked_together(run: Run, faulty: Path) -> None:
     assert "field-extension" not in out
 
 
-def test_a_missing_path_is_a_fault(run: Run) -> None:
-    """It causes no traceback."""
-    code, out, _ = run("check", "nowhere")
+@pytest.mark.parametrize("options", [(), ("--json",), ("--format", "sarif"), ("--hosts",)])
+def test_a_missing_path_is_wrong_use(run: Run, options: tuple[str, ...]) -> None:
+    """The complaint goes to standard error, and the exit code is 2, as for every other wrong argument."""
+    code, out, complaints = run("check", "nowhere", *options)
+    assert (code, out) == (2, "")
+    assert complaints == "skillshelf: There is no file or folder 'nowhere' to check.\n"
+
+
+def test_the_other_paths_are_checked_if_one_is_missing(run: Run, faulty: Path) -> None:
+    """Their diagnostics are printed as usual; the exit code says that the check is not complete."""
+    code, out, complaints = run("check", "skills/reference-unnamed", "nowhere", "skills/gone")
+    assert (code, out.splitlines()[-1]) == (2, "1 skill checked: 1 warning")
+    assert complaints == (
+        "skillshelf check: there is no file or folder 'nowhere' or 'skills/gone'; the others are checked\n"
+    )
+
+
+def test_a_workspace_that_is_missing_is_wrong_use(run: Run) -> None:
+    assert run("check", "-C", "nowhere") == (
+        2,
+        "",
+        "skillshelf: There is no folder 'nowhere' to use as the workspace.\n",
+    )
+
+
+def test_a_diagnostic_about_a_folder_has_no_line(run: Run, tmp_path: Path, write: Callable[..., Path]) -> None:
+    """The workspace itself is shown as a dot."""
+    for number in range(40):
+        write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
+    assert run("check")[1].startswith(".: crowded (warning) the descriptions of its 40 skills")
+    (tmp_path / "empty").mkdir()
+    assert run("check", "empty")[1].startswith("empty: no-skill (error)")
+
+
+PACKAGE_FOLDERS = {"the project": "proj", "the package": "proj/src/my_skills", "a skill": "proj/src/my_skills/rag"}
+
+
+@pytest.mark.parametrize("folder", PACKAGE_FOLDERS.values(), ids=PACKAGE_FOLDERS)
+def test_a_folder_of_code_skills_is_not_imported_but_recognized(run: Run, tmp_path: Path, folder: str) -> None:
+    """The fix names the package, which can be checked once it is installed."""
+    skill = tmp_path / "proj/src/my_skills/rag/skill.py"
+    skill.parent.mkdir(parents=True)
+    for package in (skill.parent, skill.parents[1]):
+        (package / "__init__.py").write_text("raise SystemExit('imported')\n")
+    skill.write_text("raise SystemExit('imported')\nclass Rag(BaseSkill): pass\n")
+    code, out, _ = run("check", folder)
     assert code == 1
-    assert "nowhere:1: path-missing (error) the path does not exist" in out
+    assert f"{folder}: package-unchecked (error)" in out
+    assert "`skillshelf check --package my_skills`" in out
+
+
+def test_other_files_named_skill_py_do_not_make_a_package(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "game").mkdir()
+    (tmp_path / "game/skill.py").write_text("SKILLS = ['jump']\n")
+    assert "no-skill" in run("check", "game")[1]
 
 
 def test_json_output_has_every_field(run: Run, faulty: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
 
 from skillshelf.errors import InvalidSkillError, PolicyError, SkillError, ToolArgumentError, ToolFailedError
 
@@ -36,6 +36,11 @@ def tool(method: Method | None = None, /, *, name: str = "") -> Method | Callabl
         return method
 
     return mark if method is None else mark(method)
+
+
+def is_tool(method: object) -> TypeGuard[FunctionType]:
+    """Return True if a method is marked with @tool."""
+    return isinstance(method, FunctionType) and _MARK in vars(method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,7 @@ def _find_marked(cls: type) -> Iterator[tuple[str, FunctionType]]:
         value = inspect.getattr_static(cls, attribute)
         is_plain = not isinstance(value, staticmethod | classmethod)
         method = value if is_plain else value.__func__
-        if not isinstance(method, FunctionType) or _MARK not in vars(method):
+        if not is_tool(method):
             continue
         if not is_plain:
             raise InvalidSkillError(

@@ -2,31 +2,36 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from skillshelf.cli._diagnostics import as_json, as_sarif, count_by_severity, github_annotation, print_diagnostic
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import check_workspace
 from skillshelf.descriptor import Diagnostic
+from skillshelf.errors import SourceError
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
+    from skillshelf.lint import CheckReport
     from skillshelf.lint.hosts import Verdict
 
 EXAMPLES = """
   skillshelf check                              check every skill below this folder
   skillshelf check .claude/skills/pdf           check one skill
+  skillshelf check --package my_skills          check the code skills of an installed package
   skillshelf check --ignore reference-unnamed   leave out one kind of diagnostic
   skillshelf check --strict                     accept only what the open format has
   skillshelf check --format sarif > check.sarif write a log for code scanning
   skillshelf check --format github              print annotations in a GitHub workflow
   skillshelf check --hosts .claude/skills/pdf   see how other agents load a skill
 """
-_HOST_COLUMNS = (Column("HOST"), Column("OUTCOME"), Column("REASON"))
+_HOST_COLUMNS = (Column("host"), Column("outcome"), Column("reason"))
 
 
 def add_arguments(parser: Parser) -> None:
@@ -34,7 +39,7 @@ def add_arguments(parser: Parser) -> None:
         "paths",
         metavar="PATH",
         nargs="*",
-        help="a skill's folder, a SKILL.md, or a folder of skills (default: the workspace)",
+        help="a skill's folder, a SKILL.md, or a folder of skills (default: the workspace, unless --package is given)",
     )
     parser.add_argument(
         "--format", choices=("text", "json", "sarif", "github"), default="text", help="the output format (text)"
@@ -72,7 +77,10 @@ def _diagnostic_code(word: str) -> str:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     output_format = "json" if args.json else args.format
-    paths = args.paths or [args.workspace]
+    paths = args.paths
+    if not paths and not args.packages:
+        check_workspace(args.workspace)
+        paths = [args.workspace]
     if args.json and args.format not in ("text", "json"):
         complain(f"skillshelf check: --json and --format {args.format} exclude each other; give one of them")
         return 2
@@ -80,20 +88,60 @@ def run(args: argparse.Namespace, out: Output) -> int:
         if output_format not in ("text", "json"):
             complain(f"skillshelf check: --hosts and --format {args.format} exclude each other; give one of them")
             return 2
-        return _check_hosts(paths, out, as_json=output_format == "json")
-    return _check_skills(paths, args, output_format, out)
+        if args.packages:
+            complain("skillshelf check: --hosts is about files, and other agents load no packages; leave out --package")
+            return 2
+        existing = _find_existing(paths)
+        code = _check_hosts(existing, out, as_json=output_format == "json")
+    else:
+        existing = _find_existing(paths, has_packages=bool(args.packages))
+        code = _check_skills(existing, args, output_format, out)
+    return 2 if len(existing) < len(paths) else code
+
+
+def _find_existing(paths: Sequence[str], *, has_packages: bool = False) -> list[str]:
+    """Return the paths that exist, and complain about the others. Raises SourceError if nothing is left to check."""
+    existing = [path for path in paths if os.path.lexists(path)]
+    missing = [repr(shown_path(path)) for path in paths if not os.path.lexists(path)]
+    if missing and not existing and not has_packages:
+        raise SourceError(f"There is no file or folder {' or '.join(missing)} to check.")
+    if missing:
+        complain(f"skillshelf check: there is no file or folder {' or '.join(missing)}; the others are checked")
+    return existing
+
+
+def check_together(paths: Sequence[str], packages: Sequence[str], *, strict: bool = False) -> "CheckReport":
+    """Check several paths and packages. A diagnostic that two of them share appears once."""
+    from skillshelf.lint import CheckReport, check_code_skills, check_tree
+
+    skills = 0
+    unique: dict[Diagnostic, None] = {}
+    for path in paths:
+        report = check_tree(path, strict=strict)
+        skills += report.skills
+        unique.update(dict.fromkeys(report.diagnostics))
+    for package in packages:
+        report = check_code_skills(package)
+        skills += report.skills
+        located = [replace(note, path=_locate_in_package(package, note.path)) for note in report.diagnostics]
+        unique.update(dict.fromkeys(located))
+    return CheckReport(skills, list(unique))
+
+
+def _locate_in_package(package: str, path: str) -> str:
+    """Return the file of an imported package that a path from its top package on stands for, if it is a real one."""
+    top = sys.modules[package.partition(".")[0]]
+    for folder in getattr(top, "__path__", ()):
+        file = os.path.join(os.path.dirname(folder), path)
+        if os.path.lexists(file):
+            return os.path.realpath(file)
+    return path
 
 
 def _check_skills(paths: Sequence[str], args: argparse.Namespace, output_format: str, out: Output) -> int:
-    from skillshelf.lint import check_tree
-
-    skills = 0
-    unique: dict[Diagnostic, None] = {}  # paths may overlap
-    for path in paths:
-        report = check_tree(path, strict=args.strict)
-        skills += report.skills
-        unique.update(dict.fromkeys(report.diagnostics))
-    notes = [note for note in unique if note.code not in args.ignore]
+    report = check_together(paths, args.packages, strict=args.strict)
+    skills = report.skills
+    notes = [note for note in report.diagnostics if note.code not in args.ignore]
 
     if output_format == "json":
         out.print_json({"skills": skills, "diagnostics": [as_json(note) for note in notes]})

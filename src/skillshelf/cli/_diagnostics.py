@@ -1,5 +1,6 @@
 """Diagnostics as text for people, as JSON, as SARIF and as annotations of a GitHub workflow."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +22,8 @@ _GITHUB_PROPERTY_ESCAPES = _GITHUB_MESSAGE_ESCAPES | str.maketrans({":": "%3A", 
 def print_diagnostic(note: Diagnostic, out: Output) -> None:
     """Print `path:line: code (severity) message`, which editors understand, and the fix below."""
     place = f"{shown_path(note.path)}:{note.line or 1}: "
+    if not note.line and os.path.isdir(note.path):  # a folder has no lines
+        place = f"{shown_path(note.path)}: "
     kind = f"{note.code} ({note.severity}) "
     message = clean_line(note.message)
     if out.is_terminal:

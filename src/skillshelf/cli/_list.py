@@ -1,6 +1,7 @@
 """`skillshelf list`: the skills on the shelf."""
 
 import argparse
+import os
 from collections import Counter
 from typing import Any
 
@@ -10,8 +11,9 @@ from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
 from skillshelf.descriptor import Diagnostic
+from skillshelf.errors import SourceError
 from skillshelf.shelf import Shelf
-from skillshelf.sources import DirectorySource
+from skillshelf.sources import DirectorySource, PackageSource
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
 
@@ -94,20 +96,55 @@ def _print_summary(shelf: Shelf, candidates: list[Candidate], out: Output) -> No
     else:
         out.print_styled("No skills.", "dim")
 
-    notes = shelf.catalog.diagnostics
-    if notes:
-        command = "skillshelf check"
-        folders = _folders_to_check(shelf, notes)
-        if folders != ["."]:
-            command = " ".join([command, *folders])
-        out.print_styled(f"{count_by_severity(notes)}: run `{command}`", "yellow")
+    _print_problems(shelf, out)
 
 
-def _folders_to_check(shelf: Shelf, notes: tuple[Diagnostic, ...]) -> list[str]:
-    """Return the folders of the sources that the diagnostics are about."""
+def _print_problems(shelf: Shelf, out: Output) -> None:
+    """Print how many problems `skillshelf check` finds, and the command that lists them.
+
+    A shelf is lenient where a check is strict, so the diagnostics of the shelf itself would give other numbers.
+    """
+    folders = _find_faulty_folders(shelf)
+    packages = _find_faulty_packages(shelf)
+    if not folders and not packages:
+        return
+
+    from skillshelf.cli._check import check_together  # takes 20 ms, which a faultless shelf need not pay
+
+    notes = check_together(folders, ()).diagnostics
+    for package in packages:
+        try:
+            notes += check_together((), [package]).diagnostics
+        except SourceError:  # it cannot be imported, as the shelf says
+            notes += _notes_below(package.replace(".", "/"), shelf)
+    if not notes:
+        return  # the fault is between two sources, such as a name that both have: the table shows it
+
+    words = [relative(folder) for folder in folders]
+    if words == ["."] and not packages:
+        words = []
+    words += [f"--package {package}" for package in packages]
+    out.print_styled(f"{count_by_severity(notes)}: run `{' '.join(['skillshelf check', *words])}`", "yellow")
+
+
+def _find_faulty_folders(shelf: Shelf) -> list[str]:
+    """Return the folders of the sources that the diagnostics of the shelf are about."""
     roots = dict.fromkeys(source.root for source in shelf.sources if isinstance(source, DirectorySource))
-    folders = []
-    for root in roots:
-        if any(f"{note.path}/".startswith(f"{root}/") for note in notes):
-            folders.append(relative(root))
-    return folders
+    return [root for root in roots if _notes_below(root, shelf)]
+
+
+def _find_faulty_packages(shelf: Shelf) -> list[str]:
+    """Return the packages that the diagnostics of the shelf are about: those that were named, and of entry points."""
+    named = [source.package.__name__ for source in shelf.sources if isinstance(source, PackageSource)]
+    faulty = [package for package in named if _notes_below(package.replace(".", "/"), shelf)]
+    for note in shelf.catalog.diagnostics:
+        module, ending = os.path.splitext(note.path)
+        if ending != ".py" or os.path.isabs(module):
+            continue
+        if not any(f"{module}/".startswith(f"{package.replace('.', '/')}/") for package in faulty):
+            faulty.append(module.partition("/")[0])
+    return faulty
+
+
+def _notes_below(folder: str, shelf: Shelf) -> list[Diagnostic]:
+    return [note for note in shelf.catalog.diagnostics if f"{note.path}/".startswith(f"{folder}/")]

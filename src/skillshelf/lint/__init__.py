@@ -1,6 +1,7 @@
 """Checks for authors, which report faults of skills as diagnostics.
 
-`check_text` checks the text of a SKILL.md, `check_skill` a skill's folder, and `check_path` any path that a user names.
+`check_text` checks the text of a SKILL.md, `check_skill` a skill's folder, `check_path` any path that a user names, and
+`check_code_skills` an installed package.
 """
 
 from skillshelf.lint._codes import CODES, READING
@@ -13,7 +14,7 @@ from skillshelf.lint._format import (
     find_entry_faults,
     suggest_name,
 )
-from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted
+from skillshelf.lint._package import check_code_skills
 
 __all__ = [
     "CODES",
@@ -21,15 +22,12 @@ __all__ = [
     "READING",
     "CheckReport",
     "EntryFault",
-    "check_content",
-    "check_listed",
+    "check_code_skills",
     "check_name",
-    "check_named",
     "check_path",
     "check_skill",
     "check_text",
     "check_tree",
-    "check_unlisted",
     "find_entry_faults",
     "suggest_name",
 ]

@@ -45,7 +45,7 @@ FORMAT = {
     "field-known": "other hosts or tools use a field that the open format does not know",
     "hidden-in-instructions": "the instructions have invisible characters",
     "instructions-missing": "there are no instructions below the frontmatter",
-    "instructions-too-long": "the instructions have more than 5,000 tokens or 500 lines",
+    "instructions-too-long": "the instructions have more than 5,000 tokens or 500 lines; code skills, too",
     "mcp-withheld": "strict MCP hosts refuse the skill's entry, so `skillshelf serve` leaves it out of `skills/list`",
     "metadata-not-text": "`metadata` has a value that is not text; reported in strict mode",
     "name-characters": "the name has characters other than letters, digits and hyphens",
@@ -107,6 +107,8 @@ CODE_SKILLS = {
     "import-failed": "a module with code skills cannot be imported",
     "invalid-entry-point": "an entry point names neither a package nor a skill class",
     "invalid-skill": "a skill class breaks a rule",
+    "package-unchecked": "the folder to check holds code skills only, and those are checked by `check --package`",
+    "tool-unmarked": "a public method of a skill class is not marked as a tool",
 }
 """Reported about skills written in Python."""
 

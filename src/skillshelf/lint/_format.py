@@ -321,6 +321,12 @@ def _check_instructions(skill: SkillText) -> Iterator[Diagnostic]:
         fix = "write the steps that the model should follow"
         yield Diagnostic("warning", "instructions-missing", message, line=first_line, fix=fix)
 
+    yield from check_instructions_size(instructions, first_line)
+    yield from _check_hidden_characters(instructions, first_line)
+
+
+def check_instructions_size(instructions: str, line: int) -> Iterator[Diagnostic]:
+    """Report instructions that are too long to be loaded as a whole. `line` is the line that they begin on."""
     tokens = estimate(instructions)
     lines = instructions.count("\n")
     if tokens > MAX_TOKENS or lines > MAX_LINES:
@@ -329,9 +335,7 @@ def _check_instructions(skill: SkillText) -> Iterator[Diagnostic]:
             f"keep them below {MAX_TOKENS:,} tokens and {MAX_LINES} lines"
         )
         fix = "move parts into references/ and say in the instructions when to load them"
-        yield Diagnostic("warning", "instructions-too-long", message, line=first_line, fix=fix)
-
-    yield from _check_hidden_characters(instructions, first_line)
+        yield Diagnostic("warning", "instructions-too-long", message, line=line, fix=fix)
 
 
 def _check_hidden_characters(instructions: str, first_line: int) -> Iterator[Diagnostic]:

@@ -1,126 +1,16 @@
-"""The completeness check for a package of code skills."""
+"""The completeness check for a package of code skills, as an assertion."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import ModuleType
 
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
-from skillshelf.errors import ReferenceNotFoundError, SkillError
-from skillshelf.files import NotPlainFile
-from skillshelf.lint import check_content, check_listed, check_named, check_unlisted
-from skillshelf.skill import BaseSkill
-from skillshelf.sources import (
-    PackageSource,
-    find_references_package,
-    list_package_files,
-    package_of,
-    split_listed_path,
-)
-
-_PAGE_BYTES = 512 * 1024
+from skillshelf.descriptor import Diagnostic
+from skillshelf.lint import check_code_skills
 
 
 def check_package(package: str | ModuleType) -> None:
     """Check the skills of a package and their references. Raises an AssertionError that lists every problem."""
-    source = PackageSource(package)
-    problems: list[Diagnostic] = []
-    skills: list[_Skill] = []
-    for key, found in source.refresh().items():
-        if found and found.descriptor:
-            skills.append(_Skill(source, key, found.descriptor))
-        elif found:
-            problems += found.diagnostics
-    problems += _check_skills(skills)
-
-    if not skills and not problems:
-        # A test that checks nothing must not pass: the package was renamed, or its data was not installed.
-        problems.append(Diagnostic("error", "no-skill", "no skill.py is in it or below", source.name.replace(".", "/")))
-    if problems:
-        raise AssertionError("\n".join(map(_as_line, problems)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Skill:
-    source: PackageSource
-    key: str
-    descriptor: SkillDescriptor
-
-    @property
-    def cls(self) -> type[BaseSkill]:
-        return self.source.classes[self.key]
-
-    def read(self, listed: str) -> bytes:
-        data = b""
-        while True:
-            page = self.source.reference(self.key, self.descriptor, listed, len(data), _PAGE_BYTES)
-            data += page.data
-            if not page.data or len(data) >= page.size:
-                return data
-
-
-def _check_skills(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
-    # Skills of one skill.py share a folder, and each file in it must be listed by at least one of them.
-    own_packages = {package_of(skill.cls): None for skill in skills}
-    listed_by_package: dict[str, set[str]] = {package: set() for package in own_packages}
-
-    for skill in skills:
-        package = find_references_package(skill.cls)
-        existing = frozenset(list_package_files(package))
-
-        references, refused = _resolve_references(package, skill.descriptor.references)
-        paths = list(references)
-        listed_by_package.setdefault(package, set()).update(paths)
-        yield from _add_package_path(package, refused)
-
-        contents, unreadable = _read_contents(skill, references)
-        yield from _add_package_path(package, check_listed(paths, existing))
-        yield from _add_package_path(package, check_named(paths, existing, skill.cls.instructions, contents))
-        yield from _add_package_path(package, unreadable)
-        for path, data in contents.items():
-            yield from _add_package_path(package, check_content(path, data, existing))
-
-    for package in own_packages:
-        unlisted = check_unlisted(listed_by_package[package], list_package_files(package))
-        yield from _add_package_path(package, unlisted)
-
-
-def _add_package_path(package: str, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield the problems with paths that start at the top package, so that a user can open them."""
-    for problem in problems:
-        yield replace(problem, path=f"{package.replace('.', '/')}/{problem.path}")
-
-
-def _resolve_references(package: str, listed_paths: Sequence[str]) -> tuple[dict[str, str], list[Diagnostic]]:
-    """Return the listed paths by their path in the skill's folder, and a problem for each one that leads outside."""
-    references: dict[str, str] = {}
-    refused: list[Diagnostic] = []
-    for listed in listed_paths:
-        try:
-            path = "/".join(split_listed_path(package, listed))
-        except NotPlainFile as error:
-            refused.append(_report_unloadable(listed, error.reason))
-        else:
-            references[path] = listed
-    return references, refused
-
-
-def _read_contents(skill: _Skill, references: Mapping[str, str]) -> tuple[dict[str, bytes], list[Diagnostic]]:
-    """Return the contents of the references that exist, and a problem for each one that cannot be read."""
-    contents: dict[str, bytes] = {}
-    unreadable: list[Diagnostic] = []
-    for path, listed in references.items():
-        try:
-            contents[path] = skill.read(listed)
-        except ReferenceNotFoundError:
-            continue  # check_listed reports it
-        except SkillError as error:
-            unreadable.append(_report_unloadable(path, str(error)))
-    return contents, unreadable
-
-
-def _report_unloadable(path: str, reason: str) -> Diagnostic:
-    fix = "list plain files of the skill's own folder"
-    return Diagnostic("error", "reference-missing", f"the listed reference cannot be loaded: {reason}", path, fix=fix)
+    report = check_code_skills(package)
+    if report.diagnostics:
+        raise AssertionError("\n".join(map(_as_line, report.diagnostics)))
 
 
 def _as_line(problem: Diagnostic) -> str:

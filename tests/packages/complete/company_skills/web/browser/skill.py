@@ -7,12 +7,12 @@ class SiteSkill(BaseSkill):
     """What the skills for single sites share: no skill by itself."""
 
     @abstractmethod
-    def home(self) -> str: ...
+    def _home(self) -> str: ...
 
     @tool
     def open(self, path: str = "/") -> str:
         """The text of a page."""
-        return f"{self.home()}{path}"
+        return f"{self._home()}{path}"
 
 
 class BrowserSkill(SiteSkill):
@@ -21,5 +21,5 @@ class BrowserSkill(SiteSkill):
     instructions = "Call `open`. If an element is not found, load selectors.md."
     references = ("references/selectors.md",)
 
-    def home(self) -> str:
+    def _home(self) -> str:
         return "https://example.org"
