@@ -209,6 +209,10 @@ class EvalError(SkillError):
         super().__init__(message)
 
 
+class NotRecordedError(EvalError):
+    """A replay has no recorded answer for a call of a model."""
+
+
 class MissingExtraError(SkillError, ImportError):
     """An optional library is not installed."""
 

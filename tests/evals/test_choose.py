@@ -155,7 +155,7 @@ def test_a_recorded_choice_is_replayed_without_a_model(run: Run, skill: Callable
 
 
 def test_missing_recordings_are_to_be_recorded(run: Run, skill: Callable[..., Path], model: list[str]) -> None:
-    """Each cause is shown once, all trials are count_trials, and --resume, which would fail, is not advised."""
+    """Each cause is shown once, all trials are counted, and --resume, which would fail, is not advised."""
     queries = {"merge": True, "split": True, "bake": False, "sew": False}
     skill(BETTER, queries=queries)
     told(run, *model, "--record", "kept")
@@ -164,7 +164,7 @@ def test_missing_recordings_are_to_be_recorded(run: Run, skill: Callable[..., Pa
     assert code == 3
     assert out.count("could not be completed") == 1
     assert "8 trials could not be completed: " in out
-    assert "`skillshelf eval choose` with --record instead of --replay asks the model for the missing answers." in out
+    assert "The same command with --record instead of --replay asks the model" in out
     assert "--resume" not in out
     skill(BETTER, queries={f"{query} it": should for query, should in queries.items()})  # each differs in its own way
     code, out, _ = run(*CHOOSE, "--replay", "kept")

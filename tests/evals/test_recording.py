@@ -307,7 +307,8 @@ def test_a_replay_with_a_changed_skill_is_an_error_that_says_so(tmp_path: Path) 
     assert "the system prompt: line" in trace.error
     assert "Does other things." in trace.error
     assert "Does demos." in trace.error
-    assert trace.error.endswith("`skillshelf eval --record` asks the model again")
+    assert trace.error.endswith("The same command with --record instead of --replay asks the model")
+    assert trace.unrecorded
     assert trace.usage == Usage(0, 0, cost=0.0)
 
 

@@ -169,10 +169,24 @@ def test_a_workers_file_of_another_name_is_not_written(tmp_path: Path, name: str
 
 
 def test_a_worker_can_only_write_recordings_of_its_own_trial(tmp_path: Path) -> None:
-    own, other = (TrialRecording(str(tmp_path), trial).next_file("m", "c0de") for trial in ("one#with", "two#with"))
+    own = str(TrialRecording(str(tmp_path), "one#with").next_file("m", "c0de"))
+    other = str(TrialRecording(str(tmp_path), "two#with").next_file("m", "c0de"))
     for files_, says in (({own: "{}"}, ""), ({other: "{}"}, "A worker sent"), ({own: "no"}, "A worker sent")):
         assert add_worker_files(Trace(), files_, TrialRecording(str(tmp_path), "one#with")).error.startswith(says)
     assert [path.name for path in tmp_path.iterdir()] == [own]
+
+
+def test_a_file_that_only_begins_like_a_recording_is_left_alone(tmp_path: Path) -> None:
+    """It may be a note of the author, or a copy."""
+    recording = TrialRecording(str(tmp_path), "one#with")
+    outdated = str(recording.next_file("m", "c0de"))
+    note = f"{outdated.removesuffix('-1.json')}.old.json"
+    for name in (outdated, note, f"{outdated[:18]}.json"):
+        (tmp_path / name).write_text("{}")
+    recording.write(recording.next_file("m", "fade"), {})
+    recording.remove_outdated()
+    assert outdated not in {path.name for path in tmp_path.iterdir()}
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 # -- recorded again ---------------------------------------------------------------------------------------------------
@@ -196,6 +210,15 @@ def test_recording_a_trial_again_removes_its_outdated_files(tmp_path: Path) -> N
 
 
 # -- judges -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_of_a_judge_that_was_not_recorded_is_reported_as_such(tmp_path: Path) -> None:
+    """Reports then advise to record, and not to try again."""
+    with Provider(1, lambda request: "YES, it is.") as provider:
+        recorded(tmp_path, [live("one")], provider)
+    case = replace(live("one"), checks=(check.judge("It says where."),))
+    (outcome,) = played(tmp_path, [case])
+    assert (outcome.status, outcome.unrecorded) == ("error", True)
 
 
 def test_a_judge_is_replayed_if_the_work_names_the_workspace(tmp_path: Path) -> None:

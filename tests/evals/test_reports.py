@@ -435,8 +435,8 @@ def test_a_summary_is_available_as_json() -> None:
         "status": "passed",
         "error": "",
         "checks": [
-            {"name": "tool_called run_command", "passed": True, "reason": "called", "error": ""},
-            {"name": "response_contains 'total'", "passed": True, "reason": "", "error": ""},
+            {"name": "tool_called run_command", "passed": True, "reason": "called", "error": "", "unrecorded": False},
+            {"name": "response_contains 'total'", "passed": True, "reason": "", "error": "", "unrecorded": False},
         ],
     }
     assert "trace" not in json.dumps(plain)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from skillshelf.evals._folders import is_skill, skills_in
     from skillshelf.evals._plan import Plan, make_plan
-    from skillshelf.evals._recording import HOW_TO_RECORD, Recording, Replay
+    from skillshelf.evals._recording import Recording, Replay
     from skillshelf.evals._results import CaseInfo, CheckResult, Outcome, Run
     from skillshelf.evals._trace import FileState, Trace
     from skillshelf.evals._trial import DEFAULT_TIMEOUT, run_trial
@@ -53,7 +53,6 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "run_trial",
     # For the command line: to plan a whole run, and to choose between descriptions.
     "DEFAULT_TIMEOUT",
-    "HOW_TO_RECORD",
     "CurrentSkill",
     "ChoiceResult",
     "Plan",
@@ -86,7 +85,7 @@ __getattr__ = export_lazily(
         ],
         "_folders": ["is_skill", "skills_in"],
         "_plan": ["Plan", "make_plan"],
-        "_recording": ["HOW_TO_RECORD", "Recording", "Replay"],
+        "_recording": ["Recording", "Replay"],
         "_results": ["CaseInfo", "CheckResult", "Outcome", "Run"],
         "_trace": ["FileState", "Trace"],
         "_trial": ["DEFAULT_TIMEOUT", "run_trial"],

@@ -4,8 +4,8 @@ A replayed run needs no key, costs nothing, and notices when its recording is ou
 one file for each call and one for each model. Commit it: it holds the prompts, the skills' texts and the answers, and
 no key.
 
-The file of a call is named `call-<trial>-<repeat>-<model>-<call>-<number>.json`. Trial, model and call are digests: an
-answer that was given in one trial is not used in another, even if the call is the same.
+Trial, model and call are digests in the name of a call's file: an answer that was given in one trial is not used in
+another, even if the call is the same.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
@@ -29,7 +29,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_context_window
 from pydantic_core import to_jsonable_python
 
-from skillshelf.errors import EvalError
+from skillshelf.errors import EvalError, NotRecordedError
 from skillshelf.evals._model_calls import (
     CallRecord,
     ModelCall,
@@ -44,14 +44,39 @@ from skillshelf.evals._model_calls import (
 from skillshelf.evals._placeholders import hide_folders, map_texts
 from skillshelf.files import replace_file
 
-HOW_TO_RECORD = "`skillshelf eval --record` asks the model again"
+HOW_TO_RECORD = "The same command with --record instead of --replay asks the model"
 FORMAT_VERSION = 2
 MODEL_PREFIX = "model-"
 CALL_PREFIX = "call-"
 # All recorded calls are read to name the nearest one in a message. Of more than this many, some will do.
 MAX_CALLS_COMPARED = 2000
-_FILE_NAME = re.compile(r"(?:call|model)-[0-9a-f-]+\.json")
+_MODEL_FILE = re.compile(r"model-[0-9a-f]+\.json")
+_CALL_FILE = re.compile(r"call-([0-9a-f]+)-([0-9]+)-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)\.json")
 _USERINFO = re.compile(r"(?<=://)[^/@]*@")
+
+
+class CallFile(NamedTuple):
+    """The name of the file of a call."""
+
+    trial: str
+    """Like `model` and `call`, a digest."""
+    repeat: int
+    model: str
+    call: str
+    number: int
+    """The same call has another answer each time it is repeated in a trial."""
+
+    def __str__(self) -> str:
+        return f"{CALL_PREFIX}{self.trial}-{self.repeat}-{self.model}-{self.call}-{self.number}.json"
+
+
+def parse_call_file(name: str) -> CallFile | None:
+    """Take the name of a file apart. Return None if it is not the file of a call."""
+    match = _CALL_FILE.fullmatch(name)
+    if match is None:
+        return None
+    trial, repeat, model, call, number = match.groups()
+    return CallFile(trial, int(repeat), model, call, int(number))
 
 
 @dataclass(slots=True)
@@ -64,17 +89,16 @@ class TrialRecording:
     repeat: int = 1
     written: set[str] = field(default_factory=set)
     """The files of the calls that were recorded in this trial."""
-    _calls: Counter[str] = field(default_factory=Counter)
+    _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def next_file(self, model: str, call: str) -> str:
-        """Return the file for a call. The same call has another answer each time it is repeated in a trial."""
-        start = f"{self._own_prefix}{_digest(model)}-{call}-"
-        self._calls[start] += 1
-        return f"{start}{self._calls[start]}.json"
+    def next_file(self, model: str, call: str) -> CallFile:
+        """Return the file for a call."""
+        self._calls[model, call] += 1
+        return CallFile(self._trial_digest, self.repeat, _digest(model), call, self._calls[model, call])
 
-    def write(self, name: str, value: Mapping[str, Any]) -> None:
-        write_recording(self.folder, name, value)
-        self.written.add(name)
+    def write(self, file: CallFile, value: Mapping[str, Any]) -> None:
+        write_recording(self.folder, str(file), value)
+        self.written.add(str(file))
 
     def add_files(self, files: Mapping[str, str]) -> None:
         """Write the files that a worker recorded.
@@ -82,40 +106,40 @@ class TrialRecording:
         Raises EvalError for any other file: they come from a database that others write to.
         """
         for name, text in files.items():
-            value = self._parse_file(name, text)
+            file = parse_call_file(name)
+            is_expected = self._is_own(file) if file else _MODEL_FILE.fullmatch(name) is not None
+            value = _parse_object(text) if is_expected else None
             if value is None:
                 raise EvalError(f"A worker sent {name[:120]!r}, which is not a recording of this trial")
             write_recording(self.folder, name, value)
-            if name.startswith(CALL_PREFIX):
+            if file:
                 self.written.add(name)
-
-    def _parse_file(self, name: str, text: str) -> dict[str, Any] | None:
-        if not name.startswith((self._own_prefix, MODEL_PREFIX)) or not _FILE_NAME.fullmatch(name):
-            return None
-        try:
-            return dict(json.loads(text))
-        except (ValueError, TypeError):
-            return None
 
     def remove_outdated(self) -> None:
         """Remove the answers that the same models gave in an earlier recording of this trial."""
-        models = {_model_of(name) for name in self.written}
-        for name in _list_recordings(self.folder, self._own_prefix):
-            if name not in self.written and _model_of(name) in models:
-                os.unlink(os.path.join(self.folder, name))
+        files = [file for file in self._list_calls() if self._is_own(file)]
+        models = {file.model for file in files if str(file) in self.written}
+        for file in files:
+            if str(file) not in self.written and file.model in models:
+                os.unlink(os.path.join(self.folder, str(file)))
 
-    def find_calls(self, model: str) -> list[str]:
+    def find_calls(self, model: str) -> list[CallFile]:
         """Return the files of all answers of a model in this trial, in all repeats."""
-        names = _list_recordings(self.folder, self._trial_prefix)
-        return [name for name in names if _model_of(name) == _digest(model)]
+        return [file for file in self._list_calls() if file.model == _digest(model)]
+
+    def _list_calls(self) -> Iterator[CallFile]:
+        """Yield the files of this trial, in all repeats."""
+        for name in _list_recordings(self.folder, f"{CALL_PREFIX}{self._trial_digest}-"):
+            file = parse_call_file(name)
+            if file:
+                yield file
+
+    def _is_own(self, file: CallFile) -> bool:
+        return file.trial == self._trial_digest and file.repeat == self.repeat
 
     @property
-    def _trial_prefix(self) -> str:
-        return f"{CALL_PREFIX}{_digest(self.trial, 12)}-"
-
-    @property
-    def _own_prefix(self) -> str:
-        return f"{self._trial_prefix}{self.repeat}-"
+    def _trial_digest(self) -> str:
+        return _digest(self.trial, 12)
 
 
 def recording_of(folder: str, trial_id: str, repeat: int) -> TrialRecording | None:
@@ -132,7 +156,7 @@ def read_recording(folder: str, name: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             return dict(json.load(file))
     except (OSError, ValueError, TypeError) as error:
-        raise EvalError(f"it is not a recording: {error}", f"Remove it; {HOW_TO_RECORD}", path) from None
+        raise EvalError(f"it is not a recording: {error}", f"Remove it. {HOW_TO_RECORD}", path) from None
 
 
 def write_recording(folder: str, name: str, value: Mapping[str, Any]) -> None:
@@ -149,9 +173,12 @@ def _list_recordings(folder: str, prefix: str) -> list[str]:
     return sorted(name for name in names if name.startswith(prefix) and name.endswith(".json"))
 
 
-def _model_of(name: str) -> str:
-    """Return the digest of the model in the name of a call's file."""
-    return name.split("-")[3]
+def _parse_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text holds, or None if it holds none."""
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
+        return None
 
 
 def _digest(text: str, length: int = 8) -> str:
@@ -242,10 +269,10 @@ class Recording(WatchedModel):
         if response.state != "complete":  # half an answer is not worth replaying
             return
         record = record_call(self.model_id, call)
-        name = self._recording.next_file(self.model_id, cache_key(record))
-        await asyncio.to_thread(self._save, name, record, response)
+        file = self._recording.next_file(self.model_id, cache_key(record))
+        await asyncio.to_thread(self._save, file, record, response)
 
-    def _save(self, name: str, record: CallRecord, response: ModelResponse) -> None:
+    def _save(self, file: CallFile, record: CallRecord, response: ModelResponse) -> None:
         [answer] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
         answer |= {"run_id": None, "conversation_id": None, "workspace_ref": None}
         # The address of a provider may hold a password.
@@ -255,7 +282,7 @@ class Recording(WatchedModel):
             self._is_model_saved = True
 
         self._recording.write(
-            name,
+            file,
             {
                 "skillshelf_recording": FORMAT_VERSION,
                 "trial": self._recording.trial,
@@ -293,9 +320,9 @@ class Replay(Model[Any]):
     ) -> ModelResponse:
         call = ModelCall(messages, model_settings, model_request_parameters)
         record = record_call(self._like.id, call)
-        name = self._recording.next_file(self._like.id, cache_key(record))
+        name = str(self._recording.next_file(self._like.id, cache_key(record)))
         if not os.path.exists(os.path.join(self._recording.folder, name)):
-            raise EvalError(self._explain_missing(record), HOW_TO_RECORD)
+            raise NotRecordedError(self._explain_missing(record), HOW_TO_RECORD)
         stored = read_recording(self._recording.folder, name)["answer"]
         [response] = ModelMessagesTypeAdapter.validate_json(json.dumps([restore_folders(stored, call)]))
         assert isinstance(response, ModelResponse)
@@ -321,11 +348,11 @@ class Replay(Model[Any]):
             return f"{folder} has no answers of {self._like.id}{scope}"
 
         key = cache_key(record)
-        times = sum(key in name for name in files)
+        times = sum(file.call == key for file in files)
         if times:
             return f"this call was recorded {times} times in {folder}, and is made once more"
 
-        recorded = [read_recording(folder, name)["asked"] for name in files[:MAX_CALLS_COMPARED]]
+        recorded = [read_recording(folder, str(file))["asked"] for file in files[:MAX_CALLS_COMPARED]]
         nearest = max(recorded, key=lambda other: _nearness(record, other))
         differences = "; ".join(describe_differences(record, nearest))
         return f"this call is not in {folder}; the nearest one there differs in {differences}"

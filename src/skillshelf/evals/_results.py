@@ -74,6 +74,13 @@ class Outcome:
         return "passed"
 
     @property
+    def unrecorded(self) -> bool:
+        """True if the trial could not be made because a replay has no answer for a call of the agent or a judge."""
+        if self.trace.error:
+            return self.trace.unrecorded
+        return any(result.verdict.unrecorded for result in self.checks)
+
+    @property
     def failed(self) -> tuple[CheckResult, ...]:
         """The checks that were made and did not hold."""
         return tuple(result for result in self.checks if not result.verdict.passed and not result.verdict.error)
@@ -143,7 +150,7 @@ def _check_as_json(result: CheckResult) -> dict[str, Any]:
 
 
 def _check_from_json(plain: Mapping[str, Any]) -> CheckResult:
-    verdict = Verdict(plain["passed"], plain["reason"], plain["error"])
+    verdict = Verdict(plain["passed"], plain["reason"], plain["error"], plain["unrecorded"])
     about = About(**plain["about"]) if plain["about"] else None
     return CheckResult(plain["name"], verdict, about)
 

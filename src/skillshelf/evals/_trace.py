@@ -37,6 +37,8 @@ class Trace:
     """Why the trial could not be made: a provider failed, say, or the workspace could not be written.
 
     Such a trial is neither a pass nor a miss of the skill."""
+    unrecorded: bool = False
+    """True if the error is that a replay has no answer for a call."""
 
     @property
     def answer(self) -> str:
@@ -53,6 +55,7 @@ class Trace:
             "usage": asdict(self.usage),
             "seconds": self.seconds,
             "error": self.error,
+            "unrecorded": self.unrecorded,
         }
 
 
@@ -66,4 +69,5 @@ def trace_from_json(plain: Mapping[str, Any]) -> Trace:
         usage=Usage(**plain["usage"]),
         seconds=plain["seconds"],
         error=plain["error"],
+        unrecorded=plain["unrecorded"],
     )

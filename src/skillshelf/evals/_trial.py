@@ -18,7 +18,7 @@ from pydantic_ai.models import Model
 
 from skillshelf.agent import AgentCore, ChosenModel, Policy
 from skillshelf.agent.events import Event, Failed, Finished
-from skillshelf.errors import PolicyError, SkillNotFoundError, SkillUnreadableError
+from skillshelf.errors import NotRecordedError, PolicyError, SkillNotFoundError, SkillUnreadableError
 from skillshelf.evals._case import Case, Edit, make_code_source
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
 from skillshelf.evals._trace import FileState, Trace
@@ -86,6 +86,7 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
         except (OSError, NotPlainFile) as fault:
             error = f"The workspace cannot be used: {fault}"
 
+    failure = _find_infrastructure_failure(events)
     return Trace(
         events=tuple(events),
         answers=tuple(answers),
@@ -94,7 +95,8 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
         removed=removed,
         usage=core.spent,
         seconds=round(time.monotonic() - start, 3),
-        error=_find_infrastructure_error(events) or error,
+        error=failure.message if failure else error,
+        unrecorded=failure is not None and failure.error == NotRecordedError.__name__,
     )
 
 
@@ -110,9 +112,9 @@ async def _take_turns(core: AgentCore, root: str, case: Case, events: list[Event
         answers.append(last.text if isinstance(last, Finished) else "")
 
 
-def _find_infrastructure_error(events: list[Event]) -> str:
-    """Return the first error that keeps the trial from counting, or an empty text."""
+def _find_infrastructure_failure(events: list[Event]) -> Failed | None:
+    """Return the first failure that keeps the trial from counting, if there is one."""
     for event in events:
         if isinstance(event, Failed) and event.error not in _COUNTED_ERRORS:
-            return event.message
-    return ""
+            return event
+    return None

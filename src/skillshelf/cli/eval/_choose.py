@@ -13,7 +13,6 @@ from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli.eval._run import find_approved_cases, run_and_report
 from skillshelf.errors import EvalError
 from skillshelf.evals import (
-    HOW_TO_RECORD,
     Case,
     ChoiceResult,
     CurrentSkill,
@@ -139,20 +138,13 @@ def _print_faults(run: Run, folder: RunFolder, out: Output) -> None:
     if not faults:
         return
     for fault in faults[:_MAX_LISTED_FAULTS]:
-        message = fault.message.replace(f" {HOW_TO_RECORD}", "")  # this advice is printed once, below
-        out.print_styled(f"{count_noun(fault.times, 'trial')} could not be completed: {message}", "yellow")
+        out.print_styled(f"{count_noun(fault.times, 'trial')} could not be completed: {fault.message}", "yellow")
     others = faults[_MAX_LISTED_FAULTS:]
     if others:
         trials = count_noun(sum(fault.times for fault in others), "trial")
         out.print_styled(f"and {trials} more, for {count_noun(len(others), 'other reason')}", "yellow")
 
-    is_unrecorded = [HOW_TO_RECORD in fault.message for fault in faults]
-    if any(is_unrecorded):  # resuming would not help: the answers are not there the next time either
-        out.print_styled(
-            "`skillshelf eval choose` with --record instead of --replay asks the model for the missing answers.",
-            "yellow",
-        )
-    if not all(is_unrecorded):
+    if not all(fault.unrecorded for fault in faults):
         out.print_styled(
             f"`skillshelf eval --resume {shown_path(folder.path)}` tries the failed trials again.", "yellow"
         )

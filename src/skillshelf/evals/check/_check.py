@@ -25,6 +25,8 @@ class Verdict:
     reason: str = ""
     error: str = ""
     """Why the check could not be made, such as a judge that did not answer. It is then neither a pass nor a miss."""
+    unrecorded: bool = False
+    """True if the error is that a replay has no answer of the judge."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.agent import explain_error
 from skillshelf.agent.events import ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, Usage
-from skillshelf.errors import EvalError
+from skillshelf.errors import EvalError, NotRecordedError
 from skillshelf.evals._placeholders import hide_folders
 from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import Trace
@@ -57,7 +57,8 @@ def judge(rubric: str, model: str | Model[Any] | None = None) -> Check:
                 judging_model = model
             answer = await asyncio.wait_for(_ask(judging_model, rubric, trace), JUDGE_SECONDS)
         except Exception as error:  # a provider may raise anything, and the trial then counts neither way
-            return Verdict(False, error=f"The judge could not be asked: {explain_error(error).message}")
+            problem = f"The judge could not be asked: {explain_error(error).message}"
+            return Verdict(False, error=problem, unrecorded=isinstance(error, NotRecordedError))
 
         verdict = parse_verdict(answer)
         if verdict is None:

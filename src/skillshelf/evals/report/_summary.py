@@ -156,6 +156,8 @@ class Fault:
     message: str
     times: int
     cases: tuple[str, ...]
+    unrecorded: bool = False
+    """True if a replay has no answer for a call, so that trying again would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +261,17 @@ def _collect_failures(outcomes: Sequence[Outcome]) -> tuple[Failure, ...]:
 
 
 def _collect_faults(outcomes: Sequence[Outcome]) -> tuple[Fault, ...]:
-    cases_by_message: dict[str, list[str]] = defaultdict(list)
+    by_message: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.status == "error":
-            cases_by_message[find_error(outcome)].append(outcome.case)
-    ordered = sorted(cases_by_message.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(Fault(message, len(cases), tuple(dict.fromkeys(cases))) for message, cases in ordered)
+            by_message[find_error(outcome)].append(outcome)
+
+    faults = []
+    for message, trials in by_message.items():
+        cases = dict.fromkeys(outcome.case for outcome in trials)
+        unrecorded = all(outcome.unrecorded for outcome in trials)
+        faults.append(Fault(message, len(trials), tuple(cases), unrecorded))
+    return tuple(sorted(faults, key=lambda fault: (-fault.times, fault.message)))
 
 
 def _summarize_case(info: CaseInfo, outcomes: Sequence[Outcome]) -> CaseSummary:
