@@ -78,7 +78,8 @@ class Options:
 
 def options_from_json(plain: Mapping[str, Any]) -> Options:
     """Return the options as a worker knows them."""
-    return Options(Settings(**plain["settings"]), timeout=plain["timeout"], pauses=plain["pauses"])
+    settings = Settings(**{**plain["settings"], "packages": tuple(plain["settings"]["packages"])})
+    return Options(settings, timeout=plain["timeout"], pauses=plain["pauses"])
 
 
 class RunModels:
