@@ -13,7 +13,7 @@ from skillshelf.files import system
 
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
-    {"_version", "_lazy", "errors", "hidden", "locks", "text", "threads"},
+    {"_import_path", "_version", "_lazy", "errors", "hidden", "locks", "text", "threads"},
     {"descriptor", "tokens", "schema", "files"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"sources", "settings", "watch"},

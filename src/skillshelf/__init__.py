@@ -12,6 +12,11 @@
 Code skills are subclasses of BaseSkill with methods marked @tool. SkillDiscoverySkill has the tools for the model.
 """
 
+# First of all: it keeps `python -m skillshelf` from importing files of the current folder.
+from skillshelf import _import_path as _import_path
+
+# isort: split
+
 from skillshelf._version import __version__ as __version__
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Activation, Delta, Diagnostic, SkillDescriptor

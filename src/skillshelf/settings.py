@@ -3,11 +3,9 @@
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
-from urllib.parse import urlsplit
 
 from skillshelf.descriptor import ListingForm
 from skillshelf.errors import SettingsError
@@ -85,10 +83,13 @@ def _read_file() -> dict[str, Value]:
     text = _read_text(path)
     if text is None:
         return {}
+
+    import tomllib  # takes 5 ms, which only users with a file pay
+
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _describe_bad_toml(path, error) from error
+        raise _describe_bad_toml(path, str(error)) from error
 
     chosen: dict[str, Value] = {}
     for key, value in table.items():
@@ -126,9 +127,9 @@ def _read_text(path: str) -> str | None:
         raise SettingsError(f"{path}, line {line}: not UTF-8 text. Save the file as UTF-8.") from error
 
 
-def _describe_bad_toml(path: str, error: tomllib.TOMLDecodeError) -> SettingsError:
+def _describe_bad_toml(path: str, message: str) -> SettingsError:
     # Python 3.11 to 3.13 give the place in the message alone: "Invalid value (at line 1, column 9)".
-    reason, _, place = str(error).partition(" (at ")
+    reason, _, place = message.partition(" (at ")
     where = path
     if place:
         where = f"{path}, {place.rstrip(')')}"
@@ -179,6 +180,8 @@ def _check_packages(value: object, where: str) -> tuple[str, ...]:
 
 
 def _check_address(text: str, where: str) -> str:
+    from urllib.parse import urlsplit  # takes 5 ms
+
     try:
         parts = urlsplit(text)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)

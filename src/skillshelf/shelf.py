@@ -9,7 +9,7 @@ from skillshelf.descriptor import Activation, Delta, Found
 from skillshelf.files import user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
-from skillshelf.sources import DirectorySource, ObjectSource, PackageSource, Source
+from skillshelf.sources import DirectorySource, EntryPointSource, ObjectSource, PackageSource, Source
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.turn import Turn
 
@@ -38,11 +38,23 @@ class Shelf:
 
     @classmethod
     def open(
-        cls, root: str | os.PathLike[str] = ".", *, skills: Sequence[BaseSkill] = (), counter: Counter = estimate
+        cls,
+        root: str | os.PathLike[str] = ".",
+        *,
+        skills: Sequence[BaseSkill] = (),
+        packages: Sequence[str] = (),
+        entry_points: bool = False,
+        counter: Counter = estimate,
     ) -> "Shelf":
-        """Open the skills of a workspace: the program's own, then the project's, the user's, and the bundled ones."""
+        """Open the skills of a workspace: the program's own, then the project's, the user's, and the bundled ones.
+
+        `skills` are code skills that the program constructed. `packages` names packages of code skills, which come
+        next to these. With `entry_points`, the skills that installed distributions announce come after the user's.
+        Packages and entry points are imported, which runs their code.
+        """
         project = DirectorySource(root, "project")
-        return cls(workspace_sources(project, project.root, skills), counter=counter)
+        sources = workspace_sources(project, project.root, skills, packages=packages, entry_points=entry_points)
+        return cls(sources, counter=counter)
 
     def __repr__(self) -> str:
         return f"<Shelf: {len(self._catalog)} skills from {', '.join(source.name for source in self.sources)}>"
@@ -185,11 +197,19 @@ class Shelf:
         return Watch(self, on_change)
 
 
-def workspace_sources(project: Source, root: str, skills: Sequence[BaseSkill] = ()) -> list[Source]:
+def workspace_sources(
+    project: Source,
+    root: str,
+    skills: Sequence[BaseSkill] = (),
+    *,
+    packages: Sequence[str] = (),
+    entry_points: bool = False,
+) -> list[Source]:
     """Return the sources of a workspace whose own skills come from `project`, in order of precedence."""
     sources: list[Source] = []
     if skills:
         sources.append(ObjectSource(skills))
+    sources += [PackageSource(package) for package in packages]
     sources.append(project)
 
     user_roots: set[str] = set()
@@ -200,5 +220,7 @@ def workspace_sources(project: Source, root: str, skills: Sequence[BaseSkill] = 
             user_roots.add(folder)
             sources.append(DirectorySource(folder, "user"))
 
+    if entry_points:
+        sources.append(EntryPointSource(without=packages))
     sources.append(PackageSource("skillshelf.bundled", name="bundled"))
     return sources

@@ -87,13 +87,18 @@ class AgentCore:
         sessions: Sessions | None = None,
         frozen: bool = False,
         shelf: Shelf | None = None,
+        packages: Sequence[str] = (),
+        entry_points: bool = False,
     ) -> Catalog:
         """Work in this folder, with its skills, the user's and the bundled ones, or with a `shelf` of your own.
 
         With a `trust` store, the folder's own skills are used only as the user approved them. With `sessions`, the
-        conversation is saved in files. `frozen`: the skills stay as they are now and are never reloaded.
+        conversation is saved in files. `frozen`: the skills stay as they are now and are never reloaded. `packages`
+        and `entry_points` add installed code skills, as in `Shelf.open`.
         """
-        self._skills = WorkspaceSkills(root, shelf or self._code_skills, trust, frozen)
+        self._skills = WorkspaceSkills(
+            root, shelf or self._code_skills, trust, frozen, packages=packages, entry_points=entry_points
+        )
         self.sessions = sessions
         self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
 

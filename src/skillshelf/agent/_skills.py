@@ -35,8 +35,11 @@ class WorkspaceSkills:
         skills: Sequence[BaseSkill] | Shelf = (),
         trust: Trust | None = None,
         frozen: bool = False,
+        *,
+        packages: Sequence[str] = (),
+        entry_points: bool = False,
     ) -> None:
-        """`skills`: code skills beside the workspace's, or a shelf to use instead."""
+        """`skills`: code skills beside the workspace's, or a shelf to use instead of one with all these sources."""
         if not os.path.isdir(root):
             raise SourceError(f"There is no folder {os.fspath(root)!r} to take as the workspace.")
 
@@ -47,7 +50,10 @@ class WorkspaceSkills:
         if isinstance(skills, Shelf):
             self.shelf = skills
         else:
-            self.shelf = Shelf(workspace_sources(self.trusted or project, self.root, skills))
+            sources = workspace_sources(
+                self.trusted or project, self.root, skills, packages=packages, entry_points=entry_points
+            )
+            self.shelf = Shelf(sources)
 
         self.guidance = ""
         """The text of the project's AGENTS.md, as far as the user approved it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import find_packages
 from skillshelf.errors import MissingExtraError, ModelUnavailableError, SettingsError, SourceError
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         raise SettingsError(
             "--frozen asks for the skills as approved, --trust-workspace for the skills as they are. Give one of them."
         )
-    settings = load_settings(vars(args))
+    packages = find_packages(args)
+    settings = load_settings({**vars(args), "packages": packages})
     core = AgentCore(
         resolve(settings), policy=Policy(settings.policy), budget=settings.budget, sandbox=not args.no_sandbox
     )
@@ -108,7 +110,14 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         trust = Trust.open()
         problems.extend(trust.problems)
     sessions = Sessions(os.path.realpath(args.workspace))
-    core.load_skills(args.workspace, trust=trust, sessions=sessions, frozen=args.frozen)
+    core.load_skills(
+        args.workspace,
+        trust=trust,
+        sessions=sessions,
+        frozen=args.frozen,
+        packages=packages,
+        entry_points=True,
+    )
     if args.resume is not None:
         problems.extend(core.resume(args.resume))
     return core, settings, problems

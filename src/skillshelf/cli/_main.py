@@ -13,9 +13,10 @@ from importlib import import_module
 from types import ModuleType
 
 from skillshelf import __version__
+from skillshelf._import_path import leave_out_current_folder
 from skillshelf.cli._output import Output, complain
-from skillshelf.cli._parsers import Parser, add_shared_options
-from skillshelf.errors import SkillError, SkillNotFoundError, SourceError
+from skillshelf.cli._parsers import Parser, add_package_option, add_shared_options
+from skillshelf.errors import SettingsError, SkillError, SkillNotFoundError, SourceError
 from skillshelf.streams import discard_output, reopen_closed_streams
 
 COMMANDS = {
@@ -35,6 +36,7 @@ COMMANDS = {
     "completion": "print a script for the completion of your shell",
 }
 _WITHOUT_JSON = ("new", "serve", "completion")
+_WITH_PACKAGES = ("list", "show", "search", "check", "listing", "cost", "why", "chat", "serve")
 _EXAMPLES = """
 examples:
   skillshelf new pdf-forms              create a skill in .skillshelf/skills/
@@ -53,6 +55,8 @@ _MAX_NAME_SHOWN = 200
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code. Wrong use and --help raise SystemExit, as usual with argparse."""
+    if argv is None:  # a program that calls this itself keeps its import path
+        leave_out_current_folder()
     reopen_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -88,7 +92,7 @@ def _run(args: argparse.Namespace) -> int:
         name = error.name[:_MAX_NAME_SHOWN]
         complain(f"There is no skill named {name!r}.{hint} `skillshelf why NAME` explains more.")
         return 1
-    except SourceError as error:
+    except (SettingsError, SourceError) as error:
         complain(f"skillshelf: {error}")
         return 2
     except SkillError as error:
@@ -125,6 +129,8 @@ def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) ->
             module = _import_command(name)
             command.epilog = f"examples:{module.EXAMPLES}"
             module.add_arguments(command)
+            if name in _WITH_PACKAGES:
+                add_package_option(command)
             add_shared_options(command, json=name not in _WITHOUT_JSON)
     return parser
 

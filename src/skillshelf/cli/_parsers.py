@@ -81,6 +81,28 @@ def add_shared_options(parser: argparse.ArgumentParser, *, json: bool = True) ->
     )
 
 
+def add_package_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--package`, which commands that open the shelf take: `find_packages` in `_workspace` returns its values."""
+    parser.add_argument(
+        "--package",
+        metavar="PACKAGE",  # not NAME, which shells complete to the name of a skill
+        dest="packages",
+        action="append",
+        type=_package_name,
+        default=argparse.SUPPRESS,
+        help="include the code skills of an installed package, such as my_skills; repeatable",
+    )
+
+
+def _package_name(text: str) -> str:
+    if all(part.isidentifier() for part in text.split(".")):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not the name of a package. Give the name that `import` takes; to use code in a folder, install "
+        f"it first: pip install -e FOLDER"
+    )
+
+
 def positive_number(text: str) -> int:
     """Parse a whole number of at least 1."""
     return _parse_number(text, at_least=1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import find_packages
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.shelf import Shelf
@@ -211,7 +212,7 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     from skillshelf.trust import Trust
 
     trust = None if args.trust_workspace else Trust.open()
-    skills = WorkspaceSkills(args.workspace, trust=trust)
+    skills = WorkspaceSkills(args.workspace, trust=trust, packages=find_packages(args), entry_points=True)
     source = skills.trusted
     if trust is None or source is None:
         yield ServedShelf(skills.shelf)

@@ -8,6 +8,7 @@ from typing import Any
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
+from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.tokens import Counter, estimate
 
@@ -17,7 +18,16 @@ _ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "siz
 def open_shelf(args: argparse.Namespace, counter: Counter = estimate) -> Shelf:
     """Open the shelf of the workspace. Raises SourceError if the workspace is not a folder."""
     check_workspace(args.workspace)
-    return Shelf.open(args.workspace, counter=counter)
+    return Shelf.open(args.workspace, packages=find_packages(args), entry_points=True, counter=counter)
+
+
+def find_packages(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the packages of code skills that the user named: with --package, then in the settings.
+
+    Raises SettingsError. The workspace has no say, because importing a package runs its code.
+    """
+    settings = load_settings({})
+    return tuple(dict.fromkeys([*args.packages, *settings.packages]))
 
 
 def check_workspace(folder: str) -> None:

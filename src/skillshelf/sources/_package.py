@@ -20,6 +20,7 @@ from skillshelf.errors import (
 )
 from skillshelf.files import NotPlainFile, Page
 from skillshelf.skill import BaseSkill
+from skillshelf.sources._distributions import mentions_entry_points
 from skillshelf.sources._resources import find_references_package, package_files, read_resource, split_listed_path
 from skillshelf.tools import Tool
 
@@ -100,16 +101,24 @@ class PackageSource(ClassSource):
 class EntryPointSource(ClassSource):
     """Skills of installed distributions: an entry point names a package of skills, or one class."""
 
-    def __init__(self, group: str = "skillshelf.skills", name: str = "entry-points") -> None:
+    def __init__(
+        self, group: str = "skillshelf.skills", name: str = "entry-points", *, without: Collection[str] = ()
+    ) -> None:
+        """`without` names packages whose skills another source has: entry points that lead into them are passed by."""
         super().__init__(name)
         self.group = group
+        self.without = frozenset(without)
 
     def _find_skills(self) -> Findings:
-        # It takes longer to import than all of skillshelf, and only this source needs it.
+        if not mentions_entry_points(self.group):
+            return {}
+        # It takes longer to import than all of skillshelf.
         from importlib import metadata
 
         findings: dict[str, type[BaseSkill] | Diagnostic] = {}
         for entry in metadata.entry_points(group=self.group):
+            if any(f"{entry.module}.".startswith(f"{package}.") for package in self.without):
+                continue
             try:
                 target = import_guarded(entry.load, entry.module)
             except ImportFailed as fault:
@@ -192,7 +201,20 @@ def _import_package(name: str) -> ModuleType:
     try:
         return import_guarded(partial(importlib.import_module, name), name)
     except ImportFailed as fault:
+        if _is_missing(name, fault.__cause__):
+            raise SourceError(
+                f"There is no package {name!r} to take skills from. Install it in the environment that skillshelf "
+                f"runs in: pip install NAME, or pip install -e FOLDER for your own. (The `skillshelf` command never "
+                f"imports from the current folder.)"
+            ) from fault
         raise SourceError(f"Cannot look for skills in the package {name!r}: {fault}.") from fault
+
+
+def _is_missing(package: str, error: BaseException | None) -> bool:
+    """Return True if the package, or one that it lies in, does not exist."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return False
+    return f"{package}.".startswith(f"{error.name}.")
 
 
 def _skills_named(target: object, entry: str) -> Findings:
