@@ -90,17 +90,25 @@ class Shelf:
                 raise failure
             return delta
 
-    def listing(self, disclosure: "ListingForm" = "auto", budget: int = DEFAULT_BUDGET) -> "Listing":
-        """Return the Available Skills section. It is byte-identical until a reload changes something."""
+    def listing(
+        self, disclosure: "ListingForm" = "auto", budget: int = DEFAULT_BUDGET, *, ranking: Sequence[str] = ()
+    ) -> "Listing":
+        """Return the Available Skills section. It is byte-identical until a reload changes something.
+
+        `ranking` names the skills that matter most, best first: they come first when the budget is spent.
+        """
         catalog = self._catalog
         cached = self._listings.get((disclosure, budget))
-        if cached and cached[0] == catalog.generation:
+        if cached and cached[0] == catalog.generation and not ranking:
             return cached[1]
 
         from skillshelf.listing import make_listing
 
-        listing = make_listing(catalog, disclosure, budget, self.counter, lambda skill: self.instructions(skill.name))
-        self._listings[disclosure, budget] = (catalog.generation, listing)
+        listing = make_listing(
+            catalog, disclosure, budget, self.counter, lambda skill: self.instructions(skill.name), ranking
+        )
+        if not ranking:
+            self._listings[disclosure, budget] = (catalog.generation, listing)
         return listing
 
     def search(self, query: str, limit: int = 5) -> "list[Match]":

@@ -64,12 +64,9 @@ def _measure_skills(shelf: Shelf, listing: Listing) -> list[SkillCost]:
     costs = []
     for name, skill in shelf.catalog.items():
         entry = entries.get(name)
-        if entry is None:
-            every_call = 0
-        elif entry.description:
+        every_call = 0
+        if entry is not None:
             every_call = shelf.counter(entry.render())
-        else:
-            every_call = shelf.counter(f" | {name}")  # the listing has room for its name only
         instructions = _count_tokens(shelf, skill)
         references = sum(_count_tokens(shelf, skill, path) for path in skill.references)
         costs.append(SkillCost(name, every_call, instructions, references))

@@ -18,7 +18,7 @@ EXAMPLES = """
 _SHORTENED = {
     "description": "with a shortened description",
     "references": "without all references",
-    "instructions": "without the instructions it asks to show",
+    "instructions": "without the instructions that should be shown",
     "omitted": "left out",
 }
 

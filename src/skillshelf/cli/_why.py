@@ -146,22 +146,27 @@ def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
         return
     listing = shelf.listing()
     shortened = {entry.what for entry in listing.shortened if entry.name == skill.name}
+    entry = next((entry for entry in listing.entries if entry.name == skill.name), None)
     budget = f"the budget of {DEFAULT_BUDGET:,} tokens"
-    if "omitted" in shortened:
+    if entry is None:
         yield f"left out of the listing by {budget}; search_skills finds it"
-    elif skill.name in listing.full:
+        return
+    if entry.is_bare:
+        yield f"in the listing with its name only: {budget} has no room for its description"
+    elif entry.instructions is not None:
         yield "in the listing in full"
     else:
         yield "in the listing with its description; the instructions are loaded on demand"
-    if "description" in shortened:
-        cause = f"by {budget}"
-        if len(skill.description) > MAX_DESCRIPTION:
-            cause = "because it is very long"
-        yield f"its description is shortened there {cause}"
-    if "references" in shortened:
-        yield "its references are not all named there; loading the skill names them"
+        if "description" in shortened:
+            cause = f"by {budget}"
+            if len(skill.description) > MAX_DESCRIPTION:
+                cause = "because it is very long"
+            yield f"its description is shortened there {cause}"
+        if "references" in shortened:
+            yield "its references are not all named there; loading the skill names them"
     if "instructions" in shortened:
-        yield f"its disclosure is always, but its instructions do not fit into {budget}"
+        claim = "its disclosure is always" if skill.disclosure == "always" else "it is a code skill"
+        yield f"{claim}, but its instructions do not fit into {budget}"
 
 
 def _search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Occurrence], list[str]]:

@@ -1,9 +1,10 @@
 """The Available Skills section: what the model always sees of the shelf."""
 
 from skillshelf.descriptor import ListingForm
-from skillshelf.listing._choose import Listing, Shortened, make_listing
+from skillshelf.listing._choose import make_listing
 from skillshelf.listing._feed import Feed, describe_change
 from skillshelf.listing._markup import OPENING, Entry, parse, to_xml
+from skillshelf.listing._section import Listing, Shortened
 from skillshelf.tokens import DEFAULT_BUDGET
 
 __all__ = [

@@ -15,7 +15,7 @@ from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
     from skillshelf.descriptor import ListingForm
-    from skillshelf.listing._choose import Listing
+    from skillshelf.listing._section import Listing
     from skillshelf.shelf import Shelf
 
 # Providers cache no prompt shorter than this many tokens, and forget one after this many seconds.

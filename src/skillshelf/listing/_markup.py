@@ -35,14 +35,23 @@ class Entry:
 
     name: str
     description: str
-    """Empty if there is room for names only."""
+    """Empty if there is room for the name only."""
     references: tuple[str, ...] = ()
     more: int = 0
     """The number of references that are not named here."""
     instructions: str | None = None
     """None if the model has to load them."""
 
+    @property
+    def is_bare(self) -> bool:
+        """True if there is room for the name only."""
+        return not (self.description or self.references or self.more) and self.instructions is None
+
     def render(self) -> str:
+        """Return the entry's part of the block: an element of its own, or one name among others."""
+        if self.is_bare:
+            return _BAR + escape_name(self.name)
+
         attributes = f'name="{escape_name(self.name)}"'
         if self.references:
             attributes += f' references="{_BAR.join(map(escape_name, self.references))}"'
@@ -61,12 +70,16 @@ def escape_name(name: str) -> str:
 
 
 def render(entries: Sequence[Entry]) -> str:
+    """Return the block with these entries."""
+    elements = [entry.render() for entry in entries if not entry.is_bare]
+    return join_block(elements, [entry.name for entry in entries if entry.is_bare])
+
+
+def join_block(elements: Sequence[str], bare_names: Sequence[str]) -> str:
     """Return the block. Skills that are shown by name alone share one element: many names in few tokens."""
-    parts = [f"{OPENING}\n"]
-    parts += [entry.render() for entry in entries if entry.description]
-    bare_names = [escape_name(entry.name) for entry in entries if not entry.description]
+    parts = [f"{OPENING}\n", *elements]
     if bare_names:
-        parts.append(f"<skill_names>{_BAR.join(bare_names)}</skill_names>\n")
+        parts.append(f"<skill_names>{_BAR.join(map(escape_name, bare_names))}</skill_names>\n")
     parts.append(f"{CLOSING}\n")
     return "".join(parts)
 
