@@ -151,14 +151,9 @@ def test_the_model_is_the_one_used_last(sessions: Sessions) -> None:
 
 
 def test_a_skill_counts_as_loaded_only_in_the_message_that_applies_it() -> None:
-    """This holds for models with and without tools. Text that only begins like such a message does not count."""
-    skill = SkillDescriptor("pdf", "Fill in forms.")
-    applied = apply_message(skill, "Fill in.", "now")
-    routed = (
-        'Apply Skill "pdf"\n\n<skill name="pdf">\nFollow.\n<instructions>\nFill in.\n</instructions>\n</skill>\n\nnow'
-    )
-    for text in (applied, routed):
-        assert loaded_skills([ask(text)]) == [LoadedText("pdf", "", text)]
+    """Text that only begins like such a message does not count."""
+    applied = apply_message(SkillDescriptor("pdf", "Fill in forms."), "Fill in.", "now")
+    assert loaded_skills([ask(applied)]) == [LoadedText("pdf", "", applied)]
     assert loaded_skills([ask('Apply Skill "pdf" to my taxes'), ask('Apply Skill "pdf"\n\nplease')]) == []
 
 

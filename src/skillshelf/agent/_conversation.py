@@ -35,6 +35,7 @@ from skillshelf.agent.sessions import (
     LoadedText,
     Session,
     loaded_skills,
+    make_prompt,
     make_sendable,
     prompt_text,
     strip_system_prompt,
@@ -83,9 +84,9 @@ class Conversation:
         self._is_unsaved = False
         return ""
 
-    def add_prompt(self, text: str) -> str:
-        """Append a message of the user. Return a problem as `add` does."""
-        return self.add([ModelRequest(parts=[UserPromptPart(text)])])
+    def add_prompt(self, text: str, invoked_skill: str = "") -> str:
+        """Append a message of the user, and the skill it brings. Return a problem as `add` does."""
+        return self.add([make_prompt(text, invoked_skill)])
 
     def settle(self, text: str = "") -> str:
         """Complete a history that was cut short: each call gets a result, and the last message is the model's.
@@ -285,20 +286,22 @@ def _usage_of_run(run: RunUsage, model: Model) -> Usage:
 
 
 def _summarizing(messages: list[ModelMessage], limits: CompactionLimits) -> SummarizingCompaction[None]:
-    prompts = (part for message in messages for part in message.parts if isinstance(part, UserPromptPart))
-    first = next(prompts, None)
-    is_task = (
-        first is not None
-        and not loaded_skills([ModelRequest(parts=[first])])
-        and limits.counter(prompt_text(first)) <= _MAX_FIRST_MESSAGE_TOKENS
-    )
-
     return SummarizingCompaction[None](
         max_tokens=1,  # due at once: compact_now does not ask, but one limit must be set
         keep_tokens=limits.keep_tokens,
         tokenizer=limits.counter,
-        preserve_first_user_message=is_task,
+        preserve_first_user_message=_begins_with_task(messages, limits),
     )
+
+
+def _begins_with_task(messages: list[ModelMessage], limits: CompactionLimits) -> bool:
+    """Return True if the user's first message is worth keeping: it is short, and not the text of a skill."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                is_short = limits.counter(prompt_text(part)) <= _MAX_FIRST_MESSAGE_TOKENS
+                return is_short and not loaded_skills([message])
+    return False
 
 
 def _choose_texts(texts: list[LoadedText], limits: CompactionLimits) -> tuple[list[LoadedText], list[LoadedText]]:

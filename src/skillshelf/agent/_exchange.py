@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
 from pydantic_ai.exceptions import RunCancelled
@@ -60,7 +60,16 @@ _MAX_MODEL_CALLS = 200
 # A small model reads slowly, so the skill that comes with a message stays short.
 _MAX_ROUTED_TOKENS = 8_000
 
-MakePrompt = Callable[["Exchange", Turn], str]
+
+class Prompt(NamedTuple):
+    """The text of a user's message as the model gets it."""
+
+    text: str
+    invoked_skill: str = ""
+    """The skill whose text the user put there, if the model cannot load it again by itself."""
+
+
+MakePrompt = Callable[["Exchange", Turn], Prompt]
 
 
 class Exchange:
@@ -110,16 +119,16 @@ class Exchange:
         await self._run_model(self._translator, prompt)
         self._report_loads()
 
-    async def _run_model(self, translator: EventTranslator, prompt: str) -> None:
+    async def _run_model(self, translator: EventTranslator, prompt: Prompt) -> None:
         core = self._core
         history = list(self._conversation.messages)
         before = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
-        self._report(self._conversation.add_prompt(prompt))
+        self._report(self._conversation.add_prompt(prompt.text, prompt.invoked_skill))
         self._saved = 1
 
         stream = core.loop.agent.run_stream_events(
-            prompt,
+            prompt.text,
             message_history=history,
             model=core.model.model,
             conversation_id=self._conversation.id,
@@ -168,17 +177,19 @@ class Exchange:
 
     # -- the prompt ---------------------------------------------------------------------------------------------------
 
-    def make_message_prompt(self, turn: Turn) -> str:
+    def make_message_prompt(self, turn: Turn) -> Prompt:
         """Return the message. For a model without tools, the skill that fits it comes first."""
         core = self._core
         if core.model.tools:
-            return self._message
+            return Prompt(self._message)
 
         chosen = route(core.shelf, turn, self._message, budget=self._tokens_for_skill(), previous=core.routed_to)
         core.routed_to = chosen.skill if chosen else None
-        return f"{chosen.text}\n\n{self._message}" if chosen else self._message
+        if chosen is None:
+            return Prompt(self._message)
+        return Prompt(f"{chosen.text}\n\n{self._message}")
 
-    def make_skill_prompt(self, turn: Turn, name: str, arguments: str) -> str:
+    def make_skill_prompt(self, turn: Turn, name: str, arguments: str) -> Prompt:
         """Return the text of the skill that the user invoked, with the arguments."""
         core = self._core
         try:
@@ -192,10 +203,10 @@ class Exchange:
 
         self.emit(SkillInvoked(skill.name, arguments))
         if core.model.tools:
-            return apply_message(skill, turn.load(name, by="user").text, arguments, reach=name)
+            return Prompt(apply_message(skill, turn.load(name, by="user").text, arguments, reach=name))
         core.routed_to = skill.name
         chosen = route_named(core.shelf, turn, name, arguments, budget=self._tokens_for_skill())
-        return f'Apply Skill "{name}"\n\n{chosen.text}\n\n{arguments}'.rstrip()
+        return Prompt(f'Apply Skill "{name}"\n\n{chosen.text}\n\n{arguments}'.rstrip(), invoked_skill=name)
 
     def _tokens_for_skill(self) -> int:
         return min(self._core.model.window // 4, _MAX_ROUTED_TOKENS)

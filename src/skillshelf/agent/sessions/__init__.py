@@ -4,6 +4,7 @@ from skillshelf.agent.sessions._export import export_json, export_markdown
 from skillshelf.agent.sessions._history import (
     LoadedText,
     loaded_skills,
+    make_prompt,
     make_sendable,
     prompt_text,
     strip_system_prompt,
@@ -19,6 +20,7 @@ __all__ = [
     "export_json",
     "export_markdown",
     "loaded_skills",
+    "make_prompt",
     "make_sendable",
     "prompt_text",
     "strip_system_prompt",

@@ -1,6 +1,5 @@
 """The messages of a conversation: what is saved of them, what can be sent again, and the skill texts in them."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,8 +27,8 @@ from skillshelf.slash import read_message
 # Each can hold the listing of the skills, which belongs to the workspace as it is today, not to the conversation.
 _PROMPT_PARTS = SystemPromptPart, InstructionBaselinePart, InstructionDeltaPart
 _GAP = "[Part of the saved conversation could not be read back here.]"
-# What a user who invokes a skill says to a model without tools. agent/_routing.py makes the block.
-_ROUTED = re.compile(r'Apply Skill "([^\n]+)"\n\n<skill name="[^"\n]*">\n.*?\n</skill>(?:\n|$)', re.S)
+# Names the skill whose text is in a message of the user. Metadata is saved, and not sent to the model.
+_INVOKED_SKILL = "invoked_skill"
 
 
 def strip_system_prompt(message: ModelMessage) -> ModelMessage:
@@ -41,6 +40,12 @@ def strip_system_prompt(message: ModelMessage) -> ModelMessage:
     if message.instructions is None and len(parts) == len(message.parts):
         return message
     return replace(message, parts=parts, instructions=None)
+
+
+def make_prompt(text: str, invoked_skill: str = "") -> ModelRequest:
+    """Return a message of the user. `invoked_skill` names the skill whose text it brings, if there is one."""
+    metadata = {_INVOKED_SKILL: invoked_skill} if invoked_skill else None
+    return ModelRequest(parts=[UserPromptPart(text)], metadata=metadata)
 
 
 def make_gap(at: datetime) -> ModelRequest:
@@ -108,25 +113,25 @@ def _find_loads(messages: Sequence[ModelMessage]) -> Iterator[LoadedText]:
         if not isinstance(message, ModelRequest):
             calls.update({part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)})
             continue
+        invoked_skill = (message.metadata or {}).get(_INVOKED_SKILL, "")
         for part in message.parts:
-            loaded = _read_load(part, calls)
+            loaded = _read_load(part, calls, invoked_skill)
             if loaded:
                 yield loaded
 
 
-def _read_load(part: ModelRequestPart, calls: dict[str, ToolCallPart]) -> LoadedText | None:
+def _read_load(part: ModelRequestPart, calls: dict[str, ToolCallPart], invoked_skill: str) -> LoadedText | None:
     if isinstance(part, ToolReturnPart) and part.tool_name == LOAD_TOOL and part.outcome == "success":
         call = calls.get(part.tool_call_id)
         return _read_call(call.args_as_dict(), part.model_response_str()) if call else None
 
     if isinstance(part, UserPromptPart):
         text = prompt_text(part)
+        if invoked_skill:
+            return LoadedText(invoked_skill, "", text)
         applied = read_message(text)
         if applied:
             return LoadedText(applied.name, "", text)
-        routed = _ROUTED.match(text)
-        if routed:
-            return LoadedText(routed[1], "", text)
     return None
 
 
