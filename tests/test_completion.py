@@ -376,10 +376,16 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
             session: PromptSession[str] = PromptSession(
                 completer=SlashCompleter(commands), key_bindings=make_bindings(), input=keys, output=DummyOutput()
             )
+            pressed = asyncio.Semaphore(0)
+            session.app.key_processor.after_key_press += lambda _: pressed.release()
             prompt = asyncio.create_task(session.prompt_async())
-            for key in ("/skills:kub", "\t", "\t", "\t"):
-                keys.send_text(key)
-                await asyncio.sleep(0.2)
+            for text in ("/skills:kub", "\t", "\t"):
+                keys.send_text(text)
+                for _ in text:
+                    await pressed.acquire()
+                # A completion is a task that never waits for anything, so it ends within a few rounds of the loop.
+                for _ in range(100):
+                    await asyncio.sleep(0)
             keys.send_text("\r")
             return await prompt
 

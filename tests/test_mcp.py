@@ -24,7 +24,7 @@ from skillshelf.slash import read_message
 from skillshelf.slash._messages import split_words
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import run as conform
-from skillshelf.testing.conformance.faces.mcp import make
+from skillshelf.testing.conformance.faces.mcp import MCP
 
 
 class Desk(BaseSkill):
@@ -76,7 +76,7 @@ class Desk(BaseSkill):
 
 
 def test_the_conformance_scenario_passes() -> None:
-    report = asyncio.run(conform(make()))
+    report = asyncio.run(conform(MCP()))
     assert report.passed, report
 
 

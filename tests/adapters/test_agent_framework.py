@@ -17,7 +17,7 @@ from skillshelf.adapters.agent_framework import Skills
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import Call
 from skillshelf.testing.conformance import run as conform
-from skillshelf.testing.conformance.faces.agent_framework import ScriptedClient, make
+from skillshelf.testing.conformance.faces.agent_framework import AgentFramework, ScriptedClient
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 LOAD = "load_skill_instructions"
@@ -43,7 +43,7 @@ def results(response: AgentResponse[Any]) -> list[str]:
 
 
 def test_the_conformance_scenario_passes() -> None:
-    report = asyncio.run(conform(make()))
+    report = asyncio.run(conform(AgentFramework()))
     assert report.passed, str(report)
 
 

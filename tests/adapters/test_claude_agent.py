@@ -29,7 +29,7 @@ from claude_agent_sdk import (
 )
 
 from skillshelf.adapters.claude_agent import Skills
-from skillshelf.testing.conformance.faces.claude_agent import ScriptedClaude, make
+from skillshelf.testing.conformance.faces.claude_agent import ClaudeAgent, ScriptedClaude
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 
@@ -80,7 +80,7 @@ def asking() -> tuple[Shelf, Files]:
 
 
 def test_the_conformance_scenario_passes() -> None:
-    report = asyncio.run(run(make()))
+    report = asyncio.run(run(ClaudeAgent()))
     assert report.passed, report
 
 
@@ -90,7 +90,7 @@ def test_the_conformance_kit_sees_the_notes() -> None:
     first = stock.listing().text
 
     async def talk() -> list[Reply]:
-        conversation = await make().open(stock)
+        conversation = await ClaudeAgent().open(stock)
         replies = [await conversation.say("one", (), "a")]
         source.put("ocr", SKILL.format("ocr"))
         replies += [await conversation.say("two", [load()], "b"), await conversation.say("three", (), "c")]

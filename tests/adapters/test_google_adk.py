@@ -23,7 +23,7 @@ from skillshelf.adapters.google_adk import Skills
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import Call
 from skillshelf.testing.conformance import run as conform
-from skillshelf.testing.conformance.faces.google_adk import ScriptedLlm, make
+from skillshelf.testing.conformance.faces.google_adk import GoogleADK, ScriptedLlm
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 LOAD = "load_skill_instructions"
@@ -59,7 +59,7 @@ def text(events: list[Event]) -> str:
 
 
 def test_the_conformance_scenario_passes() -> None:
-    report = asyncio.run(conform(make()))
+    report = asyncio.run(conform(GoogleADK()))
     assert report.passed, str(report)
 
 

@@ -23,7 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from skillshelf.adapters.langchain import Skills
-from skillshelf.testing.conformance.faces.langchain import Scripted, make
+from skillshelf.testing.conformance.faces.langchain import LangChain, Scripted
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 THREAD: Any = {"configurable": {"thread_id": "one"}}
@@ -81,7 +81,7 @@ def asking() -> tuple[Shelf, Files]:
 
 
 def test_the_conformance_scenario_passes() -> None:
-    report = asyncio.run(run(make()))
+    report = asyncio.run(run(LangChain()))
     assert report.passed, report
 
 

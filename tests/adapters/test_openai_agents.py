@@ -18,7 +18,7 @@ from agents import Agent, RunConfig, Runner, RunResult, ToolCallOutputItem, func
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 
 from skillshelf.adapters.openai_agents import Skills
-from skillshelf.testing.conformance.faces.openai_agents import make
+from skillshelf.testing.conformance.faces.openai_agents import OpenAIAgents
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 OFFLINE = RunConfig(tracing_disabled=True)
@@ -72,7 +72,7 @@ def asking() -> tuple[Shelf, Files]:
 
 
 def test_the_conformance_scenario_passes() -> None:
-    report = asyncio.run(run(make()))
+    report = asyncio.run(run(OpenAIAgents()))
     assert report.passed, report
 
 

@@ -70,6 +70,8 @@ class Notifier:
         self._limits = limits or NoticeLimits()
         self._resources = WatchedResources(shelf, self._limits.subscriptions)
 
+        # By the identity of the parameters of its handshake: the SDK makes a session object for each request, and these
+        # parameters, which cannot be hashed, are all that the requests of a client share publicly.
         self._clients: dict[int, _HandshakeClient] = {}
         """By the identity of the client's `initialize` parameters: the SDK keeps one object for each connection."""
         self._bus = InMemorySubscriptionBus()

@@ -12,7 +12,10 @@ import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+
+# uvicorn's own protocol, which its `http` setting takes as a class. There is no other way to refuse, count and time
+# connections before a request has arrived.
+from uvicorn.protocols.http.h11_impl import H11Protocol  # isort: skip
 
 MAX_REFUSALS = 64
 """Connections over the limit that are told why they are refused. Further ones are closed at once."""

@@ -24,7 +24,8 @@ _MAIN_ARGUMENT = {
 }
 _MAX_ARGUMENT_CELLS = 60
 _MAX_RESULT_CELLS = 60
-# The shell tool puts these around the output of a command.
+# The shell tool of pydantic-ai's harness returns text alone: these labels around the output of a command, and a last
+# line with an exit code other than 0. So a dot is red, and no more, if a command only prints such a line.
 _OUTPUT_LABELS = ("[stdout]", "[stderr]")
 _COMMAND_FAILED = re.compile(r"\[exit code: |\[Command timed out")
 _LOADED_BY = {"model": "by the model", "user": "by you", "shelf": "by the shelf"}

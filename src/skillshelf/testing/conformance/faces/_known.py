@@ -1,34 +1,34 @@
 """The faces that skillshelf brings, by name."""
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 from types import MappingProxyType
 
 from skillshelf.testing.conformance._face import Face
 
-_MODULES = {
-    "skillshelf-chat": "agent",
-    "mcp": "mcp",
-    "mcp-stdio": "mcp_stdio",
-    "mcp-http": "mcp_http",
-    "pydantic-ai": "pydantic_ai",
-    "langchain": "langchain",
-    "openai-agents": "openai_agents",
-    "google-adk": "google_adk",
-    "agent-framework": "agent_framework",
-    "claude-agent": "claude_agent",
+_CLASSES = {
+    "skillshelf-chat": "agent:Agent",
+    "mcp": "mcp:MCP",
+    "mcp-stdio": "mcp:MCPStdio",
+    "mcp-http": "mcp:MCPHttp",
+    "pydantic-ai": "pydantic_ai:PydanticAI",
+    "langchain": "langchain:LangChain",
+    "openai-agents": "openai_agents:OpenAIAgents",
+    "google-adk": "google_adk:GoogleADK",
+    "agent-framework": "agent_framework:AgentFramework",
+    "claude-agent": "claude_agent:ClaudeAgent",
 }
 
 
-def _import_later(module: str) -> Callable[[], Face]:
+def _import_later(name: str) -> Callable[[], Face]:
     def make_face() -> Face:
-        face: Face = import_module(f"skillshelf.testing.conformance.faces.{module}").make()
+        face: Face = resolve_name(f"skillshelf.testing.conformance.faces.{name}")()
         return face
 
     return make_face
 
 
 FACES: Mapping[str, Callable[[], Face]] = MappingProxyType(
-    {name: _import_later(module) for name, module in _MODULES.items()}
+    {face: _import_later(name) for face, name in _CLASSES.items()}
 )
 """A function for each face that makes it. It raises MissingExtraError if the framework is not installed."""

@@ -52,7 +52,3 @@ class Agent:
         core = AgentCore(ScriptedModel())
         core.load_skills(os.path.realpath(folder.name), shelf=shelf)
         return _Conversation(core, folder)
-
-
-def make() -> Agent:
-    return Agent()

@@ -116,7 +116,3 @@ class AgentFramework:
     async def open(self, shelf: Shelf) -> _Conversation:
         client = ScriptedClient()
         return _Conversation(Agent(client, context_providers=[Skills(shelf)]), client, AgentSession())
-
-
-def make() -> AgentFramework:
-    return AgentFramework()

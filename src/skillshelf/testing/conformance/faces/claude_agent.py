@@ -230,7 +230,3 @@ class ClaudeAgent:
         conversation = _Conversation(shelf)
         await conversation.client.connect()
         return conversation
-
-
-def make() -> ClaudeAgent:
-    return ClaudeAgent()

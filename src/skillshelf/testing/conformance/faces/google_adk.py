@@ -104,7 +104,3 @@ class GoogleADK:
         runner = InMemoryRunner(LlmAgent(name="agent", model=model, tools=[Skills(shelf)]), app_name="conformance")
         await runner.session_service.create_session(app_name="conformance", user_id="user", session_id="conformance")
         return _Conversation(runner, model)
-
-
-def make() -> GoogleADK:
-    return GoogleADK()

@@ -78,7 +78,3 @@ class LangChain:
 
     async def open(self, shelf: Shelf) -> _Conversation:
         return _Conversation(shelf)
-
-
-def make() -> LangChain:
-    return LangChain()

@@ -63,7 +63,3 @@ class OpenAIAgents:
 
     async def open(self, shelf: Shelf) -> _Conversation:
         return _Conversation(shelf)
-
-
-def make() -> OpenAIAgents:
-    return OpenAIAgents()

@@ -69,7 +69,3 @@ class PydanticAI:
 
     async def open(self, shelf: Shelf) -> _Conversation:
         return _Conversation(Agent(capabilities=[Skills(shelf)], output_type=[str, DeferredToolRequests]))
-
-
-def make() -> PydanticAI:
-    return PydanticAI()
