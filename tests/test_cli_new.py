@@ -1,14 +1,22 @@
-"""Test `skillshelf new`: new skills pass every check, and nothing is ever overwritten."""
+"""Test `skillshelf new`: only the author's own sentences are missing, and nothing is ever overwritten."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from importable import importable
 from inline_snapshot import snapshot
 
-from skillshelf.lint import check_path
+from skillshelf import PackageSource, Shelf
+from skillshelf.evals import find_cases
+from skillshelf.lint import check_code_skills, check_path
+from skillshelf.sources import EntryPointSource, ObjectSource
+from skillshelf.templates import find_template_sentences
 from skillshelf.testing import check_package
 
 Run = Callable[..., tuple[int, str, str]]
@@ -18,8 +26,16 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_new_skill_passes_the_check(run: Run, tmp_path: Path) -> None:
-    """It is on the shelf immediately, and a check finds nothing."""
+def fill_in(folder: Path) -> None:
+    """Replace every sentence that the templates leave to the author."""
+    for path in files(folder):
+        file = folder / path
+        for sentence in find_template_sentences(file.read_bytes()):
+            file.write_text(file.read_text().replace(sentence.text, "It does."))
+
+
+def test_a_new_skill_is_on_the_shelf_at_once(run: Run, tmp_path: Path) -> None:
+    """The answer names the files and the next step."""
     assert run("new", "pdf-forms") == snapshot(
         (
             0,
@@ -29,6 +45,7 @@ def test_a_new_skill_passes_the_check(run: Run, tmp_path: Path) -> None:
 
 Write the description first: a model sees nothing else before it loads the skill. Then run
   skillshelf check .skillshelf/skills/pdf-forms
+which names every sentence of the template that you have not replaced.
 """,
             "",
         )
@@ -37,9 +54,24 @@ Write the description first: a model sees nothing else before it loads the skill
         ".skillshelf/skills/pdf-forms/SKILL.md",
         ".skillshelf/skills/pdf-forms/references/details.md",
     ]
+    assert run("why", "pdf-forms")[0] == 0
+
+
+def test_a_check_names_each_sentence_of_the_template_that_is_left(run: Run, tmp_path: Path) -> None:
+    """An untouched skill fails for these and nothing else, and passes once all of them are replaced."""
+    run("new", "pdf-forms")
+    untouched = [(note.severity, note.code) for note in check_path(tmp_path)]
+    assert set(untouched) == {("error", "template-text")}
+    assert run("check")[0] == 1
+
+    skill = tmp_path / ".skillshelf/skills/pdf-forms/SKILL.md"
+    skill.write_text(skill.read_text().replace("Say here what the skill does.", "Fill in PDF forms."))
+    assert len(check_path(tmp_path)) == len(untouched) - 1
+    assert ":3: template-text (error)" in run("check")[1]
+
+    fill_in(tmp_path)
     assert check_path(tmp_path) == []
     assert run("check")[0] == 0
-    assert run("why", "pdf-forms")[0] == 0
 
 
 def test_a_new_skill_can_be_created_elsewhere(run: Run, tmp_path: Path) -> None:
@@ -92,8 +124,8 @@ def test_nothing_is_overwritten(run: Run, tmp_path: Path, existing: str) -> None
 @pytest.mark.parametrize(
     ("name", "module"), [("graph-rag", "graph_rag"), ("3d", "skill_3d"), ("import", "skill_import")]
 )
-def test_a_new_code_skill_passes_the_package_check(run: Run, tmp_path: Path, name: str, module: str) -> None:
-    """It is a subpackage that the project's own test accepts."""
+def test_a_new_code_skill_lacks_only_its_own_text(run: Run, tmp_path: Path, name: str, module: str) -> None:
+    """It is a subpackage that the project's own test accepts once these sentences are replaced."""
     assert run("new", name, "--code", "fresh_skills")[0] == 0
     assert files(tmp_path) == [
         "fresh_skills/__init__.py",
@@ -102,7 +134,26 @@ def test_a_new_code_skill_passes_the_package_check(run: Run, tmp_path: Path, nam
         f"fresh_skills/{module}/skill.py",
     ]
     with importable(tmp_path):
+        assert {note.code for note in check_code_skills("fresh_skills").diagnostics} == {"template-text"}
+    fill_in(tmp_path)
+    with importable(tmp_path):
         check_package("fresh_skills")
+
+
+def test_two_new_code_skills_can_share_a_shelf(run: Run, tmp_path: Path) -> None:
+    """Their tools have different names, and each finds the paragraphs of its own guide."""
+    for name in ("one", "two"):
+        run("new", name, "--code", "shared_skills")
+    guide = tmp_path / "shared_skills/one/references/guide.md"
+    guide.write_text("# One\n\nRefunds take five days.\n\nInvoices are sent\nat once.\n")
+    with importable(tmp_path):
+        one = import_module("shared_skills.one.skill").OneSkill()
+        two = import_module("shared_skills.two.skill").TwoSkill()
+        tools = {tool.name: tool for tool in ObjectSource([one, two]).tools()}
+        assert list(tools) == ["search_one", "search_two"]
+        assert tools["search_one"].call({"words": "days refunds"}) == ["Refunds take five days."]
+        assert tools["search_one"].call({"words": "sent at once"}) == ["Invoices are sent\nat once."]
+        assert tools["search_one"].call({"words": "nothing"}) == []
 
 
 def test_a_code_skill_can_join_an_existing_package(run: Run, tmp_path: Path) -> None:
@@ -111,6 +162,7 @@ def test_a_code_skill_can_join_an_existing_package(run: Run, tmp_path: Path) -> 
     (tmp_path / "more_skills/__init__.py").write_text('"""Ours."""\n')
     assert [run("new", name, "--code", "more_skills")[0] for name in ("one", "two", "two")] == [0, 0, 1]
     assert (tmp_path / "more_skills/__init__.py").read_text() == '"""Ours."""\n'
+    fill_in(tmp_path)
     with importable(tmp_path):
         check_package("more_skills")
 
@@ -158,3 +210,137 @@ def test_a_link_out_of_the_workspace_is_not_followed(run: Run, tmp_path: Path, l
     assert (code, out, "is a link out of the workspace" in err) == (1, "", True)
     assert list(outside.iterdir()) == []
     assert run("new", "pdf", "--in", str(outside))[0] == 0
+
+
+# -- a project ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_project_has_everything_that_a_package_of_skills_needs(run: Run, tmp_path: Path) -> None:
+    """Its code, references, packaging, a test and evals are there, and the answer names the next steps."""
+    code, out, err = run("new", "--package", "my_skills")
+    assert (code, err) == (0, "")
+    assert files(tmp_path) == [
+        "my_skills/.gitignore",
+        "my_skills/README.md",
+        "my_skills/evals/cases.yaml",
+        "my_skills/pyproject.toml",
+        "my_skills/src/my_skills/__init__.py",
+        "my_skills/src/my_skills/team_guide/__init__.py",
+        "my_skills/src/my_skills/team_guide/references/guide.md",
+        "my_skills/src/my_skills/team_guide/skill.py",
+        "my_skills/tests/test_skills.py",
+    ]
+    assert out.endswith(
+        """
+Install it where skillshelf is installed, then see what is left to write:
+  cd my_skills
+  pip install -e '.[dev]'
+  skillshelf check --package my_skills
+The project's test fails, too, until every sentence of the template is replaced. README.md tells more.
+"""
+    )
+
+
+def test_a_project_has_the_skills_that_the_user_names(run: Run, tmp_path: Path) -> None:
+    """Each has a subpackage, a test and a case. Only sentences of the template are reported."""
+    assert run("new", "--package", "our_skills", "rag", "web-browser", "--in", "work")[0] == 0
+    source = tmp_path / "work/our_skills/src"
+    with importable(source):
+        report = check_code_skills("our_skills")
+    assert (report.skills, {note.code for note in report.diagnostics}) == (2, {"template-text"})
+
+    fill_in(tmp_path / "work")
+    with importable(source):
+        check_package("our_skills")
+        shelf = Shelf([PackageSource("our_skills")])
+    assert list(shelf.catalog) == ["rag", "web-browser"]
+
+
+def test_the_tests_of_a_new_project_fail_for_template_text_alone(run: Run, tmp_path: Path) -> None:
+    """Its own test names each sentence. All tests pass once they are replaced."""
+    run("new", "--package", "tested_skills", "rag")
+    project = tmp_path / "tested_skills"
+
+    def run_tests() -> str:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+        environment = os.environ | {"PYTHONPATH": str(project / "src")}
+        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True).stdout
+
+    untouched = run_tests()
+    assert "1 failed, 1 passed" in untouched
+    assert "tested_skills/rag/skill.py:8: template-text" in untouched
+    fill_in(project)
+    assert "2 passed" in run_tests()
+
+
+def test_the_wheel_of_a_new_project_carries_the_references(run: Run, tmp_path: Path) -> None:
+    """The skills of the built wheel are complete, and its entry point puts them on the shelf."""
+    run("new", "--package", "built_skills", "rag")
+    project = tmp_path / "built_skills"
+    fill_in(project)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    (wheel,) = (project / "dist").glob("*.whl")
+    with ZipFile(wheel) as archive:
+        assert "built_skills/rag/references/guide.md" in archive.namelist()
+        assert not any("tests/" in name or "evals/" in name for name in archive.namelist())
+        archive.extractall(tmp_path / "installed")
+
+    with importable(tmp_path / "installed"):
+        check_package("built_skills")
+        assert list(Shelf([EntryPointSource()]).catalog) == ["rag"]
+
+
+def test_the_cases_of_a_new_project_run_without_a_key(run: Run, tmp_path: Path) -> None:
+    """A script plays the model, and every check passes, even before anything is replaced."""
+    run("new", "--package", "scripted_skills", "rag", "web-browser")
+    with importable(tmp_path / "scripted_skills/src"):
+        cases, notes = find_cases([tmp_path / "scripted_skills"])
+        assert (len(cases), notes) == (2, ())
+        assert run("eval", "scripted_skills", "--trust-workspace")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("package", "right"),
+    [
+        ("my-skills", "my_skills"),
+        ("My Skills", "my_skills"),
+        ("../escape", "escape"),
+        ("json", "my_json"),
+        ("skillshelf", "my_skillshelf"),
+        ("class", "my_class"),
+        ("3d", "my_3d"),
+        ("", "my_skill"),
+    ],
+)
+def test_names_that_no_package_can_have_are_refused(run: Run, tmp_path: Path, package: str, right: str) -> None:
+    """Nothing is created. The answer suggests a name, and that one works."""
+    code, out, err = run("new", "--package", package)
+    assert (code, out, files(tmp_path)) == (2, "", [])
+    assert f"Try: skillshelf new --package {right}\n" in err
+    assert run("new", "--package", right)[0] == 0
+
+
+WRONG_USE = {
+    "no name": ((), "give one NAME"),
+    "two names": (("one", "two"), "give one NAME"),
+    "two kinds of package": (("one", "--code", "a", "--package", "b"), "exclude each other"),
+    "a name given twice": (("one", "one", "--package", "b"), "one is given twice"),
+    "an invalid name in a project": (("One", "--package", "b"), "must be lowercase"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_USE)
+def test_wrong_use_creates_nothing(run: Run, tmp_path: Path, case: str) -> None:
+    words, message = WRONG_USE[case]
+    code, out, err = run("new", *words)
+    assert (code, out, message in err) == (2, "", True)
+    assert files(tmp_path) == []
+
+
+def test_a_project_never_goes_over_an_existing_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "my_skills").mkdir()
+    (tmp_path / "my_skills/notes.txt").write_text("mine")
+    code, out, err = run("new", "--package", "my_skills")
+    assert (code, out, err) == (1, "", "skillshelf new: my_skills already exists; nothing was changed.\n")
+    assert files(tmp_path) == ["my_skills/notes.txt"]

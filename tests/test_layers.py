@@ -14,7 +14,7 @@ from skillshelf.files import system
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
     {"_import_path", "_version", "_lazy", "errors", "hidden", "locks", "text", "threads"},
-    {"descriptor", "tokens", "schema", "files"},
+    {"descriptor", "tokens", "schema", "files", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"sources", "settings", "watch"},
     {"turn", "discovery", "loop", "shelf"},

@@ -16,6 +16,7 @@ from skillshelf import Catalog, DirectorySource, Shelf, SkillError
 from skillshelf.cli import main
 from skillshelf.errors import SessionError, TrustError
 from skillshelf.files import ABSENT, hash_content, replace_below
+from skillshelf.templates import fill_project
 from skillshelf.trust import Trust, TrustedSource
 
 if TYPE_CHECKING:
@@ -252,6 +253,41 @@ class CreateSkill:
         return code, complaints.getvalue()
 
 
+class CreateProject:
+    """`skillshelf new --package`: a complete project or none, and the name is free if there is none."""
+
+    def prepare(self, place: Path) -> None:
+        (place / "work").mkdir()
+
+    def act(self, place: Path, armed: Armed) -> object:
+        with armed:
+            return self._run(place)
+
+    def verify(self, place: Path, result: Any) -> None:
+        code, complaints = result
+        assert code in (0, 1)
+        assert (code == 0) == self._is_there(place)
+        assert bool(complaints) == (code != 0)
+        remaining = {path.name for path in (place / "work").iterdir()}
+        assert remaining <= {"my_skills", ".skillshelf-new"}
+
+    def verify_disk(self, place: Path) -> None:
+        if not self._is_there(place):
+            assert self._run(place) == (0, "")
+        project = place / "work/my_skills"
+        texts = {str(path.relative_to(project)): path.read_text() for path in project.rglob("*") if path.is_file()}
+        assert texts == fill_project("my_skills", ["rag"])
+
+    def _is_there(self, place: Path) -> bool:
+        return (place / "work/my_skills").exists()
+
+    def _run(self, place: Path) -> tuple[int, str]:
+        complaints = StringIO()
+        with redirect_stdout(StringIO()), redirect_stderr(complaints):
+            code = main(["new", "--package", "my_skills", "rag", "-C", str(place / "work")])
+        return code, complaints.getvalue()
+
+
 class EditFile:
     """Replacing and creating files in a workspace: the old content or the new, and no folder made for nothing."""
 
@@ -319,5 +355,6 @@ SCENARIOS: dict[str, Scenario] = {
     "session": WriteSession(),
     "trust": WriteTrust(),
     "new": CreateSkill(),
+    "new package": CreateProject(),
     "edit": EditFile(),
 }

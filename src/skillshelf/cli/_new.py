@@ -1,75 +1,48 @@
-"""`skillshelf new`: create a skill from a template."""
+"""`skillshelf new`: create a skill, or a project with a package of skills, from a template."""
 
 import argparse
 import keyword
 import os
+import re
+import sys
+from collections.abc import Sequence
 
 from skillshelf.cli._output import Output, complain, relative
 from skillshelf.cli._parsers import Parser
 from skillshelf.files import NotPlainFile, create_folder
 from skillshelf.lint import check_name, suggest_name
+from skillshelf.templates import fill_code_skill, fill_project, fill_skill, module_name
 
 EXAMPLES = """
   skillshelf new pdf-forms                      .skillshelf/skills/pdf-forms/SKILL.md
   skillshelf new pdf-forms --in .claude/skills  .claude/skills/pdf-forms/SKILL.md
   skillshelf new graph-rag --code src/my_skills a subpackage with skill.py and references/
+  skillshelf new --package my_skills rag browser  a project to install, with tests and evals, and two skills
 """
-
-# Each template passes `skillshelf check` as it is.
-_SKILL = """\
----
-name: {name}
-description: Say here what the skill does. Use when … name the words, files and errors that people ask with.
----
-
-# {title}
-
-1. Write the steps to follow, one per line, each starting with a verb.
-2. Say what a good result looks like, and what to do when a step fails.
-3. Load the reference `details.md` for details that are rarely needed.
-"""
-
-_DETAILS = """\
-# {title}: details
-
-Tables, long examples, special cases. A model reads this file only when the instructions tell it to.
-"""
-
-_CODE_SKILL = '''\
-from skillshelf import BaseSkill, tool
-
-
-class {cls}Skill(BaseSkill):
-    name = "{name}"
-    description = "Say here what the skill does. Use when … name the words, files and errors that people ask with."
-    references = ("references/guide.md",)
-    instructions = """
-    Say when to call `lookup`, and what to do with its answer. For special cases load the reference `guide.md`.
-    """
-
-    @tool
-    def lookup(self, question: str, limit: int = 5) -> list[str]:
-        """Say what the model gets from this call.
-
-        Args:
-            question: What to look up, in a sentence.
-            limit: At most so many answers.
-        """
-        return [f"Nothing is known about {{question!r}} yet."][:limit]
-'''
-
-_CODE_GUIDE = """\
-# {title}: guide
-
-Tables, long examples, special cases. A model reads this file only when the instructions tell it to.
-"""
+_EXAMPLE_SKILL = "team-guide"
+# Names of packages that would hide another one, or be hidden.
+_TAKEN_PACKAGES = frozenset({"skillshelf", "tests", "evals", "src"})
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", help="lowercase letters, digits and single hyphens")
+    parser.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help="the skill's name: lowercase letters, digits and single hyphens; with --package, any number of them",
+    )
+    parser.add_argument(
+        "--package",
+        metavar="PACKAGE",
+        dest="project",
+        help=f"create a project with a package of Python skills to install (with the skill {_EXAMPLE_SKILL} if you "
+        f"name none)",
+    )
     place = parser.add_mutually_exclusive_group()
     parser.note_argument(
-        place.add_argument("--in", metavar="DIR", dest="parent", help="the folder to create the skill's folder in")
+        place.add_argument(
+            "--in", metavar="DIR", dest="parent", help="the folder to create the skill's or project's folder in"
+        )
     )
     parser.note_argument(
         place.add_argument("--code", metavar="PACKAGE_DIR", help="create a Python skill: a subpackage of this package")
@@ -77,54 +50,49 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    problem = _find_name_problem(args.name)
-    if problem:
-        complain(f"skillshelf new: {problem}. Try: skillshelf new {suggest_name(args.name)}")
-        return 2
+    if args.project is not None and args.code:
+        args.parser.error("--package and --code exclude each other; give one of them")
+    if args.project is None and len(args.names) != 1:
+        args.parser.error("give one NAME, or --package PACKAGE for a project with several skills")
+    for name in args.names:
+        problem = _find_name_problem(name, args.names)
+        if problem:
+            complain(f"skillshelf new: {problem}. Try: skillshelf new {suggest_name(name)}")
+            return 2
 
+    if args.project is not None:
+        return _create_project(args, out)
     if args.code:
-        folder = os.path.join(args.code, _module_name(args.name))
-        files = _fill_code_templates(args.name)
-    else:
-        parent = args.parent or os.path.join(args.workspace, ".skillshelf", "skills")
-        # A cloned repository may contain such a link. A folder named with --in is the user's own choice.
-        if not args.parent and not _is_inside(args.workspace, parent):
-            complain(
-                f"skillshelf new: {relative(os.path.abspath(parent))} is a link out of the workspace. Use --in DIR."
-            )
-            return 1
-        folder = os.path.join(parent, args.name)
-        files = _fill_skill_templates(args.name)
-
-    shown_folder = relative(os.path.abspath(folder))
-    created: list[str] = []
-    try:
-        if args.code and not os.path.lexists(args.code):
-            created += _create(args.code, {"__init__.py": ""})
-        created += _create(folder, files)
-    except FileExistsError:
-        complain(f"skillshelf new: {shown_folder} already exists; nothing was changed.")
-        return 1
-    except OSError as error:
-        complain(f"skillshelf new: {shown_folder} cannot be written: {error.strerror}.")
-        return 1
-    except NotPlainFile as error:
-        complain(f"skillshelf new: {shown_folder} cannot be written: {error.reason}.")
-        return 1
-
-    for path in created:
-        out.print(relative(os.path.abspath(path)))
-    out.print()
-    _print_next_steps(args, shown_folder, out)
-    return 0
+        return _create_code_skill(args.names[0], args.code, out)
+    return _create_skill(args.names[0], args, out)
 
 
-def _find_name_problem(name: str) -> str:
+def _find_name_problem(name: str, names: Sequence[str]) -> str:
     """Return the first rule that a name breaks, or an empty string."""
     if not name.strip():
         return "the name is blank"
     faults = check_name(name)
-    return faults[0].message if faults else ""
+    if faults:
+        return faults[0].message
+    return f"{name} is given twice" if names.count(name) > 1 else ""
+
+
+# -- a SKILL.md --------------------------------------------------------------------------------------------------------
+
+
+def _create_skill(name: str, args: argparse.Namespace, out: Output) -> int:
+    parent = args.parent or os.path.join(args.workspace, ".skillshelf", "skills")
+    # A cloned repository may contain such a link. A folder named with --in is the user's own choice.
+    if not args.parent and not _is_inside(args.workspace, parent):
+        complain(f"skillshelf new: {relative(os.path.abspath(parent))} is a link out of the workspace. Use --in DIR.")
+        return 1
+    folder = os.path.join(parent, name)
+    if not _create({folder: fill_skill(name)}, folder, out):
+        return 1
+    out.print("Write the description first: a model sees nothing else before it loads the skill. Then run")
+    out.print(f"  skillshelf check {relative(os.path.abspath(folder))}")
+    out.print("which names every sentence of the template that you have not replaced.")
+    return 0
 
 
 def _is_inside(workspace: str, folder: str) -> bool:
@@ -133,44 +101,90 @@ def _is_inside(workspace: str, folder: str) -> bool:
     return os.path.commonpath([root, os.path.realpath(folder)]) == root
 
 
-def _fill_skill_templates(name: str) -> dict[str, str]:
-    title = _make_title(name)
-    return {"SKILL.md": _SKILL.format(name=name, title=title), "references/details.md": _DETAILS.format(title=title)}
+# -- a code skill ------------------------------------------------------------------------------------------------------
 
 
-def _fill_code_templates(name: str) -> dict[str, str]:
-    class_name = "".join(word.capitalize() for word in name.split("-"))
-    if not class_name[0].isalpha():
-        class_name = f"A{class_name}"
-    return {
-        "__init__.py": "",
-        "skill.py": _CODE_SKILL.format(name=name, cls=class_name),
-        "references/guide.md": _CODE_GUIDE.format(title=_make_title(name)),
-    }
+def _create_code_skill(name: str, package_folder: str, out: Output) -> int:
+    folder = os.path.join(package_folder, module_name(name))
+    folders = {folder: fill_code_skill(name)}
+    if not os.path.lexists(package_folder):
+        folders = {package_folder: {"__init__.py": ""}, **folders}
+    if not _create(folders, folder, out):
+        return 1
+    package = os.path.basename(os.path.abspath(package_folder))
+    out.print(
+        "Fill in skill.py and the guide. Once the package is installed, this names everything that is missing, and"
+    )
+    out.print("every sentence of the template that you have not replaced:")
+    out.print(f"  skillshelf check --package {package}")
+    out.print("A test does the same with")
+    out.print(f'  skillshelf.testing.check_package("{package}")')
+    return 0
 
 
-def _make_title(name: str) -> str:
-    return name.replace("-", " ").capitalize()
+# -- a project ---------------------------------------------------------------------------------------------------------
 
 
-def _module_name(skill: str) -> str:
-    module = skill.replace("-", "_")
-    if module.isidentifier() and not keyword.iskeyword(module):
-        return module
-    return f"skill_{module}"
+def _create_project(args: argparse.Namespace, out: Output) -> int:
+    package = args.project
+    problem = _find_package_problem(package)
+    if problem:
+        complain(f"skillshelf new: {problem}. Try: skillshelf new --package {_suggest_package(package)}")
+        return 2
+
+    folder = os.path.join(args.parent or args.workspace, package)
+    names = args.names or [_EXAMPLE_SKILL]
+    if not _create({folder: fill_project(package, names)}, folder, out):
+        return 1
+    out.print("Install it where skillshelf is installed, then see what is left to write:")
+    out.print(f"  cd {relative(os.path.abspath(folder))}")
+    out.print("  pip install -e '.[dev]'")
+    out.print(f"  skillshelf check --package {package}")
+    out.print("The project's test fails, too, until every sentence of the template is replaced. README.md tells more.")
+    return 0
 
 
-def _create(folder: str, files: dict[str, str]) -> list[str]:
-    """Create a new folder with these files and return their paths. Raises FileExistsError if the folder exists."""
-    create_folder(folder, {path: text.encode() for path, text in files.items()})
-    return [os.path.join(folder, path) for path in files]
+def _find_package_problem(package: str) -> str:
+    """Return why a package cannot have this name, or an empty string."""
+    if not re.fullmatch("[a-z][a-z0-9_]{0,63}", package) or keyword.iskeyword(package):
+        return f"{package!r} cannot be the name of a package: use lowercase letters, digits and underscores"
+    if package in _TAKEN_PACKAGES or package in sys.stdlib_module_names:
+        return f"there is a package {package!r} already"
+    return ""
 
 
-def _print_next_steps(args: argparse.Namespace, shown_folder: str, out: Output) -> None:
-    if args.code:
-        package = os.path.basename(os.path.abspath(args.code))
-        out.print("Fill in skill.py and the guide. Let a test check that the skill stays complete:")
-        out.print(f'  skillshelf.testing.check_package("{package}")')
-    else:
-        out.print("Write the description first: a model sees nothing else before it loads the skill. Then run")
-        out.print(f"  skillshelf check {shown_folder}")
+def _suggest_package(package: str) -> str:
+    words = suggest_name(package).replace("-", "_")
+    if words[0].isdigit() or _find_package_problem(words):
+        return f"my_{words}"
+    return words
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def _create(folders: dict[str, dict[str, str]], wanted: str, out: Output) -> bool:
+    """Create new folders with their files, print the paths, and return True. Otherwise say why `wanted` is not there.
+
+    Each folder appears in one step, and none is created over an existing file or folder.
+    """
+    shown_folder = relative(os.path.abspath(wanted))
+    created: list[str] = []
+    try:
+        for folder, files in folders.items():
+            create_folder(folder, {path: text.encode() for path, text in files.items()})
+            created += [os.path.join(folder, path) for path in files]
+    except FileExistsError:
+        complain(f"skillshelf new: {shown_folder} already exists; nothing was changed.")
+        return False
+    except OSError as error:
+        complain(f"skillshelf new: {shown_folder} cannot be written: {error.strerror}.")
+        return False
+    except NotPlainFile as error:
+        complain(f"skillshelf new: {shown_folder} cannot be written: {error.reason}.")
+        return False
+
+    for path in created:
+        out.print(relative(os.path.abspath(path)))
+    out.print()
+    return True

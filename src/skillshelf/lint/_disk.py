@@ -18,6 +18,7 @@ from skillshelf.lint._references import (
     check_unlisted,
     estimate_effort,
 )
+from skillshelf.lint._template import check_template_text
 from skillshelf.listing import DEFAULT_BUDGET, make_listing
 from skillshelf.pages import PAGE_BYTES
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
@@ -260,6 +261,8 @@ def _check_references(folder: _SkillFolder, skill: SkillDescriptor, text: SkillT
     others = sorted(existing.difference(references, [folder.skill_file]))
     files = _read_files(folder, references, others)
     yield from files.faults
+    for path, data in files.contents.items():
+        yield from check_template_text(data, path)
     yield from _check_contents(files, references, existing, folder.skill_file)
     if files.is_complete:  # a file that was not read may name any other
         yield from check_named(references, existing, text.text, files.contents)

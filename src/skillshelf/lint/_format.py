@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, Severity
+from skillshelf.lint._template import check_template_text
 from skillshelf.skillmd import FORMAT_KEYS, SkillText, Unreadable, read
 from skillshelf.text import closest_names, find_hidden, show_controls, skeleton
 from skillshelf.tokens import estimate
@@ -95,6 +96,7 @@ def check_format(skill: SkillText, folder: str, *, strict: bool = False) -> list
         diagnostics += value_faults
     diagnostics += _check_entry(skill, reported_fields)
     diagnostics += _check_instructions(skill)
+    diagnostics += check_template_text(skill.text.encode("utf-8", "surrogatepass"))
     return diagnostics
 
 

@@ -1,6 +1,7 @@
 """Check a package of code skills: their classes and their references. The package is imported, which runs its code."""
 
 import inspect
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
@@ -11,6 +12,7 @@ from skillshelf.files import NotPlainFile
 from skillshelf.lint._disk import CheckReport
 from skillshelf.lint._format import check_instructions_size
 from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted
+from skillshelf.lint._template import check_template_text
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import (
     PackageSource,
@@ -57,6 +59,16 @@ def _check_class(cls: type[BaseSkill]) -> Iterator[Diagnostic]:
     for note in check_instructions_size(cls.instructions, line=0):
         yield replace(note, path=path)
     yield from _check_unmarked_methods(cls)
+    yield from check_template_text(_read_source(cls), path)
+
+
+def _read_source(cls: type[BaseSkill]) -> bytes:
+    """Return the source of the module that defines a skill; nothing if only its bytecode was installed."""
+    try:
+        source = inspect.getsource(sys.modules[cls.__module__])
+    except (KeyError, OSError):
+        return b""
+    return source.encode("utf-8", "surrogatepass")
 
 
 def _check_unmarked_methods(cls: type[BaseSkill]) -> Iterator[Diagnostic]:
@@ -132,6 +144,7 @@ def _check_references(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
         yield from _add_package_path(package, unreadable)
         for path, data in contents.items():
             yield from _add_package_path(package, check_content(path, data, existing))
+            yield from _add_package_path(package, check_template_text(data, path))
 
     for package in own_packages:
         unlisted = check_unlisted(listed_by_package[package], list_package_files(package))

@@ -1,0 +1,19 @@
+"""The templates of `skillshelf new`, and the search for sentences of theirs that an author has not replaced."""
+
+from skillshelf.templates._fill import (
+    TemplateSentence,
+    fill_code_skill,
+    fill_project,
+    fill_skill,
+    find_template_sentences,
+    module_name,
+)
+
+__all__ = [
+    "TemplateSentence",
+    "fill_code_skill",
+    "fill_project",
+    "fill_skill",
+    "find_template_sentences",
+    "module_name",
+]

@@ -1,0 +1,116 @@
+"""The templates of a project that ships a package of code skills."""
+
+PROJECT = {
+    "pyproject.toml": """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "$distribution"
+version = "0.1.0"
+description = "Skills for agents"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["skillshelf>=$version"]
+
+[project.optional-dependencies]
+dev = ["pytest"]
+evals = ["skillshelf[evals]"]
+
+# By this entry point, skillshelf finds the skills wherever the package is installed.
+[project.entry-points."skillshelf.skills"]
+$package = "$package"
+
+# The wheel holds every file below the package, references included.
+[tool.hatch.build.targets.wheel]
+packages = ["src/$package"]
+
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+""",
+    "README.md": """\
+# $distribution
+
+A package of skills for agents, made for [skillshelf](https://pypi.org/project/skillshelf/).
+
+$skills
+
+The skills are on the shelf of every workspace once the package is installed where skillshelf is:
+
+```sh
+pip install -e '.[dev]'
+skillshelf list
+```
+
+The test and `check` name what is not complete. Both fail until every sentence of the template is replaced:
+
+```sh
+pytest
+skillshelf check --package $package
+```
+
+The cases in `evals/` need no key, because a script plays the model:
+
+```sh
+pip install -e '.[evals]'
+skillshelf eval --trust-workspace
+```
+
+Each skill has a folder in `src/$package`: its class in `skill.py`, and in `references/` the files that a model can
+load. A public method marked with `@tool` is a tool. `skillshelf new NAME --code src/$package` adds a skill.
+""",
+    "tests/test_skills.py": '''\
+from importlib import resources
+
+from skillshelf.testing import check_package
+
+$imports
+
+
+def test_skills_are_complete() -> None:
+    """Every problem has a line in the message: files, tools, instructions, and sentences of the template."""
+    check_package("$package")
+
+
+$tests
+''',
+    "evals/cases.yaml": """\
+# A script plays the model, so these cases need no key. They show that the skills do their part.
+# Without `script`, a case asks the model that --model names.
+cases:
+$cases""",
+    ".gitignore": """\
+__pycache__/
+.venv/
+dist/
+""",
+}
+
+TEST_IMPORT = "from $package.$module.skill import $cls"
+
+TEST = """\
+def test_${module}_finds_each_paragraph_by_its_words() -> None:
+    guide = resources.files("$package.$module").joinpath("references/guide.md").read_text(encoding="utf-8")
+    for paragraph in guide.strip().split("\\n\\n"):
+        assert paragraph in $cls().search_$module(paragraph, limit=1000)\
+"""
+
+CASE = """\
+  - name: $name is loaded and searched
+    skill: $name
+    code_skills: ["$package.$module.skill:$cls"]
+    prompt: What does the guide say about deadlines?
+    script:
+      - {tool: load_skill_instructions, arguments: {skill_name: $name}}
+      - {tool: search_$module, arguments: {words: deadline}}
+      - {tool: load_skill_instructions, arguments: {skill_name: $name, reference: guide.md}}
+      - The guide says so.
+    checks:
+      - listing_contains: $name
+      - skill_loaded
+      - tool_called: search_$module
+      - reference_loaded: guide.md
+"""
+
+README_ENTRY = "- `$name`: `src/$package/$module`"
