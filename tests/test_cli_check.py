@@ -4,10 +4,11 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from importable import PACKAGES, importable
 from inline_snapshot import snapshot
 
 from skillshelf.lint import CODES
@@ -218,3 +219,80 @@ def test_github_annotations_are_escaped(run: Run, tmp_path: Path) -> None:
     assert line.startswith(
         "::error file=a%2Cb%3Ac%25 %3A%3Aerror%3A%3Ax/SKILL.md,line=1,title=empty::the file is empty%0A"
     )
+
+
+# -- packages ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Iterator[Path]:
+    """Make a complete package importable, for the test to damage. It lies in a project below the workspace."""
+    source = tmp_path / "proj/src"
+    shutil.copytree(PACKAGES / "complete", source, ignore=shutil.ignore_patterns("__pycache__"))
+    with importable(source):
+        yield source / "company_skills"
+
+
+def test_a_package_is_checked_by_its_name(run: Run, company: Path) -> None:
+    """The workspace is not checked along with it."""
+    assert run("check", "--package", "company_skills") == (0, "5 skills checked: no problems\n", "")
+
+
+def test_problems_of_a_package_are_shown_with_their_files(run: Run, company: Path) -> None:
+    """An editor can open them, and a workflow can annotate them."""
+    shell = company / "shell/skill.py"
+    shell.write_text(shell.read_text().replace("    @tool\n    def read", "    def read"))
+    (company / "agentic_rag/references/new.md").write_text("# New")
+    code, out, _ = run("check", "--package", "company_skills")
+    places = [line.split()[0] for line in out.splitlines() if not line.startswith(" ")]
+    assert (code, places[:2]) == (
+        1,
+        [
+            "proj/src/company_skills/agentic_rag/references/new.md:1:",
+            "proj/src/company_skills/shell/skill.py:14:",
+        ],
+    )
+    assert out.splitlines()[-1] == "5 skills checked: 1 error, 1 warning"
+    github = run("check", "--package", "company_skills", "--format", "github")[1]
+    assert "file=proj/src/company_skills/shell/skill.py,line=14,title=tool-unmarked" in github
+    assert run("check", "--package", "company_skills", "--ignore", "reference-unlisted")[0] == 0
+
+
+def test_paths_and_packages_are_checked_together(run: Run, company: Path, write: Callable[..., Path]) -> None:
+    write("skills/pdf")
+    assert run("check", "skills", "--package", "company_skills")[1] == "6 skills checked: no problems\n"
+
+
+def test_a_plain_check_leaves_installed_packages_to_their_authors(
+    run: Run, company: Path, write: Callable[..., Path]
+) -> None:
+    """A package in the settings counts for the shelf; its faults are not faults of the workspace."""
+    write("pdf")
+    (company / "agentic_rag/references/new.md").write_text("# New")
+    settings = Path.home() / ".config/skillshelf/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('packages = ["company_skills"]\n')
+    assert "agentic-rag" in run("list")[1]
+    assert run("check") == (0, "1 skill checked: no problems\n", "")
+
+
+def test_a_package_that_is_not_installed_is_wrong_use(run: Run) -> None:
+    code, out, complaints = run("check", "--package", "nowhere_skills")
+    assert (code, out) == (2, "")
+    assert "nowhere_skills" in complaints
+
+
+def test_hosts_and_packages_exclude_each_other(run: Run, company: Path) -> None:
+    """Other agents load files."""
+    code, out, complaints = run("check", "--hosts", "--package", "company_skills")
+    assert (code, out) == (2, "")
+    assert "leave out --package" in complaints
+
+
+def test_list_names_the_package_to_check(run: Run, company: Path) -> None:
+    """Its numbers are those of the check."""
+    shell = company / "shell/skill.py"
+    shell.write_text(shell.read_text().replace('name = "shell"', 'name = "Shell"'))
+    summary = run("list", "--package", "company_skills")[1].splitlines()[-1]
+    assert summary == "1 error: run `skillshelf check --package company_skills`"
+    assert run("check", "--package", "company_skills")[1].splitlines()[-1] == "4 skills checked: 1 error"
