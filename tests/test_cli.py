@@ -143,6 +143,13 @@ def test_list_and_check_report_the_same_numbers(run: Run, shelf: Path) -> None:
     assert in_list[0] == in_check[0]
 
 
+def test_list_of_a_large_shelf_gives_no_numbers(run: Run, shelf: Path, write: Callable[..., Path]) -> None:
+    """To count the problems takes a check of all files, and `list` must answer at once."""
+    for number in range(20):
+        write(f"skill-{number}")
+    assert run("list")[1].splitlines()[-1] == "Some skills have problems: run `skillshelf check`"
+
+
 def test_list_mentions_check_only_if_there_are_faults(run: Run, write: Callable[..., Path]) -> None:
     write("pdf")
     assert "skillshelf check" not in run("list")[1]

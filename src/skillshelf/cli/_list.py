@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from skillshelf.catalog import Candidate
@@ -22,6 +23,8 @@ EXAMPLES = """
   skillshelf list -C ~/src/app          the skills of another workspace
   skillshelf list --json | jq '.skills[].name'
 """
+# A check reads all references, which takes 13 ms for an average public skill: too long for a large shelf.
+_MAX_CHECKED_SKILLS = 20
 _COLUMNS = (
     Column("name", style="bold"),
     Column("source", style="cyan"),
@@ -109,6 +112,23 @@ def _print_problems(shelf: Shelf, out: Output) -> None:
     if not folders and not packages:
         return
 
+    problems = ""
+    if len(shelf.catalog) <= _MAX_CHECKED_SKILLS:
+        problems = _count_problems(shelf, folders, packages)
+    elif any(note.severity != "info" for note in shelf.catalog.diagnostics):
+        problems = "Some skills have problems"
+    if not problems:
+        return  # the fault is between two sources, such as a name that both have: the table shows it
+
+    words = [relative(folder) for folder in folders]
+    if words == ["."] and not packages:
+        words = []
+    words += [f"--package {package}" for package in packages]
+    out.print_styled(f"{problems}: run `{' '.join(['skillshelf check', *words])}`", "yellow")
+
+
+def _count_problems(shelf: Shelf, folders: Sequence[str], packages: Sequence[str]) -> str:
+    """Return how many problems a check of these folders and packages finds, such as `1 error, 2 warnings`."""
     from skillshelf.cli._check import check_together  # takes 20 ms, which a faultless shelf need not pay
 
     notes = check_together(folders, ()).diagnostics
@@ -117,14 +137,7 @@ def _print_problems(shelf: Shelf, out: Output) -> None:
             notes += check_together((), [package]).diagnostics
         except SourceError:  # it cannot be imported, as the shelf says
             notes += _notes_below(package.replace(".", "/"), shelf)
-    if not notes:
-        return  # the fault is between two sources, such as a name that both have: the table shows it
-
-    words = [relative(folder) for folder in folders]
-    if words == ["."] and not packages:
-        words = []
-    words += [f"--package {package}" for package in packages]
-    out.print_styled(f"{count_by_severity(notes)}: run `{' '.join(['skillshelf check', *words])}`", "yellow")
+    return count_by_severity(notes)
 
 
 def _find_faulty_folders(shelf: Shelf) -> list[str]:
