@@ -14,7 +14,7 @@ from agent_kit import User, agent, of, prompts, requests, say
 from pydantic_ai.messages import ModelResponse
 
 from skillshelf import BaseSkill, tool
-from skillshelf.agent import AgentCore, can_confine
+from skillshelf.agent import AgentCore, Policy, can_confine
 from skillshelf.agent.events import (
     Event,
     Failed,
@@ -522,3 +522,16 @@ def test_reload_skills_returns_what_changed(tmp_path: Path, write: Write) -> Non
 def test_an_event_survives_json(event: Event) -> None:
     """An event is the same after it was written as JSON and read back."""
     assert from_json(json.loads(json.dumps(event.as_json()))) == event
+
+
+def test_full_disclosure_puts_all_instructions_into_every_request(tmp_path: Path, write: Write) -> None:
+    """Each model call carries the whole text of every skill, whatever the budget."""
+    bodies = [f"Step {number} of the work.\n" * 20 for number in range(30)]
+    for number, body in enumerate(bodies):
+        write(f"skill-{number}", "Does it.", body=body)
+    core = AgentCore(ScriptedModel(call("list_skills"), "a", "b"), policy=Policy("yolo"), disclosure="full", budget=100)
+    core.load_skills(tmp_path)
+    say(core, "one", "two")
+    assert len(requests(core)) == 3
+    for request in requests(core):
+        assert [body for body in bodies if body not in request.system] == []

@@ -179,3 +179,18 @@ def test_a_missing_extra_says_what_to_install(tmp_path: Path) -> None:
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "pip install 'skillshelf[chat]'" in result.stderr
+
+
+def test_disclosure_is_chosen_by_option_and_a_listing_beyond_the_window_is_reported(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--disclosure full` takes all instructions; if they cannot fit into the window, the first line says so."""
+    write("long", "Is long.", body="Many words. " * 1_000)
+    monkeypatch.setenv("SKILLSHELF_WINDOW", "1500")
+    options = ("-p", "hi", "--model", script(tmp_path, "ok"), "--trust-workspace")
+    full = chat(*options, "--disclosure", "full", cwd=tmp_path)
+    assert full.stderr.startswith("The skills alone take ")
+    assert "the window of scripted holds 1,500. Choose --disclosure auto, or use fewer skills." in full.stderr
+    assert chat(*options, cwd=tmp_path).stderr == ""
+    wrong = chat(*options, "--disclosure", "all", cwd=tmp_path)
+    assert (wrong.returncode, "must be one of auto, catalog, full" in wrong.stderr) == (2, True)

@@ -46,20 +46,23 @@ class AgentCore:
         policy: Policy | None = None,
         approve: Approve | None = None,
         skills: Sequence[BaseSkill] = (),
+        disclosure: ListingForm = "auto",
         budget: int = DEFAULT_BUDGET,
         sandbox: bool = True,
     ) -> None:
         """Make an agent.
 
         `approve` is asked before a tool runs that needs approval; without it, such a call is refused. `skills` are
-        code skills whose tools the model gets. `budget` is the most tokens the listing may take. With `sandbox`,
-        commands can write in the workspace only, as far as the system supports that; `confinement` says how far.
+        code skills whose tools the model gets. `disclosure` is how much of each skill the listing shows: with `full`,
+        every call carries all instructions. `budget` is the most tokens that a listing of the form `auto` may take.
+        With `sandbox`, commands can write in the workspace only, as far as the system supports that; `confinement`
+        says how far.
         """
         self.model = model if isinstance(model, ChosenModel) else ChosenModel.from_model(model)
         self.policy = policy or Policy()
         self.approve = approve
 
-        self.disclosure: ListingForm = "auto"
+        self.disclosure: ListingForm = disclosure
         """How much of each skill the listing shows. Set it before `load_skills`."""
         self.sessions: Sessions | None = None
         self.conversation = Conversation()

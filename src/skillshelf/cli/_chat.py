@@ -5,6 +5,7 @@ import asyncio
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skillshelf.cli._output import Output, complain, list_names
@@ -22,6 +23,7 @@ EXAMPLES = """
   skillshelf chat -p "/skills:release-notes v1.2"     send one message and print the answer
   git diff | skillshelf chat -p "review this"         piped text follows the message
   skillshelf chat -p "fix the typo" --policy auto-edit --json
+  skillshelf chat --disclosure full                   put the instructions of all skills into every call
 """
 _MAX_LISTED_NAMES = 20
 
@@ -33,6 +35,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--policy", metavar="MODE", help="ask (default), read-only, auto-edit or yolo")
     parser.add_argument(
         "--tools", metavar="MODE", help="auto (default), on, or off: skillshelf picks the skill instead of the model"
+    )
+    parser.add_argument(
+        "--disclosure",
+        metavar="FORM",
+        help="auto (default): instructions as far as the budget goes; catalog: none; full: all, in every call",
     )
     parser.add_argument("--budget", metavar="TOKENS", help="the most tokens that the listing of skills may take")
     parser.add_argument(
@@ -102,7 +109,11 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
     packages = find_packages(args)
     settings = load_settings({**vars(args), "packages": packages})
     core = AgentCore(
-        resolve(settings), policy=Policy(settings.policy), budget=settings.budget, sandbox=not args.no_sandbox
+        resolve(settings),
+        policy=Policy(settings.policy),
+        disclosure=settings.disclosure,
+        budget=settings.budget,
+        sandbox=not args.no_sandbox,
     )
     problems: list[str] = []
     trust = None
@@ -118,9 +129,22 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         packages=packages,
         entry_points=True,
     )
+    problems.extend(_find_overflow(core))
     if args.resume is not None:
         problems.extend(core.resume(args.resume))
     return core, settings, problems
+
+
+def _find_overflow(core: "AgentCore") -> Iterator[str]:
+    """Report a listing that the model's window cannot hold. Only `auto` keeps to a budget."""
+    if core.disclosure == "auto" or not core.model.tools:
+        return
+    tokens = core.listing.tokens
+    if tokens > core.model.window:
+        yield (
+            f"The skills alone take {tokens:,} tokens in every call (disclosure: {core.disclosure}), and the window of "
+            f"{core.model.name} holds {core.model.window:,}. Choose --disclosure auto, or use fewer skills."
+        )
 
 
 def _read_message(prompt: str | None) -> str:

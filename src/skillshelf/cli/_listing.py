@@ -7,6 +7,7 @@ from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.listing import DEFAULT_BUDGET, Listing, to_xml
+from skillshelf.settings import load_settings
 from skillshelf.text import count_noun
 
 EXAMPLES = """
@@ -25,7 +26,7 @@ _SHORTENED = {
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--disclosure", choices=("auto", "catalog", "full"), default="auto", help="how much to show (auto)"
+        "--disclosure", choices=("auto", "catalog", "full"), help="how much to show (your settings', or auto)"
     )
     parser.add_argument(
         "--budget",
@@ -47,7 +48,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.format == "xml":
         out.print(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))
         return 0
-    listing = shelf.listing(args.disclosure, args.budget)
+    settings = load_settings({"disclosure": args.disclosure})
+    listing = shelf.listing(settings.disclosure, args.budget)
     if args.json:
         shortened = [{"name": entry.name, "what": entry.what} for entry in listing.shortened]
         facts = {"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)}
