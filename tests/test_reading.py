@@ -8,7 +8,7 @@ import pytest
 from skillshelf import DirectorySource, Shelf
 from skillshelf.descriptor import thaw
 from skillshelf.lint import check_name
-from skillshelf.skillmd import Unreadable, decode, read, render
+from skillshelf.skillmd import Unreadable, decode, read, render_skill
 
 READING = Path(__file__).parent / "skills" / "reading"
 REFUSED = Path(__file__).parent / "skills" / "reading-refused"
@@ -174,7 +174,7 @@ def test_aliases_and_merge_keys_construct_nothing(shelf: Shelf) -> None:
 
 def test_optional_fields_reach_the_descriptor() -> None:
     """Tools may be words or a list, with or without commas. Disclosure and invocation have two spellings each."""
-    text = render(
+    text = render_skill(
         {
             "name": "all",
             "description": "Everything.",
@@ -207,7 +207,7 @@ def test_values_that_yaml_could_misread_survive_writing_and_reading() -> None:
         "description": "Use when: # not a comment, 'quoted', - dash",
         "metadata": {"v": "1.10", "n": "no"},
     }
-    again = read(render(values, "# Body\n"))
+    again = read(render_skill(values, "# Body\n"))
     assert (again.values, again.instructions) == (values, "# Body\n")
 
 

@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from skillshelf.agent import events as on
+from skillshelf.agent.sessions import SessionInfo
 from skillshelf.rendering import cut_words
 from skillshelf.repl._markdown import MarkdownStream
 from skillshelf.repl._quotes import Argument, Excerpt
 from skillshelf.repl._screen import Screen
-from skillshelf.repl._views import format_status
+from skillshelf.repl._views import format_status, view_sessions
 
 Write = Callable[..., Path]
 
@@ -209,3 +211,16 @@ def test_the_status_line_fits(tmp_path: Path, columns: int, waiting: int) -> Non
     assert ("to review: /skills trust" in line) == bool(waiting)
     assert "auto-edit" in line
     assert ("skill" in line.replace("/skills trust", "")) == (columns == 80 and not waiting)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_session_that_cannot_be_opened_names_its_file_in_full(columns: int) -> None:
+    """The user needs the path to look at the file or to remove it."""
+    changed = datetime(2026, 1, 2, 3, 4)
+    path = f"/home/user/.local/state/skillshelf/sessions/{'0123456789abcdef' * 2}/20260102-030405-abcdef.jsonl"
+    broken = SessionInfo(
+        "20260102-030405-abcdef", changed, changed, problem=f"The first line of {path} cannot be read."
+    )
+    screen, out = console(width=columns)
+    screen.print(view_sessions([broken]))
+    assert path in out.getvalue().replace("\n", "")

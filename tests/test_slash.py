@@ -22,7 +22,7 @@ from skillshelf.slash import (
     SlashMessage,
     UnknownCommand,
     apply_message,
-    parse,
+    parse_command,
     parse_invocation,
     read_message,
     skill_commands,
@@ -89,7 +89,7 @@ def commands() -> Commands[Calls]:
 )
 def test_commands_are_distinguished_from_messages(text: str, slash: SlashMessage | None) -> None:
     """A command is a slash and a word. A path, a lone slash and text after a space are messages."""
-    assert parse(text) == slash
+    assert parse_command(text) == slash
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_long_or_hostile_name_is_shown_short_and_clean(commands: Commands[Call
 def test_finding_a_command_never_fails(text: str) -> None:
     """Any input is a command, an unknown command or a message."""
     result = _COMMANDS.find(f"/{text}")
-    assert (result is None) == (parse(f"/{text}") is None)
+    assert (result is None) == (parse_command(f"/{text}") is None)
     assert str(result)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.agent import Call, Fail
+from skillshelf.agent import Fail, ScriptedCall
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check, find_cases, run_trial
@@ -58,8 +58,8 @@ def test_a_case_in_yaml_is_read_completely() -> None:
     shop = b'print("shop")\n'
     assert case.files == {"people.txt": b"Ada\n", "shop.py": shop, "shop/main.py": shop}
     assert case.script == (
-        Call("load_skill_instructions", {"skill_name": "greeter"}),
-        ["Just a moment.", Call("read_file", {"path": "people.txt", "limit": 10})],
+        ScriptedCall("load_skill_instructions", {"skill_name": "greeter"}),
+        ["Just a moment.", ScriptedCall("read_file", {"path": "people.txt", "limit": 10})],
         "Hello, Ada!",
     )
     assert [check.name for check in case.checks] == [

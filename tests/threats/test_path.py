@@ -26,7 +26,7 @@ from skillshelf import (
     SourceError,
     Turn,
 )
-from skillshelf.skillmd import render
+from skillshelf.skillmd import render_skill
 from threats.workspace import CANARY, GOOD, Workspace, assert_neighbour, assert_standard, collect_output, load
 
 GUIDE = "references/guide.md"
@@ -186,7 +186,7 @@ def test_no_listed_path_returns_a_byte_from_outside(trap: Workspace, listed: str
     """P01-P04: whatever path the author lists, a load is a text of the skill or a typed error."""
     folder = trap.root / "victim"
     (folder / "SKILL.md").write_text(
-        render({"name": "victim", "description": "d", "references": [listed]}, "Do it.\n"), errors="replace"
+        render_skill({"name": "victim", "description": "d", "references": [listed]}, "Do it.\n"), errors="replace"
     )
     shelf = trap.shelf()
     for path in shelf.catalog["victim"].references:
@@ -620,7 +620,7 @@ def test_a_folder_with_an_odd_name_provides_a_usable_one(name: bytes, workspace:
 @pytest.mark.parametrize("listed", ["a.md:x", "CON", "aux.md", "refs\\a.md", "a%2e.md", "~/a.md", "a/../b.md", "/a.md"])
 def test_a_listed_path_that_systems_read_differently_is_refused(listed: str, workspace: Workspace) -> None:
     """P01, P25: the author's list follows the same rules on every system, with one diagnostic per path."""
-    workspace.raw("bad", render({"name": "bad", "description": "d", "references": [listed, GUIDE]}, "Do it.\n"))
+    workspace.raw("bad", render_skill({"name": "bad", "description": "d", "references": [listed, GUIDE]}, "Do it.\n"))
     shelf = workspace.shelf()
     assert shelf.catalog["bad"].references == (GUIDE,)
     assert_standard(workspace, shelf, [("reference-refused", "bad/SKILL.md")])

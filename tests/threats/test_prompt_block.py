@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import Entry, ListingForm, parse, to_xml
-from skillshelf.skillmd import render
+from skillshelf.skillmd import render_skill
 
 LARGE = 10_000_000
 OWN_TAGS = re.compile(r"<\s*/?\s*(?:available_skills|skill_names|skill|instructions)\b", re.I)
@@ -73,7 +73,7 @@ def assert_read_back(shelf: Shelf) -> None:
 @CASES
 def test_a_description_cannot_break_out(payload: str) -> None:
     """B01, B02, B06, B07, B09: a description parses back byte for byte in every disclosure."""
-    shelf = Shelf([MemorySource({"bad": render({"name": "bad", "description": f"x{payload}x"}, "Do it.\n")})])
+    shelf = Shelf([MemorySource({"bad": render_skill({"name": "bad", "description": f"x{payload}x"}, "Do it.\n")})])
     assert shelf.catalog["bad"].description == f"x{payload}x"
     assert_read_back(shelf)
 
@@ -81,7 +81,7 @@ def test_a_description_cannot_break_out(payload: str) -> None:
 @CASES
 def test_instructions_cannot_break_out(payload: str) -> None:
     """B05, B06, B08, B09: instructions parse back byte for byte; only text that could be our own tag is escaped."""
-    shelf = Shelf([MemorySource({"bad": render({"name": "bad", "description": "d"}, f"x{payload}x\n{payload}")})])
+    shelf = Shelf([MemorySource({"bad": render_skill({"name": "bad", "description": "d"}, f"x{payload}x\n{payload}")})])
     assert shelf.turn().load("bad").text == f"x{payload}x\n{payload}"
     assert_read_back(shelf)
 
@@ -89,7 +89,7 @@ def test_instructions_cannot_break_out(payload: str) -> None:
 @CASES
 def test_a_name_cannot_break_out(payload: str) -> None:
     """B03: such a name is refused, and its substitute is one line without markup."""
-    shelf = Shelf([MemorySource({"bad": render({"name": f"x{payload}x", "description": "d"}, "Do it.\n")})])
+    shelf = Shelf([MemorySource({"bad": render_skill({"name": f"x{payload}x", "description": "d"}, "Do it.\n")})])
     (name,) = shelf.catalog
     assert not re.search(r'[<>"|\n\r]', name)
     assert_read_back(shelf)
@@ -98,7 +98,7 @@ def test_a_name_cannot_break_out(payload: str) -> None:
 @CASES
 def test_a_path_cannot_break_out(payload: str) -> None:
     """B04: a reference's name, from a source that allows any, parses back byte for byte and never as two."""
-    files = {"SKILL.md": render({"name": "bad", "description": "d"}, "Do it.\n"), payload: "One.", "b.md": "Two."}
+    files = {"SKILL.md": render_skill({"name": "bad", "description": "d"}, "Do it.\n"), payload: "One.", "b.md": "Two."}
     shelf = Shelf([MemorySource({"bad": files})])
     assert sorted(shelf.catalog["bad"].references) == sorted([payload, "b.md"])
     assert_read_back(shelf)
@@ -107,7 +107,10 @@ def test_a_path_cannot_break_out(payload: str) -> None:
 @CASES
 def test_a_reference_comes_back_unaltered_and_stays_out_of_the_section(payload: str) -> None:
     """B10: whatever marker a reference's text ends with, it is not in the section and loads unchanged."""
-    files = {"SKILL.md": render({"name": "bad", "description": "d"}, "Do it.\n"), "a.md": f"Secret sauce. {payload}"}
+    files = {
+        "SKILL.md": render_skill({"name": "bad", "description": "d"}, "Do it.\n"),
+        "a.md": f"Secret sauce. {payload}",
+    }
     shelf = Shelf([MemorySource({"bad": files})])
     assert shelf.turn().load("bad", "a.md").text == f"Secret sauce. {payload}"
     assert "Secret sauce" not in "".join(shelf.listing(how, LARGE).text for how in ("full", "catalog", "auto"))
@@ -116,8 +119,8 @@ def test_a_reference_comes_back_unaltered_and_stays_out_of_the_section(payload: 
 @CASES
 def test_a_skill_cannot_imitate_another(payload: str) -> None:
     """B02, B05: beside a hostile skill, the others appear once each, with their own text."""
-    hostile = render({"name": "bad", "description": f"x {payload}"}, payload)
-    good = render({"name": "good", "description": "Good words."}, "Good text.")
+    hostile = render_skill({"name": "bad", "description": f"x {payload}"}, payload)
+    good = render_skill({"name": "good", "description": "Good words."}, "Good text.")
     shelf = Shelf([MemorySource({"bad": hostile, "good": good})])
     assert_read_back(shelf)
     names = [entry.name for entry in parse(shelf.listing("full").text)]
@@ -127,7 +130,7 @@ def test_a_skill_cannot_imitate_another(payload: str) -> None:
 def test_the_section_is_byte_stable() -> None:
     """B08: it is the same for every call, for another shelf, and after a reload without changes."""
     skills = {
-        f"skill-{n}": render({"name": f"skill-{n}", "description": payload.strip() or "d"}, payload)
+        f"skill-{n}": render_skill({"name": f"skill-{n}", "description": payload.strip() or "d"}, payload)
         for n, payload in enumerate(PAYLOADS.values())
     }
     shelf = Shelf([MemorySource(skills)])
@@ -142,7 +145,11 @@ def test_bare_names_parse_back_too() -> None:
     """B02, B03: if there is room for names only, they parse back unchanged, and no name becomes two."""
     names = [f"skill {n} & co; (x)" for n in range(300)]
     shelf = Shelf(
-        [MemorySource({str(n): render({"name": name, "description": "d" * 500}, "b") for n, name in enumerate(names)})]
+        [
+            MemorySource(
+                {str(n): render_skill({"name": name, "description": "d" * 500}, "b") for n, name in enumerate(names)}
+            )
+        ]
     )
     listing = shelf.listing(budget=3000)
     names_shown = [entry.name for entry in parse(listing.text)]
@@ -155,7 +162,7 @@ def test_bare_names_parse_back_too() -> None:
 def test_the_formats_own_rendering_is_well_formed(payload: str) -> None:
     """B01-B04: the XML of the format's reference library parses to the same names and descriptions."""
     values = {"name": "bad", "description": f"x{payload}x"}
-    shelf = Shelf([MemorySource({f"k{payload}": render(values, "Do it.\n")})])
+    shelf = Shelf([MemorySource({f"k{payload}": render_skill(values, "Do it.\n")})])
     (skill,) = shelf.catalog.values()
     (element,) = ElementTree.fromstring(to_xml([skill]))
     texts = {child.tag: (child.text or "").removeprefix("\n").removesuffix("\n") for child in element}
@@ -198,7 +205,7 @@ def test_parsing_the_section_gives_the_catalog(skills: dict[str, tuple[str, str,
     source = MemorySource()
     for key, (name, description, body, references) in skills.items():
         values = {key: value for key, value in (("name", name), ("description", description)) if value}
-        source.put(key, {"SKILL.md": render(values, body), **dict.fromkeys(references, "x")})
+        source.put(key, {"SKILL.md": render_skill(values, body), **dict.fromkeys(references, "x")})
     shelf = Shelf([source])
     if shelf.catalog:
         assert_read_back(shelf)
@@ -210,6 +217,6 @@ def test_parsing_the_section_gives_the_catalog(skills: dict[str, tuple[str, str,
 def test_listed_references_parse_back_too(listed: list[str]) -> None:
     """B04: references listed by an author appear as in the catalog, however they are spelled."""
     shelf = Shelf(
-        [MemorySource({"bad": render({"name": "bad", "description": "d", "references": listed}, "Do it.\n")})]
+        [MemorySource({"bad": render_skill({"name": "bad", "description": "d", "references": listed}, "Do it.\n")})]
     )
     assert_read_back(shelf)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import parse
-from skillshelf.skillmd import Unreadable, read, render
+from skillshelf.skillmd import Unreadable, read, render_skill
 from skillshelf.text import clean, clean_line, find_hidden, show_controls, show_hidden
 from threats.workspace import GOOD, Workspace, assert_standard
 
@@ -94,7 +94,7 @@ def test_metadata_with_hidden_characters_is_refused(
 def test_an_optional_field_with_hidden_characters_is_left_out(smuggled: str, field: str, workspace: Workspace) -> None:
     """U01-U03, U06: only that field is dropped, and the character is named without being shown."""
     values = {"name": "bad", "description": "d", field: {"a": smuggled} if field == "metadata" else smuggled}
-    workspace.raw("bad", render(values, "Do it.\n"))
+    workspace.raw("bad", render_skill(values, "Do it.\n"))
     shelf = workspace.shelf()
     skill = shelf.catalog["bad"]
     optional_fields = (
@@ -111,7 +111,7 @@ def test_an_optional_field_with_hidden_characters_is_left_out(smuggled: str, fie
 @CASES
 def test_a_field_name_with_hidden_characters_is_left_out(smuggled: str) -> None:
     """U01-U03, U06: only that field is dropped."""
-    text = read(render({"name": "bad", "description": "d", f"x{smuggled}": "y"}, "Do it.\n"))
+    text = read(render_skill({"name": "bad", "description": "d", f"x{smuggled}": "y"}, "Do it.\n"))
     assert dict(text.optional.fields) == {}
     assert [note.code for note in text.diagnostics] == ["hidden-characters"]
 
@@ -163,7 +163,9 @@ def test_a_file_name_with_hidden_characters_is_not_offered(smuggled: str, worksp
 @CASES
 def test_a_listed_path_with_hidden_characters_is_not_offered(smuggled: str, workspace: Workspace) -> None:
     """U01-U03, U06: the author's own list follows the same rule as file names."""
-    workspace.raw("bad", render({"name": "bad", "description": "d", "references": [f"{smuggled}.md"]}, "Do it.\n"))
+    workspace.raw(
+        "bad", render_skill({"name": "bad", "description": "d", "references": [f"{smuggled}.md"]}, "Do it.\n")
+    )
     shelf = workspace.shelf()
     assert shelf.catalog["bad"].references == ()
     assert [code for code, _ in workspace.faults(shelf)] == ["hidden-characters"]
@@ -381,7 +383,7 @@ def test_cleaned_text_cannot_control_a_terminal(text: str) -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_no_hidden_character_reaches_the_prompt(values: dict[str, str], body: str) -> None:
     """U01-U07: for any skill, the section has no hidden character, and no entry has a control character."""
-    text = render({key: value for key, value in values.items() if value}, body).encode("utf-8", "replace")
+    text = render_skill({key: value for key, value in values.items() if value}, body).encode("utf-8", "replace")
     shelf = Shelf([MemorySource({"bad": {"SKILL.md": text}})])
     for disclosure in ("auto", "catalog", "full"):
         section = shelf.listing(disclosure).text

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import skillshelf
 from skillshelf import MemorySource, Shelf
-from skillshelf.skillmd import MAX_BLOCK, Unreadable, YamlFault, decode, read, render
+from skillshelf.skillmd import MAX_BLOCK, Unreadable, YamlFault, decode, read, render_skill
 from skillshelf.skillmd._frontmatter import parse_block
 from skillshelf.skillmd._layout import DiagnosticCollector
 from skillshelf.skillmd._yaml import MAX_NODES, scan_block
@@ -358,7 +358,7 @@ BODIES = st.text(st.characters(exclude_categories=["Cs"])).map(str.lstrip)
 def test_a_rendered_skill_is_read_back(name: str, description: str, rest: dict[str, Any], body: str) -> None:
     """Y07, Y10: values and instructions survive writing and reading, except for blank lines before the instructions."""
     values = {"name": name, "description": description.strip(), **rest}
-    text = read(render(values, body))
+    text = read(render_skill(values, body))
     assert (text.values, text.instructions) == (values, body)
     assert (text.name, text.description) == (values["name"], values["description"])
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._models import DEFAULTS, ChosenModel, resolve, usage_of
     from skillshelf.agent._policy import SHELL, WRITING, Answer, Approval, Policy
     from skillshelf.agent._routing import route
-    from skillshelf.agent._scripted import Call, Fail, Request, ScriptedModel, call, fail
+    from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent.sessions import Sessions
 
@@ -32,7 +32,6 @@ __all__ = [
     "AgentCore",
     "Answer",
     "Approval",
-    "Call",
     "ChosenModel",
     "Confinement",
     "Context",
@@ -40,6 +39,7 @@ __all__ = [
     "Fail",
     "Policy",
     "Request",
+    "ScriptedCall",
     "ScriptedModel",
     "Sessions",
     "Settings",
@@ -69,7 +69,7 @@ __getattr__ = export_lazily(
         "_models": ["ChosenModel", "DEFAULTS", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "SHELL", "WRITING"],
         "_routing": ["route"],
-        "_scripted": ["Call", "Fail", "Request", "ScriptedModel", "call", "fail"],
+        "_scripted": ["ScriptedCall", "Fail", "Request", "ScriptedModel", "call", "fail"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "sessions": ["Sessions"],
     },

@@ -19,7 +19,7 @@ except ImportError:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptedCall:
     """A tool call the model makes."""
 
     tool: str
@@ -34,9 +34,9 @@ class Fail:
     after: str = ""
 
 
-def call(tool: str, **arguments: Any) -> Call:
+def call(tool: str, **arguments: Any) -> ScriptedCall:
     """Return a step of a script: the model calls a tool."""
-    return Call(tool, arguments)
+    return ScriptedCall(tool, arguments)
 
 
 def fail(error: Exception, after: str = "") -> Fail:
@@ -62,8 +62,14 @@ class Request:
         return "\n".join(texts)
 
 
-Action = str | Call | Fail
-Step = str | Call | Fail | list["str | Call | Fail"] | Callable[[Request], "str | Call | list[str | Call]"]
+Action = str | ScriptedCall | Fail
+Step = (
+    str
+    | ScriptedCall
+    | Fail
+    | list["str | ScriptedCall | Fail"]
+    | Callable[[Request], "str | ScriptedCall | list[str | ScriptedCall]"]
+)
 
 
 class ScriptTooShortError(SkillError, AssertionError):
@@ -110,7 +116,7 @@ class ScriptedModel(FunctionModel):
         for index, action in enumerate(self._next(messages, info)):
             if isinstance(action, Fail):
                 raise action.error
-            if isinstance(action, Call):
+            if isinstance(action, ScriptedCall):
                 parts.append(ToolCallPart(action.tool, action.arguments, self._call_id(index)))
             else:
                 parts.append(TextPart(action))
@@ -118,7 +124,7 @@ class ScriptedModel(FunctionModel):
 
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         for index, action in enumerate(self._next(messages, info)):
-            if isinstance(action, Call):
+            if isinstance(action, ScriptedCall):
                 arguments = json.dumps(action.arguments)
                 yield {index: DeltaToolCall(action.tool, arguments, tool_call_id=self._call_id(index))}
             elif isinstance(action, Fail):
@@ -159,4 +165,4 @@ def _read_action(value: Any) -> Action:
         return value
     if "fail" in value:
         return fail(ConnectionError(value["fail"]), value.get("after", ""))
-    return Call(value["tool"], dict(value.get("arguments", {})))
+    return ScriptedCall(value["tool"], dict(value.get("arguments", {})))

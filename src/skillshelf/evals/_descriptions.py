@@ -21,7 +21,7 @@ from skillshelf.evals.check import trigger
 from skillshelf.evals.formats import YamlList, parse_document, read_bytes, read_text
 from skillshelf.evals.stats import Choice, Difference, Pair, Rate, choose_best, difference, settle, wilson
 from skillshelf.listing import Entry
-from skillshelf.skillmd import SkillText, Unreadable, decode, read, render
+from skillshelf.skillmd import SkillText, Unreadable, decode, read, render_skill
 from skillshelf.sources import SKILL_FILES
 from skillshelf.tokens import estimate
 
@@ -105,7 +105,7 @@ def _refuse_faulty(description: str, path: str, line: int) -> None:
     if not description.strip():
         raise EvalError("the description is empty", "Remove it", path, line)
     try:
-        notes = read(render({"name": "skill", "description": description}, "Text.\n")).diagnostics
+        notes = read(render_skill({"name": "skill", "description": description}, "Text.\n")).diagnostics
     except Unreadable as fault:
         notes = (fault.diagnostic,)
     if notes:
@@ -161,7 +161,7 @@ def _write_copy(skill: CurrentSkill, description: str, folder: str) -> None:
     shutil.copytree(skill.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(EVALS_FOLDER))
     path = os.path.join(folder, os.path.basename(skill.file))
     os.unlink(path)  # it may be a link, and its target belongs to the author
-    text = render({**skill.text.values, "description": description}, skill.text.instructions)
+    text = render_skill({**skill.text.values, "description": description}, skill.text.instructions)
     with open(path, "wb") as file:
         file.write(text.encode())
 

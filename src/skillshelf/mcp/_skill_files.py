@@ -11,7 +11,7 @@ from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoun
 from skillshelf.files import Page
 from skillshelf.pages import PAGE_BYTES, decode_page, wrong_offset
 from skillshelf.shelf import Shelf
-from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read, render
+from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read, render_skill
 from skillshelf.text import clean, text_for_model
 
 SKILL_FILE = "SKILL.md"
@@ -177,7 +177,7 @@ def read_skill_markdown(shelf: Shelf, candidate: Candidate) -> SkillMarkdown:
         other_fields = _descriptor_fields(skill)
     frontmatter = {"name": skill.name, "description": skill.description, **other_fields}
     instructions = text_for_model(shelf.instructions(skill.name))
-    return SkillMarkdown(render(frontmatter, instructions).encode(), frontmatter)
+    return SkillMarkdown(render_skill(frontmatter, instructions).encode(), frontmatter)
 
 
 def _agrees(frontmatter: dict[str, Any], skill: SkillDescriptor) -> bool:

@@ -192,7 +192,7 @@ class Tools:
 
         arguments = params.arguments or {}
         try:
-            check_size(tool.name, arguments)
+            check_arguments_size(tool.name, arguments)
             await self._refresher.refresh(self._max_age)
 
             must_ask = tool.permission == "ask"
@@ -256,7 +256,7 @@ class Tools:
         return _text_result(text_of(matches))
 
 
-def check_size(tool: str, arguments: dict[str, Any]) -> None:
+def check_arguments_size(tool: str, arguments: dict[str, Any]) -> None:
     """Raise ToolArgumentError for arguments so long or so deep that reading them is work."""
     room = MAX_CHARACTERS
     stack: list[tuple[Any, int]] = [(arguments, 1)]

@@ -9,7 +9,7 @@ from rich.text import Text
 from skillshelf.agent import DEFAULTS, MODES, describe_delta, explain_error, resolve
 from skillshelf.agent.sessions import export_json, export_markdown
 from skillshelf.errors import SessionError, SkillError
-from skillshelf.repl._host import Host
+from skillshelf.repl._face import ChatFace
 from skillshelf.repl._prompt import rank_with_typos
 from skillshelf.repl._views import (
     view_context,
@@ -24,37 +24,37 @@ from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Sugge
 from skillshelf.text import clean, clean_line
 
 
-def make_commands(host: Host) -> Commands[Host]:
+def make_commands(face: ChatFace) -> Commands[ChatFace]:
     """Return the built-in commands, one for each skill on the shelf, and those of installed packages."""
-    commands: Commands[Host] = Commands(rank_with_typos)
+    commands: Commands[ChatFace] = Commands(rank_with_typos)
 
     def complete_skill(_: str) -> Sequence[Suggestion]:
-        return [Suggestion(name, meta=skill.description) for name, skill in host.core.shelf.catalog.items()]
+        return [Suggestion(name, meta=skill.description) for name, skill in face.core.shelf.catalog.items()]
 
     def complete_session(_: str) -> Sequence[Suggestion]:
-        sessions = host.core.sessions.list() if host.core.sessions else []
+        sessions = face.core.sessions.list() if face.core.sessions else []
         return [Suggestion(session.id, meta=session.title) for session in sessions]
 
     def complete_mode(_: str) -> Sequence[Suggestion]:
         return [Suggestion(mode) for mode in MODES]
 
     def complete_model(typed: str) -> Sequence[Suggestion]:
-        return list_models(host.core.model.name, typed)
+        return list_models(face.core.model.name, typed)
 
     commands.register(
         "",
         [
-            Command("help", "what you can type here", lambda host, _: host.print(view_help(commands))),
+            Command("help", "what you can type here", lambda face, _: face.print(view_help(commands))),
             Command("new", "begin a new session, with the skills reloaded", _start_session),
-            Command("skills", "the skills on the shelf", lambda host, _: host.print(view_skills(host.core))),
-            Command("context", "what fills the model's window", lambda host, _: host.print(view_context(host.core))),
+            Command("skills", "the skills on the shelf", lambda face, _: face.print(view_skills(face.core))),
+            Command("context", "what fills the model's window", lambda face, _: face.print(view_context(face.core))),
             Command("model", "the model in use, or another one", _choose_model, "[PROVIDER:MODEL]", complete_model),
             Command("sessions", "earlier sessions in this workspace", _list_sessions),
             Command("resume", "go on with an earlier session", _resume, "[ID]", complete_session),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
             Command("compact", "replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
             Command("approve", "what may be done without asking", _set_policy, f"[{'|'.join(MODES)}]", complete_mode),
-            Command("exit", "leave", lambda host, _: host.leave()),
+            Command("exit", "leave", lambda face, _: face.leave()),
         ],
     )
     commands.register(
@@ -62,16 +62,16 @@ def make_commands(host: Host) -> Commands[Host]:
         [
             Command("reload", "read the skills again from disk", _reload),
             Command("show", "a skill as the model would get it", _show_skill, "NAME", complete_skill),
-            Command("trust", "decide about skills that are new or changed here", lambda host, _: host.review()),
+            Command("trust", "decide about skills that are new or changed here", lambda face, _: face.review()),
         ],
     )
-    commands.register(SKILL_PREFIX, skill_commands(lambda: host.core.shelf.catalog, _invoke_skill))
+    commands.register(SKILL_PREFIX, skill_commands(lambda: face.core.shelf.catalog, _invoke_skill))
     for problem in commands.register_entry_points():
-        host.print(Text(clean(problem), "yellow"))
+        face.print(Text(clean(problem), "yellow"))
     return commands
 
 
-async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
+async def run_command(face: ChatFace, commands: Commands[ChatFace], text: str) -> bool:
     """Run the command that a line holds, and return False if the line is a message. Raises SkillError on failure."""
     resolved = commands.find(text)
     match resolved:
@@ -81,7 +81,7 @@ async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
             raise SkillError(str(resolved))
         case CommandCall(command, arguments):
             try:
-                waiting = command.run(host, arguments)
+                waiting = command.run(face, arguments)
                 if waiting is not None:
                     await waiting
             except SkillError:
@@ -92,7 +92,7 @@ async def run_command(host: Host, commands: Commands[Host], text: str) -> bool:
     return True
 
 
-def find_new_problems(commands: Commands[Host], reported: set[tuple[str, str]]) -> list[str]:
+def find_new_problems(commands: Commands[ChatFace], reported: set[tuple[str, str]]) -> list[str]:
     """Return new problems in code that lists or completes commands, and add them to `reported`."""
     problems = [problem for problem in commands.problems.items() if problem not in reported]
     reported.update(problems)
@@ -123,47 +123,47 @@ def _list_known_models() -> tuple[str, ...]:
     return tuple(sorted(name for name in known_model_names() if ":" in name))
 
 
-async def _invoke_skill(host: Host, name: str, arguments: str) -> None:
-    await host.send(host.core.invoke_skill(name, arguments))
+async def _invoke_skill(face: ChatFace, name: str, arguments: str) -> None:
+    await face.send(face.core.invoke_skill(name, arguments))
 
 
-def _start_session(host: Host, _: str) -> None:
-    delta = host.core.new_session()
+def _start_session(face: ChatFace, _: str) -> None:
+    delta = face.core.new_session()
     changes = describe_delta(delta) if delta else ""
-    host.print(Text(f"A new session. {changes}".strip(), "dim"))
+    face.print(Text(f"A new session. {changes}".strip(), "dim"))
 
 
-def _reload(host: Host, _: str) -> None:
-    host.print(describe_delta(host.core.reload_skills()))
+def _reload(face: ChatFace, _: str) -> None:
+    face.print(describe_delta(face.core.reload_skills()))
 
 
-def _show_skill(host: Host, name: str) -> None:
-    host.print(*view_skill(host.core, name.strip()))
+def _show_skill(face: ChatFace, name: str) -> None:
+    face.print(*view_skill(face.core, name.strip()))
 
 
-def _choose_model(host: Host, name: str) -> None:
+def _choose_model(face: ChatFace, name: str) -> None:
     if name.strip():
-        host.core.model = resolve(replace(host.settings, model=name.strip()))
+        face.core.model = resolve(replace(face.settings, model=name.strip()))
 
-    model = host.core.model
-    session = host.core.conversation.session
+    model = face.core.model
+    session = face.core.conversation.session
     if session:
         session.use(model.name)
     tools = "with tools" if model.tools else "without tools"
-    host.print(f"{model.name}, {model.window:,} tokens, {tools}", model.note)
+    face.print(f"{model.name}, {model.window:,} tokens, {tools}", model.note)
 
 
-def _list_sessions(host: Host, _: str) -> None:
-    host.print(view_sessions(host.core.sessions.list() if host.core.sessions else []))
+def _list_sessions(face: ChatFace, _: str) -> None:
+    face.print(view_sessions(face.core.sessions.list() if face.core.sessions else []))
 
 
-def _resume(host: Host, session: str) -> None:
-    notes = host.core.resume(session.strip())
-    host.print(*notes, *view_resumed(host.core))
+def _resume(face: ChatFace, session: str) -> None:
+    notes = face.core.resume(session.strip())
+    face.print(*notes, *view_resumed(face.core))
 
 
-def _export(host: Host, file: str) -> None:
-    session = host.core.conversation.session
+def _export(face: ChatFace, file: str) -> None:
+    session = face.core.conversation.session
     if session is None:
         raise SessionError("Nothing to export: this conversation is not kept in a session.")
 
@@ -174,13 +174,13 @@ def _export(host: Host, file: str) -> None:
             out.write(text)
     except OSError as error:
         raise SessionError(f"The session cannot be written to {file!r}: {error.strerror}. Name another file.") from None
-    host.print(f"Written to {file}.")
+    face.print(f"Written to {file}.")
 
 
-async def _compact(host: Host, focus: str) -> None:
+async def _compact(face: ChatFace, focus: str) -> None:
     try:
-        with host.waiting("the model is asked for a summary"):
-            compacted = await host.core.compact(focus)
+        with face.waiting("the model is asked for a summary"):
+            compacted = await face.core.compact(focus)
     except SkillError:
         raise
     except Exception as error:  # the provider's; the history is as it was
@@ -190,10 +190,10 @@ async def _compact(host: Host, focus: str) -> None:
     names = dict.fromkeys(skill.name for skill in compacted.kept_skills)
     if names:
         message += f" Still loaded: {', '.join(names)}."
-    host.print(message, compacted.problem)
+    face.print(message, compacted.problem)
 
 
-def _set_policy(host: Host, mode: str) -> None:
+def _set_policy(face: ChatFace, mode: str) -> None:
     if mode.strip():
-        host.core.policy.set(mode.strip())
-    host.print(*view_policy(host.core))
+        face.core.policy.set(mode.strip())
+    face.print(*view_policy(face.core))

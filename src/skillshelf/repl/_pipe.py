@@ -11,7 +11,7 @@ from skillshelf.agent import events as on
 from skillshelf.errors import SkillError
 from skillshelf.rendering import cut_words
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
-from skillshelf.repl._host import call_on_end_signal, clean_output
+from skillshelf.repl._face import call_on_end_signal, clean_output
 from skillshelf.repl._screen import describe_call, describe_reload
 from skillshelf.text import clean, clean_line, to_json
 

@@ -16,7 +16,7 @@ from skillshelf.agent.events import Event
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
-from skillshelf.repl._host import call_on_end_signal, clean_output
+from skillshelf.repl._face import call_on_end_signal, clean_output
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._prompt import SlashCompleter, list_workspace_files, make_prompt
 from skillshelf.repl._review import Reviewer

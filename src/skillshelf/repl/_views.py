@@ -12,7 +12,7 @@ from skillshelf.agent import AgentCore, Context, measure_context
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError, TrustError
 from skillshelf.rendering import cut, cut_words
-from skillshelf.repl._host import Host
+from skillshelf.repl._face import ChatFace
 from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line, count_noun
 from skillshelf.tokens import estimate_unread
@@ -23,7 +23,7 @@ _BAR_CELLS = 50
 _SHARE_COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
 
 
-def view_help(commands: Commands[Host]) -> RenderableType:
+def view_help(commands: Commands[ChatFace]) -> RenderableType:
     """Return a table of every command. The skills' own commands are one row: /skills lists them."""
     table = _make_table("", "")
     for entry in commands.table().entries.values():
@@ -140,20 +140,21 @@ def view_policy(core: AgentCore) -> Sequence[RenderableType]:
 
 
 def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:
-    """Return a table of earlier sessions."""
+    """Return a table of earlier sessions. Why one cannot be opened has lines of its own, since it names a file."""
     if not sessions:
         return "No sessions yet."
 
     table = _make_table("session", "changed", "messages", "about")
     table.columns[0].no_wrap = True
     table.columns[0].min_width = max(len(session.id) for session in sessions)
+    problems = []
     for session in sessions:
+        about = Text(cut(clean_line(session.title), 80))
         if session.problem:
-            about = Text(clean_line(session.problem), "red")
-        else:
-            about = Text(cut(clean_line(session.title), 80))
+            about = Text("cannot be opened", "red")
+            problems.append(Text(f"{session.id}: {clean_line(session.problem)}", "red", overflow="fold"))
         table.add_row(Text(session.id, "bold"), f"{session.changed:%Y-%m-%d %H:%M}", str(session.messages), about)
-    return table
+    return Group(table, *problems)
 
 
 def view_context(core: AgentCore) -> RenderableType:

@@ -2,7 +2,7 @@
 
 from skillshelf.skillmd._frontmatter import FORMAT_KEYS
 from skillshelf.skillmd._layout import MAX_FILE, Unreadable, decode, find_frontmatter
-from skillshelf.skillmd._read import SkillText, read, render
+from skillshelf.skillmd._read import SkillText, read, render_skill
 from skillshelf.skillmd._yaml import MAX_BLOCK, Budget, Document, ValueBuilder, YamlFault, compose, typed_scalar
 
 __all__ = [
@@ -19,6 +19,6 @@ __all__ = [
     "decode",
     "find_frontmatter",
     "read",
-    "render",
+    "render_skill",
     "typed_scalar",
 ]

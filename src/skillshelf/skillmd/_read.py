@@ -216,7 +216,7 @@ def _skip_blank_lines(text: str, start: int) -> int:
     return len(text)
 
 
-def render(values: dict[str, Any], instructions: str) -> str:
+def render_skill(values: dict[str, Any], instructions: str) -> str:
     """Return a SKILL.md that `read` reads back to the same values and instructions."""
     block = _dump(values, allow_unicode=True)
     if "\x85" in block:  # which PyYAML writes as it is, and reads as a line break

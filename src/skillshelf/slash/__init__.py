@@ -9,7 +9,7 @@ from skillshelf.slash._commands import (
     SlashMessage,
     Suggestion,
     UnknownCommand,
-    parse,
+    parse_command,
 )
 from skillshelf.slash._completion import ListFiles, complete
 from skillshelf.slash._messages import AppliedSkill, apply_message, read_message
@@ -33,7 +33,7 @@ __all__ = [
     "UnknownCommand",
     "apply_message",
     "complete",
-    "parse",
+    "parse_command",
     "parse_invocation",
     "rank",
     "read_message",

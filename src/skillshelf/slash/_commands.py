@@ -14,7 +14,7 @@ from skillshelf.errors import SettingsError
 from skillshelf.slash._ranking import Names, Rank, rank
 from skillshelf.text import clean_line, clip, closest_names
 
-Host = TypeVar("Host")
+FaceT = TypeVar("FaceT")
 T = TypeVar("T")
 
 ENTRY_POINTS = "skillshelf.commands"
@@ -43,12 +43,12 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Command(Generic[Host]):
+class Command(Generic[FaceT]):
     """Something a user can type after a slash."""
 
     name: str
     summary: str
-    run: Callable[[Host, str], Awaitable[None] | None]
+    run: Callable[[FaceT, str], Awaitable[None] | None]
     usage: str = ""
     """What may follow the name, for display: `NAME [REFERENCE]`. A command with subcommands and no usage takes nothing
     else."""
@@ -67,10 +67,10 @@ class SlashMessage(NamedTuple):
     arguments: str
 
 
-class CommandCall(NamedTuple, Generic[Host]):
+class CommandCall(NamedTuple, Generic[FaceT]):
     """A command that exists, and its arguments."""
 
-    command: Command[Host]
+    command: Command[FaceT]
     arguments: str
 
 
@@ -97,7 +97,7 @@ class UnknownCommand:
         return f"{problem} {clean_line(hint)} (To send this as a message, begin with a space.)"
 
 
-def parse(text: str) -> SlashMessage | None:
+def parse_command(text: str) -> SlashMessage | None:
     """Take a command apart into name and arguments. Return None for a message."""
     word = _FIRST_WORD.match(text)
     if word is None:
@@ -126,7 +126,7 @@ def split_name(typed: str, names: Container[str]) -> tuple[str, int] | None:
     return None
 
 
-CommandList = Sequence[Command[Host]] | Callable[[], Sequence[Command[Host]]]
+CommandList = Sequence[Command[FaceT]] | Callable[[], Sequence[Command[FaceT]]]
 """Commands, or a function that lists them each time it is called."""
 
 
@@ -136,30 +136,30 @@ class Register(Protocol):
     def __call__(self, prefix: str, commands: CommandList[Any]) -> None: ...
 
 
-class RegisteredCommand(NamedTuple, Generic[Host]):
+class RegisteredCommand(NamedTuple, Generic[FaceT]):
     """A command under the name that a user types."""
 
     spelling: str
     """Without the slash."""
     prefix: str
     owner: str
-    command: Command[Host]
+    command: Command[FaceT]
 
 
-class CommandGroup(NamedTuple, Generic[Host]):
+class CommandGroup(NamedTuple, Generic[FaceT]):
     """Commands that were registered together."""
 
     prefix: str
     owner: str
-    commands: CommandList[Host]
+    commands: CommandList[FaceT]
 
 
-class CommandTable(Generic[Host]):
+class CommandTable(Generic[FaceT]):
     """All commands at one moment. If two have the same name, the one registered first wins."""
 
-    def __init__(self, groups: Sequence[CommandGroup[Host]], commands: Sequence[Sequence[Command[Host]]]) -> None:
+    def __init__(self, groups: Sequence[CommandGroup[FaceT]], commands: Sequence[Sequence[Command[FaceT]]]) -> None:
         self.groups = groups
-        self.entries: dict[str, RegisteredCommand[Host]] = {}
+        self.entries: dict[str, RegisteredCommand[FaceT]] = {}
         for group, members in zip(groups, commands, strict=True):
             for command in members:
                 spelling = group.prefix + command.name
@@ -167,13 +167,13 @@ class CommandTable(Generic[Host]):
                     self.entries[spelling] = RegisteredCommand(spelling, group.prefix, group.owner, command)
 
         self.prefixes = sorted({group.prefix for group in groups} | {""}, key=len, reverse=True)
-        self._scopes: dict[str, tuple[list[RegisteredCommand[Host]], Names]] = {}
+        self._scopes: dict[str, tuple[list[RegisteredCommand[FaceT]], Names]] = {}
 
     def find_scope(self, typed: str) -> str:
         """Return the longest prefix that the text begins with."""
         return next(prefix for prefix in self.prefixes if typed.startswith(prefix))
 
-    def list_scope(self, scope: str) -> tuple[list[RegisteredCommand[Host]], Names]:
+    def list_scope(self, scope: str) -> tuple[list[RegisteredCommand[FaceT]], Names]:
         """Return the commands of a prefix, and their names ready for ranking. The empty prefix has all commands."""
         if scope not in self._scopes:
             entries = [entry for entry in self.entries.values() if entry.prefix == scope or not scope]
@@ -183,7 +183,7 @@ class CommandTable(Generic[Host]):
             self._scopes[scope] = entries, Names(names, spellings, summaries)
         return self._scopes[scope]
 
-    def resolve(self, typed: str) -> tuple[RegisteredCommand[Host], int] | None:
+    def resolve(self, typed: str) -> tuple[RegisteredCommand[FaceT], int] | None:
         """Return the command with the longest name that the text begins with, and where the name ends."""
         match = split_name(typed, self.entries)
         if match is None:
@@ -204,7 +204,7 @@ class CommandTable(Generic[Host]):
         return UnknownCommand(typed, tuple(nearest[:3]))
 
 
-class Commands(Generic[Host]):
+class Commands(Generic[FaceT]):
     """The registry: the host's commands, the skills' and those of extensions.
 
     The host owns the names: an extension cannot take one that exists.
@@ -215,11 +215,11 @@ class Commands(Generic[Host]):
         """How completion ranks names. The default forgives no typos."""
         self.problems: dict[str, str] = {}
         """The last error, by owner, in code that lists or completes the owner's commands."""
-        self._groups: tuple[CommandGroup[Host], ...] = ()
-        self._listed: list[tuple[Command[Host], ...]] = []
-        self._table: CommandTable[Host] = CommandTable((), ())
+        self._groups: tuple[CommandGroup[FaceT], ...] = ()
+        self._listed: list[tuple[Command[FaceT], ...]] = []
+        self._table: CommandTable[FaceT] = CommandTable((), ())
 
-    def register(self, prefix: str, commands: CommandList[Host], *, owner: str = "skillshelf") -> None:
+    def register(self, prefix: str, commands: CommandList[FaceT], *, owner: str = "skillshelf") -> None:
         """Add commands under a prefix. A callable is called each time, so its list may change.
 
         Raises SettingsError if a name is taken or cannot be typed, and then adds none of them.
@@ -230,7 +230,7 @@ class Commands(Generic[Host]):
             spelling = prefix + command.name
             if spelling in taken:
                 raise SettingsError(f"/{spelling} is a command of {taken[spelling].owner!r}; {owner!r} cannot add it.")
-            if parse(f"/{spelling}") is None or not spelling.isprintable() or spelling != spelling.strip():
+            if parse_command(f"/{spelling}") is None or not spelling.isprintable() or spelling != spelling.strip():
                 raise SettingsError(f"{owner!r} cannot add a command that cannot be typed: {f'/{spelling}'!r}.")
             taken[spelling] = RegisteredCommand(spelling, prefix, owner, command)
         self._groups += (group,)
@@ -249,7 +249,7 @@ class Commands(Generic[Host]):
                 failures.append(f"The commands of {point.name!r} ({point.value}) are left out: {_describe(error)}")
         return failures
 
-    def table(self) -> CommandTable[Host]:
+    def table(self) -> CommandTable[FaceT]:
         """Return all commands as they are now."""
         listed = [self._list_group(group) for group in self._groups]
         if listed != self._listed or self._table.groups is not self._groups:
@@ -257,9 +257,9 @@ class Commands(Generic[Host]):
             self._table = CommandTable(self._groups, listed)
         return self._table
 
-    def find(self, text: str) -> CommandCall[Host] | UnknownCommand | None:
+    def find(self, text: str) -> CommandCall[FaceT] | UnknownCommand | None:
         """Return the command that a message calls, with its arguments. Return None for a message."""
-        if parse(text) is None:
+        if parse_command(text) is None:
             return None
 
         typed = text[1:]
@@ -285,7 +285,7 @@ class Commands(Generic[Host]):
             self.problems[owner] = _describe(error)
             return ()
 
-    def _list_group(self, group: CommandGroup[Host]) -> tuple[Command[Host], ...]:
+    def _list_group(self, group: CommandGroup[FaceT]) -> tuple[Command[FaceT], ...]:
         if callable(group.commands):
             return self.call_extension(group.owner, group.commands)
         return tuple(group.commands)

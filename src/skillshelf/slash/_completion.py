@@ -4,20 +4,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from skillshelf.slash._commands import Commands, Host, RegisteredCommand, Suggestion, parse
+from skillshelf.slash._commands import Commands, FaceT, RegisteredCommand, Suggestion, parse_command
 from skillshelf.slash._ranking import MAX_SUGGESTIONS, Names
 
 ListFiles = Callable[[str], Sequence[str]]
 """Returns the paths that match a typed one, relative to the workspace; a folder ends in a slash."""
 
 
-def complete(commands: Commands[Host], text_before_cursor: str, *, files: ListFiles | None = None) -> list[Suggestion]:
+def complete(commands: Commands[FaceT], text_before_cursor: str, *, files: ListFiles | None = None) -> list[Suggestion]:
     """Suggest what could come next, best first: files after `@`, commands, or their arguments."""
     path = _find_path_at_end(text_before_cursor)
     if path is not None and files:
         names = files(path.removeprefix("@").removeprefix('"'))
         suggestions = [_suggest_file(name, path) for name in names]
-    elif text_before_cursor == "/" or parse(text_before_cursor):
+    elif text_before_cursor == "/" or parse_command(text_before_cursor):
         suggestions = _suggest_commands(commands, text_before_cursor[1:])
     else:
         suggestions = []
@@ -65,7 +65,7 @@ def _suggest_file(name: str, typed: str) -> Suggestion:
     return Suggestion(f"@{text}", -len(typed), name)
 
 
-def _suggest_commands(commands: Commands[Host], typed: str) -> list[Suggestion]:
+def _suggest_commands(commands: Commands[FaceT], typed: str) -> list[Suggestion]:
     table = commands.table()
     scope = table.find_scope(typed)
     entries, names = table.list_scope(scope)
@@ -86,7 +86,7 @@ def _suggest_commands(commands: Commands[Host], typed: str) -> list[Suggestion]:
     return [_suggest_command(entries[index], scope, typed) for index in ranked] + arguments
 
 
-def _suggest_command(entry: RegisteredCommand[Host], scope: str, typed: str) -> Suggestion:
+def _suggest_command(entry: RegisteredCommand[FaceT], scope: str, typed: str) -> Suggestion:
     command = entry.command
     label = entry.spelling.removeprefix(scope) if scope else f"/{entry.spelling}"
     if command.usage:
@@ -94,7 +94,7 @@ def _suggest_command(entry: RegisteredCommand[Host], scope: str, typed: str) -> 
     return Suggestion(f"/{entry.spelling}", -len(typed) - 1, label, command.summary, command.cost)
 
 
-def _suggest_arguments(commands: Commands[Host], entry: RegisteredCommand[Host], rest: str) -> list[Suggestion]:
+def _suggest_arguments(commands: Commands[FaceT], entry: RegisteredCommand[FaceT], rest: str) -> list[Suggestion]:
     complete_arguments = entry.command.complete
     if complete_arguments is None:
         return []

@@ -6,11 +6,11 @@ from typing import Generic, NamedTuple
 
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.slash._commands import Command, Host, Suggestion, parse, split_name, strip_separator
+from skillshelf.slash._commands import Command, FaceT, Suggestion, parse_command, split_name, strip_separator
 from skillshelf.slash._completion import quote_path
 from skillshelf.tokens import estimate_unread
 
-Invoke = Callable[[Host, str, str], Awaitable[None] | None]
+Invoke = Callable[[FaceT, str, str], Awaitable[None] | None]
 """Called with the host, the name that leads to the skill, and the arguments."""
 SKILL_PREFIX = "skills:"
 """The prefix of the commands that invoke skills."""
@@ -29,7 +29,7 @@ def parse_invocation(text: str, catalog: Catalog) -> Invocation | None:
 
     If no skill has the name, the first word is taken for it.
     """
-    if parse(text) is None or not text.startswith(f"/{SKILL_PREFIX}"):
+    if parse_command(text) is None or not text.startswith(f"/{SKILL_PREFIX}"):
         return None
 
     typed = text.removeprefix(f"/{SKILL_PREFIX}")
@@ -41,22 +41,22 @@ def parse_invocation(text: str, catalog: Catalog) -> Invocation | None:
     return Invocation(name, strip_separator(typed[end:]))
 
 
-def skill_commands(catalog: Callable[[], Catalog], invoke: Invoke[Host]) -> Callable[[], Sequence[Command[Host]]]:
+def skill_commands(catalog: Callable[[], Catalog], invoke: Invoke[FaceT]) -> Callable[[], Sequence[Command[FaceT]]]:
     """Return a function for `register("skills:", …)` that lists a command for each skill; shadowed skills come last."""
     return _SkillCommands(catalog, invoke).list
 
 
-class _SkillCommands(Generic[Host]):
+class _SkillCommands(Generic[FaceT]):
     """The commands of a catalog. A command is made once for each version of a skill."""
 
-    def __init__(self, catalog: Callable[[], Catalog], invoke: Invoke[Host]) -> None:
+    def __init__(self, catalog: Callable[[], Catalog], invoke: Invoke[FaceT]) -> None:
         self._get_catalog = catalog
         self._invoke = invoke
         self._catalog: Catalog | None = None
-        self._made: dict[str, tuple[SkillDescriptor, Command[Host]]] = {}
-        self._commands: tuple[Command[Host], ...] = ()
+        self._made: dict[str, tuple[SkillDescriptor, Command[FaceT]]] = {}
+        self._commands: tuple[Command[FaceT], ...] = ()
 
-    def list(self) -> Sequence[Command[Host]]:
+    def list(self) -> Sequence[Command[FaceT]]:
         catalog = self._get_catalog()
         if catalog is not self._catalog:
             self._catalog = catalog
@@ -64,12 +64,12 @@ class _SkillCommands(Generic[Host]):
             self._commands = tuple(command for _, command in self._made.values())
         return self._commands
 
-    def _make(self, name: str, skill: SkillDescriptor) -> Command[Host]:
+    def _make(self, name: str, skill: SkillDescriptor) -> Command[FaceT]:
         made_from, command = self._made.get(name, (None, None))
         if command is not None and made_from is skill:
             return command
 
-        def run(host: Host, arguments: str) -> Awaitable[None] | None:
+        def run(host: FaceT, arguments: str) -> Awaitable[None] | None:
             return self._invoke(host, name, arguments)
 
         def complete(_: str) -> Sequence[Suggestion]:

@@ -21,7 +21,7 @@ from skillshelf.agent.launcher._mounts import (
     make_rest_read_only,
     mount_shared_memory,
 )
-from skillshelf.agent.launcher._plan import Plan
+from skillshelf.agent.launcher._plan import LaunchPlan
 from skillshelf.agent.launcher._supervisor import METADATA_CALLS
 
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
@@ -51,7 +51,7 @@ _KEPT_CAPABILITIES = (
 CAP_DAC_READ_SEARCH, which opens files without a path, must not be among them."""
 
 
-def confine(plan: Plan) -> int | None:
+def confine(plan: LaunchPlan) -> int | None:
     """Confine this process and its future children as a plan says.
 
     Returns the descriptor that the supervisor listens on, or None if the level needs no supervisor. Raises OSError or
@@ -74,7 +74,7 @@ def confine(plan: Plan) -> int | None:
     return install_filter(["connect", *METADATA_CALLS])
 
 
-def _confine_by_mounts(plan: Plan) -> None:
+def _confine_by_mounts(plan: LaunchPlan) -> None:
     """Move to a mount namespace in which all but the writable folders is read-only, and so is Git's configuration."""
     working_folder = os.getcwd()
     enter_mount_namespace()

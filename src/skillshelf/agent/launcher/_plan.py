@@ -25,7 +25,7 @@ _F_SEAL_WRITE = 0x8
 _ALL_SEALS = _F_SEAL_SEAL | _F_SEAL_SHRINK | _F_SEAL_GROW | _F_SEAL_WRITE
 
 
-class Plan(NamedTuple):
+class LaunchPlan(NamedTuple):
     """The level of a confinement and the folders it is about."""
 
     level: str
@@ -41,7 +41,7 @@ def open_plan(level: str, *, writable: Sequence[str], repositories: Sequence[str
 
     `writable`: the real paths of the folders the program may change. `repositories`: Git directories in them.
     """
-    plan = Plan(level, list(writable), list(repositories))
+    plan = LaunchPlan(level, list(writable), list(repositories))
     descriptor = call(libc.memfd_create, b"skillshelf-plan", _MFD_CLOEXEC | _MFD_ALLOW_SEALING)
     try:
         with open(descriptor, "w", encoding="ascii", closefd=False) as file:
@@ -63,8 +63,8 @@ def launch_command(program: Sequence[str], plan: int, process: int | Literal["se
     return [sys.executable, "-I", "-S", launcher, path, "--", *program]
 
 
-def read_plan(path: str) -> Plan:
+def read_plan(path: str) -> LaunchPlan:
     """Read the plan that another process has open. Raises OSError or ValueError."""
     with open(path, "rb") as file:
         fields = json.load(file)
-    return Plan(fields["level"], fields["writable"], fields["repositories"])
+    return LaunchPlan(fields["level"], fields["writable"], fields["repositories"])

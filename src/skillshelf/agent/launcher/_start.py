@@ -16,7 +16,7 @@ from typing import NoReturn
 from skillshelf.agent.launcher._confine import confine
 from skillshelf.agent.launcher._git import RedirectWatch
 from skillshelf.agent.launcher._kernel import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, set_process_option
-from skillshelf.agent.launcher._plan import Plan, read_plan
+from skillshelf.agent.launcher._plan import LaunchPlan, read_plan
 from skillshelf.agent.launcher._supervisor import Supervisor
 
 _REFUSED = 125
@@ -54,7 +54,7 @@ def main() -> NoReturn:
     _end_as(result["status"])
 
 
-def _confine_or_exit(plan: Plan) -> int | None:
+def _confine_or_exit(plan: LaunchPlan) -> int | None:
     """Confine this process, or end it. Returns the descriptor for the supervisor, if the level needs one."""
     try:
         return confine(plan)
@@ -87,7 +87,7 @@ def _end_as(status: int) -> NoReturn:
     sys.exit(os.waitstatus_to_exitcode(status))
 
 
-def _supervise(plan: Plan, program: list[str], report_pipe: int) -> NoReturn:
+def _supervise(plan: LaunchPlan, program: list[str], report_pipe: int) -> NoReturn:
     """Start the program, and answer its calls until none of its processes is left."""
     # Orphans become children of this process. That tells when the last one ends, and some kernels let a process read
     # the memory of its descendants alone.
@@ -132,7 +132,7 @@ def _supervise(plan: Plan, program: list[str], report_pipe: int) -> NoReturn:
     os._exit(0)
 
 
-def _start_supervised(plan: Plan, program: list[str], supervisor: socket.socket) -> NoReturn:
+def _start_supervised(plan: LaunchPlan, program: list[str], supervisor: socket.socket) -> NoReturn:
     """Confine this process, send the supervisor the descriptor to listen on, and become the program."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -20,7 +20,7 @@ from skillshelf.agent.launcher._kernel import (
     call_numbers,
     libc,
 )
-from skillshelf.agent.launcher._request import Request, receive_request
+from skillshelf.agent.launcher._suspended_call import SuspendedCall, receive_call
 
 _SOCKADDR_STORAGE_BYTES = 128
 _XATTR_NAME_BYTES = 256
@@ -38,7 +38,7 @@ class Supervisor:
 
     def serve(self) -> None:
         """Answer the next call. Nothing that a program does may end the supervisor, which guards more than this."""
-        request = receive_request(self._listener)
+        request = receive_call(self._listener)
         if request is None:
             return
         if self._names.get(request.number) != "connect":
@@ -53,7 +53,7 @@ class Supervisor:
             request.answer(errno.EAGAIN)
             request.close()
 
-    def _carry_out(self, request: Request, action: Callable[[Request], None]) -> None:
+    def _carry_out(self, request: SuspendedCall, action: Callable[[SuspendedCall], None]) -> None:
         """Do what a call asks for, and answer it."""
         try:
             action(request)
@@ -65,7 +65,7 @@ class Supervisor:
         request.answer(code)
         request.close()
 
-    def _connect(self, request: Request) -> None:
+    def _connect(self, request: SuspendedCall) -> None:
         """Carry out connect(socket, address, size)."""
         address = request.read(1, min(request.unsigned(2), _SOCKADDR_STORAGE_BYTES))
         with socket.socket(fileno=request.open_descriptor(request.integer(0))) as peer:
@@ -87,7 +87,7 @@ class Supervisor:
             finally:
                 os.close(target)
 
-    def _change_metadata(self, request: Request) -> None:
+    def _change_metadata(self, request: SuspendedCall) -> None:
         """Carry out a call that changes the mode, the owner, the times or the attributes of a file."""
         metadata_call = METADATA_CALLS[self._names[request.number]]
         if request.user != os.geteuid():  # it gave up rights that this process has
@@ -123,7 +123,7 @@ class MetadataCall:
 
     def __init__(
         self,
-        apply: Callable[[Request, int], None],
+        apply: Callable[[SuspendedCall, int], None],
         *,
         folder: int | None = None,
         path: int | None = 0,
@@ -141,7 +141,7 @@ class MetadataCall:
         self._flags = flags
         self._follow = follow
 
-    def open_target(self, request: Request) -> int:
+    def open_target(self, request: SuspendedCall) -> int:
         """Open the file that a call is about, as a place or as the process has it open. Raises OSError."""
         if self._path is None:
             return request.open_descriptor(request.integer(0))
@@ -166,17 +166,17 @@ class MetadataCall:
         return request.open_descriptor(folder)
 
 
-def _set_mode(mode_argument: int) -> Callable[[Request, int], None]:
-    def apply(request: Request, target: int) -> None:
+def _set_mode(mode_argument: int) -> Callable[[SuspendedCall, int], None]:
+    def apply(request: SuspendedCall, target: int) -> None:
         os.chmod(_own_path(target), request.arguments[mode_argument] & 0o7777)
 
     return apply
 
 
-def _set_owner(owner_argument: int) -> Callable[[Request, int], None]:
+def _set_owner(owner_argument: int) -> Callable[[SuspendedCall, int], None]:
     """Set the owner, and the group from the argument after it."""
 
-    def apply(request: Request, target: int) -> None:
+    def apply(request: SuspendedCall, target: int) -> None:
         owner = ctypes.c_uint(request.unsigned(owner_argument))
         group = ctypes.c_uint(request.unsigned(owner_argument + 1))
         call(libc.fchownat, target, b"", owner, group, AT_EMPTY_PATH)
@@ -184,10 +184,10 @@ def _set_owner(owner_argument: int) -> Callable[[Request, int], None]:
     return apply
 
 
-def _set_times(times_argument: int, unit: int) -> Callable[[Request, int], None]:
+def _set_times(times_argument: int, unit: int) -> Callable[[SuspendedCall, int], None]:
     """Set the times of access and modification, each given as seconds and a number of units of `unit` nanoseconds."""
 
-    def apply(request: Request, target: int) -> None:
+    def apply(request: SuspendedCall, target: int) -> None:
         times = None  # now
         if request.arguments[times_argument]:
             accessed, accessed_units, modified, modified_units = struct.unpack("4q", request.read(times_argument, 32))
@@ -197,7 +197,7 @@ def _set_times(times_argument: int, unit: int) -> Callable[[Request, int], None]
     return apply
 
 
-def _set_times_in_seconds(request: Request, target: int) -> None:
+def _set_times_in_seconds(request: SuspendedCall, target: int) -> None:
     """Set the times of access and modification as utime does, which knows whole seconds only."""
     times = None  # now
     if request.arguments[1]:
@@ -206,7 +206,7 @@ def _set_times_in_seconds(request: Request, target: int) -> None:
     call(libc.utimensat, AT_FDCWD, _own_path(target), times, 0)
 
 
-def _set_attribute(request: Request, target: int) -> None:
+def _set_attribute(request: SuspendedCall, target: int) -> None:
     """Carry out setxattr(file, name, value, size, flags)."""
     size = request.arguments[3]
     if size > _XATTR_SIZE_MAX:
@@ -216,7 +216,7 @@ def _set_attribute(request: Request, target: int) -> None:
     call(libc.setxattr, _own_path(target), name, value, ctypes.c_size_t(size), request.integer(4))
 
 
-def _remove_attribute(request: Request, target: int) -> None:
+def _remove_attribute(request: SuspendedCall, target: int) -> None:
     """Carry out removexattr(file, name)."""
     call(libc.removexattr, _own_path(target), request.read_string(1, _XATTR_NAME_BYTES))
 

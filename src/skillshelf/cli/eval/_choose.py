@@ -36,7 +36,7 @@ from skillshelf.evals.report import (
     summarize,
     write_run,
 )
-from skillshelf.skillmd import render
+from skillshelf.skillmd import render_skill
 from skillshelf.text import count_noun, to_json
 
 _CHOICE_FILE = "choice.json"
@@ -156,5 +156,5 @@ def _print_best_description(decision: ChoiceResult, skill: CurrentSkill, out: Ou
     if decision.best is None or decision.best.number == 1:
         return
     out.print_styled(f"For {shown_path(skill.file)}:", "dim")
-    frontmatter = render({"description": decision.best.description}, "")
+    frontmatter = render_skill({"description": decision.best.description}, "")
     out.print(frontmatter.removeprefix("---\n").removesuffix("---\n\n"))

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from skillshelf.agent import Call, Fail
+from skillshelf.agent import Fail, ScriptedCall
 from skillshelf.errors import EvalError, SkillError
 from skillshelf.evals._case import (
     Case,
@@ -205,7 +205,7 @@ def _step_as_json(step: Any, convert_function: Callable[[Any], Any] = _refuse_fu
             return step
         case list():
             return [_step_as_json(part, convert_function) for part in step]
-        case Call(tool=tool, arguments=arguments):
+        case ScriptedCall(tool=tool, arguments=arguments):
             return {"tool": tool, "arguments": arguments}
         case Fail(error=error, after=after):
             return {"fail": str(error), "after": after}
@@ -219,7 +219,7 @@ def _step_from_json(plain: Any) -> Any:
         return [_step_from_json(part) for part in plain]
     if "fail" in plain:
         return Fail(ConnectionError(plain["fail"]), plain["after"])
-    return Call(plain["tool"], plain["arguments"])
+    return ScriptedCall(plain["tool"], plain["arguments"])
 
 
 def version_of(skill: CodeSkill) -> str:

@@ -46,7 +46,7 @@ from skillshelf.evals.formats._home import (
 from skillshelf.evals.formats._python import make_listed_check
 
 if TYPE_CHECKING:
-    from skillshelf.agent import Call, Fail
+    from skillshelf.agent import Fail, ScriptedCall
 
 _SHARED_KEYS = ("skill", "skills", "code_skills", "policy", "model", "tags")
 _FILE_KEYS = (*_SHARED_KEYS, "cases")
@@ -245,8 +245,11 @@ def _read_script(fields: Fields) -> tuple[Any, ...] | None:
     return tuple(steps)
 
 
-def _read_step(value: Any) -> str | Call | Fail:
-    from skillshelf.agent import Call, Fail  # they come with the model's libraries, which other cases do not need
+def _read_step(value: Any) -> str | ScriptedCall | Fail:
+    from skillshelf.agent import (  # they come with the model's libraries, which other cases do not need
+        Fail,
+        ScriptedCall,
+    )
 
     match value:
         case str():
@@ -254,7 +257,7 @@ def _read_step(value: Any) -> str | Call | Fail:
         case {"tool": str(tool), **rest} if rest.keys() <= {"arguments"}:
             arguments = rest.get("arguments") or {}
             if isinstance(arguments, dict):
-                return Call(tool, dict(arguments))
+                return ScriptedCall(tool, dict(arguments))
         case {"fail": str(message), **rest} if rest.keys() <= {"after"}:
             return Fail(ConnectionError(message), str(rest.get("after") or ""))
     raise EvalError(f"{show_value(value)} is not a step of a script", _HOW_TO_WRITE_A_STEP)

@@ -6,7 +6,16 @@
 A face of your own implements `Face`; docs/guides/conformance.md shows how.
 """
 
-from skillshelf.testing.conformance._face import Call, Conversation, Face, Promise, Reply, Report, Result, StepOutcome
+from skillshelf.testing.conformance._face import (
+    Call,
+    Face,
+    FaceConversation,
+    Promise,
+    Reply,
+    Report,
+    Result,
+    StepOutcome,
+)
 from skillshelf.testing.conformance._scenario import STEP_SECONDS, run
 from skillshelf.testing.conformance._stage import Stage, server_command
 from skillshelf.testing.conformance._steps import STEPS
@@ -17,8 +26,8 @@ __all__ = [
     "STEPS",
     "STEP_SECONDS",
     "Call",
-    "Conversation",
     "Face",
+    "FaceConversation",
     "Promise",
     "Reply",
     "Report",

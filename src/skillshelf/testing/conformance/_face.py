@@ -52,7 +52,7 @@ class Reply:
     """The last message of each request, for a face that announces changes of the shelf there."""
 
 
-class Conversation(Protocol):
+class FaceConversation(Protocol):
     """A conversation with an agent of the framework, on one shelf."""
 
     async def say(self, text: str, calls: Sequence[Call], answer: str) -> Reply:
@@ -70,7 +70,7 @@ class Face(Protocol):
 
     name: str
 
-    async def open(self, shelf: Shelf) -> Conversation:
+    async def open(self, shelf: Shelf) -> FaceConversation:
         """Start an agent on this shelf, with the adapter as a user would write it."""
 
 

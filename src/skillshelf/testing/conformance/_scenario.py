@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from skillshelf.errors import MissingExtraError
-from skillshelf.testing.conformance._face import Conversation, Face, Report, StepOutcome, exceptions_of
+from skillshelf.testing.conformance._face import Face, FaceConversation, Report, StepOutcome, exceptions_of
 from skillshelf.testing.conformance._stage import Stage
 from skillshelf.testing.conformance._steps import STEPS, Scene, UnmetExpectation
 
@@ -71,7 +71,7 @@ def _skip_steps(add_outcome: OnOutcome, first: int, reason: str) -> None:
         add_outcome(StepOutcome(name, reason))
 
 
-async def _close(conversation: Conversation, limit: float, last: StepOutcome) -> StepOutcome:
+async def _close(conversation: FaceConversation, limit: float, last: StepOutcome) -> StepOutcome:
     """Close the conversation. Return the last step's outcome, with the problem of closing if it had none itself."""
     try:
         await _await_within(limit, conversation.close())

@@ -7,7 +7,7 @@ from typing import Any
 
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.listing import parse
-from skillshelf.testing.conformance._face import Call, Conversation, Promise, Reply, Result
+from skillshelf.testing.conformance._face import Call, FaceConversation, Promise, Reply, Result
 from skillshelf.testing.conformance._stage import Stage
 from skillshelf.text import clip
 
@@ -37,7 +37,7 @@ class Scene:
     """The stage and the conversation that all steps share."""
 
     stage: Stage
-    conversation: Conversation
+    conversation: FaceConversation
     exceptions: Mapping[Promise, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """The exceptions that the current step has come upon."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from skillshelf.agent import AgentCore, ScriptedModel
-from skillshelf.agent import Call as Step
+from skillshelf.agent import ScriptedCall as Step
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance._face import Call, Reply, Result
 from skillshelf.testing.conformance.faces.pydantic_ai import last_message

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent import Call as Step
 from skillshelf.agent import Request, ScriptedModel
+from skillshelf.agent import ScriptedCall as Step
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance._face import Call, Reply, Result
 

@@ -23,7 +23,7 @@ _FILESYSTEM_UID = 3
 """Its place in the line `Uid` of /proc/PID/status: real, effective, saved, filesystem."""
 
 
-class Request:
+class SuspendedCall:
     """A system call of a confined process, which waits for its result.
 
     The arguments are as the process passed them. Its other threads can change the memory that they point to, so read
@@ -131,7 +131,7 @@ class Request:
         return path
 
 
-def receive_request(listener: int) -> Request | None:
+def receive_call(listener: int) -> SuspendedCall | None:
     """Take the next call that waits. Returns None if it is gone, or if its process cannot be examined."""
     notification = bytearray(_NOTIFICATION.size)
     try:
@@ -139,7 +139,7 @@ def receive_request(listener: int) -> Request | None:
     except OSError:  # the process was killed meanwhile
         return None
     try:
-        return Request(listener, bytes(notification))
+        return SuspendedCall(listener, bytes(notification))
     except Exception:  # the process was killed, or descriptors have run out
         (number,) = struct.unpack_from("Q", notification)
         _answer(listener, number, errno.EAGAIN)

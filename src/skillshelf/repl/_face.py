@@ -16,7 +16,7 @@ from skillshelf.text import clean
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Host(Protocol):
+class ChatFace(Protocol):
     """The face that a command was typed in: a terminal, a pipe, or a test."""
 
     core: AgentCore
