@@ -17,7 +17,7 @@ LAYERS = [
     {"descriptor", "tokens", "schema", "files", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"sources", "settings", "watch"},
-    {"turn", "discovery", "loop", "shelf"},
+    {"turn", "discovery", "loop", "shelf", "toolbox"},
     {"lint", "bundled", "slash", "rendering", "streams", "tables", "trust"},
     {"adapters"},
     {"agent"},

@@ -62,12 +62,15 @@ class Catalog(Mapping[str, SkillDescriptor]):
         found: Mapping[Place, Found] | None = None,
         candidates: Mapping[str, tuple[Candidate, ...]] | None = None,
         generation: int = 0,
+        notes: tuple[Diagnostic, ...] = (),
     ) -> None:
         self._found = found or {}
         self._candidates = candidates or {}
         """The skills of each name in order of precedence."""
         self.generation = generation
         """Counts the changes; equal generations of one shelf are the same catalog."""
+        self._notes = notes
+        """Diagnostics about the shelf as a whole, beside those of each place."""
         self._owners: dict[str, dict[str, Candidate]] = {}
 
     # --- lookups ---
@@ -155,6 +158,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         """Everything that is wrong with the files and their names, sorted by place."""
         diagnostics = [diagnostic for found in self._found.values() for diagnostic in found.diagnostics]
         diagnostics += self._find_collisions()
+        diagnostics += self._notes
         return tuple(sorted(diagnostics, key=lambda each: (each.path, each.line, each.code, each.message)))
 
     def _find_collisions(self) -> Iterator[Diagnostic]:
@@ -174,7 +178,16 @@ class Catalog(Mapping[str, SkillDescriptor]):
                     fix="rename one of them",
                 )
 
+    def descriptor_at(self, place: Place) -> SkillDescriptor | None:
+        """Return the skill at a place, shadowed or not, or None if there is none."""
+        found = self._found.get(place)
+        return found.descriptor if found else None
+
     # --- the next snapshot ---
+
+    def with_notes(self, notes: tuple[Diagnostic, ...]) -> "Catalog":
+        """Return the same catalog with these diagnostics about the shelf as a whole."""
+        return Catalog(self._found, self._candidates, self.generation, notes)
 
     def apply(self, changes: Mapping[Place, Found | None]) -> tuple["Catalog", Delta]:
         """Return the next catalog and the difference. `changes` has the new state of each changed place."""

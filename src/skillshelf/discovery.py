@@ -1,10 +1,13 @@
 """find-skills: the tools with which a model looks for skills and loads them."""
 
+from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import InvalidSkillError, SkillNotFoundError, ToolArgumentError
 from skillshelf.skill import BaseSkill, Tool, tool
+from skillshelf.tools import tool_methods
 from skillshelf.turn import Turn, current_turn_of
 
 if TYPE_CHECKING:
@@ -84,13 +87,23 @@ def all_tools(shelf: "Shelf") -> tuple[Tool, ...]:
     """Return the find-skills tools and those of the shelf's code skills. Raises InvalidSkillError if names collide."""
     own = SkillDiscoverySkill(shelf).tools()
     others = shelf.tools()
-    reserved = {each.name for each in own}
-    for each in others:
-        if each.name in reserved:
+    refuse_own_names(others)
+    return (*own, *others)
+
+
+@cache
+def own_tool_names() -> frozenset[str]:
+    """Return the names of the find-skills tools."""
+    return frozenset(method.name for method in tool_methods(SkillDiscoverySkill))
+
+
+def refuse_own_names(tools: Iterable[Tool]) -> None:
+    """Raise InvalidSkillError for a tool of a code skill that has the name of a find-skills tool."""
+    for each in tools:
+        if each.name in own_tool_names():
             raise InvalidSkillError(
                 f"A code skill has a tool {each.name!r}, as every shelf has. Rename it with @tool(name=…)."
             )
-    return (*own, *others)
 
 
 def _is_for_user_only(name: str, turn: Turn) -> bool:

@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillshelf.catalog import Catalog, Place
+from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Activation, Delta, Found
+from skillshelf.discovery import refuse_own_names
+from skillshelf.errors import SourceError
 from skillshelf.files import user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources import DirectorySource, EntryPointSource, ObjectSource, PackageSource, Source
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
+from skillshelf.toolbox import Toolbox, collect_tools
 from skillshelf.turn import Turn
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ class Shelf:
         self.sources = tuple(sources)
         self.counter = counter
         self._catalog = Catalog()
+        self._toolbox = Toolbox()
+        self._reserved_tools: frozenset[str] = frozenset()
         self._lock = ForkSafeLock()
         self._listings: dict[tuple[str, int], tuple[int, Listing]] = {}
         """The last listing of each disclosure and budget, with the generation of the catalog it was made from."""
@@ -85,10 +91,48 @@ class Shelf:
                 for key, found in refreshed.items():
                     changes[Place(rank, key)] = found
 
-            self._catalog, delta = self._catalog.apply(changes)
+            delta = self._apply(changes)
             if failure:
                 raise failure
             return delta
+
+    def _apply(self, changes: Mapping[Place, Found | None]) -> Delta:
+        """Replace the catalog by the next one, and the toolbox with it."""
+        catalog, delta = self._catalog.apply(changes)
+        if catalog is self._catalog:
+            return delta
+
+        toolbox = self._collect_tools(catalog)
+        known = set(self._toolbox.diagnostics)
+        fresh = tuple(note for note in toolbox.diagnostics if note not in known)
+        self._toolbox = toolbox
+        self._catalog = catalog.with_notes(toolbox.diagnostics)
+        return replace(delta, diagnostics=delta.diagnostics + fresh)
+
+    def _collect_tools(self, catalog: Catalog) -> Toolbox:
+        toolbox = collect_tools(self.sources, catalog, self._reserved_tools)
+        if list(map(id, toolbox.tools)) == list(map(id, self._toolbox.tools)):
+            # The same tuple as before tells a host that there is nothing to make anew.
+            return replace(toolbox, tools=self._toolbox.tools)
+        return toolbox
+
+    def attach(self, skill: BaseSkill) -> Delta:
+        """Add a code skill to this shelf, beside those that the program passed to `Shelf.open`.
+
+        The next listing has it, and its tools are among `tools()` at once. Raises InvalidSkillError or PolicyError for
+        a skill that `Shelf.open` would refuse, and SourceError if the shelf has no place for skills of the program.
+        """
+        with self._lock:
+            source = next((source for source in self.sources if isinstance(source, ObjectSource)), None)
+            if source is None:
+                raise SourceError(
+                    "This shelf has no source for skills that the program constructs. Give it one, at the place in the "
+                    "order that attached skills should have: Shelf([ObjectSource(), …])."
+                )
+            if isinstance(skill, BaseSkill):
+                refuse_own_names(skill.tools())
+            source.add(skill)
+            return self.reload(changed=())
 
     def listing(
         self, disclosure: "ListingForm" = "auto", budget: int = DEFAULT_BUDGET, *, ranking: Sequence[str] = ()
@@ -124,13 +168,28 @@ class Shelf:
 
     def instructions(self, name: str) -> str:
         """Return a skill's instructions as they are on disk now. `Turn.load` caches and records what it reads."""
-        candidate = self._catalog.find(name)
-        source = self.sources[candidate.place.source]
-        return source.instructions(candidate.place.key, candidate.descriptor)
+        return self.read_instructions(self._catalog.find(name))
+
+    def read_instructions(self, candidate: Candidate) -> str:
+        """Return the instructions of a skill, also of a shadowed one, with a note if the model lacks tools of it."""
+        place = candidate.place
+        text = self.sources[place.source].instructions(place.key, candidate.descriptor)
+        return self._toolbox.add_note(place, text)
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools of the code skills that were given to this shelf, under their policies."""
-        return tuple(tool for source in self.sources if isinstance(source, ObjectSource) for tool in source.tools())
+        """Return the tools of the code skills, under their policies: the same tuple until one is attached or changes.
+
+        Skills of packages and entry points have theirs here if they could be constructed; a diagnostic says which
+        could not.
+        """
+        return self._toolbox.tools
+
+    def reserve_tools(self, names: Iterable[str]) -> None:
+        """Keep names for tools of the host: a code skill's tool of such a name is left out, and reported."""
+        with self._lock:
+            self._reserved_tools |= frozenset(names)
+            self._toolbox = self._collect_tools(self._catalog)
+            self._catalog = self._catalog.with_notes(self._toolbox.diagnostics)
 
     def openai_tools(self, form: Literal["chat", "responses"]) -> list[Any]:
         """Return the find-skills tools and those of the code skills as dicts for `tools=` of an OpenAI-shaped API.
@@ -215,8 +274,7 @@ def workspace_sources(
 ) -> list[Source]:
     """Return the sources of a workspace whose own skills come from `project`, in order of precedence."""
     sources: list[Source] = []
-    if skills:
-        sources.append(ObjectSource(skills))
+    sources.append(ObjectSource(skills))
     sources += [PackageSource(package) for package in packages]
     sources.append(project)
 

@@ -165,14 +165,14 @@ class Turn:
     def _read(self, candidate: Candidate, path: str, offset: int) -> Loaded:
         place = candidate.place
         descriptor = candidate.descriptor
-        source = self.shelf.sources[place.source]
         if not path:
             if offset:
                 raise SkillUnreadableError(descriptor.name, "they come whole; an offset goes with a reference only")
-            return _load_instructions(descriptor, source.instructions(place.key, descriptor))
+            return _load_instructions(descriptor, self.shelf.read_instructions(candidate))
 
         if offset < 0:
             raise wrong_offset(descriptor.name, path, offset)
+        source = self.shelf.sources[place.source]
         return _load_page(descriptor, path, source.reference(place.key, descriptor, path, offset, PAGE_BYTES))
 
     def _remember(self, key: tuple[Place, str, str, int], cached: _Cached) -> None:

@@ -14,7 +14,7 @@ from skillshelf.agent._exchange import Exchange, MakePrompt
 from skillshelf.agent._gate import Gate
 from skillshelf.agent._loop import Loop, make_file_access, make_plain_loop, make_tool_loop
 from skillshelf.agent._models import ChosenModel
-from skillshelf.agent._policy import Approve, Policy
+from skillshelf.agent._policy import OWN_TOOLS, Approve, Policy
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.events import Event, Failed, Usage
 from skillshelf.agent.sessions import Sessions
@@ -103,6 +103,7 @@ class AgentCore:
             root, shelf or self._code_skills, trust, frozen, packages=packages, entry_points=entry_points
         )
         self.sessions = sessions
+        self.shelf.reserve_tools(OWN_TOOLS)
         self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
 
         access = make_file_access(self.skills.root)

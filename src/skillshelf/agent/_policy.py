@@ -16,6 +16,8 @@ Answer = Literal["yes", "no", "always"]
 READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
 WRITING = frozenset({"write_file", "edit_file"})
 SHELL = "run_command"
+OWN_TOOLS = READING | WRITING | {SHELL}
+"""The agent's own tools. The gate goes by these names, so no tool of a code skill may have one of them."""
 # The agent itself obeys these files: changing one changes what it will do. In the form of `fold_name`.
 _INSTRUCTION_NAMES = ("skill.md", "agents.md")
 

@@ -44,9 +44,8 @@ def all_candidates(catalog: Catalog) -> Iterator[Candidate]:
 
 def read_instructions(shelf: Shelf, candidate: Candidate) -> str | None:
     """Return the instructions of a skill, or None if its file cannot be read now."""
-    source = shelf.sources[candidate.place.source]
     try:
-        return source.instructions(candidate.place.key, candidate.descriptor)
+        return shelf.read_instructions(candidate)
     except SkillError:
         return None
 

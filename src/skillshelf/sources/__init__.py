@@ -7,8 +7,10 @@ from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile, IgnoreRules
 from skillshelf.sources._memory import MemorySource
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 from skillshelf.sources._package import (
+    ClassSource,
     EntryPointSource,
     ImportFailed,
+    NotConstructed,
     ObjectSource,
     PackageSource,
     class_key,
@@ -30,6 +32,7 @@ __all__ = [
     "SKILL_FILES",
     "SKIPPED_FOLDERS",
     "VERSION_CONTROL_FOLDERS",
+    "ClassSource",
     "DirectorySource",
     "EntryPointSource",
     "Found",
@@ -37,6 +40,7 @@ __all__ = [
     "IgnoreRules",
     "ImportFailed",
     "MemorySource",
+    "NotConstructed",
     "ObjectSource",
     "PackageSource",
     "Page",

@@ -1,6 +1,7 @@
 """Code skills: found in a package, named by entry points, or constructed by the caller.
 
-Importing runs the author's code. Whatever it raises is reported for that module, and the others still load.
+Importing runs the author's code, and so does constructing a skill. Whatever it raises is reported for that module or
+skill, and the others still load.
 """
 
 import importlib
@@ -44,6 +45,7 @@ class ClassSource:
         self.name = name
         self.classes: dict[str, type[BaseSkill]] = {}
         self._is_searched = False
+        self._tools: dict[str, tuple[Tool, ...] | NotConstructed] = {}
 
     def _find_skills(self) -> Findings:
         raise NotImplementedError
@@ -66,6 +68,21 @@ class ClassSource:
         self.classes[key] = finding
         return Found(descriptor)
 
+    def bound_tools(self, key: str) -> tuple[Tool, ...]:
+        """Return the tools of a skill, which is constructed for the first call. Raises NotConstructed."""
+        if key not in self._tools:
+            try:
+                self._tools[key] = self._construct(key).tools()
+            except NotConstructed as fault:
+                self._tools[key] = fault  # it is not tried again: a constructor may be slow, or count its calls
+        tools = self._tools[key]
+        if isinstance(tools, NotConstructed):
+            raise tools
+        return tools
+
+    def _construct(self, key: str) -> BaseSkill:
+        return construct_skill(self.classes[key])
+
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
         return self.classes[key].instructions
 
@@ -86,7 +103,10 @@ class ClassSource:
 
 
 class PackageSource(ClassSource):
-    """The skills of a package: those that its own `skill.py` and the `skill.py` of each subpackage define."""
+    """The skills of a package: those that its own `skill.py` and the `skill.py` of each subpackage define.
+
+    A shelf constructs those that need no arguments, so that the model has their tools.
+    """
 
     def __init__(self, package: str | ModuleType, *, name: str | None = None) -> None:
         self.package = _import_package(package) if isinstance(package, str) else package
@@ -131,36 +151,46 @@ class EntryPointSource(ClassSource):
 class ObjectSource(ClassSource):
     """Skills that the caller constructed. A mistake in one is raised here, where it can be corrected."""
 
-    def __init__(self, skills: Sequence[BaseSkill], name: str = "app") -> None:
+    def __init__(self, skills: Sequence[BaseSkill] = (), name: str = "app") -> None:
         super().__init__(name)
-        self.skills = tuple(skills)
-        names: set[str] = set()
-        for skill in self.skills:
-            if not isinstance(skill, BaseSkill):
-                raise InvalidSkillError(f"{skill!r} is not a skill. Pass an instance of a BaseSkill subclass.")
-            skill_name = skill.descriptor(name).name
-            if skill_name in names:
-                raise InvalidSkillError(f"Two skills are named {skill_name!r}. Give one of the classes another name.")
-            names.add(skill_name)
-        self.tools()
+        self.skills: tuple[BaseSkill, ...] = ()
+        for skill in skills:
+            self.add(skill)
+
+    def add(self, skill: BaseSkill) -> None:
+        """Add a skill, which the next refresh reports. `Shelf.attach` does both.
+
+        Raises PolicyError for a raw skill without a policy, and InvalidSkillError for anything else that is wrong with
+        it, also if another skill here has its name or the name of one of its tools.
+        """
+        if not isinstance(skill, BaseSkill):
+            raise InvalidSkillError(f"{skill!r} is not a skill. Pass an instance of a BaseSkill subclass.")
+        skill_name = skill.descriptor(self.name).name
+        if any(other.name == skill_name for other in self.skills):
+            raise InvalidSkillError(f"Two skills are named {skill_name!r}. Give one of the classes another name.")
+
+        tools = skill.tools()
+        owners = {tool.name: other.name for other in self.skills for tool in self._tools_of(other)}
+        for tool in tools:
+            if tool.name in owners:
+                raise InvalidSkillError(
+                    f"Skills {owners[tool.name]!r} and {skill_name!r} both have a tool {tool.name!r}. "
+                    f'Rename one with @tool(name="…").'
+                )
+        self._tools[class_key(type(skill))] = tools
+        self.skills += (skill,)
+        self._is_searched = False
 
     def _find_skills(self) -> Findings:
-        return {class_key(type(skill)): type(skill) for skill in self.skills}
+        findings = {class_key(type(skill)): type(skill) for skill in self.skills}
+        return {key: cls for key, cls in findings.items() if key not in self.classes}
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return all tools. Raises PolicyError for a raw skill without a policy, InvalidSkillError for a taken name."""
-        owners: dict[str, str] = {}
-        tools = []
-        for skill in self.skills:
-            for tool in skill.tools():
-                if tool.name in owners:
-                    raise InvalidSkillError(
-                        f"Skills {owners[tool.name]!r} and {skill.name!r} both have a tool {tool.name!r}. "
-                        f'Rename one with @tool(name="…").'
-                    )
-                owners[tool.name] = skill.name
-                tools.append(tool)
-        return tuple(tools)
+        """Return the tools of all skills, under their policies."""
+        return tuple(tool for skill in self.skills for tool in self._tools_of(skill))
+
+    def _tools_of(self, skill: BaseSkill) -> tuple[Tool, ...]:
+        return self.bound_tools(class_key(type(skill)))
 
 
 # -- importing --------------------------------------------------------------------------------------------------------
@@ -190,6 +220,47 @@ def import_guarded(load: Callable[[], Result], module: str) -> Result:
             fix=f"make `import {module}` work by itself",
         )
         raise ImportFailed(diagnostic) from error
+
+
+class NotConstructed(Exception):
+    """A skill of a package cannot be constructed without help. The diagnostic says why, and what to do."""
+
+    def __init__(self, cls: type[BaseSkill], reason: str, fix: str) -> None:
+        message = f"the model does not have its tools: {reason}"
+        self.diagnostic = Diagnostic("warning", "tools-missing", message, class_key(cls), fix=fix)
+        super().__init__(message)
+
+
+def construct_skill(cls: type[BaseSkill]) -> BaseSkill:
+    """Construct a skill if that takes no arguments. Raises NotConstructed, whatever goes wrong in its constructor."""
+    name = cls.__qualname__
+    needed = _needed_arguments(cls)
+    arguments = ", ".join(f"{argument}=…" for argument in needed)
+    if cls.category == "raw":
+        raise NotConstructed(
+            cls,
+            "it is raw, and a raw skill has tools only under a policy",
+            f"construct it and pass it with a policy: Shelf.open(skills=[{name}({arguments}).with_policy({{…}})])",
+        )
+    pass_it = f"construct it and pass it: Shelf.open(skills=[{name}({arguments})])"
+    if needed:
+        words = ", ".join(map(repr, needed))
+        raise NotConstructed(cls, f"its constructor needs {words}", f"{pass_it}, or give each a default value")
+    try:
+        return cls()
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")[:_MAX_REASON]
+        raise NotConstructed(cls, f"{name}() raises {reason}", f"make {name}() work, or {pass_it}") from error
+
+
+def _needed_arguments(cls: type[BaseSkill]) -> list[str]:
+    """Return the names of the arguments without which the class cannot be called."""
+    try:
+        parameters = inspect.signature(cls).parameters.values()
+    except (TypeError, ValueError):  # a class that extends one written in C: calling it shows whether it needs any
+        return []
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in optional]
 
 
 def class_key(skill: type[BaseSkill]) -> str:
