@@ -19,6 +19,7 @@ from skillshelf.agent.events import (
     Event,
     Failed,
     Finished,
+    LoadRepeated,
     ReferenceDenied,
     ReferenceLoaded,
     SkillInvoked,
@@ -85,6 +86,64 @@ def test_loads_are_events_in_the_order_they_happen(tmp_path: Path, write: Write)
     assert loads[2] == ReferenceLoaded("pdf", "references/forms.md", "model", 8)
     assert [event.ok for event in of(events, ToolReturned)] == [True, False, True]
     assert events[-1] == Finished("Done.")
+
+
+def test_a_repeated_load_is_an_event_of_its_own(tmp_path: Path, write: Write) -> None:
+    """Those who count loads see it, and the number of `skill_loaded` and `reference_loaded` stays the same."""
+    write("pdf", references__forms_md="# Forms\n")
+    load = call("load_skill_instructions", skill_name="pdf", reference="forms.md")
+    events = say(agent(tmp_path, load, load, "Done."), "fill it in")
+    assert of(events, ReferenceLoaded) == [ReferenceLoaded("pdf", "references/forms.md", "model", 8)]
+    assert of(events, LoadRepeated) == [LoadRepeated("pdf", "references/forms.md", "model", 8)]
+    assert from_json(of(events, LoadRepeated)[0].as_json()) == of(events, LoadRepeated)[0]
+
+
+def test_no_code_skill_takes_the_name_of_the_agent_s_own_tools(tmp_path: Path) -> None:
+    """The gate decides by a tool's name, so the skill's tool is left out and reported; its others stay."""
+
+    class FilesSkill(BaseSkill):
+        name = "files"
+        description = "Reads files. Use when reading."
+
+        @tool
+        def read_file(self, path: str) -> str:
+            """Read a file."""
+            return "from the skill"
+
+        @tool
+        def count_files(self) -> str:
+            """Count the files."""
+            return "seven"
+
+    (tmp_path / "a.txt").write_text("from the disk")
+    core = agent(tmp_path, call("read_file", path="a.txt"), call("count_files"), "Done.")
+    core.shelf.attach(FilesSkill())
+    returned = of(say(core, "read"), ToolReturned)
+    assert "from the disk" in returned[0].text
+    assert returned[1].text == "seven"
+    assert [note.code for note in core.shelf.catalog.diagnostics] == ["tool-taken"]
+
+
+def test_a_skill_attached_between_two_messages_has_its_tools_in_the_next(tmp_path: Path) -> None:
+    """The agent need not be made anew."""
+
+    class LateSkill(BaseSkill):
+        name = "late"
+        description = "Comes late. Use when late."
+        instructions = "Call `arrive`."
+
+        @tool
+        def arrive(self) -> str:
+            """Arrive."""
+            return "arrived"
+
+    core = agent(tmp_path, "Hello.", call("arrive"), "Done.")
+    say(core, "hi")
+    core.shelf.attach(LateSkill())
+    events = say(core, "come")
+    assert [event.text for event in of(events, ToolReturned)] == ["arrived"]
+    assert "arrive" not in requests(core)[0].tools
+    assert "arrive" in requests(core)[1].tools
 
 
 def test_an_invoked_skill_is_a_user_message(tmp_path: Path, write: Write) -> None:

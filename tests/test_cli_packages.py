@@ -1,5 +1,6 @@
 """Code skills on the command line: packages that the user names, and installed entry points."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chats import chat, script, tool
 from installed import install_shop
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
@@ -124,6 +126,85 @@ class GoodSkill(BaseSkill):
     description = "Is good. Use when good."
     instructions = "Be good."
 """
+
+
+# -- how each command shows a code skill ------------------------------------------------------------------------------
+
+
+def shop(site: Path, cwd: Path, *words: str) -> str:
+    """Run a command with the shop's package and return its output."""
+    command, *others = words
+    done = skillshelf(command, "--package", "shop_skills", *others, cwd=cwd, path=site)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_list_marks_skills_without_their_tools(site: Path, tmp_path: Path) -> None:
+    """A line below the table names them and says how to learn more."""
+    output = shop(site, tmp_path, "list")
+    marked = [line.split()[0] for line in output.splitlines() if "[tools missing]" in line]
+    assert marked == ["clock", "orders", "terminal"]
+    assert "The model does not have all tools of clock, orders, terminal: `skillshelf why NAME` says why." in output
+
+
+def test_show_gives_the_class_and_the_permission_of_each_tool(site: Path, tmp_path: Path) -> None:
+    """References are read from the installed package."""
+    output = shop(site, tmp_path, "show", "greeting")
+    assert "location       shop_skills.greeting.skill:GreetingSkill\n" in output
+    assert "tools          greet (safe)\n" in output
+    assert shop(site, tmp_path, "show", "greeting", "tone.md") == "Be brief and kind.\n"
+    output = shop(site, tmp_path, "show", "orders")
+    assert "tools          find_order (not available)\n" in output
+    assert "Note: these tools are not available here: `find_order`." in output
+    assert json.loads(shop(site, tmp_path, "show", "greeting", "--json"))["permissions"] == {"greet": "safe"}
+
+
+def test_why_says_what_to_do_about_missing_tools(site: Path, tmp_path: Path) -> None:
+    output = shop(site, tmp_path, "why", "orders")
+    assert "taken: shop_skills.orders.skill:OrdersSkill (shop_skills)" in output
+    assert "its constructor needs 'database'" in output
+    assert "Shelf.open(skills=[OrdersSkill(database=…)])" in output
+
+
+def test_search_cost_and_listing_have_code_skills(site: Path, tmp_path: Path) -> None:
+    assert shop(site, tmp_path, "search", "customer says hello").startswith("1. greeting  (shop_skills)")
+    assert "greeting" in shop(site, tmp_path, "cost")
+    assert '<skill name="greeting"' in shop(site, tmp_path, "listing")
+
+
+# -- the agent and the server -----------------------------------------------------------------------------------------
+
+
+def test_the_agent_has_the_tools_of_a_package(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run under the policy, with the permission that the skill declares: a standard skill's are safe."""
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    model = script(tmp_path, {"tool": "greet", "arguments": {"name": "Ada"}}, tool("find_order", number="7"), "Done.")
+    done = chat("--package", "shop_skills", "--model", model, "-p", "hello", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    results = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "tool_result"]
+    assert results[0]["text"] == "Good morning, Ada."
+    assert not results[1]["ok"]  # the skill needs a database, so the model does not have its tool
+
+
+def test_the_server_serves_the_tools_of_a_package(site: Path, tmp_path: Path) -> None:
+    """Over standard input and output, as a host starts it."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    words = ["-m", "skillshelf", "serve", "--package", "shop_skills"]
+    server = StdioServerParameters(
+        command=sys.executable, args=words, env={**os.environ, "PYTHONPATH": str(site)}, cwd=str(tmp_path)
+    )
+
+    async def use() -> tuple[set[str], str]:
+        async with Client(stdio_client(server)) as client:
+            names = {each.name for each in (await client.list_tools()).tools}
+            result = await client.call_tool("greet", {"name": "Ada"})
+            return names, result.content[0].text  # type: ignore[union-attr]
+
+    names, greeting = asyncio.run(use())
+    assert names == {"list_skills", "search_skills", "load_skill_instructions", "greet"}
+    assert greeting == "Good morning, Ada."
 
 
 # -- a hostile workspace ----------------------------------------------------------------------------------------------

@@ -256,6 +256,29 @@ def test_a_skill_that_was_loaded_can_still_be_invoked() -> None:
     assert (turn.invoked, len(turn.activations)) == ({"a"}, 1)
 
 
+def test_a_second_load_in_a_turn_is_visible_to_those_who_count() -> None:
+    """It is recorded beside the activations, and observers learn of it if they ask for repeats."""
+    shelf = Shelf([MemorySource({"a": {"SKILL.md": text("a", "About a."), "notes.md": "Notes."}})])
+    first_loads: list[Activation] = []
+    all_loads: list[Activation] = []
+    shelf.on_activation(first_loads.append)
+    end = shelf.on_activation(all_loads.append, repeats=True)
+    turn = shelf.turn()
+    turn.load("a", "notes.md")
+    turn.load("a", "notes.md", by="user")
+    turn.load("a@memory", "notes.md")
+    first = Activation("a", "notes.md", "model", 6)
+    repeats = [Activation("a", "notes.md", by, 6, repeated=True) for by in ("user", "model")]
+    assert (turn.activations, turn.repeats, turn.hits) == ([first], repeats, 2)
+    assert first_loads == [first]
+    assert all_loads == [first, *repeats]
+
+    end()
+    turn.load("a", "notes.md")
+    assert len(all_loads) == 3
+    assert shelf.turn().repeats == []
+
+
 def test_a_turn_caches_a_bounded_amount_of_text() -> None:
     """The first pages of a very long file are read again; the last ones are still cached."""
     size = MAX_CACHED_BYTES + 4 * PAGE_BYTES

@@ -39,6 +39,8 @@ def test_the_same_load_within_a_moment_reads_the_file_once() -> None:
     shelf = Shelf([source])
     activations: list[Any] = []
     shelf.on_activation(activations.append)
+    counted: list[Any] = []
+    shelf.on_activation(counted.append, repeats=True)
 
     async def use(client: Client) -> None:
         for _ in range(3):
@@ -47,6 +49,7 @@ def test_the_same_load_within_a_moment_reads_the_file_once() -> None:
     talk(SkillsServer(shelf, max_age=60.0), use)
     assert source.read == ["references/forms.md"]
     assert [(each.skill, each.by) for each in activations] == [("pdf", "model")]
+    assert [each.repeated for each in counted] == [False, True, True]
 
 
 def test_an_edited_skill_is_read_again(tmp_path: Path, write: Callable[..., Path]) -> None:

@@ -1,5 +1,6 @@
 """Tools of code skills: of packages that are constructed, of those that cannot be, and of skills attached later."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -232,6 +233,26 @@ def test_a_shelf_without_a_source_for_objects_says_what_it_needs() -> None:
     """The program decides which sources its shelf has, and in which order."""
     with pytest.raises(SourceError, match=r"Shelf\(\[ObjectSource\(\), …\]\)"):
         Shelf([DirectorySource("/nonexistent")]).attach(TillSkill())
+
+
+def test_a_server_lists_the_tools_of_a_skill_that_was_attached_while_it_runs() -> None:
+    """A client that asks for the tools again gets them, and can call them."""
+    mcp = pytest.importorskip("mcp")
+    from skillshelf.mcp import make_server
+
+    shelf = Shelf([ObjectSource()])
+
+    async def use() -> tuple[list[str], list[str], str]:
+        async with mcp.Client(make_server(shelf)) as client:
+            before = [each.name for each in (await client.list_tools()).tools]
+            shelf.attach(TillSkill())
+            after = [each.name for each in (await client.list_tools()).tools]
+            result = await client.call_tool("count_money", {})
+            return before, after, result.content[0].text
+
+    before, after, result = asyncio.run(use())
+    assert set(after) - set(before) == {"count_money"}
+    assert result == "twelve"
 
 
 def test_skills_attached_by_many_threads_are_all_there() -> None:

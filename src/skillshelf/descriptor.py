@@ -196,3 +196,5 @@ class Activation:
     """`shelf`: the text was given to a model that cannot ask for it."""
     size: int
     """Bytes of that text; 0 for a binary file."""
+    repeated: bool = False
+    """True if the same text was loaded before in this turn, so that no file was read."""

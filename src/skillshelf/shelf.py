@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Activation, Delta, Found
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from skillshelf.watch import Watch
 
 
+class _Observer(NamedTuple):
+    """A function that wants to know of activations, perhaps of repeated ones too."""
+
+    observe: Callable[[Activation], None]
+    repeats: bool
+
+
 class Shelf:
     """File skills and code skills in one place.
 
@@ -39,7 +46,7 @@ class Shelf:
         self._lock = ForkSafeLock()
         self._listings: dict[tuple[str, int], tuple[int, Listing]] = {}
         """The last listing of each disclosure and budget, with the generation of the catalog it was made from."""
-        self._observers: tuple[Callable[[Activation], None], ...] = ()
+        self._observers: tuple[_Observer, ...] = ()
         self.reload()
 
     @classmethod
@@ -184,6 +191,10 @@ class Shelf:
         """
         return self._toolbox.tools
 
+    def tools_of(self, name: str) -> tuple[Tool, ...]:
+        """Return the tools that the model has from one skill. Raises SkillNotFoundError."""
+        return self._toolbox.by_place.get(self._catalog.find(name).place, ())
+
     def reserve_tools(self, names: Iterable[str]) -> None:
         """Keep names for tools of the host: a code skill's tool of such a name is left out, and reported."""
         with self._lock:
@@ -232,25 +243,29 @@ class Shelf:
 
         return await dispatch_async(self, name, arguments, approve)
 
-    def on_activation(self, observe: Callable[[Activation], None]) -> Callable[[], None]:
+    def on_activation(self, observe: Callable[[Activation], None], *, repeats: bool = False) -> Callable[[], None]:
         """Call `observe` whenever a skill's text enters a conversation, in any turn.
 
-        Returns a function that ends the observation.
+        With `repeats`, also when a turn loads the same text again; such an activation is marked `repeated`. Returns a
+        function that ends the observation.
         """
+        observer = _Observer(observe, repeats)
         with self._lock:
-            self._observers = (*self._observers, observe)
+            self._observers = (*self._observers, observer)
 
         def end() -> None:
             with self._lock:
-                self._observers = tuple(each for each in self._observers if each is not observe)
+                self._observers = tuple(each for each in self._observers if each is not observer)
 
         return end
 
     def report_activation(self, activation: Activation) -> None:
         """Pass on to the observers that a turn brought text in."""
-        for observe in self._observers:
+        for observer in self._observers:
+            if activation.repeated and not observer.repeats:
+                continue
             try:
-                observe(activation)
+                observer.observe(activation)
             except Exception:
                 import logging  # takes 6 ms, which only a failing observer pays
 

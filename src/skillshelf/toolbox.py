@@ -15,6 +15,8 @@ class Toolbox:
     """The tools of the code skills on a shelf, each with a name of its own."""
 
     tools: tuple[Tool, ...] = ()
+    by_place: Mapping[Place, tuple[Tool, ...]] = field(default_factory=dict)
+    """The same tools by the place of their skill."""
     missing: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
     """The tools that a skill's instructions speak of and the model does not have, by the skill's place."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -38,7 +40,7 @@ def collect_tools(sources: Sequence[Source], catalog: Catalog, reserved: Collect
     host. A skill that another one of its name comes before is not constructed, unless the program has done so.
     """
     owners = dict.fromkeys(reserved, "")
-    tools: list[Tool] = []
+    by_place: dict[Place, tuple[Tool, ...]] = {}
     missing: dict[Place, tuple[str, ...]] = {}
     diagnostics: list[Diagnostic] = []
 
@@ -63,18 +65,16 @@ def collect_tools(sources: Sequence[Source], catalog: Catalog, reserved: Collect
 
             if not isinstance(source, ObjectSource):  # of the program's own skills, `all_tools` refuses these names
                 owners = dict.fromkeys(own_tool_names(), "") | owners
-            taken: list[str] = []
-            for tool in own:
-                if tool.name in owners:
-                    taken.append(tool.name)
-                    diagnostics.append(_report_taken(skill, tool.name, owners[tool.name]))
-                else:
-                    owners[tool.name] = skill.name
-                    tools.append(tool)
+            free = tuple(tool for tool in own if tool.name not in owners)
+            taken = tuple(tool.name for tool in own if tool.name in owners)
             if taken:
-                missing[place] = tuple(taken)
+                missing[place] = taken
+                diagnostics += [_report_taken(skill, name, owners[name]) for name in taken]
+            owners |= dict.fromkeys((tool.name for tool in free), skill.name)
+            by_place[place] = free
 
-    return Toolbox(tuple(tools), missing, tuple(diagnostics))
+    tools = tuple(tool for free in by_place.values() for tool in free)
+    return Toolbox(tools, by_place, missing, tuple(diagnostics))
 
 
 def _report_taken(skill: SkillDescriptor, tool: str, owner: str) -> Diagnostic:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -82,6 +82,8 @@ class _Cached(NamedTuple):
     loaded: Loaded
     size: int
     """Bytes of the text."""
+    repeat: Activation
+    """The record of another load of the same text. It is made here, so that a repeated load stays cheap."""
 
 
 class Turn:
@@ -99,9 +101,12 @@ class Turn:
         self.hits = 0
         """Loads that were answered without reading a file."""
         self.activations: list[Activation] = []
+        """The texts that entered the conversation, each once."""
+        self.repeats: list[Activation] = []
+        """Loads of a text that the conversation already had, in the order in which they came."""
         self._cache: dict[tuple[Place, str, str, int], _Cached] = {}
         self._cached_bytes = 0
-        self._by_request: dict[tuple[str, str, int], Loaded] = {}
+        self._by_request: dict[tuple[str, str, int], _Cached] = {}
         """A short cut to the cache, by the arguments of `load`: a repeated load takes under 2 µs."""
         self._lock = threading.Lock()
         self._token: Token[Turn | None] | None = None
@@ -119,18 +124,26 @@ class Turn:
     def load(self, name: str, reference: str = "", *, offset: int = 0, by: Requester = "model") -> Loaded:
         """Load a skill's instructions, or a page of one of its references. The same load again reads no file."""
         activation = None
-        loaded = self._by_request.get((name, reference, offset))
-        if loaded is not None:
-            self.hits += 1
-        else:
+        cached = self._by_request.get((name, reference, offset))
+        if cached is None:
             with self._lock:  # two calls at once read once
-                loaded, activation = self._load(name, reference, offset, by)
+                cached, activation = self._load(name, reference, offset, by)
+        if activation is None:
+            activation = self._record_repeat(cached, by)
 
         if by == "user":
-            self.invoked.add(loaded.skill)
-        if activation:  # after the lock is released: an observer may load, too
-            self.shelf.report_activation(activation)
-        return loaded
+            self.invoked.add(cached.loaded.skill)
+        # After the lock is released: an observer may load, too.
+        self.shelf.report_activation(activation)
+        return cached.loaded
+
+    def _record_repeat(self, cached: "_Cached", by: Requester) -> Activation:
+        repeat = cached.repeat
+        if repeat.by != by:
+            repeat = replace(repeat, by=by)
+        self.hits += 1
+        self.repeats.append(repeat)
+        return repeat
 
     def wrote(self, path: str | os.PathLike[str]) -> Delta:
         """Record that the agent wrote a file: its skill is read again when it is next loaded, and the shelf reloads."""
@@ -141,7 +154,8 @@ class Turn:
         self._by_request.clear()  # the file may be a new skill, to which a name now leads
         return self.shelf.reload(changed=[path])
 
-    def _load(self, name: str, reference: str, offset: int, by: Requester) -> tuple[Loaded, Activation | None]:
+    def _load(self, name: str, reference: str, offset: int, by: Requester) -> "tuple[_Cached, Activation | None]":
+        """Return the cached text, and the record that it entered the conversation if it was not there before."""
         candidate = self.shelf.catalog.find(name)
         descriptor = candidate.descriptor
         path = resolve_reference(descriptor, reference) if reference else ""
@@ -150,17 +164,16 @@ class Turn:
         # The name belongs to the key: a reload may have put another skill at the place.
         key = (candidate.place, descriptor.name, path, offset)
         cached = self._cache.get(key)
-        if cached is not None:
-            self.hits += 1
-        else:
+        if cached is None:
             loaded = self._read(candidate, path, offset)
-            cached = _Cached(descriptor, loaded, _count_bytes(loaded.text))
-            activation = Activation(descriptor.name, path, by, cached.size)
+            size = _count_bytes(loaded.text)
+            activation = Activation(descriptor.name, path, by, size)
             self.activations.append(activation)
+            cached = _Cached(descriptor, loaded, size, replace(activation, repeated=True))
             self._remember(key, cached)
 
-        self._by_request[name, reference, offset] = cached.loaded
-        return cached.loaded, activation
+        self._by_request[name, reference, offset] = cached
+        return cached, activation
 
     def _read(self, candidate: Candidate, path: str, offset: int) -> Loaded:
         place = candidate.place

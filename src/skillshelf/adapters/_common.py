@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from skillshelf.discovery import SkillDiscoverySkill
+from skillshelf.discovery import SkillDiscoverySkill, all_tools
 from skillshelf.errors import ToolFailedError
 from skillshelf.listing import Feed, ListingForm
 from skillshelf.results import Part, parts_of, text_of
@@ -44,6 +44,25 @@ class BoundedDict(dict[Key, Value]):
             for oldest in list(self)[:excess]:
                 self.pop(oldest, None)
         return self.setdefault(key, self.make())
+
+
+class FrameworkTools(Generic[Value]):
+    """The tools of a shelf as a framework takes them. They are made again once a skill was attached to the shelf."""
+
+    def __init__(self, shelf: Shelf, make: Callable[[Tool], Value]) -> None:
+        self._shelf = shelf
+        self._make = make
+        self._made_from: tuple[Tool, ...] | None = None
+        self._made: list[Value] = []
+        self.current()  # raises InvalidSkillError here, where the program can correct it
+
+    def current(self) -> list[Value]:
+        """Return the tools as they are now."""
+        tools = self._shelf.tools()
+        if tools is not self._made_from:
+            self._made = [self._make(tool) for tool in all_tools(self._shelf)]
+            self._made_from = tools
+        return self._made
 
 
 def make_feeds(

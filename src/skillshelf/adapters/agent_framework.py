@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import call_tool, encode_parts, make_feeds, open_turn
-from skillshelf.discovery import all_tools
+from skillshelf.adapters._common import FrameworkTools, call_tool, encode_parts, make_feeds, open_turn
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed, ListingForm
 from skillshelf.results import Part
@@ -43,13 +42,13 @@ class Skills(ContextProvider):
     def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         super().__init__("skillshelf")
         self.shelf = shelf
-        self._tools = [_make_tool(tool) for tool in all_tools(shelf)]
+        self._tools = FrameworkTools(shelf, _make_tool)
         self._feeds = make_feeds(shelf, disclosure, budget, _count_tokens, _mark)
 
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        context.extend_tools(self.source_id, self._tools)
+        context.extend_tools(self.source_id, self._tools.current())
         feed = self._feeds.get_or_make(session.session_id)
         feed.turn_begins()
         turn = await open_turn(self.shelf, feed.listing)

@@ -54,7 +54,7 @@ class Skills:
         self.shelf = shelf
         self.disclosure = disclosure
         self.budget = budget
-        self.tools = all_tools(shelf)
+        all_tools(shelf)  # raises InvalidSkillError here, where the program can correct it
 
     def listing(self) -> Listing:
         return self.shelf.listing(self.disclosure, self.budget)
@@ -76,10 +76,11 @@ class Skills:
             hooks[event] = [*hooks.get(event, ()), HookMatcher(hooks=[hook])]
 
         # Without `alwaysLoad` Claude Code leaves the tools out of the prompt, to be found with a search of its own.
-        tools = [connection.make_tool(tool) for tool in self.tools]
+        shelf_tools = all_tools(self.shelf)
+        tools = [connection.make_tool(tool) for tool in shelf_tools]
         server: Any = {**create_sdk_mcp_server(_SERVER, tools=tools), "alwaysLoad": True}
 
-        free_tools = [_PREFIX + tool.name for tool in self.tools if tool.permission != "ask"]
+        free_tools = [_PREFIX + tool.name for tool in shelf_tools if tool.permission != "ask"]
         allowed_tools = own.allowed_tools
         can_ask = own.can_use_tool is not None and own.permission_mode != "dontAsk"
         if not can_ask:  # if it can, the SDK would warn that these entries are ignored

@@ -6,8 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import call_tool, make_feeds, open_turn
-from skillshelf.discovery import all_tools
+from skillshelf.adapters._common import FrameworkTools, call_tool, make_feeds, open_turn
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed, ListingForm
 from skillshelf.results import Audio, Image, Part, data_of, has_media, parts_of
@@ -39,11 +38,11 @@ class Skills(BaseToolset):
         super().__init__()
         self.shelf = shelf
         self._feeds = make_feeds(shelf, disclosure, budget, _count_tokens)
-        self._tools: list[BaseTool] = [_Tool(tool, self) for tool in all_tools(shelf)]
+        self._tools = FrameworkTools[BaseTool](shelf, lambda tool: _Tool(tool, self))
         self._turns: dict[tuple[str, int], Turn] = {}
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
-        return self._tools
+        return self._tools.current()
 
     async def turn(self, context: ToolContext) -> Turn:
         """Return the turn that the caller has opened, or that of the invocation."""

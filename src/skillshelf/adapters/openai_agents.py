@@ -42,7 +42,7 @@ class Skills:
         self.shelf = shelf
         self.disclosure = disclosure
         self.budget = budget
-        self._tools = all_tools(shelf)
+        all_tools(shelf)  # raises InvalidSkillError here, where the program can correct it
         self._turns: dict[int, Turn] = {}
 
     def instructions(self, own: str | Dynamic = "") -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
@@ -59,7 +59,7 @@ class Skills:
 
     def tools(self) -> list[AgentTool]:
         """Return the shelf's tools, for an agent's `tools`."""
-        return [self._make_tool(tool) for tool in self._tools]
+        return [self._make_tool(tool) for tool in all_tools(self.shelf)]
 
     def _listing(self) -> Listing:
         return self.shelf.listing(self.disclosure, self.budget)

@@ -7,8 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.adapters._common import call_tool, make_feeds, open_turn
-from skillshelf.discovery import all_tools
+from skillshelf.adapters._common import FrameworkTools, call_tool, make_feeds, open_turn
 from skillshelf.errors import MissingExtraError
 from skillshelf.results import Audio, Image, Part, has_media, has_nested_media, parts_of, text_of
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
@@ -47,7 +46,7 @@ class Skills(AbstractCapability[Any]):
         self.shelf = shelf
         self.feeds = make_feeds(shelf, disclosure, budget, _count_tokens, _mark)
         # A tool's schema is made from its method once, not for every run.
-        self._tools = all_tools(shelf)
+        self._tools = FrameworkTools(shelf, lambda tool: tool)
         self._turn: Turn | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> Skills:
@@ -85,7 +84,7 @@ class Skills(AbstractCapability[Any]):
             return await handler(args)
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        return FunctionToolset([self._make_tool(tool) for tool in self._tools], id="skillshelf")
+        return FunctionToolset([self._make_tool(tool) for tool in self._tools.current()], id="skillshelf")
 
     def _make_tool(self, tool: Tool) -> FrameworkTool[Any]:
         async def call(ctx: RunContext[Any], **arguments: Any) -> Any:

@@ -31,6 +31,7 @@ from skillshelf.agent.events import (
     Event,
     Failed,
     Finished,
+    LoadRepeated,
     Notice,
     ReferenceDenied,
     ReferenceLoaded,
@@ -278,6 +279,7 @@ class EventTranslator:
         """The pieces of the last model call's answer so far."""
         self._turn = turn
         self._reported_loads = 0
+        self._reported_repeats = 0
 
     def translate(self, event: Any) -> Iterator[Event]:
         yield from self.new_loads()
@@ -307,6 +309,11 @@ class EventTranslator:
                 yield ReferenceLoaded(load.skill, load.reference, load.by, load.size)
             else:
                 yield SkillLoaded(load.skill, load.by, load.size)
+
+        repeats = self._turn.repeats[self._reported_repeats :]
+        self._reported_repeats += len(repeats)
+        for load in repeats:
+            yield LoadRepeated(load.skill, load.reference, load.by, load.size)
 
 
 def _translate_result(part: Any) -> ToolReturned:

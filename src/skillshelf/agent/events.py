@@ -90,6 +90,18 @@ class ReferenceLoaded(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LoadRepeated(BaseEvent):
+    """The same instructions or reference were loaded again in this turn; no file was read."""
+
+    kind: ClassVar[Literal["load_repeated"]] = "load_repeated"
+    skill: str
+    reference: str
+    """Empty for the instructions."""
+    by: Literal["model", "user", "shelf"]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReferenceDenied(BaseEvent):
     """The model asked for a reference that is not on a skill's list, or cannot be read."""
 
@@ -163,6 +175,7 @@ Event: TypeAlias = (
     | SkillLoaded
     | SkillInvoked
     | ReferenceLoaded
+    | LoadRepeated
     | ReferenceDenied
     | SkillsReloaded
     | Usage

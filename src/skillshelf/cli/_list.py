@@ -8,7 +8,7 @@ from typing import Any
 
 from skillshelf.catalog import Candidate
 from skillshelf.cli._diagnostics import as_json, count_by_severity
-from skillshelf.cli._output import Output, relative
+from skillshelf.cli._output import Output, list_names, relative
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
 from skillshelf.descriptor import Diagnostic
@@ -25,6 +25,8 @@ EXAMPLES = """
 """
 # A check reads all references, which takes 13 ms for an average public skill: too long for a large shelf.
 _MAX_CHECKED_SKILLS = 20
+_TOOLS_MISSING = "tools missing"
+_MAX_LISTED_NAMES = 5
 _COLUMNS = (
     Column("name", style="bold"),
     Column("source", style="cyan"),
@@ -49,6 +51,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     out.print_table(_COLUMNS, [_make_row(skill) for skill in skills])
     out.print()
     _print_summary(shelf, candidates, out)
+    without_tools = [skill["name"] for skill in skills if _TOOLS_MISSING in skill["marks"]]
+    if without_tools:
+        names = list_names(without_tools, _MAX_LISTED_NAMES)
+        out.print_styled(f"The model does not have all tools of {names}: `skillshelf why NAME` says why.", "yellow")
     return 0
 
 
@@ -72,6 +78,8 @@ def _describe(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[st
         marks.append("manual")
     if instructions is None:
         marks.append("unreadable")
+    if "shadowed" not in marks and len(shelf.tools_of(skill.name)) < len(skill.tools):
+        marks.append(_TOOLS_MISSING)
     return {
         "reach": shelf.catalog.reach(candidate),
         **skill_as_json(skill),

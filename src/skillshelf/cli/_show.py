@@ -1,7 +1,7 @@
 """`skillshelf show`: a skill's facts and instructions, or one of its references."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillshelf.cli._output import Output, relative
@@ -9,6 +9,7 @@ from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import open_shelf, skill_as_json
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.shelf import Shelf
+from skillshelf.skill import Permission
 from skillshelf.text import clean_line
 from skillshelf.turn import Loaded, Turn
 
@@ -20,7 +21,6 @@ EXAMPLES = """
 """
 _SHOWN_FIELDS = (
     "category",
-    "tools",
     "allowed_tools",
     "license",
     "compatibility",
@@ -44,10 +44,14 @@ def run(args: argparse.Namespace, out: Output) -> int:
     skill = shelf.catalog[args.name]
     instructions = Turn(shelf).load(args.name, by="user").text
     tokens = shelf.counter(instructions)
+    permissions = {tool.name: tool.permission for tool in shelf.tools_of(args.name)}
     if args.json:
-        out.print_json({**skill_as_json(skill), "tokens": tokens, "instructions": instructions})
+        facts = skill_as_json(skill)
+        if skill.tools:
+            facts["permissions"] = permissions
+        out.print_json({**facts, "tokens": tokens, "instructions": instructions})
     else:
-        _show_skill(skill, instructions, tokens, out)
+        _show_skill(skill, instructions, tokens, permissions, out)
     return 0
 
 
@@ -81,11 +85,13 @@ def _show_reference(pages: Iterator[Loaded], as_json: bool, out: Output) -> None
         out.write("\n")
 
 
-def _show_skill(skill: SkillDescriptor, instructions: str, tokens: int, out: Output) -> None:
+def _show_skill(
+    skill: SkillDescriptor, instructions: str, tokens: int, permissions: Mapping[str, Permission], out: Output
+) -> None:
     out.print_styled(skill.name, "bold")
     out.print_styled(clean_line(skill.description))
     out.print()
-    for label, value in _list_facts(skill, tokens):
+    for label, value in _list_facts(skill, tokens, permissions):
         out.print_styled(f"{clean_line(label):14} {clean_line(value)}", "dim")
     out.print()
     if out.is_terminal:
@@ -99,10 +105,14 @@ def _show_skill(skill: SkillDescriptor, instructions: str, tokens: int, out: Out
             out.print(f"- {path}")
 
 
-def _list_facts(skill: SkillDescriptor, tokens: int) -> Iterator[tuple[str, str]]:
+def _list_facts(
+    skill: SkillDescriptor, tokens: int, permissions: Mapping[str, Permission]
+) -> Iterator[tuple[str, str]]:
     yield "source", skill.source
     yield "location", relative(skill.location)
     yield "instructions", f"{tokens:,} tokens, {skill.size:,} bytes"
+    if skill.tools:
+        yield "tools", ", ".join(f"{name} ({permissions.get(name, 'not available')})" for name in skill.tools)
     for field in _SHOWN_FIELDS:
         value: Any = getattr(skill, field)
         if not value or value in _DEFAULT_VALUES:

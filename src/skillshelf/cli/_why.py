@@ -125,6 +125,8 @@ def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterato
         text = f"{note.code}: {note.message}"
         if note.line:
             text = f"line {note.line}, {text}"
+        if note.fix and note.path == skill.location and not os.path.isabs(skill.location):
+            text += f" ({note.fix})"  # `check` gives the fixes for files
         if note.path == skill.location:
             yield text
         elif folder and note.path.startswith(f"{folder}/"):

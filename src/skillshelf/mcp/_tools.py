@@ -5,7 +5,8 @@ import json
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,8 +14,9 @@ from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
-from skillshelf.adapters import call_tool
-from skillshelf.discovery import LOAD_TOOL, SkillDiscoverySkill, all_tools
+from skillshelf.adapters import FrameworkTools, call_tool
+from skillshelf.descriptor import Activation
+from skillshelf.discovery import LOAD_TOOL, own_tool_names
 from skillshelf.errors import PolicyError, SkillError, ToolArgumentError
 from skillshelf.mcp._prompts import SkillKeys
 from skillshelf.mcp._refresher import MAX_AGE, PendingSkills, RequestContext, ShelfRefresher, add_pending_notice
@@ -41,6 +43,13 @@ _LIST = "list_skills"
 _SEARCH = "search_skills"
 
 
+class RecentAnswer(NamedTuple):
+    """The answer to a load, and the texts that it brought in."""
+
+    answer: types.CallToolResult
+    activations: tuple[Activation, ...]
+
+
 class RecentAnswers:
     """Answers to loads, for all clients, until the shelf changes and for at most a second.
 
@@ -52,7 +61,7 @@ class RecentAnswers:
         self._shelf = shelf
         self._catalog = shelf.catalog
         self._started = time.monotonic()
-        self._answers: dict[str, types.CallToolResult] = {}
+        self._answers: dict[str, RecentAnswer] = {}
         self._room = MAX_RECENT_CHARACTERS
 
     def is_current(self, max_age: float) -> bool:
@@ -61,14 +70,20 @@ class RecentAnswers:
         return age < max_age and self._catalog is self._shelf.catalog
 
     def find(self, request: str) -> types.CallToolResult | None:
-        return self._answers.get(request)
+        """Return the answer to the same request, if it is here. Observers learn of the repeated load."""
+        recent = self._answers.get(request)
+        if recent is None:
+            return None
+        for activation in recent.activations:
+            self._shelf.report_activation(replace(activation, repeated=True))
+        return recent.answer
 
-    def add(self, request: str, answer: types.CallToolResult) -> None:
-        """Keep an answer if there is room for it."""
+    def add(self, request: str, answer: types.CallToolResult, activations: Sequence[Activation]) -> None:
+        """Keep an answer, and what it brought in, if there is room for it."""
         size = sum(len(block.text) for block in answer.content if isinstance(block, types.TextContent))
         if size <= self._room:
             self._room -= size
-            self._answers[request] = answer
+            self._answers[request] = RecentAnswer(answer, tuple(activations))
 
 
 class _Question(NamedTuple):
@@ -142,6 +157,22 @@ class ToolApprovals:
         )
 
 
+class ServedTool(NamedTuple):
+    """A tool, and how clients see it."""
+
+    tool: Tool
+    description: types.Tool
+    structure: Structure | None
+    """The structured result that a tool of a code skill promises."""
+
+    @classmethod
+    def make(cls, tool: Tool) -> "ServedTool":
+        if tool.name in own_tool_names():
+            return cls(tool, _describe_own(tool), None)
+        structure = structure_of(tool.method)
+        return cls(tool, _describe(tool, structure), structure)
+
+
 class Tools:
     """Handles `tools/list` and `tools/call`. Each call is a turn of its own."""
 
@@ -161,35 +192,25 @@ class Tools:
         self._approvals = ToolApprovals()
         self._recent = RecentAnswers(shelf)
 
-        self._tools: dict[str, Tool] = {}
-        self._structures: dict[str, Structure | None] = {}
-        """The structured results that the tools of code skills promise."""
-        listed = []
-        own_names = {tool.name for tool in SkillDiscoverySkill(shelf).tools()}
-        for tool in all_tools(shelf):
-            self._tools[tool.name] = tool
-            if tool.name in own_names:
-                listed.append(_describe_own(tool))
-            else:
-                self._structures[tool.name] = structure_of(tool.method)
-                listed.append(_describe(tool, self._structures[tool.name]))
-        self._listed = types.ListToolsResult(tools=listed)
+        self._tools = FrameworkTools(shelf, ServedTool.make)
 
     @property
     def needs_approval(self) -> bool:
         """True if the user must be asked before some of the tools run."""
-        return any(tool.permission == "ask" for tool in self._tools.values())
+        return any(served.tool.permission == "ask" for served in self._tools.current())
 
     async def list(self, ctx: RequestContext, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return self._listed
+        return types.ListToolsResult(tools=[served.description for served in self._tools.current()])
 
     async def call(
         self, ctx: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        tool = self._tools.get(params.name)
-        if tool is None:
-            raise MCPError(INVALID_PARAMS, describe_unknown_tool(params.name, self._tools))
+        tools = {served.tool.name: served for served in self._tools.current()}
+        served = tools.get(params.name)
+        if served is None:
+            raise MCPError(INVALID_PARAMS, describe_unknown_tool(params.name, tools))
 
+        tool = served.tool
         arguments = params.arguments or {}
         try:
             check_arguments_size(tool.name, arguments)
@@ -201,16 +222,16 @@ class Tools:
                 if question is not None:
                     return question
             if tool.name == LOAD_TOOL:
-                return await self._load(tool, arguments)
-            return await self._run(tool, arguments, Turn(self._shelf), approved=must_ask)
+                return await self._load(served, arguments)
+            return await self._run(served, arguments, Turn(self._shelf), approved=must_ask)
         except SkillError as error:  # the model gets the message and goes on
             return _text_result(add_pending_notice(error, self._pending), is_error=True)
 
-    async def _load(self, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
+    async def _load(self, served: "ServedTool", arguments: dict[str, Any]) -> types.CallToolResult:
         invoked = self._keys.verify(arguments.get("skill_name"))
         if invoked is not None:  # the client has the key from a prompt: the user invoked the skill
             turn = Turn(self._shelf, invoked=[self._shelf.catalog.find(invoked).descriptor.name])
-            return await self._run(tool, {**arguments, "skill_name": invoked}, turn)
+            return await self._run(served, {**arguments, "skill_name": invoked}, turn)
 
         if not self._recent.is_current(self._max_age):
             self._recent = RecentAnswers(self._shelf)
@@ -218,30 +239,31 @@ class Tools:
         request = json.dumps(arguments, sort_keys=True)
         answer = recent.find(request)
         if answer is None:
-            answer = await self._run(tool, arguments, Turn(self._shelf))
-            recent.add(request, answer)
+            turn = Turn(self._shelf)
+            answer = await self._run(served, arguments, turn)
+            recent.add(request, answer, turn.activations)
         return answer
 
     async def _run(
-        self, tool: Tool, arguments: dict[str, Any], turn: Turn, *, approved: bool = False
+        self, served: "ServedTool", arguments: dict[str, Any], turn: Turn, *, approved: bool = False
     ) -> types.CallToolResult:
         result: types.CallToolResult = await call_tool(
-            tool,
+            served.tool,
             arguments,
             turn,
             approved=approved,
             reraise=(MCPError,),
-            encode=self._encoder_for(tool),
+            encode=self._encoder_for(served),
         )
         return result
 
-    def _encoder_for(self, tool: Tool) -> Callable[[Any], types.CallToolResult]:
+    def _encoder_for(self, served: "ServedTool") -> Callable[[Any], types.CallToolResult]:
         """Return the function that makes an answer of a tool's result."""
-        if tool.name == _LIST:
+        if served.tool.name == _LIST:
             return self._encode_list
-        if tool.name == _SEARCH:
+        if served.tool.name == _SEARCH:
             return self._encode_matches
-        return partial(_encode_result, self._structures.get(tool.name))
+        return partial(_encode_result, served.structure)
 
     def _encode_list(self, page: dict[str, Any]) -> types.CallToolResult:
         notice = self._pending.notice if self._pending else ""

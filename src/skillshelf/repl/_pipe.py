@@ -100,6 +100,8 @@ def _describe(event: on.Event) -> str:
             return f"[skill {skill} loaded by the {by}]"
         case on.ReferenceLoaded(skill=skill, reference=reference, by=by):
             return f"[reference {skill}/{reference} loaded by the {by}]"
+        case on.LoadRepeated(skill=skill, reference=reference, by=by):
+            return f"[{f'{skill}/{reference}'.rstrip('/')} loaded again by the {by}]"
         case on.SkillsReloaded():
             return f"[{describe_reload(event)}]"
         case on.Notice(text=text):
