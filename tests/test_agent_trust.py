@@ -100,7 +100,7 @@ def test_a_skill_revoked_by_another_process_is_gone_at_the_next_turn(tmp_path: P
     say(core, "one")
     other = agent(tmp_path, trust=Trust.open())
     assert other.skills.trusted
-    other.skills.trusted.revoke("pdf")
+    other.skills.trusted[0].revoke("pdf")
     events = say(core, "two")
     assert of(events, SkillsReloaded)[0].removed == ("pdf",)
     assert '"pdf"' not in requests(core)[1].system

@@ -348,6 +348,6 @@ def test_a_deleted_current_folder_is_reported(run: Run, tmp_path: Path) -> None:
     os.chdir(gone)
     gone.rmdir()
     code, out, err = run("check")
-    assert (code, out) == (1, "")
-    assert "Traceback" not in err
+    assert (code, out) == (2, "")
+    assert err == "skillshelf: The current folder no longer exists. Change to another folder first.\n"
     os.chdir(tmp_path)

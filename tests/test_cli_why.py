@@ -33,6 +33,8 @@ pdf is on the shelf.
 
 taken: skills/pdf/SKILL.md (project)
   - in the listing in full
+
+searched: . (the folder you are in, which is not part of a repository)
 """,
             "",
         )
@@ -42,12 +44,14 @@ taken: skills/pdf/SKILL.md (project)
 def test_why_suggests_names_for_an_unknown_skill(run: Run, write: Write) -> None:
     """The exit code is 1."""
     write("skills/pdf")
-    assert run("why", "pfd") == snapshot(
+    assert run("-C", ".", "why", "pfd") == snapshot(
         (
             1,
             """\
 pfd is not on the shelf.
 Did you mean pdf?
+
+searched: . (the folder that was given)
 """,
             "",
         )

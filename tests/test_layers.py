@@ -17,6 +17,7 @@ LAYERS = [
     {"descriptor", "tokens", "schema", "files", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"sources", "settings", "watch"},
+    {"workspace"},
     {"turn", "discovery", "loop", "shelf", "toolbox"},
     {"lint", "bundled", "slash", "rendering", "streams", "tables", "trust"},
     {"adapters"},

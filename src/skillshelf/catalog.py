@@ -4,13 +4,14 @@ Listings, searches and loads read a catalog without a lock while another thread 
 catalog from copies of the tables (0.1 ms at 10,000 skills), and the shelf swaps it in one step.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from skillshelf.descriptor import Delta, Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
+from skillshelf.files import count_shared_names
 from skillshelf.text import closest_names, skeleton
 
 
@@ -63,7 +64,10 @@ class Catalog(Mapping[str, SkillDescriptor]):
         candidates: Mapping[str, tuple[Candidate, ...]] | None = None,
         generation: int = 0,
         notes: tuple[Diagnostic, ...] = (),
+        *,
+        here: Sequence[str] = (),
     ) -> None:
+        """`here`: for each source, the key of the folder in it that the user works in; empty for its top."""
         self._found = found or {}
         self._candidates = candidates or {}
         """The skills of each name in order of precedence."""
@@ -71,6 +75,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         """Counts the changes; equal generations of one shelf are the same catalog."""
         self._notes = notes
         """Diagnostics about the shelf as a whole, beside those of each place."""
+        self._here = tuple(here)
         self._owners: dict[str, dict[str, Candidate]] = {}
 
     # --- lookups ---
@@ -96,6 +101,12 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 return name
         # A source may be called by the number of another: then not even the last name is unique.
         return names[-1]
+
+    def nearness(self, place: Place) -> int:
+        """Return how many folders of its path a place shares with the folder that the user works in."""
+        if place.source >= len(self._here) or not self._here[place.source]:
+            return 0
+        return count_shared_names(place.key, self._here[place.source])
 
     def _lookup(self, name: str) -> Candidate | None:
         candidates = self._candidates.get(name)
@@ -187,7 +198,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
 
     def with_notes(self, notes: tuple[Diagnostic, ...]) -> "Catalog":
         """Return the same catalog with these diagnostics about the shelf as a whole."""
-        return Catalog(self._found, self._candidates, self.generation, notes)
+        return Catalog(self._found, self._candidates, self.generation, notes, here=self._here)
 
     def apply(self, changes: Mapping[Place, Found | None]) -> tuple["Catalog", Delta]:
         """Return the next catalog and the difference. `changes` has the new state of each changed place."""
@@ -221,24 +232,24 @@ class Catalog(Mapping[str, SkillDescriptor]):
             if name in candidates:
                 ranked += [each for each in candidates[name] if each.place not in changes]
             if len(ranked) > 1:
-                ranked.sort(key=_precedence)
+                ranked.sort(key=self._precedence)
             if ranked:
                 candidates[name] = tuple(ranked)
             else:
                 candidates.pop(name, None)
 
         delta = _compare(self._candidates, candidates, sorted(added), tuple(diagnostics))
-        return Catalog(found, candidates, self.generation + 1), delta
+        return Catalog(found, candidates, self.generation + 1, here=self._here), delta
 
+    def _precedence(self, candidate: Candidate) -> tuple[int, bool, int, int, str]:
+        """Order skills of one name: by source, by the folder's name, the nearest first, then by depth and path.
 
-def _precedence(candidate: Candidate) -> tuple[int, bool, int, str]:
-    """Order skills of one name: by source, then the one whose folder carries the name, then by depth and path.
-
-    So a folder `evil` cannot take the name of the skill in `good` by saying `name: good`.
-    """
-    place = candidate.place
-    depth = place.key.count("/")
-    return place.source, not candidate.is_named_by_folder(), depth, place.key
+        The folder's name comes before nearness: wherever the user works, a folder `evil` cannot take the name of the
+        skill in `good` by saying `name: good`.
+        """
+        place = candidate.place
+        depth = place.key.count("/")
+        return place.source, not candidate.is_named_by_folder(), -self.nearness(place), depth, place.key
 
 
 def _compare(

@@ -9,13 +9,14 @@ from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Activation, Delta, Found
 from skillshelf.discovery import refuse_own_names
 from skillshelf.errors import SourceError
-from skillshelf.files import user_skill_folders
+from skillshelf.files import split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
-from skillshelf.sources import DirectorySource, EntryPointSource, ObjectSource, PackageSource, Source
+from skillshelf.sources import DirectorySource, EntryPointSource, InFolder, ObjectSource, PackageSource, Source
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.toolbox import Toolbox, collect_tools
 from skillshelf.turn import Turn
+from skillshelf.workspace import Workspace, choose_workspace
 
 if TYPE_CHECKING:
     from skillshelf.listing import Listing, ListingForm
@@ -37,10 +38,13 @@ class Shelf:
     replaces in one step.
     """
 
-    def __init__(self, sources: Sequence[Source], *, counter: Counter = estimate) -> None:
+    def __init__(
+        self, sources: Sequence[Source], *, counter: Counter = estimate, here: str | os.PathLike[str] | None = None
+    ) -> None:
+        """`here`: the folder that the user works in. Of skills with one name, the nearest to it comes first."""
         self.sources = tuple(sources)
         self.counter = counter
-        self._catalog = Catalog()
+        self._catalog = Catalog(here=[_key_below(source, here) for source in sources])
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
         self._lock = ForkSafeLock()
@@ -52,7 +56,7 @@ class Shelf:
     @classmethod
     def open(
         cls,
-        root: str | os.PathLike[str] = ".",
+        root: str | os.PathLike[str] | Workspace | None = None,
         *,
         skills: Sequence[BaseSkill] = (),
         packages: Sequence[str] = (),
@@ -61,13 +65,17 @@ class Shelf:
     ) -> "Shelf":
         """Open the skills of a workspace: the program's own, then the project's, the user's, and the bundled ones.
 
+        A `root` is taken as it is. Without one, the workspace is found around the current folder: the whole repository,
+        or the folder and the skills folders of its parents. `find_workspace(folder)` does the same for another folder.
+
         `skills` are code skills that the program constructed. `packages` names packages of code skills, which come
         next to these. With `entry_points`, the skills that installed distributions announce come after the user's.
         Packages and entry points are imported, which runs their code.
         """
-        project = DirectorySource(root, "project")
-        sources = workspace_sources(project, project.root, skills, packages=packages, entry_points=entry_points)
-        return cls(sources, counter=counter)
+        workspace = choose_workspace(root)
+        project = project_sources(workspace)
+        sources = workspace_sources(workspace, project, skills, packages=packages, entry_points=entry_points)
+        return cls(sources, counter=counter, here=workspace.folder)
 
     def __repr__(self) -> str:
         return f"<Shelf: {len(self._catalog)} skills from {', '.join(source.name for source in self.sources)}>"
@@ -279,24 +287,30 @@ class Shelf:
         return Watch(self, on_change)
 
 
+def project_sources(workspace: Workspace) -> list[DirectorySource]:
+    """Return the sources of the project's own skills: the root's, then those of parents, nearest first."""
+    outer = [DirectorySource(folder, "parent") for folder in workspace.outer]
+    return [DirectorySource(workspace.root, "project"), *outer]
+
+
 def workspace_sources(
-    project: Source,
-    root: str,
+    workspace: Workspace,
+    project: Sequence[Source],
     skills: Sequence[BaseSkill] = (),
     *,
     packages: Sequence[str] = (),
     entry_points: bool = False,
 ) -> list[Source]:
-    """Return the sources of a workspace whose own skills come from `project`, in order of precedence."""
+    """Return the sources of a workspace in order of precedence. `project` are those of the project's own skills."""
     sources: list[Source] = []
     sources.append(ObjectSource(skills))
     sources += [PackageSource(package) for package in packages]
-    sources.append(project)
+    sources += project
 
     user_roots: set[str] = set()
     for folder in map(os.path.realpath, user_skill_folders()):
         # One of them is often a link to another, or lies in the project: each skill comes once.
-        is_in_project = (folder + "/").startswith(root + "/")
+        is_in_project = (folder + "/").startswith(workspace.root + "/")
         if os.path.isdir(folder) and folder not in user_roots and not is_in_project:
             user_roots.add(folder)
             sources.append(DirectorySource(folder, "user"))
@@ -305,3 +319,10 @@ def workspace_sources(
         sources.append(EntryPointSource(without=packages))
     sources.append(PackageSource("skillshelf.bundled", name="bundled"))
     return sources
+
+
+def _key_below(source: Source, folder: str | os.PathLike[str] | None) -> str:
+    """Return the path of a folder below a source's own; empty if it does not lie in it."""
+    if folder is None or not isinstance(source, InFolder):
+        return ""
+    return "/".join(split_below(source.root, os.path.realpath(folder)) or ())

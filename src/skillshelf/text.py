@@ -92,6 +92,13 @@ def text_for_model(text: str) -> str:
     return show_hidden(unify_lines(text))
 
 
+def quote_for_model(name: str) -> str:
+    """Return a name or path on one line and in quotes, so that it cannot pass for instructions."""
+    import json  # only if needed: `import skillshelf` is to be quick
+
+    return json.dumps(clean_line(replace_surrogates(name)), ensure_ascii=False)
+
+
 def show_controls(text: str) -> str:
     """Write out each control character except tab and newline as `<U+001B>`."""
     if text.isprintable():

@@ -7,23 +7,17 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from skillshelf.descriptor import Delta
 from skillshelf.errors import MissingExtraError
+from skillshelf.sources import InFolder
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 # If more paths change at once (a checkout, an unpacked archive), a sweep of everything is cheaper.
 _MAX_PATHS = 500
-
-
-@runtime_checkable
-class InFolder(Protocol):
-    """A source whose skills lie in a folder."""
-
-    root: str
 
 
 class Watch:

@@ -26,6 +26,7 @@ from skillshelf.skill import BaseSkill
 from skillshelf.slash import SKILL_PREFIX, parse_invocation
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.turn import Turn
+from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -84,7 +85,7 @@ class AgentCore:
 
     def load_skills(
         self,
-        root: str | os.PathLike[str] = ".",
+        root: str | os.PathLike[str] | Workspace | None = None,
         *,
         trust: Trust | None = None,
         sessions: Sessions | None = None,
@@ -95,7 +96,10 @@ class AgentCore:
     ) -> Catalog:
         """Work in this folder, with its skills, the user's and the bundled ones, or with a `shelf` of your own.
 
-        With a `trust` store, the folder's own skills are used only as the user approved them. With `sessions`, the
+        Without `root`, work in the current folder, with the skills of the whole repository around it. `find_workspace`
+        does the same for another folder. File tools and commands stay in the folder in any case.
+
+        With a `trust` store, the project's own skills are used only as the user approved them. With `sessions`, the
         conversation is saved in files. `frozen`: the skills stay as they are now and are never reloaded. `packages`
         and `entry_points` add installed code skills, as in `Shelf.open`.
         """
@@ -106,7 +110,7 @@ class AgentCore:
         self.shelf.reserve_tools(OWN_TOOLS)
         self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
 
-        access = make_file_access(self.skills.root)
+        access = make_file_access(self.skills.folder)
         gate = Gate(access, self._get_exchange)
         self._tool_loop = make_tool_loop(
             access, gate, self._skills_capability, lambda: self.skills.guidance, self._sandbox

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -25,7 +24,7 @@ from skillshelf.agent._policy import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.launcher import launch_command, open_plan
 from skillshelf.files import cache_home, config_home, state_home
-from skillshelf.text import clean_line, replace_surrogates
+from skillshelf.text import quote_for_model
 
 if TYPE_CHECKING:
     from skillshelf.adapters.pydantic_ai import Skills
@@ -86,7 +85,7 @@ def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Cal
         gate,
     ]
 
-    instructions = _INSTRUCTIONS.format(root=_quote(root))
+    instructions = _INSTRUCTIONS.format(root=quote_for_model(root))
 
     def project_instructions() -> str | None:
         text = guidance()
@@ -107,11 +106,6 @@ def make_plain_loop(gate: Gate) -> Loop:
     """Return the loop for a model that cannot call tools: the shelf chooses the skill for it."""
     agent = Agent(instructions=_INSTRUCTIONS_WITHOUT_TOOLS, capabilities=[gate])
     return Loop(agent, _INSTRUCTIONS_WITHOUT_TOOLS)
-
-
-def _quote(path: str) -> str:
-    """Return a path for the prompt: on one line and in quotes, so that a folder's name cannot pass for instructions."""
-    return json.dumps(clean_line(replace_surrogates(path)), ensure_ascii=False)
 
 
 @dataclass

@@ -2,36 +2,40 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from skillshelf.descriptor import Delta
 from skillshelf.errors import SourceError
-from skillshelf.files import NotPlainFile, read_file
-from skillshelf.shelf import Shelf, workspace_sources
+from skillshelf.files import NotPlainFile, count_shared_names, read_file
+from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
-from skillshelf.sources import SKILL_FILES, DirectorySource
-from skillshelf.text import text_for_model
+from skillshelf.sources import SKILL_FILES
+from skillshelf.text import quote_for_model, text_for_model
 from skillshelf.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, UnreviewedFile, trusted_text
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
+from skillshelf.workspace import Workspace, choose_workspace
 
 if TYPE_CHECKING:
     # The file tools stand on pydantic-ai. The MCP server has this shelf without it, and starts in half the time.
     from skillshelf.agent.filetools import Change
 
 _MAX_GUIDANCE = 32 * 1024
-"""Characters of the project's AGENTS.md. Every model call carries them; longer texts belong in skills."""
+"""Characters of all AGENTS.md files together. Every model call carries them; longer texts belong in skills."""
 
 
 class WorkspaceSkills:
-    """A shelf on a workspace. With a trust store, project skills are served only as the user approved them."""
+    """A shelf on a workspace. With a trust store, project skills are served only as the user approved them.
+
+    Skills and AGENTS.md files come from the whole repository; the agent works in one folder of it.
+    """
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | Workspace | None = None,
         skills: Sequence[BaseSkill] | Shelf = (),
         trust: Trust | None = None,
         frozen: bool = False,
@@ -39,25 +43,38 @@ class WorkspaceSkills:
         packages: Sequence[str] = (),
         entry_points: bool = False,
     ) -> None:
-        """`skills`: code skills beside the workspace's, or a shelf to use instead of one with all these sources."""
-        if not os.path.isdir(root):
-            raise SourceError(f"There is no folder {os.fspath(root)!r} to take as the workspace.")
+        """Open the skills of a workspace.
 
-        project = DirectorySource(root, "project")
-        self.root = project.root
+        `root` is taken as it is; without it, the workspace is found around the current folder. `skills` are code skills
+        beside the workspace's, or a shelf to use instead of one with all these sources.
+        """
+        workspace = choose_workspace(root)
+        if not os.path.isdir(workspace.folder):
+            raise SourceError(f"There is no folder {workspace.folder!r} to take as the workspace.")
+
+        self.workspace = workspace
+        self.root = workspace.root
+        """The root of the repository, whose skills are in use; outside a repository, the folder itself."""
+        self.folder = workspace.folder
+        """The folder that the agent works in. File tools and commands cannot write outside it."""
         self.frozen = frozen
-        self.trusted = TrustedSource(project, trust) if trust else None
+        project = project_sources(workspace)
+        self.trusted: tuple[TrustedSource, ...] = ()
+        """The sources whose skills need the user's approval: the root's, then those of parents."""
+        if trust:
+            self.trusted = tuple(TrustedSource(source, trust) for source in project)
+        self._trust = trust
         if isinstance(skills, Shelf):
             self.shelf = skills
         else:
             sources = workspace_sources(
-                self.trusted or project, self.root, skills, packages=packages, entry_points=entry_points
+                workspace, self.trusted or project, skills, packages=packages, entry_points=entry_points
             )
-            self.shelf = Shelf(sources)
+            self.shelf = Shelf(sources, here=self.folder)
 
         self.guidance = ""
-        """The text of the project's AGENTS.md, as far as the user approved it."""
-        self._pending_guidance: Pending | None = None
+        """The texts of the project's AGENTS.md files, as far as the user approved them."""
+        self._pending_guidance: tuple[Pending, ...] = ()
         self._watched = Delta()
         """The changes that the watcher reloaded since the last turn."""
         self._read_guidance()
@@ -65,32 +82,34 @@ class WorkspaceSkills:
     @property
     def pending(self) -> tuple[Pending, ...]:
         """The project's skills and AGENTS.md that the user has not approved as they are now."""
-        skills = self.trusted.pending if self.trusted else ()
-        if self._pending_guidance is None:
-            return skills
-        return (*skills, self._pending_guidance)
+        skills = [pending for source in self.trusted for pending in source.pending]
+        return (*skills, *self._pending_guidance)
+
+    def find_pending_skills(self) -> tuple[Pending, ...]:
+        """Return the pending skills, with the approvals that another process has written meanwhile."""
+        return tuple(pending for source in self.trusted for pending in source.find_pending())
 
     def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
         """Return the skills' files that a command mentions and that the user has not approved as they are now."""
-        if self.trusted is None:
-            return ()
-        return find_mentioned(command, self.trusted.unreviewed_files())
+        files = [file for source in self.trusted for file in source.unreviewed_files()]
+        here = os.path.relpath(self.folder, self.root)
+        return find_mentioned(command, files, here)
 
     @property
     def drift(self) -> tuple[str, ...]:
         """The names of skills that are not exactly as they were approved here: new, changed or gone."""
-        gone = self.trusted.gone if self.trusted else ()
+        gone = [name for source in self.trusted for name in source.gone]
         return (*(pending.name for pending in self.pending), *gone)
 
     @property
     def granted(self) -> frozenset[str]:
         """The skills that are live because the agent wrote them in this session."""
-        return self.trusted.granted if self.trusted else frozenset()
+        return frozenset(name for source in self.trusted for name in source.granted)
 
     def approve(self, pending: Sequence[Pending]) -> None:
         """Approve these exactly as they were shown. Raises TrustError."""
-        if self.trusted:
-            self.trusted.approve(pending)
+        if self._trust:
+            self._trust.approve(*pending)
 
     def watch(self, on_change: Callable[[], None]) -> Watch:
         """Reload automatically. The next turn reports the changes. Raises MissingExtraError."""
@@ -116,16 +135,26 @@ class WorkspaceSkills:
         return self.shelf.reload()
 
     def _read_guidance(self) -> None:
-        name = INSTRUCTION_FILES[0]
-        if self.trusted:
-            text, self._pending_guidance = trusted_text(os.path.join(self.root, name), self.trusted.trust)
-        else:
-            text = _read_text(self.root, name)
-        self.guidance = text_for_model(text or "")[:_MAX_GUIDANCE]
+        """Read the AGENTS.md files from the root down to the folder: the nearest has the last word."""
+        texts: dict[str, str] = {}
+        waiting: list[Pending] = []
+        for folder in self.workspace.levels():
+            path = os.path.relpath(os.path.join(folder, INSTRUCTION_FILES[0]), self.root)
+            text: str | None
+            if self._trust:
+                text, pending = trusted_text(os.path.join(self.root, path), self._trust, self.root)
+                if pending:
+                    waiting.append(pending)
+            else:
+                text = _read_text(self.root, path)
+            if text and text.strip():
+                texts[path] = text_for_model(text)
+        self.guidance = _join_guidance(texts)
+        self._pending_guidance = tuple(waiting)
 
     def is_reviewed(self, path: str) -> bool:
         """Return True if the user approved the file as it is now, or if it does not exist or need approval."""
-        return self.trusted is None or self.trusted.is_reviewed(path)
+        return all(source.is_reviewed(path) for source in self.trusted)
 
     def record_write(self, turn: Turn, change: "Change", confirmed: bool) -> tuple[Delta, str]:
         """Update the shelf after the agent wrote a file. Return the changes, and what the model should know.
@@ -140,8 +169,9 @@ class WorkspaceSkills:
             return Delta(), "The skills of this session are frozen: this change is not used."
 
         is_granted = False
-        if self.trusted and confirmed and self._is_as_shown(change):
-            is_granted = bool(self.trusted.grant([change.path]))
+        if confirmed and self._is_as_shown(change):
+            granted = [key for source in self.trusted for key in source.grant([change.path])]
+            is_granted = bool(granted)
         delta = turn.wrote(change.path)
 
         notes: list[str] = []
@@ -156,7 +186,7 @@ class WorkspaceSkills:
 
     def _is_as_shown(self, change: "Change") -> bool:
         """Return True if the file has the text that the user was shown, and no other program changed it meanwhile."""
-        return _read_text(self.root, "/".join(change.parts)) == change.new
+        return _read_text(self.folder, "/".join(change.parts)) == change.new
 
     def _is_in_skill(self, path: str) -> bool:
         folder = os.path.dirname(path)
@@ -168,7 +198,7 @@ class WorkspaceSkills:
 
     def _awaits_review(self, path: str) -> bool:
         folder = os.path.join(os.path.dirname(path), "")
-        return any(folder.startswith(os.path.join(self.root, pending.key, "")) for pending in self.pending)
+        return any(folder.startswith(os.path.join(pending.root, pending.key, "")) for pending in self.pending)
 
 
 def describe_delta(delta: Delta) -> str:
@@ -176,6 +206,20 @@ def describe_delta(delta: Delta) -> str:
     kinds = (("added", delta.added), ("changed", delta.changed), ("removed", delta.removed))
     changes = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
     return f"Skills reloaded: {'; '.join(changes) or 'nothing changed'}."
+
+
+def _join_guidance(texts: Mapping[str, str]) -> str:
+    """Join the texts of AGENTS.md files, by path. Each of several gets a heading, and its share of the space."""
+    if len(texts) < 2:
+        return "".join(texts.values())[:_MAX_GUIDANCE]
+    share = _MAX_GUIDANCE // len(texts)
+    parts = []
+    for path, text in texts.items():
+        scope = "the whole repository"
+        if os.path.dirname(path):
+            scope = f"the folder {quote_for_model(os.path.dirname(path))} below its root"
+        parts.append(f"For {scope}:\n\n{text[:share]}")
+    return "\n\n".join(parts)
 
 
 def _read_text(root: str, path: str) -> str:
@@ -207,8 +251,10 @@ _WORD = re.compile(r"[^\s;&|<>()`$={},:]+")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-def find_mentioned(command: str, files: Iterable[UnreviewedFile]) -> tuple[UnreviewedFile, ...]:
+def find_mentioned(command: str, files: Iterable[UnreviewedFile], here: str = "") -> tuple[UnreviewedFile, ...]:
     """Return the files that a command mentions: by name or pattern, as a Python module, or by their skill's folder.
+
+    `here` is the folder that the command runs in, below the root: a command leaves out what both paths share.
 
     A shell can spell a name in many ways, so this finds plain mentions and helps the user to decide. It is not a
     boundary. A mention too many costs a line in a question, and a missed one may cost more: in doubt, a file counts as
@@ -223,7 +269,8 @@ def find_mentioned(command: str, files: Iterable[UnreviewedFile]) -> tuple[Unrev
 
     def is_mentioned(file: UnreviewedFile) -> bool:
         folder, _, name = file.path.rpartition("/")
-        if name in names or (file.folder and file.folder in command):
+        skill_folder = _leave_out_shared(file.folder, here)
+        if name in names or (skill_folder and skill_folder in command):
             return True
         if name.endswith(".py") and name.removesuffix(".py") in modules:
             return True
@@ -232,3 +279,9 @@ def find_mentioned(command: str, files: Iterable[UnreviewedFile]) -> tuple[Unrev
         return any(fnmatchcase(name, pattern) for pattern in patterns)
 
     return tuple(file for file in files if is_mentioned(file))
+
+
+def _leave_out_shared(folder: str, here: str) -> str:
+    """Return a folder without the leading names that it shares with `here`; the whole folder if nothing is left."""
+    names = folder.split("/")[count_shared_names(folder, here) :]
+    return "/".join(names) or folder

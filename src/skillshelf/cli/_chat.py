@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import find_packages
+from skillshelf.cli._workspace import find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, ModelUnavailableError, SettingsError, SourceError
 
 if TYPE_CHECKING:
@@ -120,11 +120,11 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
     if not args.trust_workspace:
         trust = Trust.open()
         problems.extend(trust.problems)
-    sessions = Sessions(os.path.realpath(args.workspace))
+    workspace = locate_workspace(args)
     core.load_skills(
-        args.workspace,
+        workspace,
         trust=trust,
-        sessions=sessions,
+        sessions=Sessions(workspace.folder),
         frozen=args.frozen,
         packages=packages,
         entry_points=True,

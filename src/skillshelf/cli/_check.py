@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from skillshelf.cli._diagnostics import as_json, as_sarif, count_by_severity, github_annotation, print_diagnostic
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import check_workspace
+from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SourceError
 from skillshelf.files import NotPlainFile, read_file
@@ -79,8 +79,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     output_format = "json" if args.json else args.format
     paths = args.paths
     if not paths and not args.packages:
-        check_workspace(args.workspace)
-        paths = [args.workspace]
+        paths = list_searched(args)
     if args.json and args.format not in ("text", "json"):
         complain(f"skillshelf check: --json and --format {args.format} exclude each other; give one of them")
         return 2
@@ -110,14 +109,19 @@ def _find_existing(paths: Sequence[str], *, has_packages: bool = False) -> list[
     return existing
 
 
-def check_together(paths: Sequence[str], packages: Sequence[str], *, strict: bool = False) -> "CheckReport":
-    """Check several paths and packages. A diagnostic that two of them share appears once."""
+def check_together(
+    paths: Sequence[str], packages: Sequence[str], *, strict: bool = False, here: str | None = None
+) -> "CheckReport":
+    """Check several paths and packages. A diagnostic that two of them share appears once.
+
+    `here` is the folder that the user works in: of skills with one name, those farther from it are shadowed.
+    """
     from skillshelf.lint import CheckReport, check_code_skills, check_tree
 
     skills = 0
     unique: dict[Diagnostic, None] = {}
     for path in paths:
-        report = check_tree(path, strict=strict)
+        report = check_tree(path, strict=strict, here=here)
         skills += report.skills
         unique.update(dict.fromkeys(report.diagnostics))
     for package in packages:
@@ -139,9 +143,14 @@ def _locate_in_package(package: str, path: str) -> str:
 
 
 def _check_skills(paths: Sequence[str], args: argparse.Namespace, output_format: str, out: Output) -> int:
-    report = check_together(paths, args.packages, strict=args.strict)
+    is_whole_workspace = not args.paths and not args.packages
+    here = locate_workspace(args).folder if is_whole_workspace else None
+    report = check_together(paths, args.packages, strict=args.strict, here=here)
     skills = report.skills
-    notes = [note for note in report.diagnostics if note.code not in args.ignore]
+    left_out = set(args.ignore)
+    if skills and is_whole_workspace:
+        left_out.add("no-skill")  # the folder itself has none, but its parents do
+    notes = [note for note in report.diagnostics if note.code not in left_out]
 
     if output_format == "json":
         out.print_json({"skills": skills, "diagnostics": [as_json(note) for note in notes]})

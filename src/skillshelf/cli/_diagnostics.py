@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from skillshelf._version import __version__
-from skillshelf.cli._output import Output, relative, shown_path
+from skillshelf.cli._output import Output, path_in_repository, shown_path
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.text import clean_line, count_noun
 
@@ -77,7 +77,7 @@ def _sarif_result(note: Diagnostic, rule_index: int) -> dict[str, Any]:
 
 
 def _to_uri(path: str) -> str:
-    shortened = relative(path)
+    shortened = path_in_repository(path)
     # A file name need not be UTF-8; percent escapes can hold any bytes.
     escaped = quote(shortened.encode("utf-8", "surrogateescape"))
     return f"file://{escaped}" if shortened.startswith("/") else escaped
@@ -85,7 +85,7 @@ def _to_uri(path: str) -> str:
 
 def github_annotation(note: Diagnostic) -> str:
     """Return a workflow command that makes GitHub show the diagnostic beside its line."""
-    properties = {"file": clean_line(relative(note.path)), "line": str(note.line or ""), "title": note.code}
+    properties = {"file": clean_line(path_in_repository(note.path)), "line": str(note.line or ""), "title": note.code}
     assignments = []
     for key, value in properties.items():
         if value:

@@ -10,13 +10,14 @@ from skillshelf.catalog import Candidate
 from skillshelf.cli._diagnostics import as_json, count_by_severity
 from skillshelf.cli._output import Output, list_names, relative
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
+from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf, read_instructions, skill_as_json
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SourceError
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource, PackageSource
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
+from skillshelf.workspace import find_workspace
 
 EXAMPLES = """
   skillshelf list                       this folder's skills, yours and the bundled ones
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 0
     out.print_table(_COLUMNS, [_make_row(skill) for skill in skills])
     out.print()
-    _print_summary(shelf, candidates, out)
+    _print_summary(shelf, candidates, locate_workspace(args).folder, out)
     without_tools = [skill["name"] for skill in skills if _TOOLS_MISSING in skill["marks"]]
     if without_tools:
         names = list_names(without_tools, _MAX_LISTED_NAMES)
@@ -99,7 +100,7 @@ def _make_row(skill: dict[str, Any]) -> list[str | Cell]:
     ]
 
 
-def _print_summary(shelf: Shelf, candidates: list[Candidate], out: Output) -> None:
+def _print_summary(shelf: Shelf, candidates: list[Candidate], here: str, out: Output) -> None:
     if candidates:
         sources = Counter(candidate.descriptor.source for candidate in candidates)
         counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
@@ -107,10 +108,10 @@ def _print_summary(shelf: Shelf, candidates: list[Candidate], out: Output) -> No
     else:
         out.print_styled("No skills.", "dim")
 
-    _print_problems(shelf, out)
+    _print_problems(shelf, here, out)
 
 
-def _print_problems(shelf: Shelf, out: Output) -> None:
+def _print_problems(shelf: Shelf, here: str, out: Output) -> None:
     """Print how many problems `skillshelf check` finds, and the command that lists them.
 
     A shelf is lenient where a check is strict, so the diagnostics of the shelf itself would give other numbers.
@@ -122,24 +123,24 @@ def _print_problems(shelf: Shelf, out: Output) -> None:
 
     problems = ""
     if len(shelf.catalog) <= _MAX_CHECKED_SKILLS:
-        problems = _count_problems(shelf, folders, packages)
+        problems = _count_problems(shelf, folders, packages, here)
     elif any(note.severity != "info" for note in shelf.catalog.diagnostics):
         problems = "Some skills have problems"
     if not problems:
         return  # the fault is between two sources, such as a name that both have: the table shows it
 
     words = [relative(folder) for folder in folders]
-    if words == ["."] and not packages:
-        words = []
+    if not packages and set(folders).issubset(find_workspace().folders):
+        words = []  # a check without paths covers them
     words += [f"--package {package}" for package in packages]
     out.print_styled(f"{problems}: run `{' '.join(['skillshelf check', *words])}`", "yellow")
 
 
-def _count_problems(shelf: Shelf, folders: Sequence[str], packages: Sequence[str]) -> str:
+def _count_problems(shelf: Shelf, folders: Sequence[str], packages: Sequence[str], here: str) -> str:
     """Return how many problems a check of these folders and packages finds, such as `1 error, 2 warnings`."""
     from skillshelf.cli._check import check_together  # takes 20 ms, which a faultless shelf need not pay
 
-    notes = check_together(folders, ()).diagnostics
+    notes = check_together(folders, (), here=here).diagnostics
     for package in packages:
         try:
             notes += check_together((), [package]).diagnostics

@@ -101,7 +101,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    defaults = argparse.Namespace(workspace=".", no_color=False, json=False, packages=[])
+    defaults = argparse.Namespace(workspace=None, no_color=False, json=False, packages=[])
     args = defaults
     _, unknown = make_parser(words).parse_known_args(words, args)
     if unknown:

@@ -12,6 +12,7 @@ from skillshelf.cli._parsers import Parser
 from skillshelf.files import NotPlainFile, create_folder
 from skillshelf.lint import check_name, suggest_name
 from skillshelf.templates import fill_code_skill, fill_project, fill_skill, module_name
+from skillshelf.workspace import choose_workspace
 
 EXAMPLES = """
   skillshelf new pdf-forms                      .skillshelf/skills/pdf-forms/SKILL.md
@@ -81,9 +82,10 @@ def _find_name_problem(name: str, names: Sequence[str]) -> str:
 
 
 def _create_skill(name: str, args: argparse.Namespace, out: Output) -> int:
-    parent = args.parent or os.path.join(args.workspace, ".skillshelf", "skills")
+    root = relative(choose_workspace(args.workspace).root)
+    parent = args.parent or os.path.join(root, ".skillshelf", "skills")
     # A cloned repository may contain such a link. A folder named with --in is the user's own choice.
-    if not args.parent and not _is_inside(args.workspace, parent):
+    if not args.parent and not _is_inside(root, parent):
         complain(f"skillshelf new: {relative(os.path.abspath(parent))} is a link out of the workspace. Use --in DIR.")
         return 1
     folder = os.path.join(parent, name)
@@ -132,7 +134,7 @@ def _create_project(args: argparse.Namespace, out: Output) -> int:
         complain(f"skillshelf new: {problem}. Try: skillshelf new --package {_suggest_package(package)}")
         return 2
 
-    folder = os.path.join(args.parent or args.workspace, package)
+    folder = os.path.join(args.parent or args.workspace or os.curdir, package)
     names = args.names or [_EXAMPLE_SKILL]
     if not _create({folder: fill_project(package, names)}, folder, out):
         return 1

@@ -74,7 +74,7 @@ def add_shared_options(parser: argparse.ArgumentParser, *, json: bool = True) ->
         "--workspace",
         metavar="DIR",
         default=argparse.SUPPRESS,
-        help="the folder to look for skills in (default: the current folder)",
+        help="use this folder as it is (default: the current folder, with the repository around it)",
     )
     parser.add_argument(
         "--no-color", action="store_true", default=argparse.SUPPRESS, help="print without colors, as with NO_COLOR"

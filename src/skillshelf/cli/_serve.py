@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import find_packages
+from skillshelf.cli._workspace import find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.shelf import Shelf
 from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
+    from skillshelf.agent import WorkspaceSkills
     from skillshelf.mcp import PendingSkills, SkillsServer
-    from skillshelf.trust import TrustedSource
 
 EXAMPLES = """
   skillshelf serve -C ~/src/app                 for a host that starts it: MCP over standard input and output
@@ -212,9 +212,9 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     from skillshelf.trust import Trust
 
     trust = None if args.trust_workspace else Trust.open()
-    skills = WorkspaceSkills(args.workspace, trust=trust, packages=find_packages(args), entry_points=True)
-    source = skills.trusted
-    if trust is None or source is None:
+    workspace = locate_workspace(args)
+    skills = WorkspaceSkills(workspace, trust=trust, packages=find_packages(args), entry_points=True)
+    if trust is None:
         yield ServedShelf(skills.shelf)
         return
 
@@ -223,20 +223,20 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     root = ""
     if not args.http or is_loopback(args.host or DEFAULT_HOST):
         root = skills.root  # a client on another machine cannot use the path, and need not know it
-    pending = PendingSkills(lambda: len(source.find_pending()), root)
-    with _report_pending(source, pending):
+    pending = PendingSkills(lambda: len(skills.find_pending_skills()), root)
+    with _report_pending(skills, pending):
         yield ServedShelf(skills.shelf, pending)
 
 
 @contextmanager
-def _report_pending(source: "TrustedSource", pending: "PendingSkills") -> Iterator[None]:
+def _report_pending(skills: "WorkspaceSkills", pending: "PendingSkills") -> Iterator[None]:
     """Report skills that are not served on standard error, now and whenever an edit makes another one pending."""
-    reported = _complain_about_pending(source, frozenset())
+    reported = _complain_about_pending(skills, frozenset())
     is_over = Event()
 
     def keep_reporting(reported: frozenset[str]) -> None:
         while not is_over.wait(_REPORT_SECONDS):
-            reported = _complain_about_pending(source, reported)
+            reported = _complain_about_pending(skills, reported)
             pending.refresh()  # new clients read the count in the server's instructions
 
     Thread(target=keep_reporting, args=(reported,), daemon=True).start()
@@ -246,16 +246,18 @@ def _report_pending(source: "TrustedSource", pending: "PendingSkills") -> Iterat
         is_over.set()
 
 
-def _complain_about_pending(source: "TrustedSource", reported: frozenset[str]) -> frozenset[str]:
+def _complain_about_pending(skills: "WorkspaceSkills", reported: frozenset[str]) -> frozenset[str]:
     """Name the pending skills that were not reported before. Return the names of all that are pending now."""
-    pending = frozenset(skill.name for skill in source.find_pending())
-    new = sorted(pending - reported)
-    if new:
-        complain(
-            f"Not served, because you have not approved them as they are now: {list_names(new, _MAX_LISTED_NAMES)}. "
-            f"Review them with `skillshelf trust -C {shlex.quote(source.root)}`, or pass --trust-workspace."
-        )
-    return pending
+    pending = skills.find_pending_skills()
+    for root in skills.workspace.folders:
+        new = sorted({skill.name for skill in pending if skill.root == root} - reported)
+        if new:
+            names = list_names(new, _MAX_LISTED_NAMES)
+            complain(
+                f"Not served, because you have not approved them as they are now: {names}. "
+                f"Review them with `skillshelf trust -C {shlex.quote(root)}`, or pass --trust-workspace."
+            )
+    return frozenset(skill.name for skill in pending)
 
 
 def _watch(shelf: Shelf) -> AbstractContextManager[object]:

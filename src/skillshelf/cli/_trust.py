@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import check_workspace
+from skillshelf.cli._workspace import locate_workspace
 from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.tables import Column
 from skillshelf.text import count_noun
+from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
-    from skillshelf.trust import Pending, ReviewQuestion
+    from skillshelf.trust import Pending, ReviewQuestion, Trust, TrustedSource
 
 EXAMPLES = """
   skillshelf trust                      review each new or changed skill and eval folder, and decide
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         complain("skillshelf trust: --revoke takes names, or --all; --all goes with --revoke only")
         return 2
 
-    workspace = _Workspace(args.workspace)
+    workspace = _TrustedWorkspace(locate_workspace(args))
     for problem in workspace.trust.problems:
         complain(problem)
     if args.show:
@@ -59,10 +60,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
         items = [workspace.find(name) for name in args.yes]
         _approve(workspace, items, out, quiet=args.json)
     elif args.all:
-        _revoke(workspace, workspace.find_approved(), out, quiet=args.json)
+        _revoke(workspace.find_approved(), out, quiet=args.json)
     elif args.revoke is not None:
         items = [workspace.find(name) for name in args.revoke]
-        _revoke(workspace, items, out, quiet=args.json)
+        _revoke(items, out, quiet=args.json)
     elif not args.list and not args.json:
         return _review_pending(workspace, out)
 
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 class _Item(NamedTuple):
     """A skill, an instruction file or a folder of eval cases in the workspace, and the user's decision on it."""
 
+    source: "TrustedSource"
     key: str
     name: str
     location: str
@@ -107,43 +109,42 @@ class _Item(NamedTuple):
         return facts
 
 
-class _Workspace:
-    """The workspace as the agent would see it."""
+class _TrustedFolder:
+    """One of the folders with the project's skills, as the agent would see it."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, trust: "Trust", instruction_files: Sequence[str] = ()) -> None:
         from skillshelf.sources import DirectorySource
-        from skillshelf.trust import Trust, TrustedSource
+        from skillshelf.trust import TrustedSource
 
-        check_workspace(folder)
-        self.trust = Trust.open()
-        self.source = TrustedSource(DirectorySource(folder, "project"), self.trust)
-
-    @property
-    def root(self) -> str:
-        return self.source.root
+        self.trust = trust
+        self.source = TrustedSource(DirectorySource(folder, "project"), trust)
+        self.root = self.source.root
+        self._instruction_files = instruction_files
 
     def find_all(self) -> list[_Item]:
         """Return everything here that needs approval, and everything that was approved here and is gone now."""
         self.source.refresh()
         items: dict[str, _Item] = {}
         for key, (name, tree) in self.source.served.items():
-            items[key] = _Item(key, name, f"{self.root}/{key}", tree, None)
+            items[key] = _Item(self.source, key, name, f"{self.root}/{key}", tree, None)
         for pending in (*self.source.pending, *self._find_pending_instruction_files()):
             location = f"{self.root}/{pending.key.lstrip('/')}"
-            items[pending.key] = _Item(pending.key, pending.name, location, _approved_tree(pending), pending)
+            items[pending.key] = _Item(
+                self.source, pending.key, pending.name, location, _approved_tree(pending), pending
+            )
         for item in self._find_eval_folders():
             items.setdefault(item.key, item)
         if not self.source.refusal:
             for item in self._find_approved_before():
                 items.setdefault(item.key, item)
-        return sorted(items.values(), key=lambda item: (item.name, item.key))
+        return list(items.values())
 
     def _find_pending_instruction_files(self) -> "list[Pending]":
-        from skillshelf.trust import INSTRUCTION_FILES, trusted_text
+        from skillshelf.trust import trusted_text
 
         files = []
-        for name in INSTRUCTION_FILES:
-            _, pending = trusted_text(f"{self.root}/{name}", self.trust)
+        for path in self._instruction_files:
+            _, pending = trusted_text(path, self.trust, self.root)
             if pending:
                 files.append(pending)
         return files
@@ -153,7 +154,7 @@ class _Workspace:
         from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 
         folders = dict.fromkeys(find_folder_to_approve(path) for path in find_case_files([self.root]))
-        return [self._describe_folder(folder) for folder in folders if self._contains(folder)]
+        return [self.describe_folder(folder) for folder in folders if self.contains(folder)]
 
     def _find_approved_before(self) -> list[_Item]:
         approvals = self.trust.approvals
@@ -161,10 +162,12 @@ class _Workspace:
         for key in approvals.places.get(self.root, {}):
             tree = approvals.last(self.root, key)
             if tree:
-                items.append(_Item(key, approvals.trees[tree].name, f"{self.root}/{key.lstrip('/')}", tree, None))
+                location = f"{self.root}/{key.lstrip('/')}"
+                items.append(_Item(self.source, key, approvals.trees[tree].name, location, tree, None))
         return items
 
-    def _describe_folder(self, folder: str) -> _Item:
+    def describe_folder(self, folder: str) -> _Item:
+        """Return a folder that need not be a skill, such as one with eval cases, with the user's decision on it."""
         from skillshelf.trust import pending_folder
 
         key = ""
@@ -172,12 +175,29 @@ class _Workspace:
             key = os.path.relpath(folder, self.root)
         pending = pending_folder(folder, self.root, self.trust)
         if pending:
-            return _Item(key, pending.name, pending.location, _approved_tree(pending), pending)
+            return _Item(self.source, key, pending.name, pending.location, _approved_tree(pending), pending)
         name = key or os.path.basename(self.root)
-        return _Item(key, name, folder, self.trust.approvals.last(self.root, key), None)
+        return _Item(self.source, key, name, folder, self.trust.approvals.last(self.root, key), None)
 
-    def _contains(self, folder: str) -> bool:
+    def contains(self, folder: str) -> bool:
         return f"{folder}/".startswith(self.root.rstrip("/") + "/")
+
+
+class _TrustedWorkspace:
+    """Everything in a workspace that the agent uses only with the user's approval."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        from skillshelf.trust import INSTRUCTION_FILES, Trust
+
+        self.trust = Trust.open()
+        files = [os.path.join(folder, name) for folder in workspace.levels() for name in INSTRUCTION_FILES]
+        outer = [_TrustedFolder(folder, self.trust) for folder in workspace.outer]
+        self._folders = [_TrustedFolder(workspace.root, self.trust, files), *outer]
+
+    def find_all(self) -> list[_Item]:
+        """Return everything here that needs approval, and everything that was approved here and is gone now."""
+        items = [item for folder in self._folders for item in folder.find_all()]
+        return sorted(items, key=lambda item: (item.name, item.location))
 
     def find_pending(self) -> "list[Pending]":
         return [item.pending for item in self.find_all() if item.pending]
@@ -198,9 +218,10 @@ class _Workspace:
         if matches:
             return matches[0]
 
-        folder = os.path.realpath(name)
-        if os.path.isdir(folder) and self._contains(folder):
-            return self._describe_folder(folder)  # any other folder, such as recordings of evals
+        path = os.path.realpath(name)
+        for folder in self._folders:
+            if os.path.isdir(path) and folder.contains(path):
+                return folder.describe_folder(path)  # any other folder, such as recordings of evals
         raise SkillNotFoundError(name, [item.name for item in items if name in item.name][:3])
 
 
@@ -211,7 +232,7 @@ def _approved_tree(pending: "Pending") -> str:
     return pending.copy.tree
 
 
-def _show_item(workspace: _Workspace, name: str, as_json: bool, out: Output) -> int:
+def _show_item(workspace: _TrustedWorkspace, name: str, as_json: bool, out: Output) -> int:
     from skillshelf.trust import review_text
 
     item = workspace.find(name)
@@ -227,7 +248,7 @@ def _show_item(workspace: _Workspace, name: str, as_json: bool, out: Output) -> 
     return 0
 
 
-def _approve(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
+def _approve(workspace: _TrustedWorkspace, items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
     for item in items:
         tree = item.tree
         if item.pending:
@@ -237,9 +258,9 @@ def _approve(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quie
             out.print(f"approved {item.name} {tree}")
 
 
-def _revoke(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
+def _revoke(items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
     for item in items:
-        trees = workspace.source.revoke(item.key)
+        trees = item.source.revoke(item.key)
         if quiet:
             continue
         versions = "it was not approved"
@@ -248,7 +269,7 @@ def _revoke(workspace: _Workspace, items: Sequence[_Item], out: Output, *, quiet
         out.print(f"revoked {item.name} ({versions})")
 
 
-def _print_list(workspace: _Workspace, out: Output) -> None:
+def _print_list(workspace: _TrustedWorkspace, out: Output) -> None:
     items = workspace.find_all()
     if items:
         rows = [[item.name, item.status, item.tree[:_SHOWN_DIGITS], shown_path(item.location)] for item in items]
@@ -258,7 +279,7 @@ def _print_list(workspace: _Workspace, out: Output) -> None:
     out.print_styled(f"{len(items) - pending} approved, {pending} pending", "dim")
 
 
-def _review_pending(workspace: _Workspace, out: Output) -> int:
+def _review_pending(workspace: _TrustedWorkspace, out: Output) -> int:
     """List everything that is pending, then ask about each. Anything but a clear yes is a no.
 
     Return 0 if the user approved everything, and 1 otherwise.
@@ -269,7 +290,8 @@ def _review_pending(workspace: _Workspace, out: Output) -> int:
     if not all_pending:
         out.print("Nothing is pending: every skill of this workspace is as you approved it, or there is none.")
         return 0
-    out.print(f"{_count_pending(all_pending)} in {shown_path(workspace.root)}:")
+    places = ", ".join(dict.fromkeys(shown_path(pending.root) for pending in all_pending))
+    out.print(f"{_count_pending(all_pending)} in {places}:")
     for pending in all_pending:
         out.print(f"  {summary(pending)}")
     if not (sys.stdin.isatty() and out.is_terminal):
@@ -286,7 +308,7 @@ def _review_pending(workspace: _Workspace, out: Output) -> int:
 class _TerminalReview:
     """Shows a review on the terminal, and records and counts the approvals."""
 
-    def __init__(self, workspace: _Workspace, out: Output) -> None:
+    def __init__(self, workspace: _TrustedWorkspace, out: Output) -> None:
         self._workspace = workspace
         self._out = out
         self.approved_count = 0

@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
-from skillshelf.catalog import Candidate
+from skillshelf.catalog import Candidate, Catalog
 from skillshelf.cli._output import Output, relative, shown_path
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import all_candidates, open_shelf
+from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
 from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.files import NotPlainFile, TreeEntry, open_folder, read_file, system, walk
 from skillshelf.listing import DEFAULT_BUDGET
@@ -23,6 +23,7 @@ from skillshelf.sources import (
     IgnoreFile,
 )
 from skillshelf.text import clean_line, closest_names, skeleton
+from skillshelf.workspace import SearchedFolder, Workspace
 
 EXAMPLES = """
   skillshelf why pdf-forms              where it was found, what it shadows, what the model sees of it
@@ -47,6 +48,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
+    workspace = locate_workspace(args)
     shelf = open_shelf(args)
     name = args.name
     skill = shelf.catalog.get(name)
@@ -55,6 +57,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     occurrences = [_explain_candidate(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
     is_on_shelf = bool(occurrences)
 
+    searched = _list_searched(shelf, workspace)
     elsewhere, notes = _search_elsewhere(shelf, name)
     closest: list[str] = []
     if is_on_shelf:
@@ -71,17 +74,21 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 "on_shelf": is_on_shelf,
                 "findings": [asdict(occurrence) for occurrence in occurrences],
                 "closest": closest,
-                "notes": notes,
+                "searched": [asdict(folder) for folder in searched],
+                "notes": [*notes, *workspace.notes],
             }
         )
     else:
         verdict = "on the shelf" if is_on_shelf else "not on the shelf"
         out.print_styled(f"{name} is {verdict}.", "bold")
-        _print_occurrences(occurrences, closest, notes, out)
+        _print_occurrences(occurrences, closest, out)
+        if not is_on_shelf:
+            notes += workspace.notes  # where the search ended matters only to a user who misses the skill
+        _print_search(searched, notes, out)
     return 0 if is_on_shelf else 1
 
 
-def _print_occurrences(occurrences: list[Occurrence], closest: list[str], notes: list[str], out: Output) -> None:
+def _print_occurrences(occurrences: list[Occurrence], closest: list[str], out: Output) -> None:
     for occurrence in occurrences:
         headline = f"{occurrence.verdict}: {shown_path(occurrence.path)}"
         if occurrence.source:
@@ -94,8 +101,23 @@ def _print_occurrences(occurrences: list[Occurrence], closest: list[str], notes:
         out.print(f"Did you mean {', '.join(closest)}?")
     elif not occurrences:
         out.print("Nothing with that name was found. `skillshelf list` shows all skills.")
+
+
+def _print_search(searched: list[SearchedFolder], notes: list[str], out: Output) -> None:
+    out.print()
+    for folder in searched:
+        out.print_styled(f"searched: {shown_path(folder.path)} ({folder.reason})", "dim")
     for note in notes:
         out.print_styled(f"Note: {note}", "dim")
+
+
+def _list_searched(shelf: Shelf, workspace: Workspace) -> list[SearchedFolder]:
+    """Return the folders that the shelf's skills come from, in order of precedence."""
+    searched = list(workspace.searched)
+    for source in shelf.sources:
+        if isinstance(source, DirectorySource) and source.root not in workspace.folders:
+            searched.append(SearchedFolder(source.root, "your own skills, in every workspace"))
+    return searched
 
 
 def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
@@ -107,7 +129,7 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
         reasons = list(_explain_listing(shelf, skill))
     else:
         verdict = "shadowed"
-        advantage = _explain_precedence(first, candidate)
+        advantage = _explain_precedence(shelf.catalog, first, candidate)
         reasons = [
             f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {advantage})",
             f"reach it as {shelf.catalog.reach(candidate)!r}",
@@ -133,11 +155,13 @@ def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterato
             yield f"{relative(note.path)}, {text}"
 
 
-def _explain_precedence(first: Candidate, other: Candidate) -> str:
+def _explain_precedence(catalog: Catalog, first: Candidate, other: Candidate) -> str:
     if other.place.source > first.place.source:
         return "an earlier source"
     if first.is_named_by_folder() and not other.is_named_by_folder():
         return "its folder has the skill's name"
+    if catalog.nearness(first.place) > catalog.nearness(other.place):
+        return "a place nearer to the folder you are in"
     return "a place less deep, or earlier by name"
 
 

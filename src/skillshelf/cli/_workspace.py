@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from skillshelf.catalog import Candidate, Catalog
+from skillshelf.cli._output import relative
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.tokens import Counter, estimate
+from skillshelf.workspace import Workspace, choose_workspace
 
 _ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "size")
 
 
 def open_shelf(args: argparse.Namespace, counter: Counter = estimate) -> Shelf:
-    """Open the shelf of the workspace. Raises SourceError if the workspace is not a folder."""
-    check_workspace(args.workspace)
-    return Shelf.open(args.workspace, packages=find_packages(args), entry_points=True, counter=counter)
+    """Open the shelf of the workspace. Raises SourceError if there is no such folder."""
+    workspace = locate_workspace(args)
+    return Shelf.open(workspace, packages=find_packages(args), entry_points=True, counter=counter)
 
 
 def find_packages(args: argparse.Namespace) -> tuple[str, ...]:
@@ -30,10 +32,19 @@ def find_packages(args: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*args.packages, *settings.packages]))
 
 
-def check_workspace(folder: str) -> None:
-    """Raise SourceError if the workspace is not a folder."""
-    if not os.path.isdir(folder):
-        raise SourceError(f"There is no folder {folder!r} to use as the workspace.")
+def locate_workspace(args: argparse.Namespace) -> Workspace:
+    """Return the workspace: the folder given with -C as it is, or what is found around the current folder.
+
+    Raises SourceError if there is no such folder.
+    """
+    if args.workspace is not None and not os.path.isdir(args.workspace):
+        raise SourceError(f"There is no folder {args.workspace!r} to use as the workspace.")
+    return choose_workspace(args.workspace)
+
+
+def list_searched(args: argparse.Namespace) -> list[str]:
+    """Return the folders whose skills a command without paths works on, as a user would give them."""
+    return [relative(folder) for folder in locate_workspace(args).folders]
 
 
 def all_candidates(catalog: Catalog) -> Iterator[Candidate]:

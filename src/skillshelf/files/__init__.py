@@ -34,7 +34,7 @@ from skillshelf.files._homes import (
     user_skill_folders,
 )
 from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
-from skillshelf.files._names import SCRATCH_FOLDER, fold_name, split_below
+from skillshelf.files._names import SCRATCH_FOLDER, count_shared_names, fold_name, split_below
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ __all__ = [
     "TreeEntry",
     "cache_home",
     "config_home",
+    "count_shared_names",
     "create_folder",
     "file_stamp",
     "find_link",

@@ -33,3 +33,13 @@ def split_below(root: str, path: str | os.PathLike[str]) -> list[str] | None:
     if not real_path.startswith(prefix):
         return None
     return real_path.removeprefix(prefix).split("/")
+
+
+def count_shared_names(path: str, other: str) -> int:
+    """Return how many names two relative paths have in common before they part."""
+    count = 0
+    for name, other_name in zip(path.split("/"), other.split("/"), strict=False):
+        if name != other_name:
+            break
+        count += 1
+    return count

@@ -8,7 +8,7 @@ from itertools import islice
 
 from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
-from skillshelf.files import NotPlainFile, Page, open_below, read_file, walk
+from skillshelf.files import NotPlainFile, Page, open_below, read_file, split_below, walk
 from skillshelf.lint._format import check_format, find_instructions_line
 from skillshelf.lint._references import (
     check_content,
@@ -78,8 +78,13 @@ def check_skill(folder: str | os.PathLike[str], *, strict: bool = False) -> list
     return _sort(_check_found(source.root, "", found, strict))
 
 
-def check_tree(path: str | os.PathLike[str], *, strict: bool = False) -> CheckReport:
-    """Check a path like `check_path`, and count the skills there."""
+def check_tree(
+    path: str | os.PathLike[str], *, strict: bool = False, here: str | os.PathLike[str] | None = None
+) -> CheckReport:
+    """Check a path like `check_path`, and count the skills there.
+
+    `here` is the folder that the user works in: of skills with one name, those farther from it are shadowed.
+    """
     path = os.path.abspath(path)
     if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
         return CheckReport(1, check_skill(os.path.dirname(path), strict=strict))
@@ -91,7 +96,8 @@ def check_tree(path: str | os.PathLike[str], *, strict: bool = False) -> CheckRe
     diagnostics: list[Diagnostic] = []
     for key, found in scanned.items():
         diagnostics += _check_found(source.root, key, found, strict)
-    catalog = _make_catalog(scanned)
+    key_here = "/".join(split_below(source.root, here) or ()) if here else ""
+    catalog = _make_catalog(scanned, key_here)
     diagnostics += catalog.diagnostics
     diagnostics += _check_listing_size(catalog, source.root)
 
@@ -147,10 +153,10 @@ def _sort(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
     return sorted(notes, key=lambda note: (note.path, note.line, note.code, note.message))
 
 
-def _make_catalog(scanned: Mapping[str, Found]) -> Catalog:
+def _make_catalog(scanned: Mapping[str, Found], here: str) -> Catalog:
     """Return a catalog of the skills without their faults: its own diagnostics are about names that collide."""
     changes = {Place(0, key): Found(found.descriptor) for key, found in scanned.items()}
-    catalog, _ = Catalog().apply(changes)
+    catalog, _ = Catalog(here=[here]).apply(changes)
     return catalog
 
 

@@ -43,7 +43,7 @@ class Terminal:
         self.commands = make_commands(self)
         self._keyboard = Keyboard()
         self._reviewer = Reviewer(core, console, self._keyboard)
-        completer = SlashCompleter(self.commands, lambda path: list_workspace_files(core.skills.root, path))
+        completer = SlashCompleter(self.commands, lambda path: list_workspace_files(core.skills.folder, path))
         self._prompt = make_prompt(completer, self._format_status)
 
         self._is_leaving = False

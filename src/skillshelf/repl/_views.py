@@ -69,7 +69,7 @@ def _list_errors(core: AgentCore) -> Iterator[Text]:
 
     yield Text(f"{count_noun(len(errors), 'error')} in skills:", "red")
     for note in errors[:_MAX_ROWS]:
-        place = clean_line(note.path).removeprefix(f"{core.skills.root}/")
+        place = clean_line(core.skills.workspace.relative(note.path))
         message = cut_words(clean_line(note.message), 160)
         yield Text(f"  {cut(f'{place}: {message}', 240)}", "red")
 

@@ -23,7 +23,7 @@ from skillshelf.sources._resources import (
     split_listed_path,
 )
 from skillshelf.sources._skill_folder import MAX_DEPTH, SKILL_FILES, read_skill_folder
-from skillshelf.sources._source import Source
+from skillshelf.sources._source import InFolder, Source
 
 __all__ = [
     "IGNORE_FILE",
@@ -39,6 +39,7 @@ __all__ = [
     "IgnoreFile",
     "IgnoreRules",
     "ImportFailed",
+    "InFolder",
     "MemorySource",
     "NotConstructed",
     "ObjectSource",

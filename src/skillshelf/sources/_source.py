@@ -1,7 +1,7 @@
 """The protocol of a source: a place that skills come from, and the only reader of their bytes."""
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.files import Page
@@ -24,3 +24,10 @@ class Source(Protocol):
 
     def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
         """Return bytes of a listed reference. Raises ReferenceNotFoundError, -NotAllowedError or -UnreadableError."""
+
+
+@runtime_checkable
+class InFolder(Protocol):
+    """A source whose skills lie in a folder."""
+
+    root: str

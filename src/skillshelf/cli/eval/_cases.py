@@ -5,6 +5,7 @@ from typing import Any
 
 from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
 from skillshelf.cli._output import Output, complain, shown_path
+from skillshelf.cli._workspace import list_searched
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Case, Message
 from skillshelf.evals.formats import find_cases
@@ -32,7 +33,7 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
     Python files of cases are run if `run_python` is set; otherwise their source is read.
     """
     find = find_cases if run_python else read_case_outlines
-    cases, notes = find(args.paths or [args.workspace])
+    cases, notes = find(args.paths or list_searched(args))
     wanted = args.filter.lower()
     selected = []
     for case in cases:
@@ -44,7 +45,7 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
 
 def report_no_cases(args: argparse.Namespace) -> int:
     """Say where cases were looked for and how to write one. Return the exit code."""
-    places = ", ".join(shown_path(path) for path in args.paths or [args.workspace])
+    places = ", ".join(shown_path(path) for path in args.paths or list_searched(args))
     fitting = f" with {args.filter!r} in its name or tags" if args.filter else ""
     complain(
         f"skillshelf: there is no case{fitting} in {places} or in the evals/ folders of the skills below.\n"

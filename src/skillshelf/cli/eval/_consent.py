@@ -12,10 +12,12 @@ from typing import Any
 
 from skillshelf.agent import SHELL
 from skillshelf.cli._output import Output, complain, shown_path
+from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, is_skill, skills_in
 from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 from skillshelf.trust import Pending, Trust, pending_folder, summary
+from skillshelf.workspace import find_workspace
 
 _NO_SANDBOX = "commands cannot be confined on this machine, and these trials run them without asking"
 _HOW_TO_ALLOW = "Pass --allow-unconfined if they may write anywhere"
@@ -23,11 +25,11 @@ _HOW_TO_ALLOW = "Pass --allow-unconfined if they may write anywhere"
 
 def find_case_folders(args: argparse.Namespace) -> list[str]:
     """Return the folders with the cases and recordings of a run. Raises EvalError for a path that does not exist."""
-    folders = {find_folder_to_approve(path) for path in find_case_files(args.paths or [args.workspace])}
+    folders = {find_folder_to_approve(path) for path in find_case_files(args.paths or list_searched(args))}
     if args.replay and os.path.isdir(args.replay):
         folders.add(os.path.realpath(args.replay))
 
-    workspace = os.path.realpath(args.workspace)
+    workspace = locate_workspace(args).root
     outermost: list[str] = []
     for folder in sorted(folders):
         if not any(_covers(above, folder, workspace) for above in outermost):
@@ -62,9 +64,10 @@ def check_approval(folders: Sequence[str], args: argparse.Namespace, out: Output
     if args.trust_workspace:
         return True
     trust = Trust.open()
+    workspace = locate_workspace(args)
     pending: list[Pending] = []
     for folder in folders:
-        content = pending_folder(folder, args.workspace, trust)
+        content = pending_folder(folder, workspace.root, trust)
         if content:
             pending.append(content)
     if not pending:
@@ -78,10 +81,10 @@ def check_approval(folders: Sequence[str], args: argparse.Namespace, out: Output
     for content in pending:
         complain(f"  {summary(content)}")
     for root in dict.fromkeys(content.root for content in pending):
-        workspace = ""
-        if os.path.realpath(root) != os.path.realpath(os.curdir):
-            workspace = f" -C {shlex.quote(shown_path(root))}"
-        complain(f"Review them with `skillshelf trust{workspace}`, or pass --trust-workspace to run them as they are.")
+        option = ""
+        if root not in find_workspace().folders:
+            option = f" -C {shlex.quote(shown_path(root))}"
+        complain(f"Review them with `skillshelf trust{option}`, or pass --trust-workspace to run them as they are.")
     return False
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from skillshelf.cli._output import shown_path
+from skillshelf.cli._workspace import list_searched
 from skillshelf.errors import EvalError
 from skillshelf.evals import DEFAULT_TIMEOUT
 from skillshelf.evals.engine import find_run_folder, read_run_folder
@@ -66,7 +67,7 @@ def make_request(args: argparse.Namespace) -> Mapping[str, Any]:
     request = {name: getattr(args, name) for name in (*_FIXED_OPTIONS, *_REPORT_OPTIONS)}
     if "@" in (args.base_url or ""):
         request["base_url"] = None
-    request["paths"] = [os.path.abspath(path) for path in args.paths or [args.workspace]]
+    request["paths"] = [os.path.abspath(path) for path in args.paths or list_searched(args)]
     for name in _PATH_OPTIONS:
         value = request[name]
         # A baseline may also be a git revision, or `none`.
