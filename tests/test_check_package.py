@@ -172,6 +172,30 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ),
         ["company_skills/shell/skill.py: invalid-skill"],
     ),
+    "the descriptor is an attribute": (
+        lambda root: edit(
+            root / "company_skills/shell/skill.py",
+            '    name = "shell"',
+            '    name = "shell"\n    descriptor = object()',
+        ),
+        ["company_skills/shell/skill.py: invalid-skill"],
+    ),
+    "the descriptor is a method of instances": (
+        lambda root: edit(
+            root / "company_skills/shell/skill.py",
+            '    name = "shell"',
+            '    name = "shell"\n    def descriptor(self): ...\n',
+        ),
+        ["company_skills/shell/skill.py: invalid-skill"],
+    ),
+    "the tools are a property": (
+        lambda root: edit(
+            root / "company_skills/shell/skill.py",
+            '    name = "shell"',
+            '    name = "shell"\n    tools = property(list)\n',
+        ),
+        ["company_skills/shell/skill.py: invalid-skill"],
+    ),
     "there is no skill at all": (
         lambda root: [path.unlink() for path in root.rglob("skill.py")],
         ["company_skills: no-skill"],

@@ -18,6 +18,7 @@ A code skill lives in a subpackage of its own: `skill.py` beside `references/`.
 import copy
 import re
 from collections.abc import Mapping
+from types import MethodType
 from typing import Any, ClassVar, Self, get_args
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
@@ -29,6 +30,12 @@ __all__ = ["BaseSkill", "Permission", "Tool", "tool"]
 
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_SHOWN_VALUE = 80
+# Methods of BaseSkill that other packages for skills have as attributes, and what an author needs to know about them.
+_OWN_METHODS = {
+    "descriptor": "the descriptor is made from the attributes of the class",
+    "tools": "the tools are the methods marked with @tool",
+    "with_policy": "it returns a copy of the skill with a permission for each tool",
+}
 # The attributes that describe a skill, each with a value as an author may write it.
 _EXAMPLES = {
     "name": '"agentic-rag"',
@@ -118,6 +125,17 @@ class BaseSkill:
             method=getattr(self, method.attribute),
             shape=method.shape,
         )
+
+
+def describe_class(cls: type[BaseSkill], source: str) -> SkillDescriptor:
+    """Return the descriptor of an author's class. Raises InvalidSkillError, also if it hides a method of BaseSkill."""
+    for method, reason in _OWN_METHODS.items():
+        member = getattr(cls, method)
+        is_class_method = isinstance(member, MethodType)
+        if not callable(member) or (method == "descriptor" and not is_class_method):
+            attribute = f"{cls.__module__}.{cls.__qualname__}.{method}"
+            raise InvalidSkillError(f"{attribute} hides a method of BaseSkill. Remove or rename it: {reason}.")
+    return cls.descriptor(source)
 
 
 def _label(skill: BaseSkill) -> str:

@@ -20,7 +20,7 @@ from skillshelf.errors import (
     SourceError,
 )
 from skillshelf.files import NotPlainFile, Page
-from skillshelf.skill import BaseSkill
+from skillshelf.skill import BaseSkill, describe_class
 from skillshelf.sources._distributions import mentions_entry_points
 from skillshelf.sources._resources import find_references_package, package_files, read_resource, split_listed_path
 from skillshelf.tools import Tool
@@ -61,7 +61,7 @@ class ClassSource:
         if isinstance(finding, Diagnostic):
             return Found(None, (finding,))
         try:
-            descriptor = finding.descriptor(self.name)
+            descriptor = describe_class(finding, self.name)
         except InvalidSkillError as error:
             note = Diagnostic("error", "invalid-skill", str(error), _module_path(finding.__module__))
             return Found(None, (note,))
@@ -165,7 +165,7 @@ class ObjectSource(ClassSource):
         """
         if not isinstance(skill, BaseSkill):
             raise InvalidSkillError(f"{skill!r} is not a skill. Pass an instance of a BaseSkill subclass.")
-        skill_name = skill.descriptor(self.name).name
+        skill_name = describe_class(type(skill), self.name).name
         if any(other.name == skill_name for other in self.skills):
             raise InvalidSkillError(f"Two skills are named {skill_name!r}. Give one of the classes another name.")
 
