@@ -107,7 +107,8 @@ def test_a_skill_that_cannot_be_constructed_is_reported_with_what_to_do() -> Non
         ),
         "shop_skills.orders.skill:OrdersSkill": (
             "the model does not have its tools: its constructor needs 'database'",
-            "construct it and pass it: Shelf.open(skills=[OrdersSkill(database=…)]), or give each a default value",
+            "construct it and pass it: Shelf.open(skills=[OrdersSkill(database=…)]), "
+            "or give its arguments default values",
         ),
         "shop_skills.terminal.skill:TerminalSkill": (
             "the model does not have its tools: it is raw, and a raw skill has tools only under a policy",
@@ -199,6 +200,11 @@ def test_a_code_skill_can_be_attached_to_an_open_shelf(tmp_path: Path) -> None:
     assert "count_money" in tool_names(shelf)
     assert "Call `count_money`." in shelf.listing("full").text
     assert shelf.dispatch("count_money", {}) == "twelve"
+
+
+def test_one_package_may_be_given_as_text(tmp_path: Path) -> None:
+    """A text is a sequence of texts, too, and its letters would be looked for as packages."""
+    assert "greeting" in Shelf.open(tmp_path, packages="shop_skills").catalog
 
 
 def test_an_attached_skill_replaces_the_one_of_a_package() -> None:

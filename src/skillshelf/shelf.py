@@ -209,6 +209,7 @@ class Shelf:
             self._reserved_tools |= frozenset(names)
             self._toolbox = self._collect_tools(self._catalog)
             self._catalog = self._catalog.with_notes(self._toolbox.diagnostics)
+            self._listings.clear()  # instructions may have a note now, though no skill changed
 
     def openai_tools(self, form: Literal["chat", "responses"]) -> list[Any]:
         """Return the find-skills tools and those of the code skills as dicts for `tools=` of an OpenAI-shaped API.
@@ -302,8 +303,9 @@ def workspace_sources(
     entry_points: bool = False,
 ) -> list[Source]:
     """Return the sources of a workspace in order of precedence. `project` are those of the project's own skills."""
-    sources: list[Source] = []
-    sources.append(ObjectSource(skills))
+    if isinstance(packages, str):
+        packages = [packages]  # its letters are not names of packages
+    sources: list[Source] = [ObjectSource(skills)]
     sources += [PackageSource(package) for package in packages]
     sources += project
 

@@ -1,7 +1,7 @@
 """`skillshelf serve` on the shelf of the conformance scenario.
 
 This is not a command: faces of the conformance kit start it as `python -m skillshelf.cli._serve_stage FOLDER [--http]`.
-It differs from `serve` only in its shelf, which contains Python skills; a program must add those to a shelf itself.
+It differs from `serve` only in its shelf, whose Python skills are the kit's own.
 """
 
 import os

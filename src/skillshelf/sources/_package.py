@@ -245,7 +245,7 @@ def construct_skill(cls: type[BaseSkill]) -> BaseSkill:
     pass_it = f"construct it and pass it: Shelf.open(skills=[{name}({arguments})])"
     if needed:
         words = ", ".join(map(repr, needed))
-        raise NotConstructed(cls, f"its constructor needs {words}", f"{pass_it}, or give each a default value")
+        raise NotConstructed(cls, f"its constructor needs {words}", f"{pass_it}, or give its arguments default values")
     try:
         return cls()
     except (Exception, SystemExit) as error:
@@ -275,8 +275,8 @@ def _import_package(name: str) -> ModuleType:
         if _is_missing(name, fault.__cause__):
             raise SourceError(
                 f"There is no package {name!r} to take skills from. Install it in the environment that skillshelf "
-                f"runs in: pip install NAME, or pip install -e FOLDER for your own. (The `skillshelf` command never "
-                f"imports from the current folder.)"
+                f"runs in (pip install NAME, or pip install -e FOLDER for your own), or no longer name it, also in "
+                f"your settings. The `skillshelf` command never imports from the current folder."
             ) from fault
         raise SourceError(f"Cannot look for skills in the package {name!r}: {fault}.") from fault
 
