@@ -31,6 +31,8 @@ class Variant:
     file: str = "SKILL.md"
     nested: bool = False
     linked: bool = False
+    hidden: bool = False
+    """Its author keeps it from the model: only the user may call it."""
 
     @property
     def data(self) -> bytes:
@@ -161,15 +163,22 @@ def observe(variant: Variant, probe: Callable[[Path], Found]) -> str:
         finally:
             logging.getLogger().removeHandler(handler)
     warned = handler.heard or any(issubclass(one.category, UserWarning) for one in told)
-    return _compare(variant, found, bool(warned))
+    return compare(variant, found, bool(warned))
 
 
-def _compare(variant: Variant, found: Found, warned: bool) -> str:
+def compare(variant: Variant, found: Found, warned: bool) -> str:
+    """Compare what a host found with what the author meant, in the words of `skillshelf.lint.hosts`."""
+    if variant.hidden:
+        return "exposes" if found else "loads"
     if not found:
         return "drops" if warned else "drops-silently"
+    if len(found) > 1:
+        return "corrupts"
     [(name, description)] = found.items()
-    got, meant = " ".join(description.split()), " ".join(variant.description.split())
-    if name == variant.name and got == meant:
+    got = " ".join(description.split())
+    meant = " ".join(variant.description.split())
+    # Claude Code shows the author's `when_to_use` behind the description.
+    if name == variant.name and (got == meant or got.startswith(f"{meant} - ")):
         return "warns" if warned else "loads"
     shorter = got.rstrip(".… ")
     return "truncates" if name == variant.name and shorter and meant.startswith(shorter) else "corrupts"
@@ -183,7 +192,7 @@ def observed(variants: Mapping[str, Variant]) -> dict[str, dict[str, Any]]:
         with contextlib.suppress(PackageNotFoundError):
             installed = version(package)
             makes = {name: observe(variant, probe) for name, variant in variants.items()}
-            rows[host] = {"version": installed, "package": package, "makes": makes}
+            rows[host] = {"kind": "library", "version": installed, "package": package, "makes": makes}
     return rows
 
 

@@ -17,17 +17,20 @@ import sys
 import tempfile
 import venv
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from benchmarks.host_loaders import HOSTS, Variant
-from skillshelf.lint.hosts import find_conditions, judge
+from skillshelf.lint.hosts import find_conditions, judge_conditions
 from skillshelf.lint.hosts._detect import BEHAVIOR_FIELDS
 from skillshelf.skillmd import Unreadable, decode, read
 
 TABLE = Path(__file__).parents[1] / "src" / "skillshelf" / "lint" / "hosts" / "hosts.json"
 LOADERS = Path(__file__).with_name("host_loaders.py")
 BODY = "Say hello, then stop.\n"
+# Where there is no description, a heading must not be taken for one.
+HEADED = f"# Greeting\n\n{BODY}"
 SAYS = "Greets people by name."
 # A condition that every loader copes with, and without which its probe itself is wrong.
 CONTROL = "plain"
@@ -35,6 +38,11 @@ CONTROL = "plain"
 
 def _text(description: str = SAYS, name: str = "plain", more: str = "", body: str = BODY) -> str:
     return f"---\nname: {name}\ndescription: {description}\n{more}---\n\n{body}"
+
+
+def with_field(field: str) -> Variant:
+    """A plain skill with one more field."""
+    return _more(f"{field}: true\n")
 
 
 def _more(fields: str) -> Variant:
@@ -50,7 +58,7 @@ def _says(text: str, written: str = "") -> Variant:
 
 
 def _undescribed(line: str) -> Variant:
-    return Variant(f"---\nname: plain\n{line}---\n\n{BODY}", description=BODY.strip())
+    return Variant(f"---\nname: plain\n{line}---\n\n{HEADED}", description=BODY.strip())
 
 
 def _unnamed(line: str) -> Variant:
@@ -87,6 +95,7 @@ VARIANTS = {
     "description-surrogates": _says("🚀 greets people.", '"\\ud83d\\ude80 greets people."'),
     "description-too-long": _says((f"{SAYS} " * 60).strip()),
     "description-unindented": _says(SAYS, "Greets people\nby name."),
+    "description-very-long": _says((f"{SAYS} " * 200).strip()),
     "description-wrapped": _says(SAYS, "Greets people\n  by name."),
     "duplicate-field": _more(f"description: {SAYS}\n"),
     "duplicate-key": _more("author: me\nauthor: you\n"),
@@ -96,13 +105,13 @@ VARIANTS = {
     "field-key": _more("yes: me\n"),
     "field-nothing": _more("license:\n"),
     "field-number": _more("license: 2.0\n"),
-    "fields-behavior": _more("".join(f"{field}: x\n" for field in sorted(BEHAVIOR_FIELDS))),
+    "fields-behavior": _more("".join(f"{field}: x\n" for field in sorted(BEHAVIOR_FIELDS - {"paths"}))),
     "fields-unknown": _more("author: me\nuser-invocable: true\n"),
     "file-lowercase": Variant(_text(), file="skill.md"),
     "folder-linked": Variant(_text(), linked=True),
     "folder-nested": Variant(_text(), nested=True),
     "frontmatter-last": Variant(_text(body="").rstrip()),
-    "frontmatter-missing": Variant(BODY, description=BODY.strip()),
+    "frontmatter-missing": Variant(HEADED, description=BODY.strip()),
     "frontmatter-not-first": Variant("\n\n" + _text()),
     "frontmatter-unclosed": Variant(f"---\nname: plain\ndescription: {SAYS}\n\n{BODY}"),
     "instructions-missing": Variant(_text(body="")),
@@ -116,6 +125,7 @@ VARIANTS = {
     "metadata-nothing": _more("metadata:\n"),
     "metadata-null": _more("metadata:\n  author:\n"),
     "metadata-number": _more("metadata:\n  version: 1.0\n"),
+    "model-invocation-off": Variant(_text(more="disable-model-invocation: true\n"), hidden=True),
     "name-characters": _named("my_skill"),
     "name-comment": _named("plain", "plain  # for now"),
     "name-empty": _unnamed('name: ""\n'),
@@ -129,6 +139,7 @@ VARIANTS = {
     "name-uppercase": _named("Plain"),
     "not-utf8": Variant(_text("Grüßt Menschen.").encode("latin-1"), description="Grüßt Menschen."),
     "nul-byte": _says("Greets\0people."),
+    "paths-given": _more("paths: src/**\n"),
     "value-list": _says("- Greets people.", "\n  - Greets people."),
     "value-null": _says("~"),
     "value-number": _named("123"),
@@ -169,12 +180,15 @@ def _meant(data: bytes, folder: str) -> Variant:
         lines = data.decode(errors="replace").replace("\r", "\n")
         written = dict(re.findall(r"^(name|description):[ \t]*(.*)$", lines, re.M))
         return Variant(data, written.get("name", folder), written.get("description", ""), folder)
-    name, description = skill.values.get("name"), skill.description
-    if "comment-cuts-value" in find_conditions(
-        data, folder
-    ):  # what comes after ` #` is lost to us too; its author sees it
+    name = skill.values.get("name")
+    if not isinstance(name, str) or not name:
+        name = folder
+    description = skill.description
+    conditions = find_conditions(data, folder)
+    if "comment-cuts-value" in conditions:
+        # What comes after ` #` is lost to us too; its author sees it.
         description += "".join(re.findall(r"^description:.*?(\s#.*)$", skill.text, re.M)[:1])
-    return Variant(data, name if isinstance(name, str) and name else folder, description, folder)
+    return Variant(data, name, description, folder, hidden="model-invocation-off" in conditions)
 
 
 def disagreements(
@@ -182,13 +196,14 @@ def disagreements(
 ) -> Iterator[tuple[str, str, str, str]]:
     """Host, skill, what `check --hosts` says of the two, and what the host does."""
     for path, skill in skills.items():
-        said = {one.host: one.makes for one in judge(find_conditions(skill.data, skill.folder))}
+        said = {one.host: one.makes for one in judge_conditions(find_conditions(skill.data, skill.folder))}
         for host, row in rows.items():
             if row["makes"][path] != said[host]:
                 yield host, path, said[host], row["makes"][path]
 
 
-def _report(skills: Mapping[str, Variant], rows: Mapping[str, dict[str, Any]]) -> None:
+def report_agreement(skills: Mapping[str, Variant], rows: Mapping[str, dict[str, Any]]) -> None:
+    """Print how often `check --hosts` says what the hosts do, and each skill for which it does not."""
     wrong = list(disagreements(skills, rows))
     for host in rows:
         agreed = len(skills) - sum(one[0] == host for one in wrong)
@@ -216,16 +231,20 @@ def main() -> int:
 
 def _measured(python: str, args: argparse.Namespace) -> int:
     rows = measure_with(python)
+    for row in rows.values():
+        row["measured"] = date.today().isoformat()
     before = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
     after = dict(sorted({**before, **rows}.items()))
     for host in rows:
-        print(f"{host}: {'as in the table' if before.get(host) == rows[host] else 'differs from the table'}")
+        is_same = before.get(host, {}).get("makes") == rows[host]["makes"]
+        print(f"{host}: {'as in the table' if is_same else 'differs from the table'}")
     if args.write:
         TABLE.write_text(json.dumps(after, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if args.corpus:
         skills = corpus(args.corpus)
-        _report(skills, measure_with(python, skills))
-    return 0 if args.write or before == after else 1
+        report_agreement(skills, measure_with(python, skills))
+    is_same = all(before.get(host, {}).get("makes") == row["makes"] for host, row in rows.items())
+    return 0 if args.write or is_same else 1
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import portability
 from benchmarks.host_loaders import HOSTS, Variant
-from skillshelf.lint.hosts import CONDITIONS, OUTCOMES, Verdict, find_conditions, judge, load_measurements
+from benchmarks.npm_hosts.programs import PROGRAMS
+from skillshelf.lint.hosts import CONDITIONS, OUTCOMES, HostVerdict, find_conditions, judge_conditions, load_records
 from skillshelf.lint.hosts._detect import BEHAVIOR_FIELDS
 
 Run = Callable[..., tuple[int, str, str]]
@@ -24,11 +25,14 @@ TOGETHER = {
     "description-quote-ends": "yaml-repaired",
     "description-surrogates": "description-escaped",
     "description-unindented": "yaml-repaired",
+    "description-very-long": "description-too-long",
     "duplicate-key": "fields-unknown",
     "empty": "frontmatter-missing",
     "field-key": "fields-unknown",
     "frontmatter-last": "instructions-missing",
     "invocable-other": "fields-unknown",
+    "model-invocation-off": "fields-unknown",
+    "paths-given": "fields-behavior",
 }
 
 
@@ -44,37 +48,42 @@ def test_each_condition_is_found_in_the_file_that_measured_it(code: str) -> None
 def test_a_plain_skill_loads_everywhere() -> None:
     """It has none of the conditions."""
     assert find_conditions(portability.VARIANTS["plain"].data, "plain") == []
-    assert {(verdict.makes, verdict.because) for verdict in judge([])} == {("loads", ())}
+    assert {(verdict.makes, verdict.because) for verdict in judge_conditions([])} == {("loads", ())}
 
 
 def test_the_table_is_complete() -> None:
-    """It has every host with a probe, every condition, and no unknown word."""
-    assert list(load_measurements()) == sorted(HOSTS)
+    """It has every host with a probe, every condition, and no unknown word. Programs come before libraries."""
+    assert list(load_records()) == [*sorted(PROGRAMS), *sorted(HOSTS)]
     assert set(portability.VARIANTS) == {*CONDITIONS, "plain"}
-    for measured in load_measurements().values():
-        assert list(measured["makes"]) == sorted(CONDITIONS)
-        assert set(measured["makes"].values()) <= set(OUTCOMES)
+    for record in load_records().values():
+        assert list(record.makes) == sorted(CONDITIONS)
+        assert set(record.makes.values()) <= set(OUTCOMES)
+
+
+def test_the_table_says_which_versions_were_measured_and_how() -> None:
+    for host, program in PROGRAMS.items():
+        record = load_records()[host]
+        assert (record.version, record.package, record.how) == (program.version, program.package, program.how)
+        assert record.folders[program.skills]
+
+
+def test_the_longest_description_of_claude_code_is_a_condition() -> None:
+    """The limit in the code is the measured one."""
+    longest = load_records()["claude-code"].space.longest or 0
+    for length, is_too_long in ((longest, False), (longest + 1, True)):
+        text = f"---\nname: x\ndescription: {'d' * length}\n---\n\nDo it.\n"
+        assert ("description-very-long" in find_conditions(text.encode(), "x")) is is_too_long
 
 
 def test_exactly_the_harmful_conditions_have_a_fix() -> None:
-    minded = {
-        code
-        for measured in load_measurements().values()
-        for code, makes in measured["makes"].items()
-        if makes != "loads"
-    }
+    minded = {code for record in load_records().values() for code, makes in record.makes.items() if makes != "loads"}
     assert {code for code, condition in CONDITIONS.items() if condition.fix} == minded
 
 
 FIELDS = {
-    "fields-behavior": sorted(BEHAVIOR_FIELDS),
-    "fields-unknown": ["author", "disable-model-invocation", "disclosure", "references", "user-invocable", "version"],
+    "fields-behavior": sorted(BEHAVIOR_FIELDS - {"paths"}),
+    "fields-unknown": ["author", "disclosure", "references", "user-invocable", "version"],
 }
-
-
-def with_field(field: str) -> Variant:
-    plain = portability.VARIANTS["plain"].data
-    return Variant(plain.replace(b"---\n\n", f"{field}: true\n---\n\n".encode()))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +93,7 @@ def makes() -> Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]
     All hosts run at once, because they start slowly.
     """
     kinds = {"variant": portability.VARIANTS, "odd": portability.corpus(SKILLS)}
-    kinds |= {kind: {field: with_field(field) for field in fields} for kind, fields in FIELDS.items()}
+    kinds |= {kind: {field: portability.with_field(field) for field in fields} for kind, fields in FIELDS.items()}
     everything = {f"{kind} {name}": variant for kind, some in kinds.items() for name, variant in some.items()}
     rows = portability.measure_with(sys.executable, everything)
     if not rows:
@@ -102,7 +111,7 @@ Makes = Callable[[str, Mapping[str, Variant]], dict[str, dict[str, str]]]
 def test_installed_hosts_match_the_table(makes: Makes) -> None:
     """Their own loaders read every file again."""
     measured = makes("variant", portability.VARIANTS)
-    assert measured == {host: {"plain": "loads", **load_measurements()[host]["makes"]} for host in measured}
+    assert measured == {host: {"plain": "loads", **load_records()[host].makes} for host in measured}
 
 
 def test_installed_hosts_match_our_verdicts_on_odd_skills(makes: Makes) -> None:
@@ -116,10 +125,10 @@ def test_installed_hosts_match_our_verdicts_on_odd_skills(makes: Makes) -> None:
 @pytest.mark.parametrize("kind", FIELDS)
 def test_fields_of_a_kind_have_the_same_effect(makes: Makes, kind: str) -> None:
     """Each field alone has the effect that was measured for all together."""
-    alone = {field: with_field(field) for field in FIELDS[kind]}
+    alone = {field: portability.with_field(field) for field in FIELDS[kind]}
     assert {code for variant in alone.values() for code in find_conditions(variant.data, "plain")} == {kind}
     for host, results in makes(kind, alone).items():
-        assert set(results.values()) == {load_measurements()[host]["makes"][kind]}, (host, results)
+        assert set(results.values()) == {load_records()[host].makes[kind]}, (host, results)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +148,7 @@ def test_conditions_of_real_skills_are_found(fields: str, host: str, makes: str)
     """Each of these was once judged wrongly."""
     name = "" if "name:" in fields else "name: x\n"
     conditions = find_conditions(f"---\n{name}{fields}\n---\n\nDo it.\n".encode(), "x")
-    assert {verdict.host: verdict.makes for verdict in judge(conditions)}[host] == makes
+    assert {verdict.host: verdict.makes for verdict in judge_conditions(conditions)}[host] == makes
 
 
 def test_expensive_frontmatter_is_judged_quickly() -> None:
@@ -164,10 +173,8 @@ def test_overlong_frontmatter_is_judged_by_its_beginning() -> None:
 
 def test_the_worst_of_several_conditions_counts() -> None:
     """A verdict names the conditions that cause it, and no others."""
-    adk = {verdict.host: verdict for verdict in judge(["bom", "crlf", "dashes-in-description", "name-mismatch"])}[
-        "google-adk"
-    ]
-    assert adk == Verdict("google-adk", adk.version, "drops", ("bom", "name-mismatch"))
+    [adk] = judge_conditions(["bom", "crlf", "dashes-in-description", "name-mismatch"], ["google-adk"])
+    assert adk == HostVerdict("google-adk", adk.version, "drops", ("bom", "name-mismatch"))
 
 
 def test_a_skill_is_judged_host_by_host(write: Callable[..., Path], run: Run) -> None:
@@ -177,9 +184,9 @@ def test_a_skill_is_judged_host_by_host(write: Callable[..., Path], run: Run) ->
     lines = output.splitlines()
     assert code == 1
     assert lines[0] == ".claude/skills/pdf/SKILL.md"
-    assert [line.split()[0] for line in lines[2:9]] == list(load_measurements())
-    assert [line.split()[2] for line in lines[2:9] if line.startswith(("google", "openai"))] == ["drops", "loads"]
-    assert "fix: a value is not valid YAML, such as `Use when: asked`: put the value in quotes" in lines[9]
+    assert [line.split()[0] for line in lines[2:14]] == list(load_records())
+    assert [line.split()[2] for line in lines[2:14] if line.startswith(("google", "openai"))] == ["drops", "loads"]
+    assert "fix: a value is not valid YAML, such as `Use when: asked`: put the value in quotes" in lines[14]
 
 
 def test_skills_that_load_everywhere_are_counted(write: Callable[..., Path], run: Run) -> None:
@@ -230,10 +237,13 @@ def test_a_folder_called_skills_inside_the_checked_one_nests_a_skill(write: Call
 
 def test_hosts_that_get_the_skills_own_folder_accept_any_place() -> None:
     """skills-ref and inspect-ai do not search for skills."""
-    makes = {verdict.host: verdict.makes for verdict in judge(["folder-nested"])}
+    makes = {verdict.host: verdict.makes for verdict in judge_conditions(["folder-nested"])}
     assert {host for host, result in makes.items() if result == "loads"} == {
         "agent-framework",
+        "codex",
         "inspect-ai",
+        "opencode",
+        "pi",
         "skills-ref",
     }
 

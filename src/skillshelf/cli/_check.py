@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from skillshelf.cli._diagnostics import as_json, as_sarif, count_by_severity, github_annotation, print_diagnostic
+from skillshelf.cli._host_option import add_host_option
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SourceError
-from skillshelf.files import NotPlainFile, read_file
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
     from skillshelf.lint import CheckReport
-    from skillshelf.lint.hosts import Verdict
+    from skillshelf.lint.hosts import HostVerdict
 
 EXAMPLES = """
   skillshelf check                              check every skill below this folder
@@ -30,6 +30,7 @@ EXAMPLES = """
   skillshelf check --format sarif > check.sarif write a log for code scanning
   skillshelf check --format github              print annotations in a GitHub workflow
   skillshelf check --hosts .claude/skills/pdf   see how other agents load a skill
+  skillshelf check --host codex --host pi       ask only about these agents
 """
 _HOST_COLUMNS = (Column("host"), Column("outcome"), Column("reason"))
 
@@ -58,8 +59,9 @@ def add_arguments(parser: Parser) -> None:
         help="report every departure from the open format as an error: other fields, and values in other forms",
     )
     parser.add_argument(
-        "--hosts", action="store_true", help="show instead how the loaders of other agents treat each skill"
+        "--hosts", action="store_true", help="show instead how other agents and libraries load each skill"
     )
+    add_host_option(parser)
 
 
 def _diagnostic_code(word: str) -> str:
@@ -83,7 +85,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.json and args.format not in ("text", "json"):
         complain(f"skillshelf check: --json and --format {args.format} exclude each other; give one of them")
         return 2
-    if args.hosts:
+    if args.hosts or args.host:
         if output_format not in ("text", "json"):
             complain(f"skillshelf check: --hosts and --format {args.format} exclude each other; give one of them")
             return 2
@@ -91,7 +93,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             complain("skillshelf check: --hosts is about files, and other agents load no packages; leave out --package")
             return 2
         existing = _find_existing(paths)
-        code = _check_hosts(existing, out, as_json=output_format == "json")
+        code = _check_hosts(existing, args.host, out, as_json=output_format == "json")
     else:
         existing = _find_existing(paths, has_packages=bool(args.packages))
         code = _check_skills(existing, args, output_format, out)
@@ -178,22 +180,22 @@ def _print_summary(skills: int, notes: Sequence[Diagnostic], out: Output) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _HostReport:
-    """How the loaders of other agents treat one skill."""
+    """How hosts treat one skill."""
 
     path: str
     conditions: list[str]
-    verdicts: "list[Verdict]"
+    verdicts: "list[HostVerdict]"
 
     @property
     def is_loaded_as_written(self) -> bool:
-        return all(verdict.makes in ("loads", "warns") for verdict in self.verdicts)
+        return all(verdict.is_as_written for verdict in self.verdicts)
 
 
-def _check_hosts(paths: Sequence[str], out: Output, as_json: bool) -> int:
+def _check_hosts(paths: Sequence[str], hosts: Sequence[str], out: Output, as_json: bool) -> int:
     """Return 0 if every host loads every skill as written, 1 if one does not, and 2 if there is no skill."""
     reports: list[_HostReport] = []
     for path in paths:
-        reports.extend(_judge_skills(os.path.abspath(path)))
+        reports.extend(_judge_skills(os.path.abspath(path), hosts))
     if not reports:
         places = ", ".join(shown_path(os.path.abspath(path)) for path in paths)
         complain(f"skillshelf check: there is no skill in {places}")
@@ -213,57 +215,17 @@ def _check_hosts(paths: Sequence[str], out: Output, as_json: bool) -> int:
     return 0 if faultless == len(reports) else 1
 
 
-def _judge_skills(path: str) -> Iterator[_HostReport]:
-    from skillshelf.lint.hosts import find_conditions, judge
-    from skillshelf.sources import SKILL_FILES, find_skill_places
+def _judge_skills(path: str, hosts: Sequence[str]) -> Iterator[_HostReport]:
+    from skillshelf.lint.hosts import find_file_conditions, find_skill_files, is_nested, judge_conditions
+    from skillshelf.sources import SKILL_FILES
 
     if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
         path = os.path.dirname(path)
     if not os.path.isdir(path):
         return
-    # The shelf reads a skill where it really is, and only inside the folder; a host sees the link itself.
-    for key in find_skill_places(path):
-        folder = os.path.join(path, key).rstrip("/")
-        is_link = os.path.islink(folder)
-        root = os.path.realpath(folder if is_link else path)
-        # Take the name from the folder's list: on some disks, SKILL.md also opens skill.md.
-        file = next((name for name in SKILL_FILES if name in _list_names(folder)), "")
-        if not file:
-            continue
-        data = _read_skill_file(root, "" if is_link else key, file)
-        if data is None:
-            continue
-        conditions = find_conditions(
-            data, os.path.basename(folder), file=file, nested=_is_nested(path, key), linked=is_link
-        )
-        yield _HostReport(f"{folder}/{file}", conditions, judge(conditions))
-
-
-def _list_names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _read_skill_file(root: str, key: str, file: str) -> bytes | None:
-    """Return the content, or None if it cannot be read, which `check` without --hosts reports."""
-    from skillshelf.skillmd import MAX_FILE
-
-    parts = f"{key}/{file}".lstrip("/").split("/")
-    try:
-        return read_file(root, parts, 0, MAX_FILE + 1).data
-    except (NotPlainFile, OSError):
-        return None
-
-
-def _is_nested(checked: str, key: str) -> bool:
-    """Return True if the skill lies below a folder called `skills`, which hosts scan, but not directly in it.
-
-    Only the checked folder and those below it count: the folders above say nothing about where a host will look.
-    """
-    folders = [os.path.basename(checked), *key.split("/")][:-1]
-    return "skills" in folders and folders[-1] != "skills"
+    for key, file in find_skill_files(path):
+        conditions = find_file_conditions(file, nested=is_nested(path, key))
+        yield _HostReport(f"{file.folder}/{file.name}", conditions, judge_conditions(conditions, hosts))
 
 
 def _host_report_as_json(report: _HostReport) -> dict[str, object]:
@@ -291,9 +253,9 @@ def _print_host_report(report: _HostReport, out: Output) -> None:
     out.print()
 
 
-def _style_verdict(verdict: "Verdict") -> str:
-    if verdict.makes in ("loads", "warns"):
+def _style_verdict(verdict: "HostVerdict") -> str:
+    if verdict.is_as_written:
         return "green"
-    if verdict.makes == "truncates":
+    if verdict.makes in ("exposes", "truncates"):
         return "yellow"
     return "red"

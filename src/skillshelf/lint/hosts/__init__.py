@@ -1,27 +1,56 @@
 """How other hosts load a skill: a verdict for each host, from the text and the place of a SKILL.md.
 
-`hosts.json` records how the loader of each host treats a file with each condition. `benchmarks/portability.py`
-measures it again.
+`hosts.json` records how each host treats a file with each condition, and which folders the programs among them read.
+`benchmarks/portability.py` and `benchmarks/npm_hosts` measure it again.
 """
 
-from skillshelf.lint.hosts._conditions import (
-    CONDITIONS,
-    OUTCOMES,
-    Condition,
-    HostOutcome,
-    Verdict,
-    judge,
-    load_measurements,
-)
+from skillshelf.lint.hosts._advice import Advice, advise
+from skillshelf.lint.hosts._conditions import CONDITIONS, Condition
 from skillshelf.lint.hosts._detect import find_conditions
+from skillshelf.lint.hosts._map import STATES, MappedSkill, Sighting, SightingState, Surroundings, map_skills
+from skillshelf.lint.hosts._records import (
+    AS_WRITTEN,
+    OUTCOMES,
+    HostKind,
+    HostOutcome,
+    HostRecord,
+    Position,
+    load_records,
+)
+from skillshelf.lint.hosts._verdicts import (
+    HostVerdict,
+    SkillFile,
+    find_file_conditions,
+    find_skill_files,
+    is_nested,
+    judge_conditions,
+    judge_for_host,
+)
 
 __all__ = [
+    "AS_WRITTEN",
     "CONDITIONS",
     "OUTCOMES",
+    "STATES",
+    "Advice",
     "Condition",
+    "HostKind",
     "HostOutcome",
-    "Verdict",
+    "HostRecord",
+    "HostVerdict",
+    "MappedSkill",
+    "Position",
+    "Sighting",
+    "SightingState",
+    "SkillFile",
+    "Surroundings",
+    "advise",
     "find_conditions",
-    "judge",
-    "load_measurements",
+    "find_file_conditions",
+    "find_skill_files",
+    "is_nested",
+    "judge_conditions",
+    "judge_for_host",
+    "load_records",
+    "map_skills",
 ]

@@ -1,26 +1,6 @@
-"""The conditions of a skill that hosts treat differently, and what each host does with them."""
+"""The conditions of a skill that hosts treat differently, in words, each with its fix."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any, Literal, get_args
-
-HostOutcome = Literal["loads", "warns", "truncates", "corrupts", "drops", "drops-silently", "crashes"]
-OUTCOMES: tuple[HostOutcome, ...] = get_args(HostOutcome)
-"""From the best to the worst."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one host loads a skill."""
-
-    host: str
-    version: str
-    makes: HostOutcome
-    because: tuple[str, ...] = ()
-    """The conditions that cause the outcome; empty if the host loads the skill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +52,9 @@ CONDITIONS: dict[str, Condition] = {
     "description-quote-ends": Condition("the description begins and ends with a quoted word", _ONE_LINE),
     "description-quoted-lines": Condition("the description is quoted and continues on the next line", _ONE_LINE),
     "description-surrogates": Condition("the description has an emoji as two escapes (`\\ud83d\\ude80`)", _ONE_LINE),
-    "description-too-long": Condition("the description has more than 1,024 characters", "shorten it"),
+    "description-too-long": Condition("the description has more than 1,024 characters", "shorten it to 1,024"),
     "description-unindented": Condition("the description continues on the next line without indentation", _ONE_LINE),
+    "description-very-long": Condition("the description has more than 1,536 characters", "shorten it to 1,024"),
     "description-wrapped": Condition("the description continues on the next line"),
     "duplicate-field": Condition("a field of the format is given twice", _KEEP_ONE),
     "duplicate-key": Condition("a field that the format does not know is given twice", _KEEP_ONE),
@@ -103,6 +84,9 @@ CONDITIONS: dict[str, Condition] = {
     "metadata-nothing": Condition("nothing follows `metadata:`", _LEAVE_OUT),
     "metadata-null": Condition("a key of `metadata` has no value", _LEAVE_OUT),
     "metadata-number": Condition("`metadata` has a number, or a yes or no"),
+    "model-invocation-off": Condition(
+        "`disable-model-invocation` keeps it from the model", "say in the description that only the user starts it"
+    ),
     "name-characters": Condition("the name has characters other than letters, digits and hyphens", _VALID_NAME),
     "name-comment": Condition("a comment follows the name", "move it to its own line"),
     "name-empty": Condition("the name is empty", _ADD_NAME),
@@ -116,6 +100,7 @@ CONDITIONS: dict[str, Condition] = {
     "name-uppercase": Condition("the name has capital letters", _VALID_NAME),
     "not-utf8": Condition("the file is not UTF-8", "save it as UTF-8"),
     "nul-byte": Condition("the file has a NUL byte", "save it as UTF-8 text"),
+    "paths-given": Condition("`paths` limits it to some files", "leave it out, and name the files in the description"),
     "value-list": Condition("the name or the description is a list or a mapping", _ONE_LINE),
     "value-null": Condition("the name or the description is `~` or `null`", _ADD_QUOTES),
     "value-number": Condition("YAML reads the name or the description as a number or a date", _ADD_QUOTES),
@@ -125,25 +110,3 @@ CONDITIONS: dict[str, Condition] = {
     "yaml-repaired": Condition("a value is not valid YAML, such as `Use when: asked`", _ADD_QUOTES),
     "yaml-tag": Condition("a value begins with `!`, which starts a tag in YAML", _ADD_QUOTES),
 }
-
-
-def judge(conditions: Sequence[str]) -> list[Verdict]:
-    """Return a verdict for each host. Of several conditions, the one with the worst outcome counts."""
-    best = OUTCOMES[0]
-    verdicts = []
-    for host, measured in load_measurements().items():
-        outcomes = {code: measured["makes"][code] for code in conditions}
-        worst = max(outcomes.values(), key=OUTCOMES.index, default=best)
-        because: tuple[str, ...] = ()
-        if worst != best:
-            because = tuple(code for code in conditions if outcomes[code] == worst)
-        verdicts.append(Verdict(host, measured["version"], worst, because))
-    return verdicts
-
-
-@cache
-def load_measurements() -> dict[str, dict[str, Any]]:
-    """Return for each host its version, its loader, and its outcome for each condition."""
-    text = files("skillshelf.lint.hosts").joinpath("hosts.json").read_text(encoding="utf-8")
-    measurements: dict[str, dict[str, Any]] = json.loads(text)
-    return measurements

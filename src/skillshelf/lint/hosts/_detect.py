@@ -28,6 +28,8 @@ _SHARED_CODES = frozenset(
     "bom compatibility-too-long delimiter-spaces description-too-long instructions-missing name-characters "
     "name-mismatch name-not-ascii name-too-long name-uppercase".split()
 )
+# Claude Code shows this many characters of a description, beyond the 1,024 that the format allows.
+_VERY_LONG_DESCRIPTION = 1536
 # If the frontmatter is misplaced, no host reads its fields. For hosts a missing `---` is a missing frontmatter.
 _MISPLACED_FRONTMATTER = {
     "frontmatter-missing": "frontmatter-missing",
@@ -95,6 +97,8 @@ def _check_skill(skill: SkillText, folder: str) -> Iterator[str]:
         yield "crlf"
     if skill.text.endswith("\n---"):
         yield "frontmatter-last"
+    if len(skill.description) > _VERY_LONG_DESCRIPTION:
+        yield "description-very-long"
     if "<" in skill.description or "&" in skill.description:
         yield "description-markup"
     # A host that does not parse YAML mistakes these quotes for the ones around a value.
@@ -113,7 +117,8 @@ def _check_skill(skill: SkillText, folder: str) -> Iterator[str]:
 
 _Field = tuple[ScalarNode, Node]
 
-# Fields that pydantic-ai-harness warns about. Other hosts treat them like any field that the format does not know.
+# Fields that pydantic-ai-harness warns about. Other hosts treat them like any field that the format does not know, with
+# one exception: Claude Code keeps a skill with `paths` from the model, which is a condition of its own.
 BEHAVIOR_FIELDS = frozenset(
     "agent argument-hint arguments context dependencies disallowed-tools effort hooks model paths shell tools "
     "when_to_use".split()
@@ -243,6 +248,8 @@ def _check_keys(keys: Sequence[ScalarNode]) -> Iterator[str]:
             yield "field-capitals"
         elif name in BEHAVIOR_FIELDS:
             yield "fields-behavior"
+            if name == "paths":
+                yield "paths-given"
         else:
             yield "fields-unknown"
         if count > 1:
@@ -370,3 +377,5 @@ def _check_optional_value(name: str, value: Node) -> Iterator[str]:
         yield "field-number"
     elif name in _INVOCABLE and str(value.value).lower() not in ("true", "false"):
         yield "invocable-other"
+    elif name == "disable-model-invocation" and str(value.value).lower() == "true":
+        yield "model-invocation-off"

@@ -1,0 +1,277 @@
+"""What to change so that every host sees every skill, from the map and the records."""
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from skillshelf.lint.hosts._conditions import CONDITIONS
+from skillshelf.lint.hosts._map import MappedSkill, Surroundings, find_read_folders, is_inside
+from skillshelf.lint.hosts._records import AS_WRITTEN, HostRecord, load_records
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One change that helps some hosts to see some skills."""
+
+    change: str
+    hosts: tuple[str, ...]
+    skills: tuple[str, ...]
+    """Names, in the order of the map."""
+    command: str = ""
+    """A shell command that makes the change, for the root of the workspace; empty if there is none."""
+
+
+def advise(skills: Sequence[MappedSkill], around: Surroundings, records: Sequence[HostRecord]) -> list[Advice]:
+    """Return the changes after which the hosts see the skills as written, those of places first."""
+    programs = [record for record in records if record.kind == "program"]
+    links = _find_folder_links(skills, around, programs)
+    advice = [_advise_link(link, around) for link in links]
+    linked = {(link.folder, host) for link in links for host in link.hosts}
+
+    transfers: list[_Transfer] = []
+    for skill in skills:
+        unread = [
+            record
+            for record, sighting in zip(records, skill.sightings, strict=True)
+            if sighting.state == "unread" and (os.path.dirname(skill.folder), record.host) not in linked
+        ]
+        if not unread:
+            continue
+        nearest = find_parent(skill.folder, around)
+        if _is_out_of_reach(skill, nearest, around):
+            change = f"start the agent in {_shown(nearest, around)}, or move the skill up"
+            advice.append(Advice(change, _names(unread), (skill.name,)))
+        else:
+            transfers.extend(_place_skill(skill, unread, around))
+    return [*advice, *_merge_transfers(transfers, around), *_mend_files(skills)]
+
+
+def _mend_files(skills: Sequence[MappedSkill]) -> Iterator[Advice]:
+    """Yield the fix of each condition, with the hosts that it helps."""
+    hosts: dict[str, dict[str, None]] = {}
+    names: dict[str, dict[str, None]] = {}
+    for skill in skills:
+        for sighting in skill.sightings:
+            for code in sighting.because:
+                hosts.setdefault(code, {})[sighting.host] = None
+                names.setdefault(code, {})[skill.name] = None
+    for code in hosts:
+        condition = CONDITIONS[code]
+        yield Advice(f"{condition.says}: {condition.fix}", tuple(hosts[code]), tuple(names[code]))
+
+
+def _names(records: Sequence[HostRecord]) -> tuple[str, ...]:
+    return tuple(record.host for record in records)
+
+
+# -- the place of one skill --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Transfer:
+    """A skill that is to be moved, linked or copied into another folder of skills."""
+
+    kind: Literal["move", "link", "copy", "clash"]
+    skill: str
+    source: str
+    """The skill's folder."""
+    target: str
+    """The folder of skills. A `clash` means that it has another skill of that name."""
+    hosts: tuple[str, ...]
+
+
+def _place_skill(skill: MappedSkill, unread: Sequence[HostRecord], around: Surroundings) -> Iterator[_Transfer]:
+    """Yield the transfers after which these programs find a skill that they do not read now.
+
+    A skill that some program reads stays where it is and gets links; any other skill is moved first.
+    """
+    source = skill.folder
+    parent = find_parent(source, around)
+    if not _is_read(skill, around):
+        if around.position_of(parent) in ("below", "beside"):
+            parent = around.root
+        target = os.path.join(parent, choose_folders(unread, parent, around)[0])
+        readers = [record for record in unread if _reads(record, target, parent, around)]
+        moved = os.path.join(target, os.path.basename(source))
+        if os.path.lexists(moved):
+            yield _Transfer("clash", skill.name, source, target, _names(unread))
+            return
+        yield _Transfer("move", skill.name, source, target, _names(readers))
+        unread = [record for record in unread if record not in readers]
+        source = moved
+
+    for skills_folder in choose_folders(unread, parent, around):
+        target = os.path.join(parent, skills_folder)
+        readers = [record for record in unread if _reads(record, target, parent, around)]
+        kind: Literal["link", "copy", "clash"] = "copy"
+        if os.path.lexists(os.path.join(target, os.path.basename(source))):
+            kind = "clash"
+        elif all(record.makes["folder-linked"] in AS_WRITTEN for record in readers):
+            kind = "link"
+        yield _Transfer(kind, skill.name, source, target, _names(readers))
+
+
+def _is_read(skill: MappedSkill, around: Surroundings) -> bool:
+    """Return True if some program reads the skill where it is, even one that the map leaves out."""
+    for record in load_records().values():
+        for place in skill.places:
+            if any(find_read_folders(place.folder, around, record)):
+                return True
+    return False
+
+
+def _is_out_of_reach(skill: MappedSkill, parent: str, around: Surroundings) -> bool:
+    """Return True if programs would read the skill if they started in its part of the repository."""
+    if around.position_of(parent) not in ("below", "beside"):
+        return False
+    return not _is_read(skill, around) and _is_read(skill, Surroundings(parent, parent))
+
+
+def choose_folders(records: Sequence[HostRecord], parent: str, around: Surroundings) -> list[str]:
+    """Return the fewest folders of skills that these programs read in `parent`, the most widely read first."""
+    readers: dict[str, set[str]] = {}
+    for record in records:
+        for skills_folder, positions in record.folders.items():
+            if around.position_of(parent) in positions:
+                readers.setdefault(skills_folder, set()).add(record.host)
+
+    left = set(_names(records))
+    chosen = []
+    while left:
+        best = max(sorted(readers), key=lambda skills_folder: len(readers[skills_folder] & left), default="")
+        if not best or not readers[best] & left:
+            break
+        chosen.append(best)
+        left -= readers[best]
+    return chosen
+
+
+def _reads(record: HostRecord, target: str, parent: str, around: Surroundings) -> bool:
+    skills_folder = os.path.relpath(target, parent)
+    return around.position_of(parent) in record.folders.get(skills_folder, ())
+
+
+def find_parent(folder: str, around: Surroundings) -> str:
+    """Return the folder that a skill belongs to: the one above `.agents/skills`, `skills` and the like.
+
+    A skill in any other folder belongs to the root.
+    """
+    for outer in around.outer:
+        if is_inside(folder, outer):
+            return os.path.dirname(os.path.dirname(outer))
+    parts = os.path.relpath(os.path.dirname(folder), around.root).split("/")
+    for index, part in enumerate(parts):
+        if part == "skills" or (part.startswith(".") and part != "."):
+            return os.path.join(around.root, *parts[:index])
+    return around.root
+
+
+# -- several skills at once --------------------------------------------------------------------------------------------
+
+
+def _merge_transfers(transfers: Sequence[_Transfer], around: Surroundings) -> Iterator[Advice]:
+    """Yield one advice for all skills that go from one folder to another."""
+    groups: dict[tuple[str, str, str, tuple[str, ...]], list[_Transfer]] = {}
+    moves_first = sorted(transfers, key=lambda transfer: transfer.kind != "move")
+    for transfer in moves_first:
+        key = (transfer.kind, os.path.dirname(transfer.source), transfer.target, transfer.hosts)
+        groups.setdefault(key, []).append(transfer)
+    for group in groups.values():
+        names = tuple(transfer.skill for transfer in group)
+        yield Advice(_describe(group, around), group[0].hosts, names, _make_command(group, around))
+
+
+def _describe(group: Sequence[_Transfer], around: Surroundings) -> str:
+    first = group[0]
+    source = _shown(first.source, around)
+    if len(group) > 1:
+        source = f"{len(group):,} skills of {_shown(os.path.dirname(first.source), around)}"
+    target = _shown(first.target, around)
+    if first.kind == "clash":
+        return f"{target} has another skill in a folder of the same name as {source}: rename one, or keep one"
+    if first.kind == "link":
+        return f"link {source} in {target}"
+    return f"{first.kind} {source} to {target}"
+
+
+def _make_command(group: Sequence[_Transfer], around: Surroundings) -> str:
+    target = group[0].target
+    if group[0].kind == "link":
+        sources = [os.path.relpath(transfer.source, target) for transfer in group]
+        words = ["ln", "-s", *sources, f"{_shown(target, around)}/"]
+    elif group[0].kind == "move":
+        words = ["mv", *(_shown(transfer.source, around) for transfer in group), f"{_shown(target, around)}/"]
+    else:
+        return ""
+    return _in_folder(target, words, around)
+
+
+def _in_folder(folder: str, words: Sequence[str], around: Surroundings) -> str:
+    """Return a command for a folder that is made first if it does not exist."""
+    command = shlex.join(words)
+    if os.path.isdir(folder):
+        return command
+    return f"{shlex.join(['mkdir', '-p', _shown(folder, around)])} && {command}"
+
+
+def _shown(path: str, around: Surroundings) -> str:
+    return os.path.relpath(path, around.root)
+
+
+# -- whole folders -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderLink:
+    """A folder of skills that is to be found under another name, too."""
+
+    link: str
+    folder: str
+    hosts: tuple[str, ...]
+    skills: tuple[str, ...]
+
+
+def _find_folder_links(
+    skills: Sequence[MappedSkill], around: Surroundings, programs: Sequence[HostRecord]
+) -> list[_FolderLink]:
+    """Return links of whole folders of skills, which serve skills that are added later, too.
+
+    That works if the same programs read none of a folder's skills, and the place of the link is free and wanted by no
+    other folder.
+    """
+    groups: dict[str, list[MappedSkill]] = {}
+    for skill in skills:
+        groups.setdefault(os.path.dirname(skill.folder), []).append(skill)
+
+    links = []
+    for folder, group in groups.items():
+        has_nested = any(is_inside(other, folder) for other in groups)
+        if len(group) < 2 or has_nested or not all(_is_read(skill, around) for skill in group):
+            continue
+        unread = [
+            record
+            for record in programs
+            if record.follows_linked_folders and all(_is_unread(skill, record.host) for skill in group)
+        ]
+        parent = find_parent(group[0].folder, around)
+        for skills_folder in choose_folders(unread, parent, around):
+            link = os.path.join(parent, skills_folder)
+            readers = [record for record in unread if _reads(record, link, parent, around)]
+            if not os.path.lexists(link):
+                links.append(_FolderLink(link, folder, _names(readers), tuple(skill.name for skill in group)))
+    counts = Counter(link.link for link in links)
+    return [link for link in links if counts[link.link] == 1]
+
+
+def _advise_link(link: _FolderLink, around: Surroundings) -> Advice:
+    above = os.path.dirname(link.link)
+    words = ["ln", "-s", os.path.relpath(link.folder, above), _shown(link.link, around)]
+    change = f"make {_shown(link.link, around)} a link to {_shown(link.folder, around)}"
+    return Advice(change, link.hosts, link.skills, _in_folder(above, words, around))
+
+
+def _is_unread(skill: MappedSkill, host: str) -> bool:
+    return any(sighting.host == host and sighting.state == "unread" for sighting in skill.sightings)
