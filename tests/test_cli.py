@@ -47,6 +47,7 @@ def test_help_explains_the_program(run: Run) -> None:
             ["show", "show a skill or one of its references"],
             ["search", "find the skills that fit a task"],
             ["check", "check skills against the format, and their references"],
+            ["map", "show which skills of this repository other agents see"],
             ["listing", "print the section that goes into the system prompt"],
             ["cost", "show how many tokens each skill costs"],
             ["why", "explain why a skill is on the shelf, or is not"],

@@ -7,7 +7,7 @@
 from skillshelf.lint.hosts._advice import Advice, advise
 from skillshelf.lint.hosts._conditions import CONDITIONS, Condition
 from skillshelf.lint.hosts._detect import find_conditions
-from skillshelf.lint.hosts._map import STATES, MappedSkill, Sighting, SightingState, Surroundings, map_skills
+from skillshelf.lint.hosts._map import STATES, MappedSkill, Sighting, SightingState, map_skills
 from skillshelf.lint.hosts._records import (
     AS_WRITTEN,
     OUTCOMES,
@@ -43,7 +43,6 @@ __all__ = [
     "Sighting",
     "SightingState",
     "SkillFile",
-    "Surroundings",
     "advise",
     "find_conditions",
     "find_file_conditions",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from skillshelf.lint.hosts._conditions import CONDITIONS
-from skillshelf.lint.hosts._map import MappedSkill, Surroundings, find_read_folders, is_inside
+from skillshelf.lint.hosts._map import MappedSkill, find_position, find_read_folders, is_inside
 from skillshelf.lint.hosts._records import AS_WRITTEN, HostRecord, load_records
+from skillshelf.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,11 @@ class Advice:
     """A shell command that makes the change, for the root of the workspace; empty if there is none."""
 
 
-def advise(skills: Sequence[MappedSkill], around: Surroundings, records: Sequence[HostRecord]) -> list[Advice]:
+def advise(skills: Sequence[MappedSkill], workspace: Workspace, records: Sequence[HostRecord]) -> list[Advice]:
     """Return the changes after which the hosts see the skills as written, those of places first."""
     programs = [record for record in records if record.kind == "program"]
-    links = _find_folder_links(skills, around, programs)
-    advice = [_advise_link(link, around) for link in links]
+    links = _find_folder_links(skills, workspace, programs)
+    advice = [_advise_link(link, workspace) for link in links]
     linked = {(link.folder, host) for link in links for host in link.hosts}
 
     transfers: list[_Transfer] = []
@@ -40,13 +41,13 @@ def advise(skills: Sequence[MappedSkill], around: Surroundings, records: Sequenc
         ]
         if not unread:
             continue
-        nearest = find_parent(skill.folder, around)
-        if _is_out_of_reach(skill, nearest, around):
-            change = f"start the agent in {_shown(nearest, around)}, or move the skill up"
+        nearest = find_parent(skill.folder, workspace)
+        if _is_out_of_reach(skill, nearest, workspace):
+            change = f"start the agent in {_shown(nearest, workspace)}, or move the skill up"
             advice.append(Advice(change, _names(unread), (skill.name,)))
         else:
-            transfers.extend(_place_skill(skill, unread, around))
-    return [*advice, *_merge_transfers(transfers, around), *_mend_files(skills)]
+            transfers.extend(_place_skill(skill, unread, workspace))
+    return [*advice, *_merge_transfers(transfers, workspace), *_mend_files(skills)]
 
 
 def _mend_files(skills: Sequence[MappedSkill]) -> Iterator[Advice]:
@@ -83,18 +84,18 @@ class _Transfer:
     hosts: tuple[str, ...]
 
 
-def _place_skill(skill: MappedSkill, unread: Sequence[HostRecord], around: Surroundings) -> Iterator[_Transfer]:
+def _place_skill(skill: MappedSkill, unread: Sequence[HostRecord], workspace: Workspace) -> Iterator[_Transfer]:
     """Yield the transfers after which these programs find a skill that they do not read now.
 
     A skill that some program reads stays where it is and gets links; any other skill is moved first.
     """
     source = skill.folder
-    parent = find_parent(source, around)
-    if not _is_read(skill, around):
-        if around.position_of(parent) in ("below", "beside"):
-            parent = around.root
-        target = os.path.join(parent, choose_folders(unread, parent, around)[0])
-        readers = [record for record in unread if _reads(record, target, parent, around)]
+    parent = find_parent(source, workspace)
+    if not _is_read(skill, workspace):
+        if find_position(parent, workspace) in ("below", "beside"):
+            parent = workspace.root
+        target = os.path.join(parent, choose_folders(unread, parent, workspace)[0])
+        readers = [record for record in unread if _reads(record, target, parent, workspace)]
         moved = os.path.join(target, os.path.basename(source))
         if os.path.lexists(moved):
             yield _Transfer("clash", skill.name, source, target, _names(unread))
@@ -103,9 +104,9 @@ def _place_skill(skill: MappedSkill, unread: Sequence[HostRecord], around: Surro
         unread = [record for record in unread if record not in readers]
         source = moved
 
-    for skills_folder in choose_folders(unread, parent, around):
+    for skills_folder in choose_folders(unread, parent, workspace):
         target = os.path.join(parent, skills_folder)
-        readers = [record for record in unread if _reads(record, target, parent, around)]
+        readers = [record for record in unread if _reads(record, target, parent, workspace)]
         kind: Literal["link", "copy", "clash"] = "copy"
         if os.path.lexists(os.path.join(target, os.path.basename(source))):
             kind = "clash"
@@ -114,28 +115,28 @@ def _place_skill(skill: MappedSkill, unread: Sequence[HostRecord], around: Surro
         yield _Transfer(kind, skill.name, source, target, _names(readers))
 
 
-def _is_read(skill: MappedSkill, around: Surroundings) -> bool:
+def _is_read(skill: MappedSkill, workspace: Workspace) -> bool:
     """Return True if some program reads the skill where it is, even one that the map leaves out."""
     for record in load_records().values():
         for place in skill.places:
-            if any(find_read_folders(place.folder, around, record)):
+            if any(find_read_folders(place.folder, workspace, record)):
                 return True
     return False
 
 
-def _is_out_of_reach(skill: MappedSkill, parent: str, around: Surroundings) -> bool:
+def _is_out_of_reach(skill: MappedSkill, parent: str, workspace: Workspace) -> bool:
     """Return True if programs would read the skill if they started in its part of the repository."""
-    if around.position_of(parent) not in ("below", "beside"):
+    if find_position(parent, workspace) not in ("below", "beside"):
         return False
-    return not _is_read(skill, around) and _is_read(skill, Surroundings(parent, parent))
+    return not _is_read(skill, workspace) and _is_read(skill, Workspace.exactly(parent))
 
 
-def choose_folders(records: Sequence[HostRecord], parent: str, around: Surroundings) -> list[str]:
+def choose_folders(records: Sequence[HostRecord], parent: str, workspace: Workspace) -> list[str]:
     """Return the fewest folders of skills that these programs read in `parent`, the most widely read first."""
     readers: dict[str, set[str]] = {}
     for record in records:
         for skills_folder, positions in record.folders.items():
-            if around.position_of(parent) in positions:
+            if find_position(parent, workspace) in positions:
                 readers.setdefault(skills_folder, set()).add(record.host)
 
     left = set(_names(records))
@@ -149,30 +150,30 @@ def choose_folders(records: Sequence[HostRecord], parent: str, around: Surroundi
     return chosen
 
 
-def _reads(record: HostRecord, target: str, parent: str, around: Surroundings) -> bool:
+def _reads(record: HostRecord, target: str, parent: str, workspace: Workspace) -> bool:
     skills_folder = os.path.relpath(target, parent)
-    return around.position_of(parent) in record.folders.get(skills_folder, ())
+    return find_position(parent, workspace) in record.folders.get(skills_folder, ())
 
 
-def find_parent(folder: str, around: Surroundings) -> str:
+def find_parent(folder: str, workspace: Workspace) -> str:
     """Return the folder that a skill belongs to: the one above `.agents/skills`, `skills` and the like.
 
     A skill in any other folder belongs to the root.
     """
-    for outer in around.outer:
+    for outer in workspace.outer:
         if is_inside(folder, outer):
             return os.path.dirname(os.path.dirname(outer))
-    parts = os.path.relpath(os.path.dirname(folder), around.root).split("/")
+    parts = os.path.relpath(os.path.dirname(folder), workspace.root).split("/")
     for index, part in enumerate(parts):
         if part == "skills" or (part.startswith(".") and part != "."):
-            return os.path.join(around.root, *parts[:index])
-    return around.root
+            return os.path.join(workspace.root, *parts[:index])
+    return workspace.root
 
 
 # -- several skills at once --------------------------------------------------------------------------------------------
 
 
-def _merge_transfers(transfers: Sequence[_Transfer], around: Surroundings) -> Iterator[Advice]:
+def _merge_transfers(transfers: Sequence[_Transfer], workspace: Workspace) -> Iterator[Advice]:
     """Yield one advice for all skills that go from one folder to another."""
     groups: dict[tuple[str, str, str, tuple[str, ...]], list[_Transfer]] = {}
     moves_first = sorted(transfers, key=lambda transfer: transfer.kind != "move")
@@ -181,15 +182,15 @@ def _merge_transfers(transfers: Sequence[_Transfer], around: Surroundings) -> It
         groups.setdefault(key, []).append(transfer)
     for group in groups.values():
         names = tuple(transfer.skill for transfer in group)
-        yield Advice(_describe(group, around), group[0].hosts, names, _make_command(group, around))
+        yield Advice(_describe(group, workspace), group[0].hosts, names, _make_command(group, workspace))
 
 
-def _describe(group: Sequence[_Transfer], around: Surroundings) -> str:
+def _describe(group: Sequence[_Transfer], workspace: Workspace) -> str:
     first = group[0]
-    source = _shown(first.source, around)
+    source = _shown(first.source, workspace)
     if len(group) > 1:
-        source = f"{len(group):,} skills of {_shown(os.path.dirname(first.source), around)}"
-    target = _shown(first.target, around)
+        source = f"{len(group):,} skills of {_shown(os.path.dirname(first.source), workspace)}"
+    target = _shown(first.target, workspace)
     if first.kind == "clash":
         return f"{target} has another skill in a folder of the same name as {source}: rename one, or keep one"
     if first.kind == "link":
@@ -197,28 +198,28 @@ def _describe(group: Sequence[_Transfer], around: Surroundings) -> str:
     return f"{first.kind} {source} to {target}"
 
 
-def _make_command(group: Sequence[_Transfer], around: Surroundings) -> str:
+def _make_command(group: Sequence[_Transfer], workspace: Workspace) -> str:
     target = group[0].target
     if group[0].kind == "link":
         sources = [os.path.relpath(transfer.source, target) for transfer in group]
-        words = ["ln", "-s", *sources, f"{_shown(target, around)}/"]
+        words = ["ln", "-s", *sources, f"{_shown(target, workspace)}/"]
     elif group[0].kind == "move":
-        words = ["mv", *(_shown(transfer.source, around) for transfer in group), f"{_shown(target, around)}/"]
+        words = ["mv", *(_shown(transfer.source, workspace) for transfer in group), f"{_shown(target, workspace)}/"]
     else:
         return ""
-    return _in_folder(target, words, around)
+    return _in_folder(target, words, workspace)
 
 
-def _in_folder(folder: str, words: Sequence[str], around: Surroundings) -> str:
+def _in_folder(folder: str, words: Sequence[str], workspace: Workspace) -> str:
     """Return a command for a folder that is made first if it does not exist."""
     command = shlex.join(words)
     if os.path.isdir(folder):
         return command
-    return f"{shlex.join(['mkdir', '-p', _shown(folder, around)])} && {command}"
+    return f"{shlex.join(['mkdir', '-p', _shown(folder, workspace)])} && {command}"
 
 
-def _shown(path: str, around: Surroundings) -> str:
-    return os.path.relpath(path, around.root)
+def _shown(path: str, workspace: Workspace) -> str:
+    return os.path.relpath(path, workspace.root)
 
 
 # -- whole folders -----------------------------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ class _FolderLink:
 
 
 def _find_folder_links(
-    skills: Sequence[MappedSkill], around: Surroundings, programs: Sequence[HostRecord]
+    skills: Sequence[MappedSkill], workspace: Workspace, programs: Sequence[HostRecord]
 ) -> list[_FolderLink]:
     """Return links of whole folders of skills, which serve skills that are added later, too.
 
@@ -249,28 +250,28 @@ def _find_folder_links(
     links = []
     for folder, group in groups.items():
         has_nested = any(is_inside(other, folder) for other in groups)
-        if len(group) < 2 or has_nested or not all(_is_read(skill, around) for skill in group):
+        if len(group) < 2 or has_nested or not all(_is_read(skill, workspace) for skill in group):
             continue
         unread = [
             record
             for record in programs
             if record.follows_linked_folders and all(_is_unread(skill, record.host) for skill in group)
         ]
-        parent = find_parent(group[0].folder, around)
-        for skills_folder in choose_folders(unread, parent, around):
+        parent = find_parent(group[0].folder, workspace)
+        for skills_folder in choose_folders(unread, parent, workspace):
             link = os.path.join(parent, skills_folder)
-            readers = [record for record in unread if _reads(record, link, parent, around)]
+            readers = [record for record in unread if _reads(record, link, parent, workspace)]
             if not os.path.lexists(link):
                 links.append(_FolderLink(link, folder, _names(readers), tuple(skill.name for skill in group)))
     counts = Counter(link.link for link in links)
     return [link for link in links if counts[link.link] == 1]
 
 
-def _advise_link(link: _FolderLink, around: Surroundings) -> Advice:
+def _advise_link(link: _FolderLink, workspace: Workspace) -> Advice:
     above = os.path.dirname(link.link)
-    words = ["ln", "-s", os.path.relpath(link.folder, above), _shown(link.link, around)]
-    change = f"make {_shown(link.link, around)} a link to {_shown(link.folder, around)}"
-    return Advice(change, link.hosts, link.skills, _in_folder(above, words, around))
+    words = ["ln", "-s", os.path.relpath(link.folder, above), _shown(link.link, workspace)]
+    change = f"make {_shown(link.link, workspace)} a link to {_shown(link.folder, workspace)}"
+    return Advice(change, link.hosts, link.skills, _in_folder(above, words, workspace))
 
 
 def _is_unread(skill: MappedSkill, host: str) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from skillshelf.lint.hosts._detect import find_conditions
@@ -10,6 +10,7 @@ from skillshelf.lint.hosts._records import HostOutcome, HostRecord, Position
 from skillshelf.lint.hosts._verdicts import SkillFile, find_skill_files, is_nested, judge_for_host
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import find_skill_places
+from skillshelf.workspace import Workspace
 
 SightingState = Literal["seen", "exposed", "cut", "altered", "refused", "unread"]
 """From the best to the worst. `unread` means that the host does not read the folder that the skill is in."""
@@ -67,7 +68,7 @@ class MappedSkill:
 
 @dataclass(frozen=True, slots=True)
 class ReadFolder:
-    """A place as a program reads it: in one of its folders of skills, somewhere around its starting folder."""
+    """A place as a program reads it: in one of its folders of skills, somewhere workspace its starting folder."""
 
     parent: str
     """The absolute path of the folder that has the folder of skills."""
@@ -77,46 +78,32 @@ class ReadFolder:
     """The rest of the path: the skill's own folder, with those above it if it is nested."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The workspace as a program that starts in it sees it. All paths are absolute, without links."""
-
-    start: str
-    """The folder that the program starts in."""
-    root: str
-    """The root of the repository; outside a repository, the same as `start`."""
-    outer: tuple[str, ...] = field(default=())
-    """Skills folders of parents, outside a repository."""
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        return (self.root, *self.outer)
-
-    def position_of(self, parent: str) -> Position:
-        """Return where a folder is, seen from the starting folder."""
-        if parent == self.start:
-            return "here"
-        if is_inside(parent, self.start):
-            return "below"
-        if not is_inside(self.start, parent):
-            return "beside"
-        if parent == self.root:
-            return "root"
-        return "between" if is_inside(parent, self.root) else "outside"
+def find_position(parent: str, workspace: Workspace) -> Position:
+    """Return where a folder is, seen from a program that starts in the user's folder."""
+    start = workspace.folder
+    if parent == start:
+        return "here"
+    if is_inside(parent, start):
+        return "below"
+    if not is_inside(start, parent):
+        return "beside"
+    if parent == workspace.root:
+        return "root"
+    return "between" if is_inside(parent, workspace.root) else "outside"
 
 
-def map_skills(around: Surroundings, records: Sequence[HostRecord]) -> list[MappedSkill]:
-    """Return every skill of a workspace with the sightings of these hosts, in the order of their paths."""
+def map_skills(workspace: Workspace, records: Sequence[HostRecord]) -> list[MappedSkill]:
+    """Return every skill of a workspace with the sightings of these hosts, folder by folder."""
     skills = []
-    for base in around.folders:
+    for base in workspace.folders:
         files = dict(find_skill_files(base))
-        for (real, key), places in sorted(_find_places(base, files).items(), key=lambda item: item[0][1]):
+        for (real, key), places in _find_places(base, files).items():
             file = files[key]
             name, description = _read_texts(file)
-            sightings = tuple(_sight(file, base, key, places, around, record) for record in records)
+            sightings = tuple(_sight(file, base, key, places, workspace, record) for record in records)
             folder = real if is_inside(real, base) else file.folder
             skills.append(MappedSkill(name, folder, len(description), tuple(places), sightings))
-    return skills
+    return sorted(skills, key=lambda skill: (os.path.dirname(skill.folder), skill.folder))
 
 
 def _find_places(base: str, files: Mapping[str, SkillFile]) -> dict[tuple[str, str], list[Place]]:
@@ -164,7 +151,7 @@ def _read_texts(file: SkillFile) -> tuple[str, str]:
 
 
 def _sight(
-    file: SkillFile, base: str, key: str, places: Sequence[Place], around: Surroundings, record: HostRecord
+    file: SkillFile, base: str, key: str, places: Sequence[Place], workspace: Workspace, record: HostRecord
 ) -> Sighting:
     if record.kind == "library":
         # Its caller names the folder, so the place does not matter.
@@ -174,7 +161,7 @@ def _sight(
     for place in places:
         if place.is_in_linked_folder and not record.follows_linked_folders:
             continue
-        for read_folder in find_read_folders(place.folder, around, record):
+        for read_folder in find_read_folders(place.folder, workspace, record):
             sighting = _sight_at(file, place, "/" in read_folder.below, record)
             best = min(best, sighting, key=lambda each: STATES.index(each.state))
     return best
@@ -188,13 +175,13 @@ def _sight_at(file: SkillFile, place: Place, nested: bool, record: HostRecord) -
     return Sighting(record.host, state, verdict.because if state != "seen" else ())
 
 
-def find_read_folders(folder: str, around: Surroundings, record: HostRecord) -> Iterator[ReadFolder]:
+def find_read_folders(folder: str, workspace: Workspace, record: HostRecord) -> Iterator[ReadFolder]:
     """Yield the ways in which a program that starts in the workspace reads a skill's folder; none if it does not."""
     for skills_folder, positions in record.folders.items():
         for read_folder in split_at(folder, skills_folder):
-            is_in_workspace = read_folder.parent == around.root or is_inside(read_folder.parent, around.root)
-            is_in_parent = any(is_inside(folder, outer) for outer in around.outer)
-            if (is_in_workspace or is_in_parent) and around.position_of(read_folder.parent) in positions:
+            is_in_workspace = read_folder.parent == workspace.root or is_inside(read_folder.parent, workspace.root)
+            is_in_parent = any(is_inside(folder, outer) for outer in workspace.outer)
+            if (is_in_workspace or is_in_parent) and find_position(read_folder.parent, workspace) in positions:
                 yield read_folder
 
 

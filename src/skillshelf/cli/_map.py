@@ -1,0 +1,193 @@
+"""`skillshelf map`: which skills of this repository other agents see, and what to change."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from os import getcwd
+from os.path import dirname
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.cli._host_option import add_host_option
+from skillshelf.cli._output import Output, complain, list_names, shown_path
+from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import locate_workspace
+from skillshelf.tables import Cell, Column
+from skillshelf.text import count_noun
+from skillshelf.workspace import Workspace
+
+if TYPE_CHECKING:
+    from skillshelf.lint.hosts import Advice, HostRecord, MappedSkill, Sighting
+
+EXAMPLES = """
+  skillshelf map                              see which agents see which skills of this repository
+  skillshelf map --host codex --host pi       ask only about these agents
+  skillshelf map --all                        give every skill a line of its own
+  skillshelf map --json                       print the whole map for another program
+"""
+_STYLES = {
+    "seen": "green",
+    "exposed": "yellow",
+    "cut": "yellow",
+    "altered": "yellow",
+    "refused": "red",
+    "unread": "dim",
+}
+_UNREAD = "-"
+_MAX_ROWS = 40
+"""Skills that get a line each. With more, skills in one folder that look the same share a line."""
+_NAMES_SHOWN = 3
+_MAX_COMMAND = 400
+
+
+def add_arguments(parser: Parser) -> None:
+    add_host_option(parser)
+    parser.add_argument("--all", action="store_true", help="give every skill a line, even if there are more than forty")
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A map, ready to be shown."""
+
+    workspace: Workspace
+    skills: "Sequence[MappedSkill]"
+    records: "Sequence[HostRecord]"
+    advice: "Sequence[Advice]"
+    notes: Sequence[str]
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Return 0 if every host sees every skill as written, 1 if one does not, and 2 if there is no skill."""
+    from skillshelf.lint.hosts import advise, load_records, map_skills
+
+    workspace = locate_workspace(args)
+    records = [record for host, record in load_records().items() if not args.host or host in args.host]
+    skills = map_skills(workspace, records)
+    if not skills:
+        complain(f"skillshelf map: there is no skill in {shown_path(workspace.root)}")
+        return 2
+
+    advice = advise(skills, workspace, records)
+    view = _View(workspace, skills, records, advice, _find_space_notes(skills, records))
+    if args.json:
+        out.print_json(_as_json(view))
+    else:
+        _print_view(view, out, is_grouped=len(skills) > _MAX_ROWS and not args.all, all_hosts=not args.host)
+    return 0 if all(skill.is_seen_by_all for skill in skills) else 1
+
+
+def _find_space_notes(skills: "Sequence[MappedSkill]", records: "Sequence[HostRecord]") -> list[str]:
+    """Return a note for each program that shows fewer characters of descriptions than there are."""
+    notes = []
+    for index, record in enumerate(records):
+        shown = [skill for skill in skills if skill.sightings[index].state == "seen"]
+        written = sum(skill.description_length for skill in shown)
+        if record.space.total is not None and written > record.space.total:
+            notes.append(
+                f"{record.host} shortens its list: the descriptions here have {written:,} characters, "
+                f"and it showed {record.space.total:,} when it was measured"
+            )
+    return notes
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def _print_view(view: _View, out: Output, *, is_grouped: bool, all_hosts: bool) -> None:
+    programs = [record for record in view.records if record.kind == "program" or not all_hosts]
+    libraries = [record for record in view.records if record not in programs]
+    columns = [Column("skill"), *(Column(record.host) for record in programs)]
+    if libraries:
+        columns.append(Column("libraries"))
+
+    for folder, group in groupby(view.skills, key=lambda skill: dirname(skill.folder)):
+        out.print_styled(f"{shown_path(folder)}/", "bold")
+        rows: list[list[str | Cell]] = []
+        for title, skill in _list_rows(list(group), is_grouped):
+            rows.append([title, *_make_cells(skill, len(programs))])
+        out.print_table(columns, rows)
+        out.print()
+
+    _print_advice(view, out)
+    for note in view.notes:
+        out.print_styled(f"note: {note}")
+    versions = ", ".join(f"{record.host} {record.version}" for record in view.records)
+    out.print_styled(f"measured: {versions}", "dim")
+    seen = sum(skill.is_seen_by_all for skill in view.skills)
+    total = len(view.skills)
+    style = "green" if seen == total else "yellow"
+    out.print_styled(f"{count_noun(total, 'skill')}: {seen:,} seen as written by every host", style)
+
+
+def _list_rows(skills: "list[MappedSkill]", is_grouped: bool) -> "list[tuple[str, MappedSkill]]":
+    """Return the rows of one folder. If they are grouped, skills that look the same share a row."""
+    if not is_grouped:
+        return [(skill.name, skill) for skill in skills]
+    groups: dict[tuple[Sighting, ...], list[MappedSkill]] = {}
+    for skill in skills:
+        groups.setdefault(skill.sightings, []).append(skill)
+    rows = []
+    for group in groups.values():
+        title = group[0].name
+        if len(group) > 1:
+            title = f"{len(group):,} skills"
+        rows.append((title, group[0]))
+    return rows
+
+
+def _make_cells(skill: "MappedSkill", programs: int) -> list[str | Cell]:
+    cells: list[str | Cell] = []
+    for sighting in skill.sightings[:programs]:
+        text = _UNREAD if sighting.state == "unread" else sighting.state
+        cells.append(Cell(text, _STYLES[sighting.state]))
+    others = skill.sightings[programs:]
+    if others:
+        seen = sum(sighting.state == "seen" for sighting in others)
+        cells.append(Cell(f"{seen} of {len(others)}", "green" if seen == len(others) else "yellow"))
+    return cells
+
+
+def _print_advice(view: _View, out: Output) -> None:
+    if not view.advice:
+        return
+    title = "What to change"
+    if view.workspace.root != getcwd():
+        title += f", with commands for {shown_path(view.workspace.root)}"
+    out.print_styled(title, "bold")
+    for advice in view.advice:
+        names = list_names(advice.skills, _NAMES_SHOWN)
+        out.print_styled(advice.change, indent=2)
+        out.print_styled(f"for {', '.join(advice.hosts)}: {names}", "dim", indent=6)
+        if len(advice.command) > _MAX_COMMAND:
+            out.print_styled("(--json has the command)", "dim", indent=6)
+        elif advice.command:
+            out.print_styled(advice.command, "cyan", indent=6)
+    out.print()
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def _as_json(view: _View) -> dict[str, Any]:
+    hosts = [
+        {"name": record.host, "kind": record.kind, "version": record.version, "measured": record.measured}
+        for record in view.records
+    ]
+    skills = [
+        {
+            "name": skill.name,
+            "path": skill.folder,
+            "places": [place.folder for place in skill.places],
+            "hosts": [asdict(sighting) for sighting in skill.sightings],
+        }
+        for skill in view.skills
+    ]
+    advice = [asdict(each) for each in view.advice]
+    return {
+        "root": view.workspace.root,
+        "start": view.workspace.folder,
+        "hosts": hosts,
+        "skills": skills,
+        "advice": advice,
+        "notes": list(view.notes),
+    }
