@@ -82,8 +82,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         verdict = "on the shelf" if is_on_shelf else "not on the shelf"
         out.print_styled(f"{name} is {verdict}.", "bold")
         _print_occurrences(occurrences, closest, out)
-        if not is_on_shelf:
-            notes += workspace.notes  # where the search ended matters only to a user who misses the skill
+        if not occurrences:
+            notes += workspace.notes  # where the search ended matters only if it found nothing
         _print_search(searched, notes, out)
     return 0 if is_on_shelf else 1
 
