@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from agent_kit import User, agent, of, requests, say
 
-from skillshelf.agent import AgentCore
-from skillshelf.agent.events import Failed, Finished, SkillsReloaded, ToolReturned
+from skillshelf.agent import AgentCore, Answer
+from skillshelf.agent.events import Failed, Finished, Notice, SkillsReloaded, ToolReturned
 from skillshelf.testing import call
 from skillshelf.trust import Trust
 
@@ -63,24 +65,67 @@ def test_a_changed_skill_awaits_review_while_the_approved_text_is_served(tmp_pat
     assert [(one.name, one.status) for one in core.skills.pending] == [("pdf", "changed")]
 
 
-def test_a_skill_that_the_user_lets_the_agent_write_is_live_at_once(tmp_path: Path) -> None:
-    """It still awaits a review to be live in later sessions."""
+def test_a_skill_that_the_agent_writes_in_the_users_sight_is_approved(tmp_path: Path) -> None:
+    """It is live at once and in later sessions, without another question."""
     core = agent(
         tmp_path,
         call("write_file", path="skills/greet/SKILL.md", content=NEW),
         call("load_skill_instructions", skill_name="greet"),
         "Salve!",
         mode="ask",
-        user=User("yes"),
+        user=User("reviewed"),
         trust=Trust.open(),
     )
     events = say(core, "make a skill and use it")
     assert of(events, SkillsReloaded) == [SkillsReloaded(("greet",), (), ())]
     assert "Say hello in Latin." in of(events, ToolReturned)[1].text
-    assert core.skills.granted == {"greet"}
-    assert [one.name for one in core.skills.pending] == ["greet"]
+    assert core.skills.pending == ()
     later = agent(tmp_path, "ok", trust=Trust.open())
-    assert "greet" not in later.shelf.catalog
+    assert "greet" in later.shelf.catalog
+
+
+@pytest.mark.parametrize(("mode", "answer"), [("ask", "yes"), ("yolo", "reviewed"), ("auto-edit", "yes")])
+def test_a_write_that_the_user_has_not_seen_whole_approves_nothing(mode: str, answer: Answer, tmp_path: Path) -> None:
+    """W08: without the whole change in sight, the skill waits for review like any other."""
+    core = agent(
+        tmp_path,
+        call("write_file", path="skills/greet/SKILL.md", content=NEW),
+        call("load_skill_instructions", skill_name="greet"),
+        "ok",
+        mode=mode,
+        user=User(answer),
+        trust=Trust.open(),
+    )
+    events = say(core, "make a skill and use it")
+    assert "not live" in of(events, ToolReturned)[0].text
+    assert "Say hello in Latin." not in of(events, ToolReturned)[1].text
+    assert [one.name for one in core.skills.pending] == ["greet"]
+
+
+def test_a_file_of_a_skill_that_auto_edit_lets_through_approves_nothing(tmp_path: Path, write: Write) -> None:
+    """The policy asks about SKILL.md alone, so nobody has seen the reference."""
+    write("pdf", references__a_md="A.")
+    core = agent(
+        tmp_path,
+        call("write_file", path="pdf/references/a.md", content="EVIL"),
+        call("load_skill_instructions", skill_name="pdf", reference="a.md"),
+        "ok",
+        mode="auto-edit",
+        trust=Trust.open(),
+    )
+    approve_all(core)
+    assert of(say(core, "go"), ToolReturned)[1].text.endswith("A.")
+    assert [one.name for one in core.skills.pending] == ["pdf"]
+
+
+def test_agents_md_that_the_agent_writes_in_the_users_sight_applies(tmp_path: Path) -> None:
+    """W08 holds for the project's instructions as for skills."""
+    content = "Use tabs.\n"
+    script = [call("write_file", path="AGENTS.md", content=content), "done", "ok"]
+    core = agent(tmp_path, *script, mode="ask", user=User("reviewed"), trust=Trust.open())
+    say(core, "write it", "go")
+    assert "Use tabs." in requests(core)[2].system
+    assert agent(tmp_path, trust=Trust.open()).skills.guidance == content
 
 
 def test_a_skill_that_the_user_did_not_confirm_is_not_live(tmp_path: Path) -> None:
@@ -142,7 +187,7 @@ def test_an_edit_of_an_unreviewed_skill_does_not_make_it_live(tmp_path: Path, wr
         call("load_skill_instructions", skill_name="pdf"),
         "ok",
         mode="ask",
-        user=User("yes"),
+        user=User("reviewed"),
         trust=Trust.open(),
     )
     events = say(core, "fix the typo")
@@ -159,7 +204,7 @@ def test_an_edit_of_an_approved_skill_is_live_at_once(tmp_path: Path, write: Wri
         call("load_skill_instructions", skill_name="pdf"),
         "ok",
         mode="ask",
-        user=User("yes"),
+        user=User("reviewed"),
         trust=Trust.open(),
     )
     approve_all(core)
@@ -186,3 +231,73 @@ def test_drift_names_skills_that_are_new_changed_or_gone(tmp_path: Path, write: 
     write("new")
     core.reload_skills()
     assert sorted(core.skills.drift) == ["changed", "gone", "new"]
+
+
+def test_invoking_a_broken_skill_says_why(tmp_path: Path) -> None:
+    """The reason is for the user alone: the model gets nothing of an unapproved file."""
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/SKILL.md").write_bytes(b"\xff")
+    core = agent(tmp_path, "ok", trust=Trust.open())
+    notices = of(say(core, "go"), Notice)
+    assert [notice.text for notice in notices if "bad/SKILL.md" in notice.text]
+    assert of(say(core, "/skills:bad"), Notice) == []  # once
+    (event,) = of(say(core, "/skills:bad"), Failed)
+    assert "cannot be used" in event.message
+
+
+# -- a repository of the user's own -----------------------------------------------------------------------------------
+
+
+def own_agent(root: Path, *script: Any, mode: str = "yolo") -> AgentCore:
+    (root / ".git").mkdir(exist_ok=True)
+    Trust.open().declare_own(str(root))
+    return agent(root, *script, mode=mode, trust=Trust.open())
+
+
+def test_edits_in_an_own_repository_reach_the_model_at_once(tmp_path: Path, write: Write) -> None:
+    """So do those of AGENTS.md, and nothing waits for review."""
+    write("pdf", "Before.")
+    core = own_agent(tmp_path, "a", "b")
+    say(core, "one")
+    write("pdf", "After.")
+    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+    say(core, "two")
+    assert "After." in requests(core)[1].system
+    assert "Use tabs." in requests(core)[1].system
+    assert core.skills.pending == ()
+
+
+def test_a_command_of_the_agent_does_not_make_instructions(tmp_path: Path, write: Write) -> None:
+    """They are held in this session and the next, even under the policy yolo."""
+    write("pdf", "Before.")
+    command = "printf -- '---\\nname: pdf\\ndescription: EVIL\\n---\\nEVIL\\n' > pdf/SKILL.md; echo EVIL > AGENTS.md"
+    core = own_agent(tmp_path, call("run_command", command=command), "a", "b")
+    say(core, "one", "two")
+    later = agent(tmp_path, "ok", trust=Trust.open())
+    say(later, "go")
+    assert "EVIL" not in requests(core)[-1].system
+    assert "EVIL" not in requests(later)[0].system
+    assert sorted(one.name for one in later.skills.pending) == ["AGENTS.md", "pdf"]
+    assert "EVIL" in (tmp_path / "AGENTS.md").read_text()
+
+
+def test_changes_in_an_own_repository_are_named_at_the_next_start(tmp_path: Path, write: Write) -> None:
+    """W03: once, and by name."""
+    write("pdf", "Before.")
+    say(own_agent(tmp_path, "a"), "one")
+    write("pdf", "Pulled.")
+    later = agent(tmp_path, "a", "b", trust=Trust.open())
+    (notice,) = of(say(later, "one", "two"), Notice)
+    assert "changed pdf" in notice.text
+    assert of(say(agent(tmp_path, "a", trust=Trust.open()), "one"), Notice) == []
+
+
+def test_frozen_means_approved_in_an_own_repository_too(tmp_path: Path, write: Write) -> None:
+    """A declaration is not an approval of content."""
+    write("pdf")
+    core = own_agent(tmp_path, "a")
+    assert list(core.skills.drift) == ["pdf"]
+    assert core.skills.trusted
+    core.skills.approve(core.skills.trusted[0].unapproved)
+    core.reload_skills()
+    assert list(core.skills.drift) == []

@@ -144,6 +144,57 @@ def test_a_damaged_record_is_reported(run: Run) -> None:
     assert "approvals.json.bad" in complaint
 
 
+# -- a repository of one's own ----------------------------------------------------------------------------------------
+
+
+def test_a_repository_can_be_declared_the_users_own(run: Run, tmp_path: Path, write: Write) -> None:
+    """From then on nothing is pending after an edit, until the user takes it back."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "AGENTS.md").write_text("Be kind.\n")
+    code, out, _ = run("trust", "--mine")
+    assert code == 0
+    assert "apply as soon as they change" in out
+    assert "`git pull`" in out
+    write("a/pdf", "Edited.")
+    code, out, _ = run("trust", "--list")
+    assert (code, out.splitlines()[0][:31]) == (0, "This repository is your own sin")
+    assert [row.split()[:2] for row in out.splitlines()[3:6]] == [["AGENTS.md", "own"], ["pdf", "own"], ["sql", "own"]]
+    assert "0 approved, 3 your own, 0 pending" in out
+    assert json.loads(run("trust", "--json")[1])["own"] is True
+
+    assert run("trust", "--yes", "pdf")[0] == 0  # which lasts longer than the declaration
+    assert run("trust", "--not-mine")[1] == ". is reviewed like any other repository again.\n"
+    assert run("trust", "--not-mine")[1] == ". was not declared your own, so nothing changes.\n"
+    assert run("trust", "--list")[1].splitlines()[-1] == "1 approved, 2 pending"
+
+
+def test_a_folder_that_is_not_a_repository_cannot_be_declared(run: Run) -> None:
+    """W07: a folder of many repositories is not one."""
+    code, _, complaint = run("trust", "--mine")
+    assert code == 1
+    assert "not the root of a repository" in complaint
+
+
+def test_the_user_hears_that_another_folder_took_the_place(run: Run, tmp_path: Path) -> None:
+    """The skills wait for review again, and the message says what to do."""
+    (tmp_path / ".git").mkdir()
+    run("trust", "--mine")
+    (tmp_path / ".git").rmdir()
+    (tmp_path / ".git").mkdir()
+    code, _, complaint = run("trust", "--list")
+    assert code == 1
+    assert "another repository has taken its place" in complaint
+    assert "skillshelf trust --mine" in complaint
+
+
+def test_a_changed_skill_shows_its_changes_first(run: Run, write: Write) -> None:
+    """The whole text follows."""
+    run("trust", "--yes", "pdf")
+    write("a/pdf", body="Changed.\n")
+    page = run("trust", "--show", "pdf")[1]
+    assert page.index("Changes since the approved version:") < page.index("SKILL.md:\n  │ ---")
+
+
 # -- a user at a terminal ---------------------------------------------------------------------------------------------
 
 
@@ -185,6 +236,36 @@ def test_the_user_decides_skill_by_skill(
     assert (exit_code, approved()) == (code, expected)
     assert screen.startswith("2 pending skills in .:")
     assert screen.index("  │ Fill it.") < screen.index("(1/2) Trust pdf as it is now?")
+
+
+def test_the_review_offers_to_declare_the_repository_ones_own(tmp_path: Path) -> None:
+    """The consequence is on the screen before the answer counts, and a no leads back to the question."""
+    (tmp_path / ".git").mkdir()
+    code, screen = answer_on_terminal(tmp_path, "m\n", "\n", "m\n", "y\n")
+    assert code == 0
+    assert "also whatever `git pull` or another checkout brings" in screen
+    assert screen.count("(1/2) Trust pdf as it is now?") == 2
+    assert "is your own repository from now on" in screen
+    assert Trust.open().find_own(str(tmp_path))
+    assert approved() == []
+
+
+def test_the_review_of_a_change_begins_with_the_change(tmp_path: Path, write: Write, run: Run) -> None:
+    """The rest is shown if the user asks for it."""
+    run("trust", "--yes", "pdf", "sql")
+    write("a/pdf", body="Changed.\n")
+    code, screen = answer_on_terminal(tmp_path, "v\n", "y\n")
+    assert code == 0
+    diff, whole = screen.split("[v]iew all of it", 1)
+    assert "│ +Changed." in diff
+    assert "│ ---\n  │ name" not in diff
+    assert "│ ---\n  │ name" in whole
+
+
+def test_instructions_are_not_counted_as_a_skill(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Be kind.\n")
+    _, screen = answer_on_terminal(tmp_path, "q\n")
+    assert screen.startswith("2 pending skills and AGENTS.md in .:")
 
 
 def test_all_is_confirmed_before_unseen_skills_are_approved(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Trust by content: which skills of a workspace reach the shelf, and which version is served while they change."""
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -34,9 +35,17 @@ class Agent:
     def waiting(self) -> dict[str, str]:
         return {one.name: one.status for one in self.source.pending}
 
+    def approve_write(self, path: Path) -> tuple[str, ...]:
+        """Approve a write that the user saw as it is now."""
+        return self.source.approve_writes({str(path): _sha256(path)})
+
     def approve_all(self) -> None:
         self.source.approve(self.source.pending)
         self.shelf.reload()
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.fixture
@@ -243,30 +252,35 @@ def test_a_watcher_sees_a_trusted_source(agent: Agent, write: Write) -> None:
 # -- skills that the agent writes -------------------------------------------------------------------------------------
 
 
-def test_a_skill_the_agent_wrote_lives_in_this_session_only(agent: Agent, tmp_path: Path, write: Write) -> None:
-    """W08: after a confirmed write the skill is served here and marked; in the next process it is pending."""
+def test_a_skill_the_agent_wrote_in_sight_is_approved_for_good(agent: Agent, tmp_path: Path, write: Write) -> None:
+    """W08: it is served here and in the next process, and nothing about it is pending."""
     path = write("made", "Made by the agent.", "Do.\n")
-    assert agent.source.grant([path]) == ("made",)
+    assert agent.approve_write(path) == ("made",)
     assert agent.shelf.reload(changed=[path]).added == ("made",)
-    assert agent.load("made") == "Do.\n"
-    assert agent.source.granted == {"made"}
-    assert [one.granted for one in agent.source.pending if one.name == "made"] == [True]
-    assert "made" not in Agent(tmp_path).shelf.catalog
-    agent.approve_all()
-    assert (agent.source.granted, agent.waiting) == (frozenset(), {})
-    assert Agent(tmp_path).load("made") == "Do.\n"
+    assert (agent.load("made"), Agent(tmp_path).load("made")) == ("Do.\n", "Do.\n")
+    assert "made" not in {**agent.waiting, **Agent(tmp_path).waiting}
 
 
-def test_files_written_one_by_one_are_granted_together(agent: Agent, write: Write) -> None:
+def test_a_write_that_is_not_as_the_user_saw_it_approves_nothing(agent: Agent, write: Write) -> None:
+    """Another program changed the file between the question and the approval."""
+    path = write("made", "Made by the agent.", "Do.\n")
+    shown = _sha256(path)
+    write("made", "Made by the agent.", "Evil.\n")
+    assert agent.source.approve_writes({str(path): shown}) == ()
+    agent.shelf.reload()
+    assert "made" not in agent.shelf.catalog
+
+
+def test_files_written_one_by_one_are_approved_together(agent: Agent, write: Write) -> None:
     """References before the SKILL.md, a second edit, a script: every confirmed write counts."""
     reference = write("made", references__a_md="First.").parent / "references/a.md"
     (reference.parents[1] / "SKILL.md").unlink()
-    assert agent.source.grant([reference]) == ()
+    assert agent.approve_write(reference) == ()
     path = write("made")
-    assert agent.source.grant([path]) == ("made",)
+    assert agent.approve_write(path) == ("made",)
     agent.shelf.reload(changed=[path])
     reference.write_text("Second.")
-    agent.source.grant([reference])
+    agent.approve_write(reference)
     agent.shelf.reload(changed=[reference])
     assert agent.load("made", "a.md") == "Second."
 
@@ -274,28 +288,28 @@ def test_files_written_one_by_one_are_granted_together(agent: Agent, write: Writ
 def test_one_confirmed_write_does_not_approve_the_rest_of_a_skill(agent: Agent, tmp_path: Path, write: Write) -> None:
     """An agent that was led to edit an unapproved skill does not bring in its other files."""
     path = write("pdf", "Fills forms.", "Typo mended.\n")
-    assert agent.source.grant([path]) == ()
+    assert agent.approve_write(path) == ()
     agent.shelf.reload(changed=[path])
     assert list(agent.shelf.catalog) == []
     agent.approve_all()
     (tmp_path / "pdf/references/a.md").write_text("Evil.")
     path = write("pdf", "Fills forms.", "Edited again.\n")
-    assert agent.source.grant([path]) == ()
+    assert agent.approve_write(path) == ()
 
 
 def test_the_agents_edit_of_an_approved_skill_is_served(agent: Agent, write: Write) -> None:
-    """A confirmed write to an approved skill is live, and pending as a change of the approved version."""
+    """The rest of it was approved, so all of it is."""
     agent.approve_all()
     path = write("pdf", "Fills forms.", "Edited.\n")
-    assert agent.source.grant([path]) == ("pdf",)
+    assert agent.approve_write(path) == ("pdf",)
     agent.shelf.reload(changed=[path])
-    assert (agent.load("pdf"), agent.load("pdf", "a.md"), agent.waiting) == ("Edited.\n", "A.", {"pdf": "changed"})
+    assert (agent.load("pdf"), agent.load("pdf", "a.md"), agent.waiting) == ("Edited.\n", "A.", {})
 
 
 def test_an_edit_by_another_program_does_not_replace_what_was_confirmed(agent: Agent, write: Write) -> None:
     """The model keeps getting the text whose write the user confirmed."""
     path = write("made", "d", "Confirmed.\n")
-    agent.source.grant([path])
+    agent.approve_write(path)
     agent.shelf.reload(changed=[path])
     write("made", "d", "Evil.\n")
     agent.shelf.reload()
@@ -306,7 +320,7 @@ def test_revoking_a_version_also_ends_the_agents_edit_of_it(agent: Agent, tmp_pa
     """W11: this holds for a revocation in another process, too."""
     agent.approve_all()
     path = write("pdf", "Fills forms.", "Edited.\n")
-    agent.source.grant([path])
+    agent.approve_write(path)
     agent.shelf.reload(changed=[path])
     Agent(tmp_path).source.revoke("pdf")
     agent.shelf.turn()
@@ -318,7 +332,7 @@ def test_the_agent_gets_diagnostics_only_about_files_it_wrote(agent: Agent, writ
     path = write("made")
     path.write_bytes(b"\xff")
     assert agent.shelf.reload(changed=[path]).diagnostics == ()
-    agent.source.grant([path])
+    agent.approve_write(path)
     assert [note.code for note in agent.shelf.reload(changed=[path]).diagnostics] == ["not-utf8"]
 
 
@@ -464,7 +478,7 @@ def test_instructions_deeper_in_the_workspace_belong_to_it(tmp_path: Path) -> No
     trust = Trust.open()
     _, pending = trusted_text(tmp_path / "a/AGENTS.md", trust, tmp_path)
     assert pending is not None
-    assert (pending.root, pending.key, pending.name) == (str(tmp_path), "/a/AGENTS.md", "a/AGENTS.md")
+    assert (pending.root, pending.key, pending.name) == (str(tmp_path), "a/AGENTS.md", "a/AGENTS.md")
     trust.approve(pending)
     assert trusted_text(tmp_path / "a/AGENTS.md", trust, tmp_path) == ("Deep.\n", None)
     with pytest.raises(TrustError, match="does not lie in"):

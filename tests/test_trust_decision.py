@@ -1,68 +1,46 @@
-"""The rule that decides which version of a skill the model may read, as a table."""
+"""The rules that decide which version of a skill the model may read, as tables."""
+
+from itertools import product
 
 import pytest
 
-from skillshelf.trust._decision import Decision, Versions, choose_version
+from skillshelf.trust._decision import OwnContent, Versions, applies_unasked, choose_version
 
-APPROVED = {"old", "older", "base"}
-NOTHING = Decision("nothing")
+USABLE = {"old", "older"}
 
 TABLE = {
-    "a new skill is not served": (Versions("new"), NOTHING),
-    "files that cannot be read as a whole are not served": (Versions(""), NOTHING),
-    "approved files are served": (Versions("old"), Decision("on_disk", "old", ends_session=True)),
+    "a new skill is not served": (Versions("new"), ""),
+    "files that cannot be read as a whole are not served": (Versions(""), ""),
+    "approved files are served": (Versions("old"), "old"),
     "approved files are served even if another version was in use": (
-        Versions("old", serving="older", last_approved="older"),
-        Decision("on_disk", "old", ends_session=True),
+        Versions("old", serving="older", last_in_use="older"),
+        "old",
     ),
-    "approved files replace what the agent wrote": (
-        Versions("old", in_session="edit", session_base="base", serving="edit"),
-        Decision("on_disk", "old", ends_session=True),
-    ),
-    "what the agent wrote is served": (Versions("edit", in_session="edit"), Decision("in_session", "edit")),
-    "what the agent wrote is served while someone else's edit waits": (
-        Versions("evil", in_session="edit", serving="edit"),
-        Decision("in_session", "edit"),
-    ),
-    "what the agent wrote on an approved version comes before that version": (
-        Versions("edit", in_session="edit", session_base="base", last_approved="base"),
-        Decision("in_session", "edit"),
-    ),
-    "what the agent wrote goes with the version it was written on": (
-        Versions("edit", in_session="edit", session_base="revoked", serving="edit"),
-        Decision("nothing", ends_session=True),
-    ),
-    "after that, an older approved version is served": (
-        Versions("edit", in_session="edit", session_base="revoked", serving="edit", last_approved="old"),
-        Decision("approved_copy", "old", ends_session=True),
-    ),
-    "a changed skill keeps its approved version": (
-        Versions("new", serving="old", last_approved="old"),
-        Decision("approved_copy", "old"),
-    ),
-    "the version in use comes before the one noted last": (
-        Versions("new", serving="old", last_approved="older"),
-        Decision("approved_copy", "old"),
-    ),
-    "in a new process, the version noted last is served": (
-        Versions("new", last_approved="older"),
-        Decision("approved_copy", "older"),
-    ),
+    "a changed skill keeps its approved version": (Versions("new", serving="old", last_in_use="old"), "old"),
+    "the version in use comes before the one noted last": (Versions("new", serving="old", last_in_use="older"), "old"),
+    "in a new process, the version noted last is served": (Versions("new", last_in_use="older"), "older"),
     "a revoked version that was in use gives way to the one noted last": (
-        Versions("new", serving="revoked", last_approved="old"),
-        Decision("approved_copy", "old"),
+        Versions("new", serving="revoked", last_in_use="old"),
+        "old",
     ),
-    "a revoked version is not served": (Versions("revoked", serving="revoked", last_approved="revoked"), NOTHING),
+    "a revoked version is not served": (Versions("revoked", serving="revoked", last_in_use="revoked"), ""),
 }
 
 
-@pytest.mark.parametrize(("versions", "decision"), TABLE.values(), ids=TABLE.keys())
-def test_the_version_to_serve(versions: Versions, decision: Decision) -> None:
-    assert choose_version(versions, APPROVED) == decision
+@pytest.mark.parametrize(("versions", "tree"), TABLE.values(), ids=TABLE.keys())
+def test_the_version_to_serve(versions: Versions, tree: str) -> None:
+    assert choose_version(versions, USABLE) == tree
 
 
-@pytest.mark.parametrize("versions", [versions for versions, _ in TABLE.values()], ids=TABLE.keys())
-def test_nothing_is_served_that_the_user_has_neither_approved_nor_confirmed(versions: Versions) -> None:
-    decision = choose_version(versions, APPROVED)
-    assert decision.tree in {*APPROVED, versions.in_session, ""}
-    assert choose_version(versions, ()).serve in ("nothing", "in_session")
+def test_without_approvals_nothing_is_served() -> None:
+    """This holds even for an empty hash in the set of approved ones."""
+    for on_disk, serving, last in product(("", "old", "new"), repeat=3):
+        assert choose_version(Versions(on_disk, serving, last), {""}) == ""
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("nested", [True, False])
+def test_own_content_applies_unless_something_speaks_against_it(complete: bool, held: bool, nested: bool) -> None:
+    content = OwnContent(is_complete=complete, is_held=held, is_nested=nested)
+    assert applies_unasked(content) == (complete and not held and not nested)

@@ -1,5 +1,6 @@
 """The store of approvals: where it lies, who may write it, and what happens if it cannot be read."""
 
+import hashlib
 import json
 import os
 import stat
@@ -10,7 +11,7 @@ import pytest
 
 from skillshelf import DirectorySource
 from skillshelf.errors import TrustError
-from skillshelf.trust import Trust, TrustedSource
+from skillshelf.trust import Trust, TrustedSource, trusted_text
 
 Write = Callable[..., Path]
 
@@ -63,8 +64,8 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
     "list": lambda data: b"[]",
     "no-keys": lambda data: b"{}",
     "deep": lambda data: b"[" * 100_000,
-    "older": lambda data: data.replace(b'"version": 1', b'"version": 0'),
-    "odd-version": lambda data: data.replace(b'"version": 1', b'"version": "9"'),
+    "older": lambda data: data.replace(b'"version": 2', b'"version": 0'),
+    "odd-version": lambda data: data.replace(b'"version": 2', b'"version": "9"'),
     "renamed": lambda data: data.replace(b'"pdf"', b'"sql"'),
     "other-tree": lambda data: data.replace(json.loads(data)["sha256"].encode(), b"0" * 64),
     "added-tree": lambda data: data.replace(b'"trees": {', b'"trees": {"' + b"1" * 64 + b'": ["x", ""],'),
@@ -90,7 +91,37 @@ def test_a_damaged_record_fails_closed(spoil: Callable[[bytes], bytes], approved
     assert looking(tmp_path / "ws").served.keys() == {"pdf"}
 
 
-@pytest.mark.parametrize("newer", [b'{"version": 2}', b'{"version": 99, "anything": []}'])
+def test_a_record_of_the_version_before_keeps_its_approvals(tmp_path: Path, write: Write) -> None:
+    """The keys of files began with a slash in version 1, and trees had no kind."""
+    write("ws/pdf", "d", "Approved.\n")
+    (tmp_path / "ws/AGENTS.md").write_text("Use tabs.\n")
+    source = looking(tmp_path / "ws")
+    source.approve(source.pending)
+    _, guidance = trusted_text(tmp_path / "ws/AGENTS.md", source.trust)
+    assert guidance
+    source.trust.approve(guidance)
+
+    record = Path(source.trust.path, "approvals.json")
+    plain = json.loads(record.read_text())["approvals"]
+    places = plain["places"][str(tmp_path / "ws")]
+    places["/AGENTS.md"] = places.pop("AGENTS.md")
+    old = {
+        "trees": {tree: [name, when] for tree, (name, when, _) in plain["trees"].items()},
+        "places": plain["places"],
+    }
+    text = json.dumps(old, sort_keys=True, separators=(",", ":"))
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    record.write_text(json.dumps({"version": 1, "sha256": checksum, "approvals": old}))
+
+    (tmp_path / "ws/AGENTS.md").write_text("Changed.\n")
+    now = looking(tmp_path / "ws")
+    assert now.served.keys() == {"pdf"}
+    assert trusted_text(tmp_path / "ws/AGENTS.md", now.trust)[0] == "Use tabs.\n"
+    (tmp_path / "ws/AGENTS.md").unlink()
+    assert now.gone == ()
+
+
+@pytest.mark.parametrize("newer", [b'{"version": 3}', b'{"version": 99, "anything": []}'])
 def test_a_record_of_a_newer_version_is_left_alone(newer: bytes, approved: Path, tmp_path: Path) -> None:
     """K10: the record is never written; opening it is a typed error, and a running process trusts nothing."""
     running = looking(tmp_path / "ws")

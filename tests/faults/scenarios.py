@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -17,7 +17,7 @@ from skillshelf.cli import main
 from skillshelf.errors import SessionError, TrustError
 from skillshelf.files import ABSENT, hash_content, replace_below
 from skillshelf.templates import fill_project
-from skillshelf.trust import Trust, TrustedSource
+from skillshelf.trust import Trust, TrustedSource, begin_hold
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequest
@@ -216,6 +216,58 @@ class WriteTrust:
         assert sorted(trees) == sorted(Trust.open().approvals.trees), f"leftovers of a killed process: {trees}"
 
 
+class UseOwnRepository:
+    """An edit by the user and then one by an agent in the user's own repository: the agent's is never served."""
+
+    def prepare(self, place: Path) -> None:
+        write_skill(place / "work/mine")
+        (place / "work/.git").mkdir()
+        trust = Trust.open()
+        trust.declare_own(str(place / "work"))
+        assert _names(_trusted(place)) == {"mine"}
+        _edit(place, "Edited by the user.")
+
+    def act(self, place: Path, armed: Armed) -> object:
+        with armed:
+            source = _trusted(place)
+            try:
+                hold = begin_hold(source)
+            except TrustError:
+                return source  # the agent may not work
+            _edit(place, AGENTS_LINE)
+            if hold:
+                with suppress(TrustError, OSError):
+                    hold.end()
+            source.refresh()
+        return source
+
+    def verify(self, place: Path, result: Any) -> None:
+        source: TrustedSource = result
+        source.refresh()
+        _check_texts(source)
+
+    def verify_disk(self, place: Path) -> None:
+        for _ in range(2):
+            source = _trusted(place)
+            assert source.trust.problems == ()
+            assert source.own is not None
+            assert _names(source) == {"mine"}
+            _check_texts(source)
+
+
+AGENTS_LINE = "Written by the agent."
+
+
+def _edit(place: Path, line: str) -> None:
+    with open(place / "work/mine/SKILL.md", "a") as file:
+        file.write(f"{line}\n")
+
+
+def _check_texts(source: TrustedSource) -> None:
+    for skill in Shelf([source]).catalog.values():
+        assert AGENTS_LINE not in source.instructions("mine", skill)
+
+
 class CreateSkill:
     """`skillshelf new`: a complete skill or none, and the name is free if there is none."""
 
@@ -354,6 +406,7 @@ SCENARIOS: dict[str, Scenario] = {
     "load": Load(),
     "session": WriteSession(),
     "trust": WriteTrust(),
+    "own": UseOwnRepository(),
     "new": CreateSkill(),
     "new package": CreateProject(),
     "edit": EditFile(),

@@ -44,7 +44,7 @@ from skillshelf.agent.events import (
     ToolReturned,
 )
 from skillshelf.descriptor import Delta
-from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError, TrustError
+from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError
 from skillshelf.slash import apply_message
 from skillshelf.turn import Turn, current_turn
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from skillshelf.agent._confinement import Confinement
     from skillshelf.agent._core import AgentCore
+    from skillshelf.agent._skills import AgentHolds
     from skillshelf.agent.filetools import Change
     from skillshelf.trust import UnreviewedFile
 
@@ -107,6 +108,8 @@ class Exchange:
         turn, delta = await to_thread.run_sync(core.skills.open_turn, core.turn)
         core.turn = turn
         self._report_reload(delta)
+        for notice in await to_thread.run_sync(core.skills.take_notices):
+            self._report(notice)
         current_turn.set(turn)
 
         self._translator = EventTranslator(turn)
@@ -196,8 +199,9 @@ class Exchange:
         try:
             skill = core.shelf.catalog.find(name).descriptor
         except SkillNotFoundError:
-            if any(pending.name == name for pending in core.skills.pending):
-                raise TrustError(f"Skill {name!r} awaits your review: /skills trust, or `skillshelf trust`.") from None
+            reason = core.skills.explain_unavailable(name)
+            if reason:
+                raise reason from None
             raise
         if not skill.user_invocable:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
@@ -232,14 +236,18 @@ class Exchange:
         """Return the skills' files that a command mentions and that the user has not approved as they are now."""
         return self._core.skills.unreviewed_files(command)
 
+    def begin_hold(self) -> AgentHolds:
+        """Hold back what the agent changes in repositories of the user's own. Raises TrustError."""
+        return self._core.skills.begin_hold()
+
     def is_reviewed(self, path: str) -> bool:
         return self._core.skills.is_reviewed(path)
 
-    def record_write(self, change: Change, confirmed: bool) -> str:
+    def record_write(self, change: Change, is_seen: bool) -> str:
         """Update the shelf after a write. Return what the model should know about it."""
         turn = self._core.turn
         assert turn is not None
-        delta, note = self._core.skills.record_write(turn, change, confirmed)
+        delta, note = self._core.skills.record_write(turn, change, is_seen)
         self._report_reload(delta)
         return note
 

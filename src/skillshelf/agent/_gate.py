@@ -23,11 +23,13 @@ from skillshelf.errors import (
     ReferenceNotFoundError,
     ReferenceUnreadableError,
     SkillError,
+    TrustError,
 )
 from skillshelf.files import FileChanged
 
 if TYPE_CHECKING:
     from skillshelf.agent._exchange import Exchange
+    from skillshelf.agent._skills import AgentHolds
     from skillshelf.trust import UnreviewedFile
 
 _APPROVAL = "approval"
@@ -75,10 +77,13 @@ class Gate(AbstractCapability[Any]):
             refusal = self._check_policy(Approval(SHELL, args, unreviewed=await self._find_unreviewed(args)))
             if refusal:
                 return refusal
+        hold = await self._begin_hold()
         try:
             return await handler(args)
         except OSError as error:
             raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
+        finally:
+            await to_thread.run_sync(hold.end)
 
     async def _find_unreviewed(self, args: dict[str, Any]) -> tuple[UnreviewedFile, ...]:
         """Return the files of skills that a command mentions and that the user has not approved as they are."""
@@ -99,22 +104,34 @@ class Gate(AbstractCapability[Any]):
             if allowed is None:
                 refusal = self._check_policy(question)
             elif not _is_same_change(allowed, question):
-                refusal = await self._ask_again(question)
-                allowed = question
+                answer = await self._ask_again(question)
+                if isinstance(answer, ToolDenied):
+                    return answer
+                allowed = answer
             if refusal:
                 return refusal
 
             exchange = self._get_exchange()
             was_reviewed = await to_thread.run_sync(exchange.is_reviewed, change.path)
+            hold = await self._begin_hold()
             try:
                 with permit(change):
                     result = await handler(args)
+                is_seen = was_reviewed and allowed is not None and allowed.reviewed
+                note = await to_thread.run_sync(exchange.record_write, change, is_seen)
             except FileChanged:
                 continue
-            confirmed = was_reviewed and (allowed is not None or exchange.policy.mode == "yolo")
-            note = await to_thread.run_sync(exchange.record_write, change, confirmed)
+            finally:
+                await to_thread.run_sync(hold.end)
             return f"{result}\n\n{note}" if note else result
         raise ToolFailed("The file was not written: another program keeps changing it. Read it again before you retry.")
+
+    async def _begin_hold(self) -> AgentHolds:
+        """Hold back what the call changes in a repository of the user's own, unless the user sees the change."""
+        try:
+            return await to_thread.run_sync(self._get_exchange().begin_hold)
+        except TrustError as error:
+            raise ToolFailed(str(error)) from None
 
     async def _propose(self, tool: str, args: dict[str, Any]) -> Change:
         try:
@@ -144,26 +161,30 @@ class Gate(AbstractCapability[Any]):
             metadata = requests.metadata.get(call.tool_call_id, {})
             # Tools of code skills raise ApprovalRequired by themselves, and give their arguments alone.
             question = metadata.get(_APPROVAL) or Approval(call.tool_name, metadata.get("arguments", {}))
-            answers[call.tool_call_id] = await self._ask(question) or True
-            questions[call.tool_call_id] = {_APPROVAL: question}
+            answer = await self._ask(question)
+            if isinstance(answer, ToolDenied):
+                answers[call.tool_call_id] = answer
+                continue
+            answers[call.tool_call_id] = True
+            questions[call.tool_call_id] = {_APPROVAL: answer}
         return requests.build_results(approvals=answers, metadata=questions)
 
-    async def _ask_again(self, question: Approval) -> ToolDenied | None:
+    async def _ask_again(self, question: Approval) -> Approval | ToolDenied:
         """Ask about a change that is not the one that was allowed."""
-        refusal = await self._ask(replace(question, repeated=True))
-        if refusal is None:
-            return None
-        return ToolDenied(f"The file changed after this call was allowed, so it was not written. {refusal.message}")
+        answer = await self._ask(replace(question, repeated=True))
+        if isinstance(answer, Approval):
+            return answer
+        return ToolDenied(f"The file changed after this call was allowed, so it was not written. {answer.message}")
 
-    async def _ask(self, question: Approval) -> ToolDenied | None:
-        """Return None if the call may go ahead, or else the refusal."""
+    async def _ask(self, question: Approval) -> Approval | ToolDenied:
+        """Return the question as the user answered it if the call may go ahead, or else the refusal."""
         tool = question.tool
         exchange = self._get_exchange()
         policy = exchange.policy
         if policy.mode == "read-only":
             return self._refuse_by_policy(tool)
         if policy.mode == "yolo":
-            return None
+            return question
 
         if tool == SHELL:
             confinement = await to_thread.run_sync(lambda: exchange.confinement)
@@ -180,7 +201,7 @@ class Gate(AbstractCapability[Any]):
             return ToolDenied(f"The user did not allow this call of {tool}. Do not repeat it; ask what to do instead.")
         if answer == "always":
             policy.allow_always(tool, str(question.arguments.get("command", "")))
-        return None
+        return replace(question, reviewed=answer == "reviewed")
 
     def _refuse_by_policy(self, tool: str) -> ToolDenied:
         mode = self._get_exchange().policy.mode

@@ -11,7 +11,8 @@ from skillshelf.files import fold_name
 from skillshelf.settings import MODES, Mode
 from skillshelf.trust import UnreviewedFile
 
-Answer = Literal["yes", "no", "always"]
+Answer = Literal["yes", "reviewed", "no", "always"]
+"""`reviewed`: yes, with the whole of `Approval.diff` in the user's sight, so that a skill's new content is approved."""
 
 READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
 WRITING = frozenset({"write_file", "edit_file"})
@@ -40,6 +41,8 @@ class Approval:
     """The hash of the content that a write replaces; empty for a new file. Only this version is replaced."""
     repeated: bool = False
     """True if the same call was allowed, but the file has changed since."""
+    reviewed: bool = False
+    """True if the user has allowed the call with the whole diff in sight."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the question for programs."""

@@ -1,20 +1,32 @@
 """The agent's shelf: the skills of its workspace, as far as the user approved them."""
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from skillshelf.descriptor import Delta
-from skillshelf.errors import SourceError
+from skillshelf.descriptor import Delta, Diagnostic
+from skillshelf.errors import SkillError, SourceError, TrustError
 from skillshelf.files import NotPlainFile, count_shared_names, read_file
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import quote_for_model, text_for_model
-from skillshelf.trust import INSTRUCTION_FILES, Pending, Trust, TrustedSource, UnreviewedFile, trusted_text
+from skillshelf.trust import (
+    INSTRUCTION_FILES,
+    AgentHold,
+    Pending,
+    Trust,
+    TrustedSource,
+    UnreviewedFile,
+    approve_file_write,
+    begin_hold,
+    trusted_text,
+    unapproved_file,
+)
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
 from skillshelf.workspace import Workspace, choose_workspace
@@ -23,8 +35,21 @@ if TYPE_CHECKING:
     # The file tools stand on pydantic-ai. The MCP server has this shelf without it, and starts in half the time.
     from skillshelf.agent.filetools import Change
 
+_MAX_FAULTS = 10
 _MAX_GUIDANCE = 32 * 1024
 """Characters of all AGENTS.md files together. Every model call carries them; longer texts belong in skills."""
+
+
+class AgentHolds:
+    """The holds on what the agent changes, while a tool of it runs."""
+
+    def __init__(self, holds: Sequence[AgentHold]) -> None:
+        self._holds = holds
+
+    def end(self) -> None:
+        """End the holds, whatever the tool has done."""
+        for hold in self._holds:
+            hold.end()
 
 
 class WorkspaceSkills:
@@ -77,6 +102,7 @@ class WorkspaceSkills:
         self._pending_guidance: tuple[Pending, ...] = ()
         self._watched = Delta()
         """The changes that the watcher reloaded since the last turn."""
+        self._reported_faults: set[str] = set()
         self._read_guidance()
 
     @property
@@ -98,18 +124,106 @@ class WorkspaceSkills:
     @property
     def drift(self) -> tuple[str, ...]:
         """The names of skills that are not exactly as they were approved here: new, changed or gone."""
-        gone = [name for source in self.trusted for name in source.gone]
-        return (*(pending.name for pending in self.pending), *gone)
-
-    @property
-    def granted(self) -> frozenset[str]:
-        """The skills that are live because the agent wrote them in this session."""
-        return frozenset(name for source in self.trusted for name in source.granted)
+        names = [pending.name for source in self.trusted for pending in source.unapproved]
+        names += [pending.name for pending in self._find_unapproved_guidance()]
+        names += [name for source in self.trusted for name in source.gone]
+        return tuple(names)
 
     def approve(self, pending: Sequence[Pending]) -> None:
         """Approve these exactly as they were shown. Raises TrustError."""
         if self._trust:
             self._trust.approve(*pending)
+
+    # -- a repository of the user's own -------------------------------------------------------------------------------
+
+    @property
+    def is_own(self) -> bool:
+        """True if the user declared this repository their own."""
+        return bool(self.trusted) and self.trusted[0].own is not None
+
+    @property
+    def can_declare_own(self) -> bool:
+        """True if the user may declare this repository their own and has not done so."""
+        return self._trust is not None and self._trust.can_declare_own(self.root)
+
+    def declare_own(self) -> None:
+        """Declare this repository the user's own, and bring its skills into use as they are. Raises TrustError."""
+        if self._trust is None:
+            raise TrustError("All skills here are in use as they are: this session trusts the workspace.")
+        self._trust.declare_own(self.root)
+        self.reload()
+        self._trust.take_own_changes(self.root)  # the user knows what is here now
+
+    def disown(self) -> bool:
+        """Review this repository like any other again. Return False if it was not the user's own."""
+        if self._trust is None or not self._trust.disown(self.root):
+            return False
+        self.reload()
+        return True
+
+    # -- what the user should know ------------------------------------------------------------------------------------
+
+    @property
+    def unusable(self) -> tuple[Diagnostic, ...]:
+        """The errors that keep a SKILL.md from being used, or from working as its author meant. Not for the model."""
+        errors = [note for note in self.shelf.catalog.diagnostics if note.severity == "error"]
+        for source in self.trusted:
+            errors += source.unusable
+        return tuple(dict.fromkeys(errors))
+
+    def take_notices(self) -> list[str]:
+        """Return what the user should know about the skills, each notice once.
+
+        That is: skills that cannot be used, and in a repository of the user's own what changed since the last session.
+        """
+        return [*self._describe_own_changes(), *self.take_faults()]
+
+    def take_faults(self) -> list[str]:
+        """Return why skills cannot be used, each once."""
+        faults = map(self._describe_fault, self.unusable)
+        fresh = [fault for fault in faults if fault not in self._reported_faults]
+        self._reported_faults.update(fresh)
+        if len(fresh) > _MAX_FAULTS:
+            left = len(fresh) - _MAX_FAULTS
+            fresh[_MAX_FAULTS:] = [f"… and {left:,} more problems in skills: `skillshelf check` lists them."]
+        return fresh
+
+    def _describe_own_changes(self) -> list[str]:
+        if self._trust is None:
+            return []
+        lost = self._trust.explain_lost_own(self.root)
+        if lost:
+            is_known = lost in self._reported_faults
+            self._reported_faults.add(lost)
+            return [] if is_known else [lost]
+        changes = self._trust.take_own_changes(self.root)
+        kinds = (("changed", changes.changed), ("new", changes.added), ("removed", changes.removed))
+        named = [f"{kind} {', '.join(paths)}" for kind, paths in kinds if paths]
+        if not named:
+            return []
+        return [f"Since you were last here, in your own repository: {'; '.join(named)}."]
+
+    def _describe_fault(self, fault: Diagnostic) -> str:
+        place = fault.path.removeprefix(f"{self.root}/")
+        fix = f" Fix: {fault.fix}." if fault.fix else ""
+        return f"{place} cannot be used as it is: {fault.message}.{fix}"
+
+    def explain_unavailable(self, name: str) -> SkillError | None:
+        """Return why a skill that is not on the shelf cannot be used; None if there is no such skill here."""
+        if any(pending.name == name for pending in self.pending):
+            return TrustError(f"Skill {name!r} awaits your review: /skills trust, or `skillshelf trust` in a terminal.")
+        for fault in self.unusable:
+            if os.path.basename(os.path.dirname(fault.path)) == name:
+                return SkillError(self._describe_fault(fault))
+        return None
+
+    def describe_reload(self, delta: Delta) -> str:
+        """Say in a line or two what a reload changed, and what still waits for the user."""
+        waiting = [f"{pending.name} ({pending.status})" for pending in self.pending]
+        if not waiting:
+            return describe_delta(delta)
+        changes = describe_delta(delta) if delta else "Skills reloaded."
+        return f"{changes} Not in use as they are now, until you review them with /skills trust: {', '.join(waiting)}."
 
     def watch(self, on_change: Callable[[], None]) -> Watch:
         """Reload automatically. The next turn reports the changes. Raises MissingExtraError."""
@@ -152,26 +266,38 @@ class WorkspaceSkills:
         self.guidance = _join_guidance(texts)
         self._pending_guidance = tuple(waiting)
 
+    # -- what the agent writes ----------------------------------------------------------------------------------------
+
+    def begin_hold(self) -> "AgentHolds":
+        """Hold back what the agent changes from now on in a repository of the user's own. Raises TrustError."""
+        files = [os.path.relpath(path, self.root) for path in self._guidance_files]
+        holds = [begin_hold(source, files) for source in self.trusted[:1]]
+        return AgentHolds([hold for hold in holds if hold])
+
     def is_reviewed(self, path: str) -> bool:
         """Return True if the user approved the file as it is now, or if it does not exist or need approval."""
+        if self._trust and self._is_guidance(path):
+            return trusted_text(path, self._trust, self.root)[1] is None
         return all(source.is_reviewed(path) for source in self.trusted)
 
-    def record_write(self, turn: Turn, change: "Change", confirmed: bool) -> tuple[Delta, str]:
+    def record_write(self, turn: Turn, change: "Change", is_seen: bool) -> tuple[Delta, str]:
         """Update the shelf after the agent wrote a file. Return the changes, and what the model should know.
 
-        `confirmed`: the user agreed to this very write, of a file they knew, so a skill it makes is live for this
-        session.
+        `is_seen`: the user allowed this very write with the whole change in sight, and knew the file before. Content
+        that the user has seen in full is approved.
         """
         is_skill_file = os.path.basename(change.path) in SKILL_FILES
-        if not is_skill_file and not self._is_in_skill(change.path):
+        is_guidance = self._is_guidance(change.path)
+        if not is_skill_file and not is_guidance and not self._is_in_skill(change.path):
             return Delta(), ""
         if self.frozen:
             return Delta(), "The skills of this session are frozen: this change is not used."
 
-        is_granted = False
-        if confirmed and self._is_as_shown(change):
-            granted = [key for source in self.trusted for key in source.grant([change.path])]
-            is_granted = bool(granted)
+        problem = self._approve_write(change) if is_seen else ""
+        if is_guidance:
+            self._read_guidance()
+            waits = any(pending.location == change.path for pending in self._pending_guidance)
+            return Delta(), problem or ("The file applies as soon as the user has reviewed it." if waits else "")
         delta = turn.wrote(change.path)
 
         notes: list[str] = []
@@ -180,13 +306,44 @@ class WorkspaceSkills:
         for diagnostic in delta.diagnostics:
             fix = f" Fix: {diagnostic.fix}." if diagnostic.fix else ""
             notes.append(f"{diagnostic.code}: {diagnostic.message}.{fix}")
-        if not is_granted and self._awaits_review(change.path):
+        if self._awaits_review(change.path):
             notes.append("The skill as it is now is not live until the user has reviewed it: /skills trust.")
+        if problem:
+            notes.append(problem)
         return delta, "\n".join(notes)
 
-    def _is_as_shown(self, change: "Change") -> bool:
-        """Return True if the file has the text that the user was shown, and no other program changed it meanwhile."""
-        return _read_text(self.folder, "/".join(change.parts)) == change.new
+    def _approve_write(self, change: "Change") -> str:
+        """Approve what the user saw, unless another program has changed it since. Return the problem, if any."""
+        if self._trust is None:
+            return ""
+        data = _read_bytes(self.folder, "/".join(change.parts))
+        if _decode(data) != change.new:
+            return "The file is not as the user saw it: another program changed it."
+        sha256 = hashlib.sha256(data).hexdigest()
+        try:
+            if self._is_guidance(change.path):
+                approve_file_write(change.path, sha256, self._trust, self.root)
+            else:
+                for source in self.trusted:
+                    source.approve_writes({change.path: sha256})
+        except TrustError as error:
+            return str(error)
+        return ""
+
+    @property
+    def _guidance_files(self) -> list[str]:
+        """The paths of AGENTS.md files, whether they exist or not, from the root down to the folder."""
+        return [os.path.join(folder, INSTRUCTION_FILES[0]) for folder in self.workspace.levels()]
+
+    def _is_guidance(self, path: str) -> bool:
+        return path in self._guidance_files
+
+    def _find_unapproved_guidance(self) -> list[Pending]:
+        """Return the AGENTS.md files that the user has not approved as they are, even if they are the user's own."""
+        if self._trust is None:
+            return []
+        files = [unapproved_file(path, self._trust, self.root) for path in self._guidance_files]
+        return [file for file in files if file]
 
     def _is_in_skill(self, path: str) -> bool:
         folder = os.path.dirname(path)
@@ -223,9 +380,20 @@ def _join_guidance(texts: Mapping[str, str]) -> str:
 
 
 def _read_text(root: str, path: str) -> str:
+    return _decode(_read_bytes(root, path))
+
+
+def _read_bytes(root: str, path: str) -> bytes:
     try:
-        return decode(read_file(root, path.split("/"), 0, MAX_FILE).data)
-    except (OSError, NotPlainFile, Unreadable):
+        return read_file(root, path.split("/"), 0, MAX_FILE).data
+    except (OSError, NotPlainFile):
+        return b""
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return decode(data)
+    except Unreadable:
         return ""
 
 

@@ -214,12 +214,15 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)
     skills = WorkspaceSkills(workspace, trust=trust, packages=find_packages(args), entry_points=True)
+    for fault in skills.take_faults():
+        complain(fault)
     if trust is None:
         yield ServedShelf(skills.shelf)
         return
 
-    for problem in trust.problems:
-        complain(problem)
+    for problem in (*trust.problems, trust.explain_lost_own(skills.root)):
+        if problem:
+            complain(problem)
     root = ""
     if not args.http or is_loopback(args.host or DEFAULT_HOST):
         root = skills.root  # a client on another machine cannot use the path, and need not know it
@@ -237,6 +240,8 @@ def _report_pending(skills: "WorkspaceSkills", pending: "PendingSkills") -> Iter
     def keep_reporting(reported: frozenset[str]) -> None:
         while not is_over.wait(_REPORT_SECONDS):
             reported = _complain_about_pending(skills, reported)
+            for fault in skills.take_faults():
+                complain(fault)
             pending.refresh()  # new clients read the count in the server's instructions
 
     Thread(target=keep_reporting, args=(reported,), daemon=True).start()

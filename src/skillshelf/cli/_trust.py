@@ -15,7 +15,7 @@ from skillshelf.text import count_noun
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
-    from skillshelf.trust import Pending, ReviewQuestion, Trust, TrustedSource
+    from skillshelf.trust import OwnRepository, Pending, ReviewQuestion, Trust, TrustedSource
 
 EXAMPLES = """
   skillshelf trust                      review each new or changed skill and eval folder, and decide
@@ -23,6 +23,7 @@ EXAMPLES = """
   skillshelf trust --show pdf-forms     show everything in a pending skill
   skillshelf trust --yes pdf-forms      approve it exactly as it is now
   skillshelf trust --revoke pdf-forms   withdraw the approval of all its versions
+  skillshelf trust --mine               declare this repository your own: its skills apply as they change
 """
 _COLUMNS = (Column("name", style="bold"), Column("status", style="cyan"), Column("approved"), Column("where"))
 _NOT_A_TERMINAL = (
@@ -39,6 +40,8 @@ def add_arguments(parser: Parser) -> None:
         task.add_argument("--show", metavar="NAME", help="show everything in a pending skill, and what changed in it"),
         task.add_argument("--yes", metavar="NAME", nargs="+", help="approve these exactly as they are now"),
         task.add_argument("--revoke", metavar="NAME", nargs="*", help="withdraw the approval of all their versions"),
+        task.add_argument("--mine", action="store_true", help="declare this repository your own: no more questions"),
+        task.add_argument("--not-mine", action="store_true", help="review this repository like any other again"),
     ]
     for argument in arguments:
         parser.note_argument(argument)
@@ -52,8 +55,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return 2
 
     workspace = _TrustedWorkspace(locate_workspace(args))
-    for problem in workspace.trust.problems:
+    for problem in workspace.problems:
         complain(problem)
+    if args.mine:
+        _declare_mine(workspace, out, quiet=args.json)
+    elif args.not_mine:
+        _disown(workspace, out, quiet=args.json)
     if args.show:
         return _show_item(workspace, args.show, args.json, out)
     if args.yes:
@@ -64,12 +71,18 @@ def run(args: argparse.Namespace, out: Output) -> int:
     elif args.revoke is not None:
         items = [workspace.find(name) for name in args.revoke]
         _revoke(items, out, quiet=args.json)
-    elif not args.list and not args.json:
+    elif not (args.list or args.json or args.mine or args.not_mine):
         return _review_pending(workspace, out)
 
     if args.json:
         items = workspace.find_all()
-        out.print_json({"skills": [item.as_json() for item in items], "problems": list(workspace.trust.problems)})
+        out.print_json(
+            {
+                "own": workspace.own is not None,
+                "skills": [item.as_json() for item in items],
+                "problems": workspace.problems,
+            }
+        )
     elif args.list:
         _print_list(workspace, out)
     has_pending = bool(workspace.find_pending())
@@ -84,14 +97,20 @@ class _Item(NamedTuple):
     name: str
     location: str
     tree: str
-    """The hash of the approved version; empty if none is approved."""
+    """The hash of the version in use; empty if there is none."""
     pending: "Pending | None"
+    unapproved: "Pending | None" = None
+    """What is in use because the repository is the user's own, and was never approved."""
 
     @property
     def status(self) -> str:
         if self.pending:
             return self.pending.status
-        return "approved"
+        return "own" if self.unapproved else "approved"
+
+    @property
+    def approved_tree(self) -> str:
+        return "" if self.unapproved else self.tree
 
     def as_json(self) -> dict[str, Any]:
         tree = self.tree
@@ -102,7 +121,7 @@ class _Item(NamedTuple):
             "status": self.status,
             "location": self.location,
             "tree": tree,
-            "approved": self.tree or None,
+            "approved": self.approved_tree or None,
         }
         if self.pending and self.pending.blocked:
             facts["blocked"] = self.pending.blocked
@@ -125,10 +144,13 @@ class _TrustedFolder:
         """Return everything here that needs approval, and everything that was approved here and is gone now."""
         self.source.refresh()
         items: dict[str, _Item] = {}
+        unapproved = {content.key: content for content in self.source.unapproved}
         for key, (name, tree) in self.source.served.items():
-            items[key] = _Item(self.source, key, name, f"{self.root}/{key}", tree, None)
+            items[key] = _Item(self.source, key, name, f"{self.root}/{key}", tree, None, unapproved.get(key))
+        for item in self._find_own_instruction_files():
+            items[item.key] = item
         for pending in (*self.source.pending, *self._find_pending_instruction_files()):
-            location = f"{self.root}/{pending.key.lstrip('/')}"
+            location = f"{self.root}/{pending.key}"
             items[pending.key] = _Item(
                 self.source, pending.key, pending.name, location, _approved_tree(pending), pending
             )
@@ -149,6 +171,18 @@ class _TrustedFolder:
                 files.append(pending)
         return files
 
+    def _find_own_instruction_files(self) -> list[_Item]:
+        from skillshelf.trust import unapproved_file
+
+        items = []
+        for path in self._instruction_files:
+            content = unapproved_file(path, self.trust, self.root)
+            if content and self.source.own:
+                items.append(
+                    _Item(self.source, content.key, content.name, content.location, content.tree, None, content)
+                )
+        return items
+
     def _find_eval_folders(self) -> list[_Item]:
         """Return the folders of eval cases. Those inside skills are approved with their skill."""
         from skillshelf.evals.formats import find_case_files, find_folder_to_approve
@@ -161,14 +195,14 @@ class _TrustedFolder:
         items = []
         for key in approvals.places.get(self.root, {}):
             tree = approvals.last(self.root, key)
-            if tree:
-                location = f"{self.root}/{key.lstrip('/')}"
+            if tree in approvals.trees:
+                location = f"{self.root}/{key}"
                 items.append(_Item(self.source, key, approvals.trees[tree].name, location, tree, None))
         return items
 
     def describe_folder(self, folder: str) -> _Item:
         """Return a folder that need not be a skill, such as one with eval cases, with the user's decision on it."""
-        from skillshelf.trust import pending_folder
+        from skillshelf.trust import pending_folder, unapproved_folder
 
         key = ""
         if folder != self.root:
@@ -177,7 +211,9 @@ class _TrustedFolder:
         if pending:
             return _Item(self.source, key, pending.name, pending.location, _approved_tree(pending), pending)
         name = key or os.path.basename(self.root)
-        return _Item(self.source, key, name, folder, self.trust.approvals.last(self.root, key), None)
+        unapproved = unapproved_folder(folder, self.root, self.trust)
+        tree = self.trust.approvals.last(self.root, key)
+        return _Item(self.source, key, name, folder, tree, None, unapproved)
 
     def contains(self, folder: str) -> bool:
         return f"{folder}/".startswith(self.root.rstrip("/") + "/")
@@ -192,7 +228,19 @@ class _TrustedWorkspace:
         self.trust = Trust.open()
         files = [os.path.join(folder, name) for folder in workspace.levels() for name in INSTRUCTION_FILES]
         outer = [_TrustedFolder(folder, self.trust) for folder in workspace.outer]
+        self.root = workspace.root
         self._folders = [_TrustedFolder(workspace.root, self.trust, files), *outer]
+
+    @property
+    def own(self) -> "OwnRepository | None":
+        """The record of the repository if the user declared it their own."""
+        return self.trust.find_own(self.root)
+
+    @property
+    def problems(self) -> list[str]:
+        """What the user should know about the record: it cannot be used, or the repository was replaced."""
+        problems = [*self.trust.problems, self.trust.explain_lost_own(self.root)]
+        return [problem for problem in problems if problem]
 
     def find_all(self) -> list[_Item]:
         """Return everything here that needs approval, and everything that was approved here and is gone now."""
@@ -236,13 +284,14 @@ def _show_item(workspace: _TrustedWorkspace, name: str, as_json: bool, out: Outp
     from skillshelf.trust import review_text
 
     item = workspace.find(name)
+    content = item.pending or item.unapproved
     if as_json:
         facts = item.as_json()
-        if item.pending:
-            facts["review"] = review_text(item.pending)
+        if content:
+            facts["review"] = review_text(content)
         out.print_json(facts)
-    elif item.pending:
-        out.write(review_text(item.pending))
+    elif content:
+        out.write(review_text(content))
     else:
         out.print(f"{item.name} is approved as it is: {item.tree}")
     return 0
@@ -251,9 +300,10 @@ def _show_item(workspace: _TrustedWorkspace, name: str, as_json: bool, out: Outp
 def _approve(workspace: _TrustedWorkspace, items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
     for item in items:
         tree = item.tree
-        if item.pending:
-            workspace.trust.approve(item.pending)
-            tree = item.pending.tree
+        content = item.pending or item.unapproved
+        if content:
+            workspace.trust.approve(content)
+            tree = content.tree
         if not quiet:
             out.print(f"approved {item.name} {tree}")
 
@@ -269,14 +319,45 @@ def _revoke(items: Sequence[_Item], out: Output, *, quiet: bool) -> None:
         out.print(f"revoked {item.name} ({versions})")
 
 
+def _declare_mine(workspace: _TrustedWorkspace, out: Output, *, quiet: bool) -> None:
+    from skillshelf.trust import MINE_CONSEQUENCE
+
+    workspace.trust.declare_own(workspace.root)
+    workspace.find_all()  # which brings everything into use
+    workspace.trust.take_own_changes(workspace.root)  # the user knows what is here now
+    if not quiet:
+        out.print(f"{shown_path(workspace.root)} is your own repository from now on. {MINE_CONSEQUENCE}")
+        out.print("`skillshelf trust --not-mine` takes that back.")
+
+
+def _disown(workspace: _TrustedWorkspace, out: Output, *, quiet: bool) -> None:
+    was_own = workspace.trust.disown(workspace.root)
+    if quiet:
+        return
+    if was_own:
+        out.print(f"{shown_path(workspace.root)} is reviewed like any other repository again.")
+    else:
+        out.print(f"{shown_path(workspace.root)} was not declared your own, so nothing changes.")
+
+
 def _print_list(workspace: _TrustedWorkspace, out: Output) -> None:
     items = workspace.find_all()
+    own = workspace.own
+    if own:
+        out.print(f"This repository is your own since {own.since[:10]}: its skills and AGENTS.md apply as they change.")
+        out.print()
     if items:
-        rows = [[item.name, item.status, item.tree[:_SHOWN_DIGITS], shown_path(item.location)] for item in items]
+        rows = [
+            [item.name, item.status, item.approved_tree[:_SHOWN_DIGITS], shown_path(item.location)] for item in items
+        ]
         out.print_table(_COLUMNS, rows)
         out.print()
     pending = sum(item.pending is not None for item in items)
-    out.print_styled(f"{len(items) - pending} approved, {pending} pending", "dim")
+    in_use = sum(item.unapproved is not None and not item.pending for item in items)
+    counts = [f"{len(items) - pending - in_use} approved", f"{pending} pending"]
+    if in_use:
+        counts.insert(1, f"{in_use} your own")
+    out.print_styled(", ".join(counts), "dim")
 
 
 def _review_pending(workspace: _TrustedWorkspace, out: Output) -> int:
@@ -284,14 +365,14 @@ def _review_pending(workspace: _TrustedWorkspace, out: Output) -> int:
 
     Return 0 if the user approved everything, and 1 otherwise.
     """
-    from skillshelf.trust import Review, summary
+    from skillshelf.trust import Review, describe_kinds, summary
 
     all_pending = workspace.find_pending()
     if not all_pending:
         out.print("Nothing is pending: every skill of this workspace is as you approved it, or there is none.")
         return 0
     places = ", ".join(dict.fromkeys(shown_path(pending.root) for pending in all_pending))
-    out.print(f"{_count_pending(all_pending)} in {places}:")
+    out.print(f"{describe_kinds(all_pending, 'pending')} in {places}:")
     for pending in all_pending:
         out.print(f"  {summary(pending)}")
     if not (sys.stdin.isatty() and out.is_terminal):
@@ -302,7 +383,8 @@ def _review_pending(workspace: _TrustedWorkspace, out: Output) -> int:
     review = Review(all_pending, face)
     while review.question:
         review.answer(_ask(review.question))
-    return 0 if face.approved_count == len(all_pending) else 1
+    is_settled = face.is_mine or face.approved_count == len(all_pending)
+    return 0 if is_settled else 1
 
 
 class _TerminalReview:
@@ -312,31 +394,25 @@ class _TerminalReview:
         self._workspace = workspace
         self._out = out
         self.approved_count = 0
+        self.is_mine = False
+        self.offers_mine = workspace.trust.can_declare_own(workspace.root)
 
-    def show_page(self, skill: "Pending") -> None:
+    def show_page(self, skill: "Pending", *, whole: bool) -> None:
         from skillshelf.trust import review_text
 
-        self._out.write(f"\n{review_text(skill)}\n")
+        self._out.write(f"\n{review_text(skill, whole=whole)}\n")
 
     def approve(self, skill: "Pending") -> None:
         self._workspace.trust.approve(skill)
         self._out.print(f"approved {skill.name} {skill.tree}")
         self.approved_count += 1
 
+    def declare_mine(self) -> None:
+        _declare_mine(self._workspace, self._out, quiet=False)
+        self.is_mine = True
+
     def warn(self, message: str) -> None:
         complain(message)
-
-
-def _count_pending(all_pending: "Sequence[Pending]") -> str:
-    """Count skills (with instruction files) and folders of eval cases."""
-    folders = sum(os.path.isdir(pending.location) for pending in all_pending)
-    skills = len(all_pending) - folders
-    counts = []
-    if skills:
-        counts.append(count_noun(skills, "pending skill"))
-    if folders:
-        counts.append(count_noun(folders, "pending eval folder"))
-    return " and ".join(counts)
 
 
 def _ask(question: "ReviewQuestion") -> str:

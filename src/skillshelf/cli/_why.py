@@ -123,6 +123,7 @@ def _list_searched(shelf: Shelf, workspace: Workspace) -> list[SearchedFolder]:
 def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
     """Explain a skill that the shelf found: the first with its name, or one that the first shadows."""
     skill = candidate.descriptor
+    source = shelf.sources[candidate.place.source]
     first = shelf.catalog.find(skill.name)
     if candidate == first:
         verdict = "taken"
@@ -135,7 +136,24 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
             f"reach it as {shelf.catalog.reach(candidate)!r}",
         ]
     reasons += _list_faults(skill, shelf.catalog.diagnostics)
+    if isinstance(source, DirectorySource) and source.name == "project":
+        reasons.append(_explain_trust(source.root, skill))
     return Occurrence(skill.location, verdict, tuple(reasons), skill.source)
+
+
+def _explain_trust(root: str, skill: SkillDescriptor) -> str:
+    """Return whether the agent, the MCP server and evals use a skill of the workspace as it is now."""
+    from skillshelf.trust import Trust, pending_folder
+
+    trust = Trust.open()
+    pending = pending_folder(os.path.dirname(skill.location), root, trust)
+    if pending is None and trust.find_own(root):
+        return "the repository is your own, so the agent uses it as it is"
+    if pending is None:
+        return "you approved it, so the agent uses it as it is"
+    if pending.status == "changed":
+        return "it waits for your review: the agent uses the version from before, until you run `skillshelf trust`"
+    return "it waits for your review: the agent does not use it, until you run `skillshelf trust`"
 
 
 def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:

@@ -33,6 +33,7 @@ from skillshelf.files._homes import (
     state_home,
     user_skill_folders,
 )
+from skillshelf.files._identity import FolderIdentity, identify
 from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
 from skillshelf.files._names import SCRATCH_FOLDER, count_shared_names, fold_name, split_below
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
@@ -48,6 +49,7 @@ __all__ = [
     "EntryKind",
     "FileChanged",
     "FileVersion",
+    "FolderIdentity",
     "LockTimeout",
     "NotPlainFile",
     "NotPrivate",
@@ -62,6 +64,7 @@ __all__ = [
     "fold_name",
     "hash_content",
     "hold_lock",
+    "identify",
     "is_fresh",
     "list_folder",
     "make_folders",

@@ -19,7 +19,7 @@ _MAX_FILES = 5
 
 
 async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard) -> str:
-    """Show a tool call and return the user's answer: yes, no, always, or STOP."""
+    """Show a tool call and return the user's answer: yes, reviewed, no, always, or STOP."""
     parts = _describe(approval)
     excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
     if approval.repeated:
@@ -36,6 +36,8 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
         question = f"Allow {clean_line(approval.tool)}? [y]es [n]o{view} {_describe_always(approval)}"
         answer = await keyboard.ask(question, answers, "no", stopped=STOP)
         console.print(Text("no" if answer == STOP else answer, "dim"))
+        if answer == "yes" and approval.diff and "v" not in answers:
+            return "reviewed"
         if answer != "view":
             return answer
 

@@ -63,6 +63,8 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("reload", "read the skills again from disk", _reload),
             Command("show", "a skill as the model would get it", _show_skill, "NAME", complete_skill),
             Command("trust", "decide about skills that are new or changed here", lambda face, _: face.review()),
+            Command("mine", "declare this repository your own: its skills apply as they change", _declare_mine),
+            Command("not-mine", "review this repository like any other again", _disown),
         ],
     )
     commands.register(SKILL_PREFIX, skill_commands(lambda: face.core.shelf.catalog, _invoke_skill))
@@ -77,8 +79,11 @@ async def run_command(face: ChatFace, commands: Commands[ChatFace], text: str) -
     match resolved:
         case None:
             return False
-        case UnknownCommand():
-            raise SkillError(str(resolved))
+        case UnknownCommand(typed=typed):
+            unavailable = None
+            if typed.startswith(SKILL_PREFIX):
+                unavailable = face.core.skills.explain_unavailable(typed.removeprefix(SKILL_PREFIX))
+            raise unavailable or SkillError(str(resolved))
         case CommandCall(command, arguments):
             try:
                 waiting = command.run(face, arguments)
@@ -134,7 +139,25 @@ def _start_session(face: ChatFace, _: str) -> None:
 
 
 def _reload(face: ChatFace, _: str) -> None:
-    face.print(describe_delta(face.core.reload_skills()))
+    delta = face.core.reload_skills()
+    face.print(face.core.skills.describe_reload(delta), *face.core.skills.take_notices())
+    face.pending_were_shown()
+
+
+async def _declare_mine(face: ChatFace, _: str) -> None:
+    if face.core.skills.is_own:
+        face.print("This repository is your own already. /skills not-mine takes that back.")
+        return
+    await face.declare_mine()
+
+
+def _disown(face: ChatFace, _: str) -> None:
+    was_own = face.core.skills.disown()
+    face.core.renew_listing()
+    if was_own:
+        face.print("This repository is reviewed like any other again.")
+    else:
+        face.print("This repository was not declared your own, so nothing changes.")
 
 
 def _show_skill(face: ChatFace, name: str) -> None:

@@ -34,6 +34,12 @@ class ChatFace(Protocol):
     async def review(self) -> None:
         """Let the user decide about skills that are not trusted yet."""
 
+    async def declare_mine(self) -> None:
+        """Ask the user whether this repository is their own, and record it."""
+
+    def pending_were_shown(self) -> None:
+        """Note that the user has just been shown the pending skills."""
+
     def leave(self) -> None:
         """End the chat after this command."""
 

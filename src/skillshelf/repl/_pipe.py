@@ -31,6 +31,8 @@ class Pipe:
     async def run(self, text: str) -> int:
         """Return the exit code: 0, 1 if the turn failed, or the code of the signal that ended it."""
         call_on_end_signal(self._close)
+        for notice in self.core.skills.take_notices():
+            self._show(on.Notice(notice))
         try:
             if not await run_command(self, self.commands, text):
                 await self.send(self.core.process_message(text))
@@ -59,6 +61,12 @@ class Pipe:
 
     async def review(self) -> None:
         raise SkillError("A review needs a terminal to ask in. Run `skillshelf trust` in one.")
+
+    async def declare_mine(self) -> None:
+        raise SkillError("This needs a terminal to ask in. Run `skillshelf trust --mine` in one.")
+
+    def pending_were_shown(self) -> None:
+        """Do nothing: a pipe shows them once."""
 
     def leave(self) -> None:
         """Do nothing: a pipe runs a single command."""

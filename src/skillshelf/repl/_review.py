@@ -10,7 +10,15 @@ from skillshelf.agent import AgentCore
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._quotes import QuotedText
 from skillshelf.text import clean, clean_line
-from skillshelf.trust import Pending, Review, ReviewQuestion, review_text, summary
+from skillshelf.trust import (
+    MINE_QUESTION,
+    Pending,
+    Review,
+    ReviewQuestion,
+    describe_kinds,
+    review_text,
+    summary,
+)
 
 _MAX_NAMES = 10
 _COUNT_SECONDS = 1.0
@@ -24,6 +32,8 @@ class Reviewer:
         self._console = console
         self._keyboard = keyboard
         self._announced: set[tuple[str, str]] = set()
+        self._approved: list[str] = []
+        """The names of what was approved in the review in progress."""
         self._pending_count = 0
         self._counted_at = 0.0
 
@@ -37,8 +47,7 @@ class Reviewer:
     async def ask_at_start(self) -> None:
         """List the skills that the user has not approved, and offer a review."""
         while unannounced := self._take_unannounced():
-            title = "A skill" if len(unannounced) == 1 else f"{len(unannounced):,} skills"
-            self.warn(f"{title} in this workspace that you have not approved:")
+            self.warn(f"{describe_kinds(unannounced)} in this workspace that you have not approved:")
             for skill in unannounced[:_MAX_NAMES]:
                 self.warn(f"  {clean_line(summary(skill))}")
             if len(unannounced) > _MAX_NAMES:
@@ -54,14 +63,15 @@ class Reviewer:
 
         It does not ask: a question would take keys that were meant for a message.
         """
+        self.announce_notices()
         unannounced = self._take_unannounced()
-        written_here = [skill.name for skill in unannounced if skill.granted]
-        changed = [skill.name for skill in unannounced if not skill.granted and skill.status == "changed"]
-        new = [skill.name for skill in unannounced if not skill.granted and skill.status == "new"]
+        by_agent = [skill.name for skill in unannounced if skill.by_agent]
+        changed = [skill.name for skill in unannounced if not skill.by_agent and skill.status == "changed"]
+        new = [skill.name for skill in unannounced if not skill.by_agent and skill.status == "new"]
 
-        self._announce(changed, "changed on disk")
-        self._announce(new, "new on disk")
-        self._announce(written_here, "in use until this session ends; to keep it")
+        self._announce(by_agent, "changed while the agent was at work, and not in use before you looked")
+        self._announce(changed, "changed on disk; the approved version is in use")
+        self._announce(new, "new on disk, and not in use before you looked")
 
     async def review(self) -> None:
         """Show each pending skill with everything in it, and ask. The default answer is no."""
@@ -69,9 +79,12 @@ class Reviewer:
         if not pending:
             self._console.print("You have approved every skill in this workspace.")
 
+        self._approved = []
         review = Review(pending, self)
         while review.question:
             review.answer(await self._ask(review.question))
+        if self._approved:
+            self._console.print(Text(f"approved {self._list_names(self._approved)}", "green"))
 
         # A version that appeared meanwhile was not shown, and will be announced.
         self._announced.update(_version_of(skill) for skill in pending)
@@ -83,11 +96,35 @@ class Reviewer:
         self._console.print(Text(answer, "dim"))
         return answer
 
-    def show_page(self, skill: Pending) -> None:
-        self._console.print(QuotedText(clean(review_text(skill))))
+    @property
+    def offers_mine(self) -> bool:
+        return self._core.skills.can_declare_own
+
+    def show_page(self, skill: Pending, *, whole: bool) -> None:
+        self._console.print(QuotedText(clean(review_text(skill, whole=whole))))
 
     def approve(self, skill: Pending) -> None:
         self._core.skills.approve([skill])
+        self._approved.append(skill.name)
+
+    def declare_mine(self) -> None:
+        self._core.skills.declare_own()
+        self._core.renew_listing()
+        self._console.print(Text("This repository is your own from now on. /skills not-mine takes that back.", "green"))
+
+    async def declare_mine_if_sure(self) -> None:
+        """Say what follows, ask, and record it."""
+        if await self._ask(MINE_QUESTION) == "yes":
+            self.declare_mine()
+
+    def announce_notices(self) -> None:
+        """Print what the user should know about the skills and has not been told."""
+        for notice in self._core.skills.take_notices():
+            self.warn(notice)
+
+    def skip_announcements(self) -> None:
+        """Count the pending skills as announced."""
+        self._take_unannounced()
 
     def warn(self, message: str) -> None:
         self._console.print(Text(clean(message), "yellow"))
@@ -103,10 +140,13 @@ class Reviewer:
     def _announce(self, names: Sequence[str], state: str) -> None:
         if not names:
             return
+        self.warn(f"{self._list_names(names)} {state}: /skills trust")
+
+    def _list_names(self, names: Sequence[str]) -> str:
         listed = ", ".join(clean_line(name) for name in names[:_MAX_NAMES])
         if len(names) > _MAX_NAMES:
             listed += f" and {len(names) - _MAX_NAMES:,} more"
-        self.warn(f"{listed} {state}: /skills trust")
+        return listed
 
     def _count(self, pending: Sequence[Pending]) -> None:
         self._pending_count = len(pending)

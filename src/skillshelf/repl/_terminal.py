@@ -152,11 +152,18 @@ class Terminal:
                 self.core.cancel()
                 return "no"
             self.screen.show_waiting()
-        return answer  # type: ignore[return-value]  # yes, no or always
+        return answer  # type: ignore[return-value]  # one of the answers
 
     async def review(self) -> None:
         async with self._question:
             await self._reviewer.review()
+
+    async def declare_mine(self) -> None:
+        async with self._question:
+            await self._reviewer.declare_mine_if_sure()
+
+    def pending_were_shown(self) -> None:
+        self._reviewer.skip_announcements()
 
     def _interrupt(self) -> None:
         if self._in_turn:
@@ -188,9 +195,12 @@ class Terminal:
         line = Text.assemble(
             ("skillshelf", "bold"), f"  {clean_line(model.name)}  {count_skills(self.core)}  ", ("/help", "dim")
         )
+        if self.core.skills.is_own:
+            line.append("  your own repository: its skills apply as they change", "dim")
         self.print(line, Text(model.note, "dim") if model.note else "")
         if self.core.conversation.messages:
             self.print(*view_resumed(self.core))
+        self._reviewer.announce_notices()
 
     def _report_problems(self) -> None:
         for problem in find_new_problems(self.commands, self._reported_problems):

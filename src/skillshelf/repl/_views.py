@@ -10,7 +10,7 @@ from rich.text import Text
 
 from skillshelf.agent import AgentCore, Context, measure_context
 from skillshelf.agent.sessions import SessionInfo
-from skillshelf.errors import SkillError, SkillNotFoundError, TrustError
+from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.rendering import cut, cut_words
 from skillshelf.repl._face import ChatFace
 from skillshelf.slash import SKILL_PREFIX, Commands
@@ -44,8 +44,6 @@ def view_skills(core: AgentCore) -> RenderableType:
         title = Text(clean_line(name), "bold")
         if skill.disclosure == "manual":
             title.append(" [manual]", "not bold yellow")
-        if name in core.skills.granted:
-            title.append(" [written in this session]", "not bold yellow")
         tokens = f"~{estimate_unread(skill.size):,}"
         table.add_row(title, clean_line(skill.source), tokens, cut(clean_line(skill.description), 120))
     return Group(table, *_list_pending(core), *_list_errors(core))
@@ -63,7 +61,7 @@ def _list_pending(core: AgentCore) -> Iterator[Text]:
 
 def _list_errors(core: AgentCore) -> Iterator[Text]:
     """Name the skills that were left out, or that do not work as their author meant, and why."""
-    errors = [note for note in core.shelf.catalog.diagnostics if note.severity == "error"]
+    errors = core.skills.unusable
     if not errors:
         return
 
@@ -97,8 +95,9 @@ def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> S
     """Return an error that tells the user what to type."""
     if not name:
         return SkillError("Which skill? Type /skills show NAME; /skills lists them.")
-    if any(skill.name == name for skill in core.skills.pending):
-        return TrustError(f"Skill {name!r} awaits your review: /skills trust shows it.")
+    unavailable = core.skills.explain_unavailable(name)
+    if unavailable:
+        return unavailable
 
     suggestion = ""
     if error.closest:

@@ -24,6 +24,7 @@ from skillshelf.sources._resources import (
 )
 from skillshelf.sources._skill_folder import MAX_DEPTH, SKILL_FILES, read_skill_folder
 from skillshelf.sources._source import InFolder, Source
+from skillshelf.sources._state import NoteKey
 
 __all__ = [
     "IGNORE_FILE",
@@ -42,6 +43,7 @@ __all__ = [
     "InFolder",
     "MemorySource",
     "NotConstructed",
+    "NoteKey",
     "ObjectSource",
     "PackageSource",
     "Page",

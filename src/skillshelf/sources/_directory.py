@@ -13,7 +13,7 @@ from skillshelf.errors import (
 )
 from skillshelf.files import NotPlainFile, Page, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources._state import is_half_written
+from skillshelf.sources._state import NoteKey, is_half_written
 from skillshelf.sources._tree import SkillTree
 
 # A workspace of 100,000 skills has 200,000 folders; a home folder opened by mistake has millions.
@@ -55,8 +55,10 @@ class DirectorySource:
         if cached is None or tree.reads > len(state.skills) // 100:
             note = _scan_cache.save_state(state, tree.max_folders)
             if note:
-                state.notes["//index"] = Found(None, (note,))
-        return {**state.notes, **{key: skill.found for key, skill in state.skills.items()}}
+                state.notes[NoteKey("/index")] = Found(None, (note,))
+        everything: dict[str, Found | None] = dict(state.notes.items())
+        everything.update((key, skill.found) for key, skill in state.skills.items())
+        return everything
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
         skill = self._tree.state.skills.get(key)

@@ -26,9 +26,9 @@ from skillshelf.files import (
     replace_file,
     system,
 )
-from skillshelf.sources._state import Link, PlainFolder, SkillFolder, TreeState
+from skillshelf.sources._state import Link, NoteKey, PlainFolder, SkillFolder, TreeState
 
-VERSION = 1
+VERSION = 2
 # Below this many folders a scan takes a few milliseconds, which is not worth a file.
 MIN_FOLDERS = 500
 _READ_AGAIN = 0
@@ -141,7 +141,7 @@ def _plain(state: TreeState) -> dict[str, Any]:
         "fields": fields.rows,
         "folders": [[key, _READ_AGAIN if folder.is_fresh else folder.stamp] for key, folder in state.folders.items()],
         "links": [[key, link.target, link.key, link.is_only_way] for key, link in state.links.items()],
-        "notes": [[key, _note_rows(note.diagnostics)] for key, note in state.notes.items()],
+        "notes": [[key.place, _note_rows(note.diagnostics)] for key, note in state.notes.items()],
         "ignore": state.ignore_stamp,
     }
 
@@ -179,7 +179,7 @@ def _restore(plain: dict[str, Any], root: str, source: str) -> TreeState:
         parent, _, name = key.rpartition("/")
         state.folders[parent].links.add(name)
     for key, notes in plain["notes"]:
-        state.notes[key] = Found(None, _notes(notes))
+        state.notes[NoteKey(key)] = Found(None, _notes(notes))
     return state
 
 

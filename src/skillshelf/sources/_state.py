@@ -14,6 +14,20 @@ _MAX_HELD_CHARACTERS = 2 * 1024 * 1024
 _HALF_WRITTEN = "frontmatter-unclosed"
 
 
+class NoteKey(str):
+    """The key of a diagnostic about a place. It is not the place's own key: a place can be a skill and have a note."""
+
+    __slots__ = ()
+
+    def __new__(cls, place: str) -> "NoteKey":
+        return super().__new__(cls, f"/{place}")
+
+    @property
+    def place(self) -> str:
+        """The key of the place."""
+        return self.removeprefix("/")
+
+
 @dataclass(slots=True, repr=False, eq=False)
 class SkillFolder:
     """A folder that is a skill."""
@@ -59,8 +73,7 @@ class Link:
 class TreeState:
     """Everything known about a root. Each change that the shelf must hear of is collected in `changes`.
 
-    Keys are paths below the root, and the root itself has the empty key. Notes about a place have the key of the place
-    with a slash before it, because a place can be a skill and have notes as well.
+    Keys are paths below the root, and the root itself has the empty key. Notes about a place have a `NoteKey`.
     """
 
     def __init__(self, root: str) -> None:
@@ -68,7 +81,7 @@ class TreeState:
         self.skills: dict[str, SkillFolder] = {}
         self.folders: dict[str, PlainFolder] = {}
         self.links: dict[str, Link] = {}
-        self.notes: dict[str, Found] = {}
+        self.notes: dict[NoteKey, Found] = {}
         """Diagnostics about places that are not skills."""
         self.ignore_stamp = MISSING
         self.changes: dict[str, Found | None] = {}
@@ -109,19 +122,21 @@ class TreeState:
     def add_note(self, key: str, severity: Severity, code: str, message: str, fix: str) -> None:
         """Record a diagnostic about a place. It replaces the one before."""
         note = Found(None, (Diagnostic(severity, code, message, self.path(key), fix=fix),))
-        known = self.notes.get(f"/{key}")
+        note_key = NoteKey(key)
+        known = self.notes.get(note_key)
         if known is None or not known.says_the_same(note):
-            self.notes[f"/{key}"] = note
-            self.changes[f"/{key}"] = note
+            self.notes[note_key] = note
+            self.changes[note_key] = note
 
     def remove_note(self, key: str) -> None:
         """Forget the diagnostic about a place, if there is one."""
-        if self.notes.pop(f"/{key}", None):
-            self.changes[f"/{key}"] = None
+        note_key = NoteKey(key)
+        if self.notes.pop(note_key, None):
+            self.changes[note_key] = None
 
     def noted_places(self, *codes: str) -> list[str]:
         """Return the places with a diagnostic of one of these codes."""
-        return [key[1:] for key, note in self.notes.items() if note.diagnostics[0].code in codes]
+        return [key.place for key, note in self.notes.items() if note.diagnostics[0].code in codes]
 
     def drop(self, key: str) -> None:
         """Forget a folder and everything at and below it."""
@@ -129,8 +144,8 @@ class TreeState:
             prefix = f"{key}/" if key else ""
             for link in [link for link in self.links if link.startswith(prefix)]:
                 del self.links[link]
-            for note in [note for note in self.notes if note.startswith(f"/{prefix}")]:
-                self.remove_note(note[1:])
+            for note in [note for note in self.notes if note.place.startswith(prefix)]:
+                self.remove_note(note.place)
         self._drop_folder(key)
 
     def _drop_folder(self, key: str) -> None:

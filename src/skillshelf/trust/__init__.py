@@ -1,15 +1,29 @@
 """Trust by content: text from a workspace reaches the prompt only in a version that the user approved."""
 
-from skillshelf.trust._other_content import INSTRUCTION_FILES, pending_folder, trusted_text
+from skillshelf.trust._agent_hold import AgentHold, begin_hold
+from skillshelf.trust._other_content import (
+    INSTRUCTION_FILES,
+    approve_file_write,
+    pending_folder,
+    trusted_text,
+    unapproved_file,
+    unapproved_folder,
+)
+from skillshelf.trust._own import OwnChanges, OwnRepository
 from skillshelf.trust._pending import Pending, UnreviewedFile
-from skillshelf.trust._questions import Review, ReviewQuestion
-from skillshelf.trust._review import review_text, summary
+from skillshelf.trust._questions import MINE_CONSEQUENCE, MINE_QUESTION, Review, ReviewQuestion
+from skillshelf.trust._review import describe_kinds, review_text, summary
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 from skillshelf.trust._source import TrustedSource
 from skillshelf.trust._store import Trust
 
 __all__ = [
     "INSTRUCTION_FILES",
+    "MINE_CONSEQUENCE",
+    "MINE_QUESTION",
+    "AgentHold",
+    "OwnChanges",
+    "OwnRepository",
     "Pending",
     "Review",
     "ReviewQuestion",
@@ -18,8 +32,13 @@ __all__ = [
     "Trust",
     "TrustedSource",
     "UnreviewedFile",
+    "approve_file_write",
+    "begin_hold",
+    "describe_kinds",
     "pending_folder",
     "review_text",
     "summary",
     "trusted_text",
+    "unapproved_file",
+    "unapproved_folder",
 ]

@@ -96,8 +96,8 @@ def remove_copy(path: str) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-class SessionCopies:
-    """Copies that last as long as this process, for content that the agent wrote itself."""
+class TemporaryCopies:
+    """Copies that last as long as this process, for approved content whose lasting copy is missing or damaged."""
 
     def __init__(self) -> None:
         self._home: tempfile.TemporaryDirectory[str] | None = None

@@ -1,8 +1,7 @@
-"""The rule that decides which version of a workspace's skill the model may read. No files, no state."""
+"""The rules that decide what the model may read of a workspace's skill. No files, no state."""
 
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,41 +10,36 @@ class Versions:
 
     on_disk: str
     """The files as they are now; empty if they could not be read as a whole."""
-    in_session: str = ""
-    """The version the agent wrote in this session, with the user's permission for each write."""
-    session_base: str = ""
-    """The approved version that the agent's writes were made on."""
     serving: str = ""
     """The version that is served at the moment."""
-    last_approved: str = ""
-    """The approved version that lay at this place last."""
+    last_in_use: str = ""
+    """The version that was in use at this place last, in this process or another."""
+
+
+def choose_version(versions: Versions, usable: Container[str]) -> str:
+    """Return the version of a skill that the model may read, or an empty string if there is none.
+
+    `usable` has the trees that the user approved, and those in use in a repository of the user's own. While the files
+    on disk are not among them, the version that was in use before is served.
+    """
+    for tree in (versions.on_disk, versions.serving, versions.last_in_use):
+        if tree and tree in usable:
+            return tree
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """The version to serve."""
+class OwnContent:
+    """Content on disk in a repository that the user declared their own."""
 
-    serve: Literal["on_disk", "in_session", "approved_copy", "nothing"]
-    tree: str = ""
-    ends_session: bool = False
-    """True if the version of this session is no longer needed, or no longer allowed."""
+    is_complete: bool
+    """True if it could be read as a whole, and is what it claims to be: a SKILL.md that loads."""
+    is_held: bool
+    """True if the agent changed it, and the user has not looked at it since."""
+    is_nested: bool
+    """True if it belongs to another repository inside this one."""
 
 
-def choose_version(versions: Versions, approved: Container[str]) -> Decision:
-    """Decide which version of a skill the model may read, given the trees that the user approved.
-
-    Approved content always wins. While the files on disk wait for review, the version that the agent wrote with the
-    user's permission is served, or else the approved version that was in use before.
-    """
-    if versions.on_disk in approved:
-        return Decision("on_disk", versions.on_disk, ends_session=True)
-
-    # The agent's edits of an approved version go when the user revokes that version.
-    is_base_revoked = versions.session_base != "" and versions.session_base not in approved
-    if versions.in_session and not is_base_revoked:
-        return Decision("in_session", versions.in_session)
-
-    for tree in (versions.serving, versions.last_approved):
-        if tree in approved:
-            return Decision("approved_copy", tree, ends_session=is_base_revoked)
-    return Decision("nothing", ends_session=is_base_revoked)
+def applies_unasked(content: OwnContent) -> bool:
+    """Return True if content comes into use without a question, because the repository is the user's own."""
+    return content.is_complete and not content.is_held and not content.is_nested

@@ -1,13 +1,17 @@
 """Content beside the skills that is approved in the same way: project instructions, and folders of eval cases."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, mounts_below
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES
 from skillshelf.trust._copies import TreeCopy, read_verified
+from skillshelf.trust._decision import OwnContent, applies_unasked
+from skillshelf.trust._own import OwnRepository, is_nested
 from skillshelf.trust._pending import Pending
 from skillshelf.trust._snapshot import Snapshot, hash_file, take_snapshot
 from skillshelf.trust._store import Trust
@@ -24,28 +28,102 @@ def trusted_text(
     """
     trust.refresh()
     top, below = _split_file(path, root)
-    location = f"{top}/{below}"
-    if not os.path.lexists(location):
+    if not os.path.lexists(f"{top}/{below}"):
         return None, None
 
     file = _read_file(top, below)
-    key = f"/{below}"
-    refusal = trust.refusal(top)
-    if not refusal and not file.fault and trust.is_approved(file.snapshot.tree):
-        trust.note_places(top, {key: file.snapshot.tree})
+    content = _describe_file(trust, top, below, file)
+    if not content.blocked and trust.is_approved(content.tree):
+        trust.note_places(top, {below: content.tree})
         return file.text, None
+    own = trust.find_own(top)
+    if own and _may_apply(own, content):
+        with suppress(TrustError):  # the record cannot be written: it stays pending
+            trust.use_own(top, content)
+        own = trust.find_own(top)
+    if own and content.tree and own.in_use.get(below) == content.tree:
+        return file.text, None
+    return _copied_text(content.copy), replace(content, by_agent=_is_held(own, content))
 
-    copy = _last_approved(trust, top, key)
-    pending = Pending(
+
+def approve_file_write(path: str, sha256: str, trust: Trust, root: str) -> bool:
+    """Approve a file of project instructions that the agent wrote with the whole change in the user's sight.
+
+    `sha256` is the hash of the content that the user saw. Return False if the file has another one by now, or cannot be
+    approved. Raises TrustError if the record cannot be written.
+    """
+    _, pending = trusted_text(path, trust, root)
+    if pending is None:
+        return True
+    if pending.blocked or [entry.sha256 for entry in pending.snapshot.entries] != [sha256]:
+        return False
+    if pending.copy and not trust.is_approved(pending.copy.tree):
+        # The rest is in use because it is the user's own, without ever having been approved.
+        trust.use_own(pending.root, pending, is_seen=True)
+    else:
+        trust.approve(pending)
+    return True
+
+
+def unapproved_file(path: str, trust: Trust, root: str) -> Pending | None:
+    """Return a file that the user has not approved as it is, even if it is in use as the user's own; None otherwise."""
+    top, below = _split_file(path, root)
+    if not os.path.lexists(f"{top}/{below}"):
+        return None
+    content = _describe_file(trust, top, below, _read_file(top, below))
+    return None if trust.is_approved(content.tree) and not content.blocked else content
+
+
+def find_file_trees(root: str, paths: Iterable[str]) -> dict[str, str]:
+    """Return the files of project instructions that exist, by path below the root, as the hash of their content."""
+    trees = {}
+    for name in paths:
+        if os.path.lexists(f"{root}/{name}"):
+            trees[name] = _read_file(root, name).snapshot.tree
+    return trees
+
+
+def _describe_file(trust: Trust, top: str, below: str, file: "_InstructionFile") -> Pending:
+    return Pending(
         root=top,
-        key=key,
+        key=below,
         name=below,
         snapshot=file.snapshot,
-        location=location,
-        copy=copy,
-        blocked=refusal or file.fault,
+        location=f"{top}/{below}",
+        kind="file",
+        copy=_last_in_use(trust, top, below),
+        blocked=trust.refusal(top) or file.fault,
     )
-    return _copied_text(copy), pending
+
+
+def _describe_folder(folder: str, workspace: str, trust: Trust) -> Pending:
+    root, key = _split_folder(os.path.realpath(folder), os.path.realpath(workspace))
+    snapshot = take_snapshot(root, key, mounts_below(root)).snapshot
+    is_skill = any(snapshot.entry(name) for name in SKILL_FILES)
+    return Pending(
+        root=root,
+        key=key,
+        name=key or os.path.basename(root),
+        snapshot=snapshot,
+        location=_first_file(f"{root}/{key}".rstrip("/"), snapshot),
+        kind="skill" if is_skill else "folder",
+        copy=_last_in_use(trust, root, key),
+        blocked=trust.refusal(root) or snapshot.fault,
+    )
+
+
+def _may_apply(own: OwnRepository, content: Pending) -> bool:
+    """Return True if content of a repository of the user's own needs no question."""
+    facts = OwnContent(
+        is_complete=not content.blocked,
+        is_held=_is_held(own, content),
+        is_nested=is_nested(content.root, os.path.dirname(content.key)),
+    )
+    return applies_unasked(facts)
+
+
+def _is_held(own: OwnRepository | None, content: Pending) -> bool:
+    return own is not None and content.key in own.held
 
 
 def pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
@@ -53,29 +131,27 @@ def pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
 
     A folder outside the workspace counts as a place in the folder above it.
     """
-    root, key = _split_folder(os.path.realpath(folder), os.path.realpath(workspace))
     trust.refresh()
-    snapshot = take_snapshot(root, key, mounts_below(root)).snapshot
-    refusal = trust.refusal(root)
-    if not refusal and trust.is_approved(snapshot.tree):
-        trust.note_places(root, {key: snapshot.tree})
+    content = _describe_folder(folder, workspace, trust)
+    if not content.blocked and trust.is_approved(content.tree):
+        trust.note_places(content.root, {content.key: content.tree})
         return None
-
-    copy = _last_approved(trust, root, key)
-    return Pending(
-        root=root,
-        key=key,
-        name=key or os.path.basename(root),
-        snapshot=snapshot,
-        location=_first_file(f"{root}/{key}".rstrip("/"), snapshot),
-        copy=copy,
-        blocked=refusal or snapshot.fault,
-    )
+    own = trust.find_own(content.root)
+    if own and _may_apply(own, content):
+        return None
+    return replace(content, by_agent=_is_held(own, content))
 
 
-def _last_approved(trust: Trust, root: str, key: str) -> TreeCopy | None:
-    """Return the copy of the approved version that a place had last, if the workspace can be trusted at all."""
-    tree = trust.approvals.last(root, key)
+def unapproved_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
+    """Return a folder that the user has not approved as it is, even if it is the user's own; None otherwise."""
+    trust.refresh()
+    content = _describe_folder(folder, workspace, trust)
+    return None if trust.is_approved(content.tree) and not content.blocked else content
+
+
+def _last_in_use(trust: Trust, root: str, key: str) -> TreeCopy | None:
+    """Return the copy of the version that a place had last, if the workspace can be trusted at all."""
+    tree = trust.approvals.last_in_use(root, key, trust.find_own(root))
     if not tree or trust.refusal(root):
         return None
     return trust.copy(tree)

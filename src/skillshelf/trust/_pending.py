@@ -8,6 +8,7 @@ from typing import Literal
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile
 from skillshelf.trust._copies import TreeCopy, read_verified
+from skillshelf.trust._record import Kind
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 
 
@@ -18,21 +19,22 @@ class Pending:
     root: str
     """The workspace."""
     key: str
-    """The place in it. The key of a single file begins with a slash."""
+    """Its path in the workspace."""
     name: str
     snapshot: Snapshot
     location: str
     """The path of the SKILL.md, of the file, or of a folder that is not a skill."""
+    kind: Kind = "skill"
     copy: TreeCopy | None = field(default=None, repr=False, compare=False)
     """The approved version that is served meanwhile."""
     blocked: str = ""
     """Why it cannot be approved; empty if it can."""
-    granted: bool = False
-    """True if it is served in this session because the agent wrote it and the user confirmed that."""
+    by_agent: bool = False
+    """True if it waits because the agent changed it, in a repository that the user declared their own."""
 
     @property
     def status(self) -> Literal["new", "changed"]:
-        """`changed` if an approved version is served meanwhile."""
+        """`changed` if an earlier version is served meanwhile."""
         return "changed" if self.copy else "new"
 
     @property
@@ -48,8 +50,8 @@ class Pending:
     @property
     def folder(self) -> str:
         """The folder, below the root, that the paths of the snapshot start from."""
-        if self.key.startswith("/"):
-            return os.path.dirname(self.key[1:])
+        if self.kind == "file":
+            return os.path.dirname(self.key)
         return self.key
 
     @property

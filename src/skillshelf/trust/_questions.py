@@ -13,17 +13,32 @@ class ReviewQuestion(NamedTuple):
 
     text: str
     answers: Mapping[str, str]
-    """By key: `yes`, `no`, `all` or `quit`."""
+    """By key: `yes`, `no`, `view`, `all`, `mine` or `quit`."""
+
+
+MINE_CONSEQUENCE = (
+    "Its skills and AGENTS.md then apply as soon as they change, without a question: your own edits, and also whatever "
+    "`git pull` or another checkout brings. Only what the agent changes still waits for you."
+)
+"""What follows if the user declares a repository their own."""
+MINE_QUESTION = ReviewQuestion(f"Is this repository your own? {MINE_CONSEQUENCE} [y]es [n]o", {"y": "yes", "n": "no"})
 
 
 class ReviewFace(Protocol):
     """The place where the user reads a review, and the record that keeps the approvals."""
 
-    def show_page(self, skill: Pending) -> None:
-        """Show everything in a pending skill."""
+    @property
+    def offers_mine(self) -> bool:
+        """True if the user may declare the repository their own."""
+
+    def show_page(self, skill: Pending, *, whole: bool) -> None:
+        """Show a pending skill: everything in it, or only what changed since the approved version."""
 
     def approve(self, skill: Pending) -> None:
         """Record an approval. Raises TrustError if the skill changed meanwhile or the record cannot be written."""
+
+    def declare_mine(self) -> None:
+        """Record that the repository is the user's own. Raises TrustError."""
 
     def warn(self, message: str) -> None:
         """Tell the user that a skill cannot be approved."""
@@ -47,7 +62,7 @@ class Review:
 
     def _ask_about_all(self) -> Generator[ReviewQuestion, str, None]:
         for position, skill in enumerate(self._pending):
-            self._face.show_page(skill)
+            self._face.show_page(skill, whole=skill.approved is None)
             progress = f"({position + 1}/{len(self._pending)})"
             if skill.blocked:  # the page says why
                 self._face.warn(f"{progress} {clean_line(skill.name)} cannot be trusted.")
@@ -55,7 +70,7 @@ class Review:
 
             left = [other for other in self._pending[position:] if not other.blocked]
             answer = yield from self._ask_about(progress, left)
-            if answer == "quit":
+            if answer in ("quit", "mine"):
                 return
             if answer == "all":
                 self._approve(left)
@@ -65,13 +80,21 @@ class Review:
 
     def _ask_about(self, progress: str, left: Sequence[Pending]) -> Generator[ReviewQuestion, str, str]:
         """Ask about the first of the skills that are left. `all` includes pages not shown, so it is confirmed."""
-        answers = {"y": "yes", "n": "no", "q": "quit"}
-        all_left = ""
+        answers = {"y": "yes", "n": "no"}
+        choices = ["[y]es", "[n]o"]
+        if left[0].approved:
+            answers["v"] = "view"
+            choices.append("[v]iew all of it")
         if len(left) > 1:
             answers["a"] = "all"
-            all_left = " [a]ll that are left"
-        choices = f"[y]es [n]o{all_left} [q]uit"
-        question = ReviewQuestion(f"{progress} Trust {clean_line(left[0].name)} as it is now? {choices}", answers)
+            choices.append("[a]ll that are left")
+        if self._face.offers_mine:
+            answers["m"] = "mine"
+            choices.append("[m]y own repository")
+        answers["q"] = "quit"
+        choices.append("[q]uit")
+        name = clean_line(left[0].name)
+        question = ReviewQuestion(f"{progress} Trust {name} as it is now? {' '.join(choices)}", answers)
         confirmation = ReviewQuestion(
             f"Trust all {len(left):,} that are left, {len(left) - 1:,} of them unseen? [y]es [n]o",
             {"y": "yes", "n": "no"},
@@ -79,10 +102,21 @@ class Review:
 
         while True:
             answer = yield question
-            if answer != "all":
+            if answer == "view":
+                self._face.show_page(left[0], whole=True)
+            elif answer == "mine":
+                if (yield MINE_QUESTION) == "yes" and self._declare_mine():
+                    return "mine"
+            elif answer != "all" or (yield confirmation) == "yes":
                 return answer
-            if (yield confirmation) == "yes":
-                return "all"
+
+    def _declare_mine(self) -> bool:
+        try:
+            self._face.declare_mine()
+        except TrustError as error:
+            self._face.warn(str(error))
+            return False
+        return True
 
     def _approve(self, skills: Sequence[Pending]) -> None:
         for skill in skills:

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -42,19 +42,36 @@ def summary(pending: Pending) -> str:
     facts = [count_noun(len(files), "file"), f"{sum(file.size for file in files):,} bytes"]
     if scripts:
         facts.append(count_noun(scripts, "script"))
-    if pending.granted:
-        facts.append("written by the agent in this session")
+    if pending.by_agent:
+        facts.append("changed by the agent")
     if pending.blocked:
         facts.append(f"cannot be approved: {pending.blocked}")
     return _line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
 
 
-def review_text(pending: Pending) -> str:
-    """Return the whole page: the raw text, every file, the findings, and the changes since the approved version."""
-    return "\n".join(_page(pending)) + "\n"
+def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
+    """Count pending content by its kind: `2 pending skills, AGENTS.md and 1 pending eval folder`."""
+    skills = sum(content.kind == "skill" for content in pending)
+    folders = sum(content.kind == "folder" for content in pending)
+    parts = []
+    if skills:
+        parts.append(count_noun(skills, f"{adjective} skill".lstrip()))
+    parts += [_line(content.name) for content in pending if content.kind == "file"]
+    if folders:
+        parts.append(count_noun(folders, f"{adjective} eval folder".lstrip()))
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last
 
 
-def _page(pending: Pending) -> Iterator[str]:
+def review_text(pending: Pending, *, whole: bool = True) -> str:
+    """Return the page: the changes since the approved version, the findings, and every file.
+
+    Without `whole`, only the changes and the findings, for a skill of which an approved version exists.
+    """
+    return "\n".join(_page(pending, whole)) + "\n"
+
+
+def _page(pending: Pending, whole: bool) -> Iterator[str]:
     yield from _heading(pending)
     try:
         contents = {file.path: pending.read(file) for file in pending.snapshot.files}
@@ -62,15 +79,16 @@ def _page(pending: Pending) -> Iterator[str]:
         yield _line(str(error))
         return
 
-    yield from _texts(pending, contents)
-    if pending.snapshot.entries:
-        yield from ("", "Files:")
-    for entry in pending.snapshot.entries:
-        yield _line(f"  {_facts(entry, contents.get(entry.path))}")
-    for finding in list_findings(pending.snapshot, pending.file, contents):
-        yield from _show_finding(finding)
     if pending.approved:
         yield from _changes(pending, pending.approved, contents)
+    if whole:
+        yield from _texts(pending, contents)
+        if pending.snapshot.entries:
+            yield from ("", "Files:")
+        for entry in pending.snapshot.entries:
+            yield _line(f"  {_facts(entry, contents.get(entry.path))}")
+    for finding in list_findings(pending.snapshot, pending.file, contents):
+        yield from _show_finding(finding)
 
 
 def _heading(pending: Pending) -> Iterator[str]:
@@ -79,8 +97,8 @@ def _heading(pending: Pending) -> Iterator[str]:
     yield _line(f"  hash:  {pending.tree or 'none'}")
     if pending.blocked:
         yield _line(f"  It cannot be approved: {pending.blocked}")
-    if pending.granted:
-        yield "  The agent wrote this in this session; until you approve it, it lasts no longer than that."
+    if pending.by_agent:
+        yield "  It changed while the agent was at work, so it does not apply by itself."
 
 
 def _texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[str]:

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from skillshelf.errors import TrustError
@@ -22,9 +22,17 @@ from skillshelf.files import (
     state_home,
     system,
 )
-from skillshelf.trust._approvals import Approvals, ApprovedTree, NewerVersion, dump_approvals, parse_approvals
+from skillshelf.trust._agent_marks import AgentMark, AgentMarks
 from skillshelf.trust._copies import TreeCopy, load_copy, make_copy, remove_copy
+from skillshelf.trust._own import (
+    OwnChanges,
+    OwnRepository,
+    check_repository,
+    find_changes,
+    identify_repository,
+)
 from skillshelf.trust._pending import Pending
+from skillshelf.trust._record import Approvals, ApprovedTree, NewerVersion, dump_approvals, parse_approvals
 
 _MOVE = "Set XDG_STATE_HOME to a folder of yours outside the workspace"
 _UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to review what is pending."
@@ -44,6 +52,7 @@ class Trust:
         """Why the record cannot be used, so that nothing is trusted; empty if all is well."""
         self.approvals = Approvals()
         self._record = _RecordFile(self.path)
+        self._marks = AgentMarks(f"{self.path}/agents")
         self._last_read = _RecordText(None)
         self._is_newer = False
         self._copies: dict[str, TreeCopy] = {}
@@ -77,8 +86,8 @@ class Trust:
         return tree in self.approvals.trees
 
     def copy(self, tree: str) -> TreeCopy | None:
-        """Return the copy of an approved tree; None if it is missing or damaged."""
-        if not self.is_approved(tree):
+        """Return the copy of a tree that is approved or in use; None if it is missing or damaged."""
+        if tree not in self.approvals.kept_trees:
             return None
         copy = self._copies.get(tree) or load_copy(self._trees, tree)
         if copy is None or not copy.is_intact():
@@ -101,11 +110,12 @@ class Trust:
 
         names = ", ".join(repr(item.name) for item in pending)
         with self._change(f"approve {names}"):
-            now = datetime.now(UTC).isoformat(timespec="seconds")
+            now = _now()
             approvals = self.approvals
             for item in pending:
                 self._store_copy(item)
-                approvals = approvals.add(item.tree, ApprovedTree(item.name, now)).place(item.root, item.key, item.tree)
+                approval = ApprovedTree(item.name, now, item.kind)
+                approvals = approvals.add(item.tree, approval).place(item.root, item.key, item.tree)
             self._write(approvals)
 
     def revoke(self, trees: Collection[str]) -> None:
@@ -118,14 +128,129 @@ class Trust:
 
         This is only a note: if it cannot be written, nothing else fails.
         """
-        if all(self.approvals.last(root, key) == tree for key, tree in trees.items()):
+        own = self.approvals.own.get(root)
+        if all(self.approvals.last_in_use(root, key, own) == tree for key, tree in trees.items()):
             return
         with suppress(TrustError), self._change("note a place"):
             approvals = self.approvals
             for key, tree in trees.items():
-                if tree in approvals.trees:
+                if self.is_approved(tree):
                     approvals = approvals.place(root, key, tree)
             self._write(approvals)
+
+    # -- repositories of the user's own -------------------------------------------------------------------------------
+
+    def can_declare_own(self, root: str) -> bool:
+        """Return True if a repository is not the user's own yet and could be declared so."""
+        if self.find_own(root) or self.refusal(root) or self.problem:
+            return False
+        try:
+            identify_repository(root)
+        except (TrustError, OSError):
+            return False
+        return True
+
+    def declare_own(self, root: str) -> None:
+        """Record that a repository is the user's own. Raises TrustError if it cannot be."""
+        try:
+            identity = identify_repository(root)
+        except OSError as error:
+            raise TrustError(f"{root!r} cannot be your own repository: {error.strerror}.") from None
+        reason = self.refusal(root)
+        if reason:
+            raise TrustError(f"{root!r} cannot be your own repository: {reason}")
+        with self._change("declare a repository your own"):
+            self._write(self.approvals.with_own(root, OwnRepository(identity, since=_now())))
+
+    def disown(self, root: str) -> bool:
+        """Record that a repository is one like any other. Return False if it was so before."""
+        with self._change("end a declaration"):
+            if root not in self.approvals.own:
+                return False
+            self._write(self.approvals.without_own(root))
+            return True
+
+    def why_not_own(self, root: str) -> str:
+        """Return the reason why a repository that was declared the user's own does not count as such; else ''."""
+        repository = self.approvals.own.get(root)
+        if repository is None:
+            return ""
+        return self.refusal(root) or check_repository(root, repository.identity)
+
+    def explain_lost_own(self, root: str) -> str:
+        """Tell the user that a repository they declared their own no longer counts as such; empty if it does."""
+        reason = self.why_not_own(root)
+        if not reason:
+            return ""
+        return (
+            f"You declared {root} your own repository, but {reason.rstrip('.')}. So its skills wait for review. "
+            "If it is yours, run `skillshelf trust --mine` there again."
+        )
+
+    def find_own(self, root: str) -> OwnRepository | None:
+        """Return the repository if the user declared it their own and it is still the same folder."""
+        repository = self.approvals.own.get(root)
+        if repository is None or self.why_not_own(root):
+            return None
+        return repository
+
+    def use_own(self, root: str, *content: Pending, gone: Collection[str] = (), is_seen: bool = False) -> None:
+        """Bring content of the user's own repository into use, exactly as it is in its snapshot. Raises TrustError.
+
+        While an agent works there, nothing changes. If an agent was killed there, the content is held instead, because
+        it may be the agent's. `gone` are the keys of skills that no longer exist. `is_seen`: the agent wrote the
+        content in the user's sight.
+        """
+        with self._change("use your own skills"):
+            repository = self.find_own(root)
+            agents = "idle" if is_seen else self._marks.look(root)
+            if repository is None or agents == "at work":
+                return
+            if agents == "killed":
+                repository = repository.hold(item.key for item in content)
+            for item in content:
+                if item.key in repository.held and not is_seen:
+                    continue
+                with suppress(TrustError):  # it is being edited right now, and the next look finds it again
+                    self._store_copy(item)
+                    repository = repository.use(item.key, item.tree)
+            left = {key: tree for key, tree in repository.in_use.items() if key not in gone}
+            self._write(self.approvals.with_own(root, replace(repository, in_use=left)))
+            self._marks.remove_abandoned(root)
+
+    def mark_agent(self, root: str) -> AgentMark:
+        """Record that an agent changes files of a repository, until `hold`. Raises TrustError."""
+        with self._change("run a command of the agent in your own repository"):
+            return self._marks.set(root)
+
+    def hold(self, root: str, keys: Collection[str], mark: AgentMark) -> None:
+        """Hold what an agent left at these keys until the user has looked at it, and remove the agent's mark.
+
+        If that cannot be recorded, the mark stays behind, and everything that changed is held as after a kill.
+        """
+        try:
+            with suppress(TrustError), self._change("hold what the agent changed"):
+                repository = self.approvals.own.get(root)
+                if repository and keys:
+                    self._write(self.approvals.with_own(root, repository.hold(keys)))
+                mark.remove()
+        finally:
+            mark.release()
+
+    def take_own_changes(self, root: str) -> OwnChanges:
+        """Return what came into use in the user's own repository since the last call, in any process."""
+        repository = self.find_own(root)
+        if repository is None:
+            return OwnChanges()
+        changes = find_changes(repository)
+        if any(changes):
+            with suppress(TrustError), self._change("note what you were informed of"):
+                current = self.approvals.own.get(root)
+                if current:
+                    self._write(self.approvals.with_own(root, replace(current, announced=repository.in_use)))
+        return changes
+
+    # -- the record and the copies ------------------------------------------------------------------------------------
 
     @property
     def _trees(self) -> str:
@@ -214,10 +339,15 @@ class Trust:
 
     def _remove_leftovers(self) -> None:
         """Remove the copies of revoked trees, and files that a killed process left behind."""
+        kept = self.approvals.kept_trees
         for name in system.listdir(self._trees):
-            if name not in self.approvals.trees:
+            if name not in kept:
                 remove_copy(f"{self._trees}/{name}")
         self._record.remove_leftovers()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
-"""What the agent wrote itself in this session, after the user confirmed each write."""
+"""Files that the agent wrote while the user looked on: the user saw the whole change, and allowed it."""
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 from skillshelf.errors import TrustError
@@ -8,22 +9,23 @@ from skillshelf.sources import SKILL_FILES
 from skillshelf.trust._snapshot import SnapshotEntry, hash_file
 
 
-class ConfirmedWrites:
-    """The files of a workspace that the agent wrote with the user's permission, as it left them.
+class AgentWrites:
+    """The files of a workspace that the agent wrote in this session in the user's sight, as it left them.
 
-    A confirmed write of one file says nothing about the other files of its skill.
+    Skills have several files, and the agent writes one at a time: a skill is approved when all of it has been seen.
     """
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._entries: dict[str, SnapshotEntry] = {}
 
-    def add(self, path: str) -> None:
-        """Record a file below the root as it is now. A file that cannot be read counts as not written."""
-        try:
-            self._entries[path] = hash_file(self._root, path)
-        except TrustError:
-            self._entries.pop(path, None)
+    def add(self, path: str, sha256: str) -> None:
+        """Record a file below the root, unless its content is no longer the one with this hash."""
+        self._entries.pop(path, None)
+        with suppress(TrustError):
+            entry = hash_file(self._root, path)
+            if entry.sha256 == sha256:
+                self._entries[path] = entry
 
     def entries(self, key: str) -> set[SnapshotEntry]:
         """Return the files of the skill at a key, with their paths in the skill."""

@@ -1,0 +1,142 @@
+"""Repositories that the user declared their own, whose skills and AGENTS.md apply as they are on disk.
+
+The declaration is the user's and lies outside the repository. It holds for one folder: another folder that takes its
+path later is not the user's own until the user says so again.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from skillshelf.errors import TrustError
+from skillshelf.files import FolderIdentity, identify, system
+from skillshelf.sources import VERSION_CONTROL_FOLDERS
+
+_OTHERS_MAY_WRITE = 0o002
+
+
+class RepositoryIdentity(NamedTuple):
+    """The folder, and its version control folder: a new clone in an emptied folder has another one."""
+
+    folder: FolderIdentity
+    version_control: FolderIdentity | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRepository:
+    """A repository that the user declared their own, and the content that is in use because of that."""
+
+    identity: RepositoryIdentity
+    since: str
+    in_use: Mapping[str, str] = field(default_factory=dict)
+    """By key: the tree that was found there last and is in use."""
+    announced: Mapping[str, str] = field(default_factory=dict)
+    """By key: the tree that the user was last informed of."""
+    held: frozenset[str] = frozenset()
+    """The keys where the agent changed something. Nothing there comes into use until the user has looked at it."""
+
+    def use(self, key: str, tree: str) -> "OwnRepository":
+        """Return the repository with this tree in use at a place, which ends a hold there."""
+        return replace(self, in_use={**self.in_use, key: tree}, held=self.held - {key})
+
+    def hold(self, keys: Iterable[str]) -> "OwnRepository":
+        """Return the repository with these places held."""
+        return replace(self, held=self.held.union(keys))
+
+    def withdraw(self, revoked: Collection[str]) -> "OwnRepository":
+        """Return the repository without these trees. Their places are held, or they would come back by themselves."""
+        in_use = {key: tree for key, tree in self.in_use.items() if tree not in revoked}
+        return replace(self, in_use=in_use).hold(self.in_use.keys() - in_use.keys())
+
+
+class OwnChanges(NamedTuple):
+    """What came into use in a repository of the user's own since the user was last informed. Paths below its root."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def find_changes(own: OwnRepository) -> OwnChanges:
+    """Compare the content in use with the content that the user was informed of."""
+    before = own.announced
+    now = own.in_use
+    return OwnChanges(
+        added=tuple(sorted(now.keys() - before.keys())),
+        changed=tuple(sorted(key for key in now.keys() & before.keys() if now[key] != before[key])),
+        removed=tuple(sorted(before.keys() - now.keys())),
+    )
+
+
+def identify_repository(root: str) -> RepositoryIdentity:
+    """Return the identity of a repository. Raises TrustError, with the reason, if it cannot be the user's own."""
+    reason = _find_reason(root)
+    if reason:
+        raise TrustError(f"{root!r} cannot be your own repository: {reason}.")
+    identity = _identify(root)
+    if identity is None:
+        raise TrustError(f"{root!r} cannot be your own repository: it does not exist.")
+    return identity
+
+
+def check_repository(root: str, declared: RepositoryIdentity) -> str:
+    """Return the reason why a declared repository no longer counts as the user's own; empty if it does."""
+    try:
+        reason = _find_reason(root)
+        now = _identify(root)
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        now = None
+    if reason:
+        return reason
+    if now is None or not declared.folder.is_still(now.folder):
+        return "another folder has taken its place"
+    was_versioned = declared.version_control
+    if was_versioned is not None and not was_versioned.is_still(now.version_control):
+        return "another repository has taken its place"
+    return ""
+
+
+def is_nested(root: str, key: str) -> bool:
+    """Return True if a place belongs to another repository inside the root, such as a submodule or a clone."""
+    parts = key.split("/") if key else []
+    for depth in range(1, len(parts) + 1):
+        folder = os.path.join(root, *parts[:depth])
+        if any(os.path.lexists(f"{folder}/{name}") for name in VERSION_CONTROL_FOLDERS):
+            return True
+    return False
+
+
+def _find_reason(root: str) -> str:
+    """Return why a folder cannot be the user's own repository; empty if it can."""
+    status = system.stat(root, follow_symlinks=False)
+    home = os.path.realpath(os.path.expanduser("~"))
+    if f"{home}/".startswith(root.rstrip("/") + "/"):
+        return "it is or contains your home folder; declare the repositories in it one by one"
+    if not stat.S_ISDIR(status.st_mode):
+        return "it is not a folder"
+    if status.st_uid != os.geteuid():
+        return "the folder belongs to another user"
+    if status.st_mode & _OTHERS_MAY_WRITE:
+        return "every user of this machine can write to it"
+    if _find_version_control(root) is None:
+        return "it is not the root of a repository: run this at the root, or `git init` first"
+    return ""
+
+
+def _find_version_control(root: str) -> str | None:
+    for name in sorted(VERSION_CONTROL_FOLDERS):
+        path = f"{root}/{name}"
+        if os.path.lexists(path):
+            return path
+    return None
+
+
+def _identify(root: str) -> RepositoryIdentity | None:
+    folder = identify(root)
+    if folder is None:
+        return None
+    version_control = _find_version_control(root)
+    return RepositoryIdentity(folder, identify(version_control) if version_control else None)

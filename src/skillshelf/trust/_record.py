@@ -1,0 +1,202 @@
+"""The user's decisions as a value, and as the text of a file."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from skillshelf.files import FolderIdentity
+from skillshelf.trust._own import OwnRepository, RepositoryIdentity
+
+VERSION = 2
+
+Kind = Literal["skill", "file", "folder"]
+"""A skill, a file of project instructions, or a folder of eval cases."""
+
+
+class NewerVersion(Exception):
+    """A newer version of skillshelf wrote the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedTree:
+    """When the user approved a tree, and what it was."""
+
+    name: str
+    when: str
+    kind: Kind = "skill"
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """The approved trees and where they were seen, and the user's own repositories.
+
+    A tree is named by the hash of its content. A place is a workspace and a key: the path of a skill, file or folder
+    below the workspace.
+    """
+
+    trees: Mapping[str, ApprovedTree] = field(default_factory=dict)
+    """Approved wherever they lie."""
+    places: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """By workspace and key: the approved trees that were there, the most recent last."""
+    own: Mapping[str, OwnRepository] = field(default_factory=dict)
+    """By root: the repositories that the user declared their own."""
+
+    @property
+    def kept_trees(self) -> set[str]:
+        """The trees whose copies are needed."""
+        in_use = {tree for repository in self.own.values() for tree in repository.in_use.values()}
+        return in_use | self.trees.keys()
+
+    def history(self, root: str, key: str) -> tuple[str, ...]:
+        """Return the approved trees that a place has had, the most recent last."""
+        return self.places.get(root, {}).get(key, ())
+
+    def last(self, root: str, key: str) -> str:
+        """Return the approved tree that a place had last, or an empty string."""
+        history = self.history(root, key)
+        return history[-1] if history else ""
+
+    def last_in_use(self, root: str, key: str, own: OwnRepository | None) -> str:
+        """Return the tree that was in use at a place last, or an empty string. `own`: the workspace, if it is."""
+        in_use = own.in_use.get(key, "") if own else ""
+        return in_use or self.last(root, key)
+
+    def add(self, tree: str, approval: ApprovedTree) -> "Approvals":
+        """Return the approvals with one more tree."""
+        return replace(self, trees={**self.trees, tree: approval})
+
+    def place(self, root: str, key: str, tree: str) -> "Approvals":
+        """Return the approvals with a note that this approved tree lies at this place now."""
+        earlier = [known for known in self.history(root, key) if known != tree]
+        keys = {**self.places.get(root, {}), key: (*earlier, tree)}
+        placed = replace(self, places={**self.places, root: keys})
+        repository = self.own.get(root)
+        return placed.with_own(root, repository.use(key, tree)) if repository else placed
+
+    def with_own(self, root: str, repository: OwnRepository) -> "Approvals":
+        """Return the approvals with this repository as one of the user's own."""
+        return replace(self, own={**self.own, root: repository})
+
+    def without_own(self, root: str) -> "Approvals":
+        """Return the approvals with this repository as one like any other."""
+        return replace(self, own={place: repository for place, repository in self.own.items() if place != root})
+
+    def remove(self, revoked: Collection[str]) -> "Approvals":
+        """Return the approvals without these trees. In the user's own repositories, their places are held."""
+        trees = {tree: approval for tree, approval in self.trees.items() if tree not in revoked}
+        places: dict[str, dict[str, tuple[str, ...]]] = {}
+        for root, keys in self.places.items():
+            for key, history in keys.items():
+                left = tuple(tree for tree in history if tree not in revoked)
+                if left:
+                    places.setdefault(root, {})[key] = left
+        own = {root: repository.withdraw(revoked) for root, repository in self.own.items()}
+        return Approvals(trees, places, own)
+
+
+def dump_approvals(approvals: Approvals) -> bytes:
+    """Return the text of the file, with a checksum."""
+    plain = {
+        "trees": {tree: [approved.name, approved.when, approved.kind] for tree, approved in approvals.trees.items()},
+        "places": approvals.places,
+        "own": {root: _dump_repository(repository) for root, repository in approvals.own.items()},
+    }
+    document = {"version": VERSION, "sha256": _checksum(plain), "approvals": plain}
+    return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def parse_approvals(data: bytes) -> Approvals:
+    """Read the text of the file. Raises NewerVersion, or ValueError if `dump_approvals` did not write it."""
+    try:
+        document = json.loads(data)
+        version = document["version"]
+        if type(version) is int and version > VERSION:
+            raise NewerVersion
+        plain = document["approvals"]
+        if document["sha256"] != _checksum(plain):
+            raise ValueError("the checksum does not match")
+        if version == 1:
+            plain = _upgrade(plain)
+        elif version != VERSION:
+            raise ValueError("the version is not a number that we wrote")
+
+        trees = {}
+        for tree, (name, when, kind) in plain["trees"].items():
+            trees[tree] = ApprovedTree(_text(name), _text(when), _kind(kind))
+        places: dict[str, dict[str, tuple[str, ...]]] = {}
+        for root, keys in plain["places"].items():
+            places[root] = {key: tuple(tree for tree in history if tree in trees) for key, history in keys.items()}
+        own = {root: _parse_repository(repository) for root, repository in plain["own"].items()}
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError("it is not a record of approvals") from error
+    return Approvals(trees, places, own)
+
+
+def _upgrade(plain: Any) -> Any:
+    """Return a record of version 1 in the form of version 2. The keys of files began with a slash then."""
+    kinds = dict.fromkeys(plain["trees"], "skill")
+    places: dict[str, dict[str, Any]] = {}
+    for root, keys in plain["places"].items():
+        places[root] = {}
+        for key, history in keys.items():
+            places[root][key.removeprefix("/")] = history
+            if key.startswith("/"):
+                kinds.update(dict.fromkeys(history, "file"))
+    trees = {tree: [name, when, kinds[tree]] for tree, (name, when) in plain["trees"].items()}
+    return {"trees": trees, "places": places, "own": {}}
+
+
+def _dump_repository(repository: OwnRepository) -> dict[str, Any]:
+    return {
+        "folder": repository.identity.folder,
+        "version_control": repository.identity.version_control,
+        "since": repository.since,
+        "in_use": repository.in_use,
+        "announced": repository.announced,
+        "held": sorted(repository.held),
+    }
+
+
+def _parse_repository(plain: Any) -> OwnRepository:
+    version_control = plain["version_control"]
+    identity = RepositoryIdentity(
+        folder=_parse_identity(plain["folder"]),
+        version_control=_parse_identity(version_control) if version_control is not None else None,
+    )
+    return OwnRepository(
+        identity,
+        since=_text(plain["since"]),
+        in_use=_texts(plain["in_use"]),
+        announced=_texts(plain["announced"]),
+        held=frozenset(map(_text, plain["held"])),
+    )
+
+
+def _parse_identity(plain: Any) -> FolderIdentity:
+    inode, born = plain
+    if type(inode) is not int or not (born is None or type(born) is int):
+        raise TypeError(plain)
+    return FolderIdentity(inode, born)
+
+
+def _checksum(plain: Any) -> str:
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise TypeError(value)
+    return value
+
+
+def _texts(values: Any) -> dict[str, str]:
+    return {key: _text(value) for key, value in values.items()}
+
+
+def _kind(value: object) -> Kind:
+    if value not in get_args(Kind):
+        raise TypeError(value)
+    return value  # type: ignore[return-value]  # just checked
