@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from skillshelf.errors import SourceError
 from skillshelf.files import mounts_below, system, user_skill_folders
@@ -161,26 +162,31 @@ def _find_barrier(folder: str, home: str) -> str:
 
 def _find_repository(folders: list[str], notes: list[str]) -> str:
     """Return the nearest of these folders that is the root of a repository, or an empty string."""
+    if _is_repository(folders[0], notes):
+        return folders[0]
     mounts = mounts_below("")
-    for folder in folders:
-        entry = os.path.join(folder, _GIT)
-        try:
-            # A worktree and a submodule have a file instead of a folder.
-            info = system.stat(entry, follow_symlinks=False)
-            kind = system.stat(entry).st_mode
-        except OSError:
-            is_repository = False
-        else:
-            is_repository = stat.S_ISDIR(kind) or stat.S_ISREG(kind)
-            if is_repository and info.st_uid != os.geteuid():
-                notes.append(f"{folder} does not count as a repository: its {_GIT} belongs to another user.")
-                is_repository = False
-        if is_repository:
+    for below, folder in pairwise(folders):
+        if below in mounts or os.path.ismount(below):
+            return ""  # a scan from above would not enter it, and Git stops here as well
+        if _is_repository(folder, notes):
             return folder
-        if folder in mounts or os.path.ismount(folder):
-            # A scan from above would not enter it, and Git stops here as well.
-            return ""
     return ""
+
+
+def _is_repository(folder: str, notes: list[str]) -> bool:
+    """Return True if a folder has a `.git` of the user's own. Add a note if it has one of another user."""
+    entry = os.path.join(folder, _GIT)
+    try:
+        owner = system.stat(entry, follow_symlinks=False).st_uid
+        kind = system.stat(entry).st_mode
+    except OSError:
+        return False
+    if not stat.S_ISDIR(kind) and not stat.S_ISREG(kind):  # a worktree and a submodule have a file
+        return False
+    if owner != os.geteuid():
+        notes.append(f"{folder} does not count as a repository: its {_GIT} belongs to another user.")
+        return False
+    return True
 
 
 def _find_skills_folders(folder: str, parents: list[str]) -> Iterator[str]:
@@ -188,11 +194,12 @@ def _find_skills_folders(folder: str, parents: list[str]) -> Iterator[str]:
     known = [folder, *map(os.path.realpath, user_skill_folders())]
     for parent in parents:
         for name in SKILLS_FOLDERS:
-            path = os.path.realpath(os.path.join(parent, name))
+            path = os.path.join(parent, name)
             try:
                 info = system.stat(path)
             except OSError:
                 continue
+            path = os.path.realpath(path)
             is_own_folder = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
             if is_own_folder and not any(_overlap(path, other) for other in known):
                 known.append(path)
