@@ -176,7 +176,7 @@ def test_two_skills_of_one_name_are_not_linked_over_each_other(repository: Path,
 def test_a_skill_in_a_package_is_reached_by_starting_there(repository: Path, write: Write, run: Run) -> None:
     write("packages/app/.agents/skills/pdf")
     [advice] = read_map(run, "--host", "codex")["advice"]
-    assert advice["change"] == "start the agent in packages/app, or move the skill up"
+    assert advice["change"] == "start the agent in packages/app, or move the skills up"
 
 
 def test_a_name_with_spaces_and_quotes_is_quoted_in_a_command(repository: Path, write: Write, run: Run) -> None:
@@ -222,6 +222,15 @@ def test_many_skills_that_look_the_same_share_a_line(repository: Path, write: Wr
     assert len(run("map", "--all")[1].splitlines()) > 200
 
 
+def test_many_folders_that_look_the_same_share_a_table(repository: Path, write: Write, run: Run) -> None:
+    for number in range(100):
+        write(f"packages/{number}/.agents/skills/skill-{number}")
+    output = run("map")[1]
+    assert "packages/0/.agents/skills/ and 99 more folders\n" in output
+    assert "start the agent in the folder with the skill, such as packages/0," in output
+    assert len(output.splitlines()) < 15
+
+
 def test_a_list_that_outgrows_a_program_is_noted(repository: Path, write: Write, run: Run) -> None:
     for number in range(60):
         write(f".claude/skills/skill-{number}", f"Number {number}. " + "Does it. " * 50)
@@ -249,5 +258,9 @@ def test_an_unknown_host_gets_the_closest_names(repository: Path, run: Run) -> N
 
 
 def test_hidden_characters_of_names_do_not_reach_the_terminal(repository: Path, write: Write, run: Run) -> None:
-    write(".agents/skills/a\x1b[31mb")
-    assert "\x1b" not in run("map")[1]
+    """A line break in a name does not break a line, and a command with one is left to --json."""
+    write(".agents/skills/a\x1b[31mb\nc")
+    output = run("map")[1]
+    assert "\x1b" not in output
+    assert not any(line.startswith("c") for line in output.splitlines() if "claude-code" not in line)
+    assert "(--json has the command)" in output

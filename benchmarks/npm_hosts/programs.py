@@ -118,8 +118,8 @@ def _parse_codex(request: dict[str, Any]) -> list[Entry]:
     entries = []
     for item in f"\n{listing}".split("\n- ")[1:]:
         described, _, location = item.rpartition(" (file: ")
-        name, _, description = described.partition(":")
-        entries.append(Entry(name, description.strip(), location.removesuffix(")")))
+        name, _, description = described.partition(": ")
+        entries.append(Entry(name.removesuffix(":"), description.strip(), location.removesuffix(")")))
     return entries
 
 

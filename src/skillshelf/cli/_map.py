@@ -1,9 +1,8 @@
 """`skillshelf map`: which skills of this repository other agents see, and what to change."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from os import getcwd
 from os.path import dirname
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from skillshelf.cli._output import Output, complain, list_names, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
 from skillshelf.tables import Cell, Column
-from skillshelf.text import count_noun
+from skillshelf.text import clean_line, count_noun
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _STYLES = {
 }
 _UNREAD = "-"
 _MAX_ROWS = 40
-"""Skills that get a line each. With more, skills in one folder that look the same share a line."""
+"""Skills that get a line each. With more, skills and folders that look the same share a line."""
 _NAMES_SHOWN = 3
 _MAX_COMMAND = 400
 
@@ -100,11 +99,11 @@ def _print_view(view: _View, out: Output, *, is_grouped: bool, all_hosts: bool) 
     if libraries:
         columns.append(Column("libraries"))
 
-    for folder, group in groupby(view.skills, key=lambda skill: dirname(skill.folder)):
-        out.print_styled(f"{shown_path(folder)}/", "bold")
+    for section in _list_sections(view.skills, is_grouped):
+        out.print_styled(section.title, "bold")
         rows: list[list[str | Cell]] = []
-        for title, skill in _list_rows(list(group), is_grouped):
-            rows.append([title, *_make_cells(skill, len(programs))])
+        for row in section.rows:
+            rows.append([row.title, *_make_cells(row.sightings, len(programs))])
         out.print_table(columns, rows)
         out.print()
 
@@ -119,28 +118,57 @@ def _print_view(view: _View, out: Output, *, is_grouped: bool, all_hosts: bool) 
     out.print_styled(f"{count_noun(total, 'skill')}: {seen:,} seen as written by every host", style)
 
 
-def _list_rows(skills: "list[MappedSkill]", is_grouped: bool) -> "list[tuple[str, MappedSkill]]":
-    """Return the rows of one folder. If they are grouped, skills that look the same share a row."""
-    if not is_grouped:
-        return [(skill.name, skill) for skill in skills]
-    groups: dict[tuple[Sighting, ...], list[MappedSkill]] = {}
+@dataclass(frozen=True, slots=True)
+class _Row:
+    title: str
+    sightings: "tuple[Sighting, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """The skills of one folder, or of several that look the same."""
+
+    title: str
+    rows: Sequence[_Row]
+
+
+def _list_sections(skills: "Sequence[MappedSkill]", is_grouped: bool) -> list[_Section]:
+    """Return a section for each folder. If they are grouped, what looks the same is shown once."""
+    folders: dict[str, list[MappedSkill]] = {}
     for skill in skills:
-        groups.setdefault(skill.sightings, []).append(skill)
+        folders.setdefault(dirname(skill.folder), []).append(skill)
+    if not is_grouped:
+        sections = []
+        for folder, group in folders.items():
+            sections.append(_Section(f"{shown_path(folder)}/", [_Row(skill.name, skill.sightings) for skill in group]))
+        return sections
+
+    alike: dict[frozenset[tuple[Sighting, ...]], list[str]] = {}
+    for folder, group in folders.items():
+        alike.setdefault(frozenset(skill.sightings for skill in group), []).append(folder)
+    return [_merge_folders(names, folders) for names in alike.values()]
+
+
+def _merge_folders(names: Sequence[str], folders: "Mapping[str, Sequence[MappedSkill]]") -> _Section:
+    title = f"{shown_path(names[0])}/"
+    if len(names) > 1:
+        title += f" and {count_noun(len(names) - 1, 'more folder')}"
+    groups: dict[tuple[Sighting, ...], list[str]] = {}
+    for name in names:
+        for skill in folders[name]:
+            groups.setdefault(skill.sightings, []).append(skill.name)
     rows = []
-    for group in groups.values():
-        title = group[0].name
-        if len(group) > 1:
-            title = f"{len(group):,} skills"
-        rows.append((title, group[0]))
-    return rows
+    for sightings, skills in groups.items():
+        rows.append(_Row(skills[0] if len(skills) == 1 else count_noun(len(skills), "skill"), sightings))
+    return _Section(title, rows)
 
 
-def _make_cells(skill: "MappedSkill", programs: int) -> list[str | Cell]:
+def _make_cells(sightings: "Sequence[Sighting]", programs: int) -> list[str | Cell]:
     cells: list[str | Cell] = []
-    for sighting in skill.sightings[:programs]:
+    for sighting in sightings[:programs]:
         text = _UNREAD if sighting.state == "unread" else sighting.state
         cells.append(Cell(text, _STYLES[sighting.state]))
-    others = skill.sightings[programs:]
+    others = sightings[programs:]
     if others:
         seen = sum(sighting.state == "seen" for sighting in others)
         cells.append(Cell(f"{seen} of {len(others)}", "green" if seen == len(others) else "yellow"))
@@ -156,9 +184,9 @@ def _print_advice(view: _View, out: Output) -> None:
     out.print_styled(title, "bold")
     for advice in view.advice:
         names = list_names(advice.skills, _NAMES_SHOWN)
-        out.print_styled(advice.change, indent=2)
-        out.print_styled(f"for {', '.join(advice.hosts)}: {names}", "dim", indent=6)
-        if len(advice.command) > _MAX_COMMAND:
+        out.print_styled(clean_line(advice.change), indent=2)
+        out.print_styled(clean_line(f"for {', '.join(advice.hosts)}: {names}"), "dim", indent=6)
+        if len(advice.command) > _MAX_COMMAND or not advice.command.isprintable():
             out.print_styled("(--json has the command)", "dim", indent=6)
         elif advice.command:
             out.print_styled(advice.command, "cyan", indent=6)

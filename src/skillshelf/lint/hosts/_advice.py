@@ -33,6 +33,7 @@ def advise(skills: Sequence[MappedSkill], workspace: Workspace, records: Sequenc
     linked = {(link.folder, host) for link in links for host in link.hosts}
 
     transfers: list[_Transfer] = []
+    out_of_reach: dict[tuple[str, ...], list[MappedSkill]] = {}
     for skill in skills:
         unread = [
             record
@@ -41,12 +42,11 @@ def advise(skills: Sequence[MappedSkill], workspace: Workspace, records: Sequenc
         ]
         if not unread:
             continue
-        nearest = find_parent(skill.folder, workspace)
-        if _is_out_of_reach(skill, nearest, workspace):
-            change = f"start the agent in {_shown(nearest, workspace)}, or move the skill up"
-            advice.append(Advice(change, _names(unread), (skill.name,)))
+        if _is_out_of_reach(skill, workspace):
+            out_of_reach.setdefault(_names(unread), []).append(skill)
         else:
             transfers.extend(_place_skill(skill, unread, workspace))
+    advice.extend(_advise_start(hosts, group, workspace) for hosts, group in out_of_reach.items())
     return [*advice, *_merge_transfers(transfers, workspace), *_mend_files(skills)]
 
 
@@ -124,8 +124,18 @@ def _is_read(skill: MappedSkill, workspace: Workspace) -> bool:
     return False
 
 
-def _is_out_of_reach(skill: MappedSkill, parent: str, workspace: Workspace) -> bool:
+def _advise_start(hosts: tuple[str, ...], skills: Sequence[MappedSkill], workspace: Workspace) -> Advice:
+    folders = list(dict.fromkeys(_shown(find_parent(skill.folder, workspace), workspace) for skill in skills))
+    names = tuple(skill.name for skill in skills)
+    if len(folders) == 1:
+        return Advice(f"start the agent in {folders[0]}, or move the skills up", hosts, names)
+    change = f"start the agent in the folder with the skill, such as {folders[0]}, or move the skills up"
+    return Advice(change, hosts, names)
+
+
+def _is_out_of_reach(skill: MappedSkill, workspace: Workspace) -> bool:
     """Return True if programs would read the skill if they started in its part of the repository."""
+    parent = find_parent(skill.folder, workspace)
     if find_position(parent, workspace) not in ("below", "beside"):
         return False
     return not _is_read(skill, workspace) and _is_read(skill, Workspace.exactly(parent))
@@ -249,8 +259,9 @@ def _find_folder_links(
 
     links = []
     for folder, group in groups.items():
-        has_nested = any(is_inside(other, folder) for other in groups)
-        if len(group) < 2 or has_nested or not all(_is_read(skill, workspace) for skill in group):
+        if len(group) < 2 or not all(_is_read(skill, workspace) for skill in group):
+            continue
+        if any(is_inside(other, folder) for other in groups):
             continue
         unread = [
             record

@@ -100,7 +100,7 @@ def map_skills(workspace: Workspace, records: Sequence[HostRecord]) -> list[Mapp
         for (real, key), places in _find_places(base, files).items():
             file = files[key]
             name, description = _read_texts(file)
-            sightings = tuple(_sight(file, base, key, places, workspace, record) for record in records)
+            sightings = tuple(_sight(file, is_nested(base, key), places, workspace, records))
             folder = real if is_inside(real, base) else file.folder
             skills.append(MappedSkill(name, folder, len(description), tuple(places), sightings))
     return sorted(skills, key=lambda skill: (os.path.dirname(skill.folder), skill.folder))
@@ -150,29 +150,47 @@ def _read_texts(file: SkillFile) -> tuple[str, str]:
 # -- one host ----------------------------------------------------------------------------------------------------------
 
 
+class _Judge:
+    """Judges one skill for each host. Its conditions are found once for each kind of place."""
+
+    def __init__(self, file: SkillFile) -> None:
+        self._file = file
+        self._conditions: dict[tuple[str, bool, bool], list[str]] = {}
+
+    def judge(self, place: Place, nested: bool, record: HostRecord) -> Sighting:
+        verdict = judge_for_host(self._find_conditions(place, nested), record)
+        state = _STATE_OF_OUTCOME[verdict.makes]
+        return Sighting(record.host, state, verdict.because if state != "seen" else ())
+
+    def _find_conditions(self, place: Place, nested: bool) -> list[str]:
+        name = os.path.basename(place.folder)
+        key = (name, nested, place.is_linked)
+        if key not in self._conditions:
+            file = self._file
+            self._conditions[key] = find_conditions(
+                file.data, name, file=file.name, nested=nested, linked=place.is_linked
+            )
+        return self._conditions[key]
+
+
 def _sight(
-    file: SkillFile, base: str, key: str, places: Sequence[Place], workspace: Workspace, record: HostRecord
-) -> Sighting:
-    if record.kind == "library":
-        # Its caller names the folder, so the place does not matter.
-        return _sight_at(file, Place(file.folder, file.is_linked), is_nested(base, key), record)
-
-    best = Sighting(record.host, "unread")
-    for place in places:
-        if place.is_in_linked_folder and not record.follows_linked_folders:
+    file: SkillFile, is_nested: bool, places: Sequence[Place], workspace: Workspace, records: Sequence[HostRecord]
+) -> Iterator[Sighting]:
+    """Yield how each host sees a skill: a program at the best of its places, a library wherever it is."""
+    judge = _Judge(file)
+    for record in records:
+        if record.kind == "library":
+            # Its caller names the folder, so the place does not matter.
+            yield judge.judge(Place(file.folder, file.is_linked), is_nested, record)
             continue
-        for read_folder in find_read_folders(place.folder, workspace, record):
-            sighting = _sight_at(file, place, "/" in read_folder.below, record)
-            best = min(best, sighting, key=lambda each: STATES.index(each.state))
-    return best
-
-
-def _sight_at(file: SkillFile, place: Place, nested: bool, record: HostRecord) -> Sighting:
-    name = os.path.basename(place.folder)
-    conditions = find_conditions(file.data, name, file=file.name, nested=nested, linked=place.is_linked)
-    verdict = judge_for_host(conditions, record)
-    state = _STATE_OF_OUTCOME[verdict.makes]
-    return Sighting(record.host, state, verdict.because if state != "seen" else ())
+        best = Sighting(record.host, "unread")
+        for place in places:
+            if place.is_in_linked_folder and not record.follows_linked_folders:
+                continue
+            for read_folder in find_read_folders(place.folder, workspace, record):
+                sighting = judge.judge(place, "/" in read_folder.below, record)
+                best = min(best, sighting, key=lambda each: STATES.index(each.state))
+        yield best
 
 
 def find_read_folders(folder: str, workspace: Workspace, record: HostRecord) -> Iterator[ReadFolder]:
