@@ -117,6 +117,22 @@ def test_a_skill_that_cannot_be_constructed_is_reported_with_what_to_do() -> Non
     }
 
 
+def test_a_skill_that_fails_while_its_tools_are_made_does_not_take_the_others_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever an author's code raises is reported for that skill alone, at every reload once."""
+    from shop_skills.greeting.skill import GreetingSkill  # type: ignore[import-not-found]
+
+    def leave(self: object) -> None:
+        raise SystemExit("no greetings today")
+
+    monkeypatch.setattr(GreetingSkill, "tools", leave)
+    shelf = Shelf([ObjectSource([TillSkill()]), PackageSource("shop_skills")])
+    assert tool_names(shelf) == ["count_money"]
+    message, _ = notes_of(shelf, "tools-missing")["shop_skills.greeting.skill:GreetingSkill"]
+    assert message.endswith("GreetingSkill() raises SystemExit: no greetings today")
+
+
 def test_the_model_is_told_which_tools_it_does_not_have() -> None:
     """Before the instructions that speak of them, in the listing and in a load alike. Other skills have no note."""
     shelf = Shelf([PackageSource("shop_skills")])
@@ -139,7 +155,7 @@ def test_passing_an_instance_settles_it() -> None:
 
 def test_a_skill_is_constructed_once_and_only_if_it_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shadowed skill is not; when the other one goes, it is, and its tools appear."""
-    from shop_skills.greeting.skill import GreetingSkill  # type: ignore[import-not-found]
+    from shop_skills.greeting.skill import GreetingSkill
 
     made: list[str] = []
     monkeypatch.setattr(GreetingSkill, "__init__", lambda self: made.append("greeting"))

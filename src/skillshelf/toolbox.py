@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.discovery import own_tool_names
-from skillshelf.sources import ClassSource, NotConstructed, ObjectSource, Source
+from skillshelf.sources import ClassSource, ObjectSource, Source
 from skillshelf.tools import Tool
 
 
@@ -56,11 +56,10 @@ def collect_tools(sources: Sequence[Source], catalog: Catalog, reserved: Collect
             if not is_first and not isinstance(source, ObjectSource):
                 missing[place] = skill.tools
                 continue
-            try:
-                own = source.bound_tools(key)
-            except NotConstructed as fault:
+            own = source.bound_tools(key)
+            if isinstance(own, Diagnostic):
                 missing[place] = skill.tools
-                diagnostics.append(fault.diagnostic)
+                diagnostics.append(own)
                 continue
 
             if not isinstance(source, ObjectSource):  # of the program's own skills, `all_tools` refuses these names

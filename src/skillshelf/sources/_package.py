@@ -45,7 +45,7 @@ class ClassSource:
         self.name = name
         self.classes: dict[str, type[BaseSkill]] = {}
         self._is_searched = False
-        self._tools: dict[str, tuple[Tool, ...] | NotConstructed] = {}
+        self._tools: dict[str, tuple[Tool, ...] | Diagnostic] = {}
 
     def _find_skills(self) -> Findings:
         raise NotImplementedError
@@ -68,20 +68,11 @@ class ClassSource:
         self.classes[key] = finding
         return Found(descriptor)
 
-    def bound_tools(self, key: str) -> tuple[Tool, ...]:
-        """Return the tools of a skill, which is constructed for the first call. Raises NotConstructed."""
+    def bound_tools(self, key: str) -> tuple[Tool, ...] | Diagnostic:
+        """Return the tools of a skill, or why it has none. The first call constructs the skill, and no other does."""
         if key not in self._tools:
-            try:
-                self._tools[key] = self._construct(key).tools()
-            except NotConstructed as fault:
-                self._tools[key] = fault  # it is not tried again: a constructor may be slow, or count its calls
-        tools = self._tools[key]
-        if isinstance(tools, NotConstructed):
-            raise tools
-        return tools
-
-    def _construct(self, key: str) -> BaseSkill:
-        return construct_skill(self.classes[key])
+            self._tools[key] = _construct_tools(self.classes[key])
+        return self._tools[key]
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
         return self.classes[key].instructions
@@ -154,6 +145,8 @@ class ObjectSource(ClassSource):
     def __init__(self, skills: Sequence[BaseSkill] = (), name: str = "app") -> None:
         super().__init__(name)
         self.skills: tuple[BaseSkill, ...] = ()
+        self._owners: dict[str, str] = {}
+        """The skill of each tool, both by name."""
         for skill in skills:
             self.add(skill)
 
@@ -170,14 +163,14 @@ class ObjectSource(ClassSource):
             raise InvalidSkillError(f"Two skills are named {skill_name!r}. Give one of the classes another name.")
 
         tools = skill.tools()
-        owners = {tool.name: other.name for other in self.skills for tool in self._tools_of(other)}
         for tool in tools:
-            if tool.name in owners:
+            if tool.name in self._owners:
                 raise InvalidSkillError(
-                    f"Skills {owners[tool.name]!r} and {skill_name!r} both have a tool {tool.name!r}. "
+                    f"Skills {self._owners[tool.name]!r} and {skill_name!r} both have a tool {tool.name!r}. "
                     f'Rename one with @tool(name="…").'
                 )
         self._tools[class_key(type(skill))] = tools
+        self._owners |= dict.fromkeys((tool.name for tool in tools), skill_name)
         self.skills += (skill,)
         self._is_searched = False
 
@@ -187,10 +180,7 @@ class ObjectSource(ClassSource):
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of all skills, under their policies."""
-        return tuple(tool for skill in self.skills for tool in self._tools_of(skill))
-
-    def _tools_of(self, skill: BaseSkill) -> tuple[Tool, ...]:
-        return self.bound_tools(class_key(type(skill)))
+        return tuple(tool for skill in self.skills for tool in skill.tools())
 
 
 # -- importing --------------------------------------------------------------------------------------------------------
@@ -222,35 +212,26 @@ def import_guarded(load: Callable[[], Result], module: str) -> Result:
         raise ImportFailed(diagnostic) from error
 
 
-class NotConstructed(Exception):
-    """A skill of a package cannot be constructed without help. The diagnostic says why, and what to do."""
-
-    def __init__(self, cls: type[BaseSkill], reason: str, fix: str) -> None:
-        message = f"the model does not have its tools: {reason}"
-        self.diagnostic = Diagnostic("warning", "tools-missing", message, class_key(cls), fix=fix)
-        super().__init__(message)
-
-
-def construct_skill(cls: type[BaseSkill]) -> BaseSkill:
-    """Construct a skill if that takes no arguments. Raises NotConstructed, whatever goes wrong in its constructor."""
+def _construct_tools(cls: type[BaseSkill]) -> tuple[Tool, ...] | Diagnostic:
+    """Construct a skill and return its tools, or a diagnostic if that takes arguments or a policy, or fails."""
     name = cls.__qualname__
     needed = _needed_arguments(cls)
     arguments = ", ".join(f"{argument}=…" for argument in needed)
-    if cls.category == "raw":
-        raise NotConstructed(
-            cls,
-            "it is raw, and a raw skill has tools only under a policy",
-            f"construct it and pass it with a policy: Shelf.open(skills=[{name}({arguments}).with_policy({{…}})])",
-        )
     pass_it = f"construct it and pass it: Shelf.open(skills=[{name}({arguments})])"
-    if needed:
-        words = ", ".join(map(repr, needed))
-        raise NotConstructed(cls, f"its constructor needs {words}", f"{pass_it}, or give its arguments default values")
-    try:
-        return cls()
-    except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {error}".rstrip(": ")[:_MAX_REASON]
-        raise NotConstructed(cls, f"{name}() raises {reason}", f"make {name}() work, or {pass_it}") from error
+    if cls.category == "raw":
+        reason = "it is raw, and a raw skill has tools only under a policy"
+        fix = f"construct it and pass it with a policy: Shelf.open(skills=[{name}({arguments}).with_policy({{…}})])"
+    elif needed:
+        reason = f"its constructor needs {', '.join(map(repr, needed))}"
+        fix = f"{pass_it}, or give its arguments default values"
+    else:
+        try:
+            return cls().tools()
+        except (Exception, SystemExit) as error:
+            reason = f"{name}() raises {type(error).__name__}: {error}".rstrip(": ")[:_MAX_REASON]
+            fix = f"make {name}() work, or {pass_it}"
+    message = f"the model does not have its tools: {reason}"
+    return Diagnostic("warning", "tools-missing", message, class_key(cls), fix=fix)
 
 
 def _needed_arguments(cls: type[BaseSkill]) -> list[str]:
