@@ -16,7 +16,7 @@ LAYERS = [
     {"_import_path", "_version", "_lazy", "errors", "hidden", "locks", "text", "threads"},
     {"descriptor", "tokens", "schema", "files", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
-    {"sources", "settings", "watch"},
+    {"choices", "sources", "settings", "watch"},
     {"workspace"},
     {"turn", "discovery", "loop", "shelf", "toolbox"},
     {"lint", "bundled", "slash", "rendering", "streams", "tables", "trust"},

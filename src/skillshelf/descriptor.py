@@ -10,6 +10,9 @@ Category = Literal["standard", "raw"]
 Disclosure = Literal["auto", "always", "manual"]
 ListingForm = Literal["auto", "catalog", "full"]
 """How much the listing shows: instructions as far as the budget goes, no instructions, or all of them."""
+Choice = Literal["full", "name", "manual", "off"]
+"""What the user chose for a skill. `full`: its instructions are in the listing, before those of other skills. `name`:
+the listing has its name only. `manual`: hidden from the model; the user can invoke it. `off`: not on the shelf."""
 Severity = Literal["error", "warning", "info"]
 
 MAX_DESCRIPTION = 1024

@@ -5,7 +5,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from skillshelf.descriptor import ListingForm
 from skillshelf.errors import SettingsError
@@ -80,24 +80,42 @@ def _read_file() -> dict[str, Value]:
     path = settings_file()
     if path is None:
         return {}
-    text = _read_text(path)
-    if text is None:
+    file = read_toml(path, 'A setting looks like this: model = "openai:gpt-6.1-sol"')
+    if file is None:
         return {}
 
-    import tomllib  # takes 5 ms, which only users with a file pay
-
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _describe_bad_toml(path, str(error)) from error
-
     chosen: dict[str, Value] = {}
-    for key, value in table.items():
-        where = f"{path}, line {_find_line(text, key)}: {key!r}"
+    for key, value in file.table.items():
+        where = f"{path}, line {find_line(file.text, key)}: {key!r}"
         if key not in NAMES:
             raise SettingsError(f"{where} is not a setting. {_suggest(key)}")
         chosen[key] = _check(key, value, where, from_file=True)
     return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """A file of the user's: its text and the table in it."""
+
+    text: str
+    table: dict[str, Any]
+
+
+def read_toml(path: str, example: str) -> TomlFile | None:
+    """Read a file of the user's, or return None if it does not exist.
+
+    Raises SettingsError with the place of a mistake; `example` says what the file looks like.
+    """
+    text = _read_text(path)
+    if text is None:
+        return None
+
+    import tomllib  # takes 5 ms, which only users with a file pay
+
+    try:
+        return TomlFile(text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise _describe_bad_toml(path, str(error), example) from error
 
 
 def _read_text(path: str) -> str | None:
@@ -127,13 +145,13 @@ def _read_text(path: str) -> str | None:
         raise SettingsError(f"{path}, line {line}: not UTF-8 text. Save the file as UTF-8.") from error
 
 
-def _describe_bad_toml(path: str, message: str) -> SettingsError:
+def _describe_bad_toml(path: str, message: str, example: str) -> SettingsError:
     # Python 3.11 to 3.13 give the place in the message alone: "Invalid value (at line 1, column 9)".
     reason, _, place = message.partition(" (at ")
     where = path
     if place:
         where = f"{path}, {place.rstrip(')')}"
-    return SettingsError(f'{where}: not TOML: {reason}. A setting looks like this: model = "openai:gpt-6.1-sol"')
+    return SettingsError(f"{where}: not TOML: {reason}. {example}")
 
 
 def _check(name: str, value: object, where: str, *, from_file: bool = False) -> Value:
@@ -201,7 +219,7 @@ def _check_path(text: str, where: str, from_file: bool) -> str:
     return os.path.abspath(path)
 
 
-def _find_line(text: str, key: str) -> int:
+def find_line(text: str, key: str) -> int:
     """Return the line of a top-level key, which tomllib does not report."""
     match = re.search(rf"^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}\b", text, re.M)
     if match is None:

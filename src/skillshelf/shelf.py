@@ -3,16 +3,18 @@
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.descriptor import Activation, Delta, Found
+from skillshelf.descriptor import Activation, Choice, Delta, Disclosure, Found, SkillDescriptor
 from skillshelf.discovery import refuse_own_names
-from skillshelf.errors import SourceError
+from skillshelf.errors import SettingsError, SkillNotFoundError, SourceError
 from skillshelf.files import split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources import DirectorySource, EntryPointSource, InFolder, ObjectSource, PackageSource, Source
+from skillshelf.text import closest_names
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.toolbox import Toolbox, collect_tools
 from skillshelf.turn import Turn
@@ -31,6 +33,9 @@ class _Observer(NamedTuple):
     repeats: bool
 
 
+_DISCLOSURES: dict[Choice, Disclosure] = {"full": "always", "name": "auto", "manual": "manual"}
+
+
 class Shelf:
     """File skills and code skills in one place.
 
@@ -39,11 +44,23 @@ class Shelf:
     """
 
     def __init__(
-        self, sources: Sequence[Source], *, counter: Counter = estimate, here: str | os.PathLike[str] | None = None
+        self,
+        sources: Sequence[Source],
+        *,
+        counter: Counter = estimate,
+        choices: Mapping[str, Choice] | None = None,
+        here: str | os.PathLike[str] | None = None,
     ) -> None:
-        """`here`: the folder that the user works in. Of skills with one name, the nearest to it comes first."""
+        """Open these sources.
+
+        `choices` are the user's for single skills, by name or `name@source`: see `skillshelf.choices`. `here` is the
+        folder that the user works in: of skills with one name, the nearest to it comes first.
+        """
         self.sources = tuple(sources)
         self.counter = counter
+        self._choices: dict[str, Choice] = dict(choices or {})
+        self._originals: dict[Place, Found] = {}
+        """The skills that a choice changes or switches off, as their sources have them."""
         self._catalog = Catalog(here=[_key_below(source, here) for source in sources])
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
@@ -62,6 +79,7 @@ class Shelf:
         packages: Sequence[str] = (),
         entry_points: bool = False,
         counter: Counter = estimate,
+        choices: Mapping[str, Choice] | None = None,
     ) -> "Shelf":
         """Open the skills of a workspace: the program's own, then the project's, the user's, and the bundled ones.
 
@@ -75,7 +93,7 @@ class Shelf:
         workspace = choose_workspace(root)
         project = project_sources(workspace)
         sources = workspace_sources(workspace, project, skills, packages=packages, entry_points=entry_points)
-        return cls(sources, counter=counter, here=workspace.folder)
+        return cls(sources, counter=counter, choices=choices, here=workspace.folder)
 
     def __repr__(self) -> str:
         return f"<Shelf: {len(self._catalog)} skills from {', '.join(source.name for source in self.sources)}>"
@@ -104,7 +122,8 @@ class Shelf:
                     failure = failure or error
                     continue
                 for key, found in refreshed.items():
-                    changes[Place(rank, key)] = found
+                    place = Place(rank, key)
+                    changes[place] = self._apply_choice(place, found)
 
             delta = self._apply(changes)
             if failure:
@@ -164,11 +183,80 @@ class Shelf:
         from skillshelf.listing import make_listing
 
         listing = make_listing(
-            catalog, disclosure, budget, self.counter, lambda skill: self.instructions(skill.name), ranking
+            catalog,
+            disclosure,
+            budget,
+            self.counter,
+            lambda skill: self.instructions(skill.name),
+            ranking=ranking,
+            choose=self.choice_for,
         )
         if not ranking:
             self._listings[disclosure, budget] = (catalog.generation, listing)
         return listing
+
+    # --- the user's choices ---
+
+    @property
+    def choices(self) -> Mapping[str, Choice]:
+        """The user's choices by name or `name@source`, also those for skills that are not here."""
+        return MappingProxyType(self._choices)
+
+    def choice_for(self, skill: SkillDescriptor) -> Choice | None:
+        """Return the user's choice for a skill: one for `name@source` counts before one for the name."""
+        return self._choices.get(skill.qualified) or self._choices.get(skill.name)
+
+    @property
+    def off(self) -> tuple[Candidate, ...]:
+        """The skills that the user switched off, by name. They are not in the catalog."""
+        chosen = [Candidate(place, found) for place, found in list(self._originals.items())]
+        off = [candidate for candidate in chosen if self.choice_for(candidate.descriptor) == "off"]
+        return tuple(sorted(off, key=lambda candidate: (candidate.found.name, candidate.place)))
+
+    def choosable_names(self) -> set[str]:
+        """Return the names that a choice can have here: `name` and `name@source` of every skill, also of those off."""
+        skills = [candidate.descriptor for candidate in self.off]
+        for name in self._catalog:
+            skills += [candidate.descriptor for candidate in self._catalog.candidates(name)]
+        return {skill.name for skill in skills} | {skill.qualified for skill in skills}
+
+    def check_choice(self, name: str, choice: Choice | None) -> None:
+        """Raise SkillNotFoundError if there is no skill to make this choice for. None removes one, here or not."""
+        names = self.choosable_names()
+        if name in names or (choice is None and name in self._choices):
+            return
+        if name in self._catalog:
+            qualified = self._catalog[name].qualified
+            raise SettingsError(f"A choice is kept by NAME or NAME@SOURCE: give {qualified!r} instead of {name!r}.")
+        bare_name = name.partition("@")[0] or name
+        raise SkillNotFoundError(name, closest_names(bare_name, sorted({each.partition("@")[0] for each in names})))
+
+    def choose(self, choices: Mapping[str, Choice]) -> Delta:
+        """Follow these choices from now on, and return the difference."""
+        with self._lock:
+            keys = {key for key in {*self._choices, *choices} if self._choices.get(key) != choices.get(key)}
+            names = {key.partition("@")[0] for key in keys}
+            originals = {place: found for place, found in self._originals.items() if found.name in names}
+            for name in names:
+                for candidate in self._catalog.candidates(name):
+                    originals.setdefault(candidate.place, candidate.found)
+
+            self._choices = dict(choices)
+            changes = {place: self._apply_choice(place, found) for place, found in originals.items()}
+            return self._apply(changes)
+
+    def _apply_choice(self, place: Place, found: Found | None) -> Found | None:
+        """Return a skill as the user wants it, or None if it is off."""
+        self._originals.pop(place, None)
+        if not self._choices or found is None or found.descriptor is None:
+            return found
+        choice = self.choice_for(found.descriptor)
+        if choice is None:
+            return found
+        self._originals[place] = found
+        if choice == "off":
+            return None
+        return replace(found, descriptor=replace(found.descriptor, disclosure=_DISCLOSURES[choice]))
 
     def search(self, query: str, limit: int = 5) -> "list[Match]":
         """Return the skills that fit a query in words, best first."""

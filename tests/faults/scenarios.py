@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from faults.harness import Armed, Scenario
 from skillshelf import Catalog, DirectorySource, Shelf, SkillError
+from skillshelf.choices import load_choices, save_choice
 from skillshelf.cli import main
-from skillshelf.errors import SessionError, TrustError
+from skillshelf.errors import SessionError, SettingsError, TrustError
 from skillshelf.files import ABSENT, hash_content, replace_below
 from skillshelf.templates import fill_project
 from skillshelf.trust import Trust, TrustedSource, begin_hold
@@ -374,6 +375,34 @@ class EditFile:
             assert (work / "docs/a/new.md").read_bytes() == self.NEW
 
 
+class WriteChoices:
+    """Storing choices for skills: each that was reported as stored is there, and the file is never broken."""
+
+    def prepare(self, place: Path) -> None:
+        save_choice("kept", "manual")
+
+    def act(self, place: Path, armed: Armed) -> object:
+        stored = []
+        with armed:
+            for name, choice in (("pdf", "full"), ("odd name@user", "off")):
+                try:
+                    save_choice(name, choice)  # type: ignore[arg-type]
+                except SettingsError:
+                    continue
+                stored.append(name)
+        return stored
+
+    def verify(self, place: Path, result: Any) -> None:
+        assert {"kept", *result} <= set(load_choices())
+
+    def verify_disk(self, place: Path) -> None:
+        choices = load_choices()
+        assert choices.items() <= {"kept": "manual", "pdf": "full", "odd name@user": "off"}.items()
+        assert choices["kept"] == "manual"
+        save_choice("kept", None)
+        assert "kept" not in load_choices()
+
+
 def _message(text: str) -> ModelRequest:
     from pydantic_ai.messages import ModelRequest, UserPromptPart
 
@@ -410,4 +439,5 @@ SCENARIOS: dict[str, Scenario] = {
     "new": CreateSkill(),
     "new package": CreateProject(),
     "edit": EditFile(),
+    "choices": WriteChoices(),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.pydantic_ai import Skills
@@ -19,7 +19,7 @@ from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.events import Event, Failed, Usage
 from skillshelf.agent.sessions import Sessions
 from skillshelf.catalog import Catalog
-from skillshelf.descriptor import Delta
+from skillshelf.descriptor import Choice, Delta
 from skillshelf.errors import SessionError, SourceError
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill
@@ -93,6 +93,7 @@ class AgentCore:
         shelf: Shelf | None = None,
         packages: Sequence[str] = (),
         entry_points: bool = False,
+        choices: Mapping[str, Choice] | None = None,
     ) -> Catalog:
         """Work in this folder, with its skills, the user's and the bundled ones, or with a `shelf` of your own.
 
@@ -101,10 +102,16 @@ class AgentCore:
 
         With a `trust` store, the project's own skills are used only as the user approved them. With `sessions`, the
         conversation is saved in files. `frozen`: the skills stay as they are now and are never reloaded. `packages`
-        and `entry_points` add installed code skills, as in `Shelf.open`.
+        and `entry_points` add installed code skills, and `choices` are the user's, as in `Shelf.open`.
         """
         self._skills = WorkspaceSkills(
-            root, shelf or self._code_skills, trust, frozen, packages=packages, entry_points=entry_points
+            root,
+            shelf or self._code_skills,
+            trust,
+            frozen,
+            packages=packages,
+            entry_points=entry_points,
+            choices=choices,
         )
         self.sessions = sessions
         self.shelf.reserve_tools(OWN_TOOLS)
@@ -156,6 +163,12 @@ class AgentCore:
     def reload_skills(self) -> Delta:
         """Bring the skills up to date with the disk. The next model call gets a fresh listing."""
         delta = self.skills.reload()
+        self.renew_listing()
+        return delta
+
+    def choose_skills(self, choices: Mapping[str, Choice]) -> Delta:
+        """Follow the user's choices for single skills from now on. The next model call gets a fresh listing."""
+        delta = self.shelf.choose(choices)
         self.renew_listing()
         return delta
 

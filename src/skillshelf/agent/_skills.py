@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from skillshelf.descriptor import Delta, Diagnostic
+from skillshelf.descriptor import Choice, Delta, Diagnostic
 from skillshelf.errors import SkillError, SourceError, TrustError
 from skillshelf.files import NotPlainFile, count_shared_names, read_file
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
@@ -67,6 +67,7 @@ class WorkspaceSkills:
         *,
         packages: Sequence[str] = (),
         entry_points: bool = False,
+        choices: Mapping[str, Choice] | None = None,
     ) -> None:
         """Open the skills of a workspace.
 
@@ -95,7 +96,7 @@ class WorkspaceSkills:
             sources = workspace_sources(
                 workspace, self.trusted or project, skills, packages=packages, entry_points=entry_points
             )
-            self.shelf = Shelf(sources, here=self.folder)
+            self.shelf = Shelf(sources, choices=choices, here=self.folder)
 
         self.guidance = ""
         """The texts of the project's AGENTS.md files, as far as the user approved them."""

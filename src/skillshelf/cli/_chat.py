@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import find_packages, locate_workspace
@@ -128,6 +129,7 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         frozen=args.frozen,
         packages=packages,
         entry_points=True,
+        choices=load_choices(),
     )
     problems.extend(_find_overflow(core))
     if args.resume is not None:

@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     repaired = _find_repaired_files(shelf.catalog.diagnostics)
-    candidates = list(all_candidates(shelf.catalog))
+    candidates = sorted([*all_candidates(shelf.catalog), *shelf.off], key=lambda candidate: candidate.found.name)
     skills = [_describe(shelf, candidate, repaired) for candidate in candidates]
     if args.json:
         out.print_json({"skills": skills, "diagnostics": [as_json(note) for note in shelf.catalog.diagnostics]})
@@ -70,19 +70,28 @@ def _find_repaired_files(notes: tuple[Diagnostic, ...]) -> set[str]:
 def _describe(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[str, Any]:
     skill = candidate.descriptor
     instructions = read_instructions(shelf, candidate)
+    choice = shelf.choice_for(skill)
     marks = []
-    if shelf.catalog.find(skill.name) != candidate:
-        marks.append("shadowed")
+    reach = skill.qualified
+    if choice == "off":
+        marks.append("off")
+    else:
+        reach = shelf.catalog.reach(candidate)
+        if shelf.catalog.find(skill.name) != candidate:
+            marks.append("shadowed")
     if skill.location in repaired:
         marks.append("repaired")
-    if skill.disclosure == "manual":
+    if choice == "full" or choice == "name":
+        marks.append(f"set to {choice}")
+    elif skill.disclosure == "manual" and choice != "off":
         marks.append("manual")
     if instructions is None:
         marks.append("unreadable")
-    if "shadowed" not in marks and len(shelf.tools_of(skill.name)) < len(skill.tools):
+    is_in_use = "off" not in marks and "shadowed" not in marks
+    if is_in_use and len(shelf.tools_of(skill.name)) < len(skill.tools):
         marks.append(_TOOLS_MISSING)
     return {
-        "reach": shelf.catalog.reach(candidate),
+        "reach": reach,
         **skill_as_json(skill),
         "tokens": shelf.counter(instructions or ""),
         "marks": marks,
@@ -92,7 +101,7 @@ def _describe(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[st
 def _make_row(skill: dict[str, Any]) -> list[str | Cell]:
     marks = skill["marks"]
     return [
-        Cell(skill["name"], "dim" if "shadowed" in marks else ""),
+        Cell(skill["name"], "dim" if "shadowed" in marks or "off" in marks else ""),
         skill["source"],
         f"{skill['tokens']:,}",
         str(len(skill["references"]) or ""),
@@ -105,6 +114,8 @@ def _print_summary(shelf: Shelf, candidates: list[Candidate], here: str, out: Ou
         sources = Counter(candidate.descriptor.source for candidate in candidates)
         counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
         out.print_styled(f"{count_noun(len(candidates), 'skill')}: {counts}", "dim")
+        if shelf.off:
+            out.print_styled(f"{len(shelf.off):,} off: `skillshelf set NAME auto` switches one on", "dim")
     else:
         out.print_styled("No skills.", "dim")
 

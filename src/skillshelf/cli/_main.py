@@ -28,6 +28,7 @@ COMMANDS = {
     "listing": "print the section that goes into the system prompt",
     "cost": "show how many tokens each skill costs",
     "why": "explain why a skill is on the shelf, or is not",
+    "set": "choose how much the model sees of a skill, or switch it off",
     "new": "create a skill",
     "trust": "review the skills of a workspace and decide which the agent may use",
     "chat": "talk to an agent that uses your skills",
@@ -37,7 +38,7 @@ COMMANDS = {
     "completion": "print a script for the completion of your shell",
 }
 _WITHOUT_JSON = ("new", "serve", "completion")
-_WITH_PACKAGES = ("list", "show", "search", "check", "listing", "cost", "why", "chat", "serve")
+_WITH_PACKAGES = ("list", "show", "search", "check", "listing", "cost", "why", "set", "chat", "serve")
 _EXAMPLES = """
 examples:
   skillshelf new pdf-forms              create a skill in .skillshelf/skills/

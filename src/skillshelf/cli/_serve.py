@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
+from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import find_packages, locate_workspace
@@ -213,7 +214,9 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
 
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)
-    skills = WorkspaceSkills(workspace, trust=trust, packages=find_packages(args), entry_points=True)
+    skills = WorkspaceSkills(
+        workspace, trust=trust, packages=find_packages(args), entry_points=True, choices=load_choices()
+    )
     for fault in skills.take_faults():
         complain(fault)
     if trust is None:

@@ -56,6 +56,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         name = skill.name  # without the source of name@source
     occurrences = [_explain_candidate(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
     is_on_shelf = bool(occurrences)
+    off = [candidate for candidate in shelf.off if name in (candidate.found.name, candidate.descriptor.qualified)]
+    occurrences += [_explain_off(shelf, candidate) for candidate in off]
 
     searched = _list_searched(shelf, workspace)
     elsewhere, notes = _search_elsewhere(shelf, name)
@@ -80,6 +82,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         )
     else:
         verdict = "on the shelf" if is_on_shelf else "not on the shelf"
+        if off and not is_on_shelf:
+            verdict = "off"
         out.print_styled(f"{name} is {verdict}.", "bold")
         _print_occurrences(occurrences, closest, out)
         if not occurrences:
@@ -156,6 +160,15 @@ def _explain_trust(root: str, skill: SkillDescriptor) -> str:
     return "it waits for your review: the agent does not use it, until you run `skillshelf trust`"
 
 
+def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:
+    """Explain a skill that the user switched off."""
+    skill = candidate.descriptor
+    key = skill.qualified if skill.qualified in shelf.choices else skill.name
+    return Occurrence(
+        skill.location, "off", (f"you switched it off: `skillshelf set {key} auto` switches it on",), skill.source
+    )
+
+
 def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:
     """Yield the diagnostics about a skill's SKILL.md and the other files of its folder."""
     folder = os.path.dirname(skill.location)
@@ -185,6 +198,10 @@ def _explain_precedence(catalog: Catalog, first: Candidate, other: Candidate) ->
 
 def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
     """Yield how the listing shows a skill to the model."""
+    choice = shelf.choice_for(skill)
+    if choice is not None:
+        key = skill.qualified if skill.qualified in shelf.choices else skill.name
+        yield f"you set it to {choice}: `skillshelf set {key} auto` undoes that"
     if skill.disclosure == "manual":
         yield "hidden from the model: its disclosure is manual; the user can invoke it"
         return
@@ -195,7 +212,9 @@ def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
     if entry is None:
         yield f"left out of the listing by {budget}; search_skills finds it"
         return
-    if entry.is_bare:
+    if entry.is_bare and choice == "name":
+        yield "in the listing with its name only"
+    elif entry.is_bare:
         yield f"in the listing with its name only: {budget} has no room for its description"
     elif entry.instructions is not None:
         yield "in the listing in full"
@@ -209,14 +228,15 @@ def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
         if "references" in shortened:
             yield "its references are not all named there; loading the skill names them"
     if "instructions" in shortened:
-        claim = "its disclosure is always" if skill.disclosure == "always" else "it is a code skill"
+        claim = "it should be shown in full" if skill.disclosure == "always" else "it is a code skill"
         yield f"{claim}, but its instructions do not fit into {budget}"
 
 
 def _search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Occurrence], list[str]]:
     """Return skills with the name that the shelf left out, and notes about the search."""
     catalog = shelf.catalog
-    known = {candidate.descriptor.location: candidate.descriptor.name for candidate in all_candidates(catalog)}
+    candidates = [*all_candidates(catalog), *shelf.off]
+    known = {candidate.descriptor.location: candidate.descriptor.name for candidate in candidates}
     occurrences: list[Occurrence] = []
     notes: list[str] = []
     roots = dict.fromkeys(source.root for source in shelf.sources if isinstance(source, DirectorySource))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skillshelf.catalog import Candidate, Catalog
+from skillshelf.choices import load_choices
 from skillshelf.cli._output import relative
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
@@ -20,7 +21,9 @@ _ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "siz
 def open_shelf(args: argparse.Namespace, counter: Counter = estimate) -> Shelf:
     """Open the shelf of the workspace. Raises SourceError if there is no such folder."""
     workspace = locate_workspace(args)
-    return Shelf.open(workspace, packages=find_packages(args), entry_points=True, counter=counter)
+    return Shelf.open(
+        workspace, packages=find_packages(args), entry_points=True, counter=counter, choices=load_choices()
+    )
 
 
 def find_packages(args: argparse.Namespace) -> tuple[str, ...]:

@@ -28,10 +28,12 @@ class Priorities:
 
     claims: Sequence[int]
     """Skills to be shown in full before anything else."""
-    order: Sequence[int]
-    """All skills, for names and descriptions."""
+    by_name: Sequence[int]
+    """All skills."""
+    by_description: Sequence[int]
+    """The skills that may be shown with more than their name."""
     by_instructions: Sequence[int]
-    """All skills, for instructions."""
+    """The same skills in the order in which they get their instructions."""
 
 
 def spend(
@@ -48,9 +50,9 @@ def spend(
 
     draft.grant_claims(priorities.claims)
     for level, order in (
-        (Level.NAME, priorities.order),
-        (Level.SHORT, priorities.order),
-        (Level.WHOLE, priorities.order),
+        (Level.NAME, priorities.by_name),
+        (Level.SHORT, priorities.by_description),
+        (Level.WHOLE, priorities.by_description),
         (Level.FULL, priorities.by_instructions),
     ):
         if not draft.raise_all(level, order):

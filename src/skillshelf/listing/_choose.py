@@ -1,9 +1,9 @@
 """Choose how much of each skill the Available Skills section shows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from skillshelf.catalog import Catalog
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import Choice, SkillDescriptor
 from skillshelf.listing._budget import Priorities, spend
 from skillshelf.listing._section import (
     Level,
@@ -16,6 +16,10 @@ from skillshelf.listing._section import (
 )
 from skillshelf.tokens import Counter
 
+_LEVELS = {"catalog": Level.WHOLE, "full": Level.FULL}
+"""What the forms without a budget show of every skill."""
+_NO_CLAIM = 3
+
 
 def make_listing(
     catalog: Catalog,
@@ -24,28 +28,31 @@ def make_listing(
     counter: Counter,
     read: ReadInstructions,
     ranking: Sequence[str] = (),
+    choose: Callable[[SkillDescriptor], Choice | None] = lambda skill: None,
 ) -> Listing:
     """Return the section for a catalog.
 
     `read` returns a skill's instructions. `ranking` names skills, the most useful first: within the budget of `auto`
-    they come before the others.
+    they come before the others. `choose` returns the user's choice for a skill, which counts in every form.
     """
     skills = [skill for skill in catalog.values() if skill.disclosure != "manual"]
     if not skills:
         return Listing("", 0)
 
-    if disclosure == "catalog":
-        return finish_section(skills, [make_part(skill, Level.WHOLE, read) for skill in skills], counter)
-    if disclosure == "full":
-        return finish_section(skills, [make_part(skill, Level.FULL, read) for skill in skills], counter)
+    choices = {skill.name: choice for skill in skills if (choice := choose(skill))}
+    by_name_only = frozenset(name for name, choice in choices.items() if choice == "name")
+    if disclosure in _LEVELS:
+        levels = {"name": Level.NAME, "full": Level.FULL, None: _LEVELS[disclosure]}
+        parts = [make_part(skill, levels[choices.get(skill.name)], read) for skill in skills]
+        return finish_section(skills, parts, counter, by_name_only=by_name_only)
     if disclosure != "auto":
         raise ValueError(f"disclosure must be 'auto', 'catalog' or 'full', not {disclosure!r}")
 
-    priorities = _set_priorities(catalog, skills, ranking)
-    parts = spend(skills, priorities, budget, counter, read)
-    if parts is not None:
+    priorities = _set_priorities(catalog, skills, ranking, choices)
+    fitted = spend(skills, priorities, budget, counter, read)
+    if fitted is not None:
         claims = [skills[index].name for index in priorities.claims]
-        return finish_section(skills, parts, counter, claims)
+        return finish_section(skills, fitted, counter, claims, by_name_only)
 
     text = write_count(len(skills))
     if counter(text) > budget:
@@ -54,29 +61,36 @@ def make_listing(
     return Listing(text, counter(text), omitted, introduction=text)
 
 
-def _set_priorities(catalog: Catalog, skills: Sequence[SkillDescriptor], ranking: Sequence[str]) -> Priorities:
+def _set_priorities(
+    catalog: Catalog, skills: Sequence[SkillDescriptor], ranking: Sequence[str], choices: Mapping[str, Choice]
+) -> Priorities:
     """Order the skills for the budget.
 
-    First the `always` skills, then code skills, then the others; within each by the ranking. Skills that it does not
-    name follow in the order of their sources, and by name.
+    First those that the user wants in full, then `always` skills, then code skills, then the others; within each by
+    the ranking. Skills that it does not name follow in the order of their sources, and by name.
     """
     positions = {name: position for position, name in reversed(list(enumerate(ranking)))}
     unranked = len(ranking)
 
     def claim(index: int) -> int:
         skill = skills[index]
-        if skill.disclosure == "always":
+        choice = choices.get(skill.name)
+        if choice == "full":
             return 0
-        return 1 if skill.tools else 2
+        if choice is None and skill.disclosure == "always":
+            return 1
+        if choice is None and skill.tools:
+            return 2
+        return _NO_CLAIM
 
     def rank(index: int) -> tuple[int, int, int]:
         name = skills[index].name
         return claim(index), positions.get(name, unranked), catalog.candidates(name)[0].place.source
 
     order = sorted(range(len(skills)), key=rank)
-    claims = [index for index in order if claim(index) < 2]
-    if ranking:
-        by_instructions = order
-    else:
-        by_instructions = sorted(order, key=lambda index: skills[index].size)
-    return Priorities(claims, order, by_instructions)
+    claims = [index for index in order if claim(index) < _NO_CLAIM]
+    by_description = [index for index in order if choices.get(skills[index].name) != "name"]
+    by_instructions = by_description
+    if not ranking:
+        by_instructions = sorted(by_description, key=lambda index: skills[index].size)
+    return Priorities(claims, order, by_description, by_instructions)

@@ -176,15 +176,19 @@ def finish_section(
     parts: Sequence[Part | None],
     counter: Counter,
     claims: Iterable[str] = (),
+    by_name_only: frozenset[str] = frozenset(),
 ) -> Listing:
-    """Return the listing of these parts, one for each skill. `claims` names the skills to be shown in full."""
+    """Return the listing of these parts, one for each skill.
+
+    `claims` names the skills to be shown in full, `by_name_only` those of which the user wants no more than the name.
+    """
     text = write_section(parts)
     entries = [part.entry for part in parts if part is not None and not part.is_bare]
     entries += [part.entry for part in parts if part is not None and part.is_bare]
     return Listing(
         text=text,
         tokens=counter(text),
-        shortened=tuple(_find_shortened(skills, parts, frozenset(claims))),
+        shortened=tuple(_find_shortened(skills, parts, frozenset(claims), by_name_only)),
         full=tuple(entry.name for entry in entries if entry.instructions is not None),
         entries=tuple(entries),
         introduction=_introduce(parts),
@@ -192,11 +196,16 @@ def finish_section(
 
 
 def _find_shortened(
-    skills: Sequence[SkillDescriptor], parts: Sequence[Part | None], claims: frozenset[str]
+    skills: Sequence[SkillDescriptor],
+    parts: Sequence[Part | None],
+    claims: frozenset[str],
+    by_name_only: frozenset[str],
 ) -> Iterator[Shortened]:
     for skill, part in zip(skills, parts, strict=True):
         if part is None:
             yield Shortened(skill.name, "omitted")
+            continue
+        if skill.name in by_name_only:
             continue
         if part.entry.description != skill.description:
             yield Shortened(skill.name, "description")

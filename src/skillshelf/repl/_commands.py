@@ -8,7 +8,8 @@ from rich.text import Text
 
 from skillshelf.agent import DEFAULTS, MODES, describe_delta, explain_error, resolve
 from skillshelf.agent.sessions import export_json, export_markdown
-from skillshelf.errors import SessionError, SkillError
+from skillshelf.choices import CHOICES, save_choice
+from skillshelf.errors import SessionError, SettingsError, SkillError
 from skillshelf.repl._face import ChatFace
 from skillshelf.repl._prompt import rank_with_typos
 from skillshelf.repl._views import (
@@ -30,6 +31,12 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
 
     def complete_skill(_: str) -> Sequence[Suggestion]:
         return [Suggestion(name, meta=skill.description) for name, skill in face.core.shelf.catalog.items()]
+
+    def complete_choice(typed: str) -> Sequence[Suggestion]:
+        if " " in typed.lstrip():
+            return [Suggestion(choice) for choice in (*CHOICES, "auto")]
+        off = [Suggestion(candidate.found.name, meta="off") for candidate in face.core.shelf.off]
+        return [*complete_skill(typed), *off]
 
     def complete_session(_: str) -> Sequence[Suggestion]:
         sessions = face.core.sessions.list() if face.core.sessions else []
@@ -62,6 +69,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         [
             Command("reload", "read the skills again from disk", _reload),
             Command("show", "a skill as the model would get it", _show_skill, "NAME", complete_skill),
+            Command("set", "how much the model sees of a skill", _set_choice, "NAME CHOICE", complete_choice),
             Command("trust", "decide about skills that are new or changed here", lambda face, _: face.review()),
             Command("mine", "declare this repository your own: its skills apply as they change", _declare_mine),
             Command("not-mine", "review this repository like any other again", _disown),
@@ -162,6 +170,18 @@ def _disown(face: ChatFace, _: str) -> None:
 
 def _show_skill(face: ChatFace, name: str) -> None:
     face.print(*view_skill(face.core, name.strip()))
+
+
+def _set_choice(face: ChatFace, typed: str) -> None:
+    name, _, word = typed.strip().rpartition(" ")
+    name = name.strip()
+    choice = next((choice for choice in CHOICES if choice == word), None)
+    if not name or (choice is None and word != "auto"):
+        raise SettingsError(f"Give the name of a skill, and then {', '.join(CHOICES)} or auto.")
+
+    face.core.shelf.check_choice(name, choice)
+    face.core.choose_skills(save_choice(name, choice))
+    face.print(f"{name} is set to {choice}." if choice else f"Your choice for {name} is removed.")
 
 
 def _choose_model(face: ChatFace, name: str) -> None:

@@ -42,11 +42,20 @@ def view_skills(core: AgentCore) -> RenderableType:
     table.columns[2].justify = "right"
     for name, skill in core.shelf.catalog.items():
         title = Text(clean_line(name), "bold")
-        if skill.disclosure == "manual":
+        choice = core.shelf.choice_for(skill)
+        if choice == "full" or choice == "name":
+            title.append(f" [set to {choice}]", "not bold yellow")
+        elif skill.disclosure == "manual":
             title.append(" [manual]", "not bold yellow")
         tokens = f"~{estimate_unread(skill.size):,}"
         table.add_row(title, clean_line(skill.source), tokens, cut(clean_line(skill.description), 120))
-    return Group(table, *_list_pending(core), *_list_errors(core))
+    return Group(table, *_list_off(core), *_list_pending(core), *_list_errors(core))
+
+
+def _list_off(core: AgentCore) -> Iterator[Text]:
+    off = [clean_line(candidate.found.name) for candidate in core.shelf.off]
+    if off:
+        yield Text(f"off: {cut_words(', '.join(off), 160)} (/skills set NAME auto switches one on)", "dim")
 
 
 def _list_pending(core: AgentCore) -> Iterator[Text]:

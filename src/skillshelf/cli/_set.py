@@ -1,0 +1,76 @@
+"""`skillshelf set`: your own choice for one skill, on every shelf that you open."""
+
+import argparse
+
+from skillshelf.choices import CHOICES, save_choice
+from skillshelf.cli._output import Output, complain
+from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import open_shelf
+from skillshelf.descriptor import Choice
+from skillshelf.shelf import Shelf
+from skillshelf.tables import Cell, Column
+
+EXAMPLES = """
+  skillshelf set                        show your choices
+  skillshelf set pdf-forms full         its instructions are in the listing, before those of other skills
+  skillshelf set pdf-forms name         the listing shows its name only
+  skillshelf set pdf-forms manual       the model does not see it; you can invoke it
+  skillshelf set pdf-forms@user off     not on the shelf: this one, not others of the name
+  skillshelf set pdf-forms auto         remove your choice
+"""
+_EFFECTS: dict[Choice, str] = {
+    "full": "its instructions are in the listing, before those of other skills",
+    "name": "the listing shows its name only",
+    "manual": "the model does not see it; you can invoke it",
+    "off": "it is not on the shelf",
+}
+_COLUMNS = (Column("skill", style="bold"), Column("choice"), Column("effect"))
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the skill's name, or name@source")
+    parser.add_argument("choice", nargs="?", choices=(*CHOICES, "auto"), help="`auto` removes your choice")
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    if args.name is not None and args.choice is None:
+        complain(f"skillshelf set: what should {args.name!r} be? Give {', '.join(CHOICES)} or auto.")
+        return 2
+
+    shelf = open_shelf(args)
+    if args.name is not None:
+        choice = None if args.choice == "auto" else args.choice
+        shelf.check_choice(args.name, choice)
+        shelf.choose(save_choice(args.name, choice))
+    if args.json:
+        out.print_json({"choices": dict(shelf.choices)})
+    elif args.name is None:
+        _print_choices(shelf, out)
+    else:
+        _print_effect(shelf, args.name, out)
+    return 0
+
+
+def _print_choices(shelf: Shelf, out: Output) -> None:
+    if not shelf.choices:
+        out.print("You have made no choices. `skillshelf set NAME full` makes one.")
+        return
+    names = shelf.choosable_names()
+    rows: list[list[str | Cell]] = []
+    for name, choice in sorted(shelf.choices.items()):
+        effect = _EFFECTS[choice]
+        if name not in names:
+            effect = "no such skill here now; kept for when there is"
+        rows.append([name, choice, effect])
+    out.print_table(_COLUMNS, rows)
+
+
+def _print_effect(shelf: Shelf, name: str, out: Output) -> None:
+    choice = shelf.choices.get(name)
+    if choice is not None:
+        out.print(f"{name} is set to {choice}: {_EFFECTS[choice]}.")
+    else:
+        out.print(f"{name} is as its author wants it: your choice is removed.")
+    for other, other_choice in sorted(shelf.choices.items()):
+        if other.startswith(f"{name}@"):
+            out.print(f"{other} stays set to {other_choice}.")
