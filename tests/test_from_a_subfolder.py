@@ -180,7 +180,7 @@ def test_a_skill_that_the_agent_writes_in_its_folder_is_live_at_once(package: Pa
         call("load_skill_instructions", skill_name="greet"),
         "Salve!",
         mode="ask",
-        user=User("yes"),
+        user=User("reviewed"),
         trust=Trust.open(),
     )
     events = say(core, "make a skill and use it")
