@@ -43,6 +43,7 @@ def test_help_explains_the_program(run: Run) -> None:
     # Not a snapshot: Python 3.13 prints options differently.
     assert [line.split(None, 1) for line in out.splitlines() if re.match("    [a-z]", line)] == snapshot(
         [
+            ["demo", "watch a skill at work: a scripted conversation, without a key"],
             ["list", "list the skills on the shelf"],
             ["show", "show a skill or one of its references"],
             ["search", "find the skills that fit a task"],
@@ -56,6 +57,7 @@ def test_help_explains_the_program(run: Run) -> None:
             ["chat", "talk to an agent that uses your skills"],
             ["eval", "run skills on test cases and measure their effect and their cost"],
             ["serve", "serve the skills to other programs over MCP"],
+            ["doctor", "explain how skillshelf is set up here, and what is missing"],
             ["conformance", "run the same scenario through every adapter and interface"],
             ["completion", "print a script for the completion of your shell"],
         ]
@@ -82,7 +84,6 @@ def test_version_prints_the_version_of_the_package(run: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
         ("nonsense",),
         ("list", "--nonsense"),
         ("show",),
@@ -91,8 +92,6 @@ def test_version_prints_the_version_of_the_package(run: Run) -> None:
         ("new", "a", "--in", "b", "--code", "c"),
         ("list", "-C", "nowhere"),
         ("listing", "--budget", "many"),
-        ("listing", "--format", "xml", "--json"),
-        ("check", "--format", "sarif", "--json"),
     ],
 )
 def test_wrong_usage_exits_with_two(run: Run, arguments: tuple[str, ...]) -> None:
@@ -100,6 +99,24 @@ def test_wrong_usage_exits_with_two(run: Run, arguments: tuple[str, ...]) -> Non
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (("lst",), "Did you mean list or listing?"),
+        (("-C", ".", "serch", "pdf"), "Did you mean search or serve?"),
+        (("list", "--jsn"), "Did you mean --json?"),
+        (("check", "--frmat=json"), "Did you mean --format?"),
+        (("qqqq",), "`skillshelf --help` lists the commands."),
+    ],
+)
+def test_a_misspelled_command_or_option_is_answered_with_the_closest_one(
+    run: Run, arguments: tuple[str, ...], suggestion: str
+) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.rstrip().endswith(suggestion)
 
 
 def test_an_unknown_code_is_refused_with_a_suggestion(run: Run) -> None:

@@ -83,7 +83,7 @@ def test_several_paths_are_checked_together(run: Run, faulty: Path) -> None:
     assert "field-extension" not in out
 
 
-@pytest.mark.parametrize("options", [(), ("--json",), ("--format", "sarif"), ("--hosts",)])
+@pytest.mark.parametrize("options", [(), ("--format", "sarif"), ("--hosts",)])
 def test_a_missing_path_is_wrong_use(run: Run, options: tuple[str, ...]) -> None:
     """The complaint goes to standard error, and the exit code is 2, as for every other wrong argument."""
     code, out, complaints = run("check", "nowhere", *options)

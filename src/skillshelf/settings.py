@@ -54,18 +54,37 @@ class Settings:
 NAMES = tuple(field.name for field in fields(Settings))
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenValue:
+    """The value of a setting, and what chose it."""
+
+    value: Value
+    origin: str
+    """The settings file, an environment variable or an option, by name; or `default`."""
+
+
 def load_settings(flags: Mapping[str, object]) -> Settings:
     """Return the settings in force. A flag that is None was not given; flags of other names are ignored."""
-    chosen = _read_file()
+    values = {name: chosen.value for name, chosen in trace_settings(flags).items()}
+    return Settings(**values)  # type: ignore[arg-type]  # each was checked by name
+
+
+def trace_settings(flags: Mapping[str, object]) -> dict[str, ChosenValue]:
+    """Return every setting with its origin, by name. Takes the same flags as `load_settings`."""
+    defaults = Settings()
+    traced = {name: ChosenValue(getattr(defaults, name), "default") for name in NAMES}
+    for name, value in _read_file().items():
+        traced[name] = ChosenValue(value, "the settings file")
     for name in NAMES:
         variable = f"SKILLSHELF_{name.upper()}"
         text = os.environ.get(variable)
         if text:
-            chosen[name] = _check(name, text, f"The environment variable {variable}")
+            traced[name] = ChosenValue(_check(name, text, f"The environment variable {variable}"), variable)
         flag = flags.get(name)
         if flag is not None:
-            chosen[name] = _check(name, flag, f"The option --{name.replace('_', '-')}")
-    return Settings(**chosen)  # type: ignore[arg-type]  # each was checked by name
+            option = f"--{name.replace('_', '-')}"
+            traced[name] = ChosenValue(_check(name, flag, f"The option {option}"), option)
+    return traced
 
 
 def settings_file() -> str | None:

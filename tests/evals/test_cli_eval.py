@@ -96,7 +96,7 @@ def test_list_names_the_cases_and_the_faults(run: Run, cases: Callable[..., Path
     assert "nothing was run" in said
     code, out, _ = run("eval", "list", "--json")
     assert [one["id"] for one in json.loads(out)["cases"]] == ["pdf/loads it"]
-    assert json.loads(run("eval", "--json")[1])["exit_code"] == 2
+    assert json.loads(run("eval", "--json")[1])["error"]["code"] == "invalid-cases"
 
 
 def test_no_cases_says_where_it_looked_and_how_to_write_one(run: Run, write: Write) -> None:

@@ -136,8 +136,9 @@ def test_a_fresh_clone_runs_nothing_and_explains_how_to_approve(clone: Clone, ar
     clone.write("descriptions.yaml", "- Fills forms that people send.\n- Fills PDF forms.\n")
     completed = skillshelf(clone, *arguments)
     assert (completed.returncode, clone.executed_canaries) == (2, set()), completed.stdout + completed.stderr
-    assert "nothing was run" in completed.stderr
-    assert "`skillshelf trust`, or pass --trust-workspace" in completed.stderr
+    explanation = completed.stdout if "--json" in arguments else completed.stderr
+    assert "nothing was run" in explanation
+    assert "`skillshelf trust`, or pass --trust-workspace" in explanation
 
 
 def test_approved_cases_run_until_one_byte_changes(clone: Clone) -> None:

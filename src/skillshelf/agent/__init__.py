@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from skillshelf.agent._conversation import Context, measure_context
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
-    from skillshelf.agent._models import DEFAULTS, ChosenModel, resolve, usage_of
+    from skillshelf.agent._models import DEFAULTS, ChosenModel, ModelPreview, preview_model, resolve, usage_of
     from skillshelf.agent._policy import SHELL, WRITING, Answer, Approval, Policy
     from skillshelf.agent._routing import route
-    from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail
+    from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent.sessions import Sessions
 
@@ -37,6 +37,7 @@ __all__ = [
     "Context",
     "Explanation",
     "Fail",
+    "ModelPreview",
     "Policy",
     "Request",
     "ScriptedCall",
@@ -54,6 +55,8 @@ __all__ = [
     "hide_keys",
     "load_settings",
     "measure_context",
+    "preview_model",
+    "read_script",
     "resolve",
     "route",
     "usage_of",
@@ -66,10 +69,10 @@ __getattr__ = export_lazily(
         "_conversation": ["Context", "measure_context"],
         "_core": ["AgentCore"],
         "_explain": ["Explanation", "explain_error", "hide_keys"],
-        "_models": ["ChosenModel", "DEFAULTS", "resolve", "usage_of"],
+        "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "SHELL", "WRITING"],
         "_routing": ["route"],
-        "_scripted": ["ScriptedCall", "Fail", "Request", "ScriptedModel", "call", "fail"],
+        "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "sessions": ["Sessions"],
     },

@@ -59,6 +59,39 @@ class ChosenModel:
         return cls(model, model.model_name, tools=True, window=_find_window(Settings(), model), local=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ModelPreview:
+    """The model that the settings mean, as far as it can be known without the library of its provider."""
+
+    name: str
+    """`provider:model`, `local`, or a server's own name. Empty: none is chosen, and none is obvious."""
+    key_variables: tuple[str, ...] = ()
+    """The environment variables of which one must hold its key. Empty if it needs none, or if that is not known."""
+    is_default: bool = False
+    """True if no setting names it: it is the all-round model of the only provider whose key is set."""
+    alternatives: tuple[str, ...] = ()
+    """The models to choose from if the keys of several providers are set."""
+
+    @property
+    def has_key(self) -> bool:
+        return not self.key_variables or any(os.environ.get(variable) for variable in self.key_variables)
+
+
+def preview_model(settings: Settings) -> ModelPreview:
+    """Return the model that `resolve` would choose, without importing anything."""
+    if not settings.model and not settings.base_url:
+        models = _find_models_with_key()
+        if len(models) == 1:
+            [(model, variable)] = models.items()
+            return ModelPreview(model, (variable,), is_default=True)
+        return ModelPreview("", alternatives=tuple(models))
+    if settings.base_url:
+        return ModelPreview(settings.model)  # most such servers need no key
+    provider = settings.model.partition(":")[0]
+    variables = [variable for variable, model in DEFAULTS.items() if model.startswith(f"{provider}:")]
+    return ModelPreview(settings.model, tuple(variables))
+
+
 class NoModelError(ModelUnavailableError):
     """No model was chosen, and there is no obvious default."""
 
@@ -175,12 +208,12 @@ def _describe_missing(name: str, message: str) -> str:
 
 def _find_default() -> tuple[str, str]:
     """Return the all-round model of the only provider whose key is set, and a note about the choice."""
-    variables = {model: variable for variable, model in DEFAULTS.items() if os.environ.get(variable)}
-    if len(variables) == 1:
-        [(model, variable)] = variables.items()
+    models = _find_models_with_key()
+    if len(models) == 1:
+        [(model, variable)] = models.items()
         return model, f"No model was chosen: {model} is taken, because {variable} is set. --model chooses another."
-    if variables:
-        options = "\n".join(f"  --model {model}" for model in variables)
+    if models:
+        options = "\n".join(f"  --model {model}" for model in models)
         raise NoModelError(f"No model was chosen, and the keys of several providers are set. Choose one:\n{options}")
     raise NoModelError(
         "No model was chosen. Any of these works:\n"
@@ -189,6 +222,11 @@ def _find_default() -> tuple[str, str]:
         "  a local server --base-url http://localhost:11434/v1 --model llama3.2\n"
         f"  no key at all  {_offer_local()}"
     )
+
+
+def _find_models_with_key() -> dict[str, str]:
+    """Return the all-round model of each provider whose key is set, and the variable that holds the key."""
+    return {model: variable for variable, model in DEFAULTS.items() if os.environ.get(variable)}
 
 
 def _offer_local() -> str:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skillshelf.choices import load_choices
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import find_packages, locate_workspace
-from skillshelf.errors import MissingExtraError, ModelUnavailableError, SettingsError, SourceError
+from skillshelf.errors import MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
     from skillshelf.agent import AgentCore, Settings
@@ -52,20 +53,17 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    try:
-        core, settings, problems = _open_agent(args)
-    except (ModelUnavailableError, SettingsError, SourceError) as error:
-        complain(f"skillshelf: {error}")
-        return 2
+    core, settings, problems = _open_agent(args)
     for problem in problems:
         complain(problem)
     if args.frozen and core.skills.drift:
         names = ", ".join(core.skills.drift)
-        complain(
-            f"skillshelf: --frozen, but these are not as approved: {names}. "
-            "`skillshelf trust --list` shows what differs."
+        raise CommandError(
+            f"--frozen, but these are not as approved: {names}.",
+            "`skillshelf trust --list` shows what differs.",
+            code="not-as-approved",
+            exit_code=1,
         )
-        return 1
 
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.json
     if args.prompt is None and is_interactive:
@@ -80,12 +78,11 @@ def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespa
 
     try:
         message = _read_message(args.prompt)
-    except UnicodeDecodeError:
-        complain("skillshelf: the piped input is not UTF-8 text. Convert it first, or name the file in the message.")
-        return 2
+    except UnicodeDecodeError as error:
+        hint = "Convert it first, or name the file in the message."
+        raise CommandError("the piped input is not UTF-8 text.", hint) from error
     if not message.strip():
-        complain("skillshelf: there is no message. Give one with -p, or pipe it in.")
-        return 2
+        raise CommandError("there is no message.", "Give one with -p, or pipe it in.")
     if core.model.note:
         complain(core.model.note)
     _report_pending_skills(core)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from skillshelf.cli._diagnostics import as_json, as_sarif, count_by_severity, github_annotation, print_diagnostic
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._host_option import add_host_option
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
@@ -83,15 +84,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if not paths and not args.packages:
         paths = list_searched(args)
     if args.json and args.format not in ("text", "json"):
-        complain(f"skillshelf check: --json and --format {args.format} exclude each other; give one of them")
-        return 2
+        raise CommandError(f"--json and --format {args.format} exclude each other.", "Give one of them.")
     if args.hosts or args.host:
         if output_format not in ("text", "json"):
-            complain(f"skillshelf check: --hosts and --format {args.format} exclude each other; give one of them")
-            return 2
+            raise CommandError(f"--hosts and --format {args.format} exclude each other.", "Give one of them.")
         if args.packages:
-            complain("skillshelf check: --hosts is about files, and other agents load no packages; leave out --package")
-            return 2
+            raise CommandError("--hosts is about files, and other agents load no packages.", "Leave out --package.")
         existing = _find_existing(paths)
         code = _check_hosts(existing, args.host, out, as_json=output_format == "json")
     else:
@@ -198,8 +196,7 @@ def _check_hosts(paths: Sequence[str], hosts: Sequence[str], out: Output, as_jso
         reports.extend(_judge_skills(os.path.abspath(path), hosts))
     if not reports:
         places = ", ".join(shown_path(os.path.abspath(path)) for path in paths)
-        complain(f"skillshelf check: there is no skill in {places}")
-        return 2
+        raise CommandError(f"there is no skill in {places}.", code="no-skills")
 
     faultless = sum(report.is_loaded_as_written for report in reports)
     if as_json:

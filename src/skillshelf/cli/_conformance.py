@@ -6,7 +6,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.cli._output import Output, complain
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.tables import Cell, Column
@@ -32,8 +33,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     unknown = [name for name in args.faces if name not in FACES]
     if unknown:
-        complain(f"skillshelf: unknown face {unknown[0]!r}. Choose from: {', '.join(FACES)}.")
-        return 2
+        raise CommandError(f"unknown face {unknown[0]!r}.", f"Choose from: {', '.join(FACES)}.")
     reports = [_try_face(name) for name in args.faces or FACES]
     if args.json:
         out.print_json({"faces": [_report_as_json(report) for report in reports]})

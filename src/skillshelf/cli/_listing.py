@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf
@@ -42,8 +43,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     if args.json and args.format != "text":
-        complain(f"skillshelf listing: --json and --format {args.format} exclude each other; give one of them")
-        return 2
+        raise CommandError(f"--json and --format {args.format} exclude each other.", "Give one of them.")
     shelf = open_shelf(args)
     if args.format == "xml":
         out.print(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))

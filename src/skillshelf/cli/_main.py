@@ -14,12 +14,14 @@ from types import ModuleType
 
 from skillshelf import __version__
 from skillshelf._import_path import leave_out_current_folder
-from skillshelf.cli._output import Output, complain
-from skillshelf.cli._parsers import Parser, add_package_option, add_shared_options
-from skillshelf.errors import SettingsError, SkillError, SkillNotFoundError, SourceError
+from skillshelf.cli._errors import report_error
+from skillshelf.cli._output import Output
+from skillshelf.cli._parsers import Parser, add_package_option, add_shared_options, find_first_argument
+from skillshelf.errors import SkillError
 from skillshelf.streams import discard_output, reopen_closed_streams
 
 COMMANDS = {
+    "demo": "watch a skill at work: a scripted conversation, without a key",
     "list": "list the skills on the shelf",
     "show": "show a skill or one of its references",
     "search": "find the skills that fit a task",
@@ -34,10 +36,11 @@ COMMANDS = {
     "chat": "talk to an agent that uses your skills",
     "eval": "run skills on test cases and measure their effect and their cost",
     "serve": "serve the skills to other programs over MCP",
+    "doctor": "explain how skillshelf is set up here, and what is missing",
     "conformance": "run the same scenario through every adapter and interface",
     "completion": "print a script for the completion of your shell",
 }
-_WITHOUT_JSON = ("new", "serve", "completion")
+_WITHOUT_JSON = ("demo", "serve", "completion")
 _WITH_PACKAGES = ("list", "show", "search", "check", "listing", "cost", "why", "set", "chat", "serve")
 _EXAMPLES = """
 examples:
@@ -52,11 +55,12 @@ examples:
 # A shell reports these exit codes for a process that SIGINT or SIGPIPE ended.
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
-_MAX_NAME_SHOWN = 200
+_OVERVIEW = "overview"
+"""The command that runs if none is named. It has no name of its own."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code. Wrong use and --help raise SystemExit, as usual with argparse."""
+    """Run a command and return its exit code. --help and --version raise SystemExit, as usual with argparse."""
     if argv is None:  # a program that calls this itself keeps its import path
         leave_out_current_folder()
     reopen_closed_streams()
@@ -66,49 +70,46 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words = sys.argv[1:] if argv is None else argv
     try:
-        code = _run(_parse(words))
+        code = _run(words)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         discard_output(sys.stdout)
         return _BROKEN_PIPE
-    except OSError as error:  # the current folder is gone, the disk is full
-        complain(f"skillshelf: {error}")
-        return 1
     except KeyboardInterrupt:
         discard_output(sys.stdout)
         return _INTERRUPTED
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(words: Sequence[str]) -> int:
     # pydantic-ai prints a banner in terminals, which does not belong in the output of a command.
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
-    command = _import_command(args.command)
+    # Known before the words are parsed, because they may be the mistake that is reported.
+    args = argparse.Namespace(command=None, workspace=None, no_color=False, json="--json" in words, packages=[])
     try:
+        _parse(words, args)
+        command = _import_command(args.command or _OVERVIEW)
         code: int = command.run(args, Output(color=not args.no_color))
         return code
-    except SkillNotFoundError as error:
-        hint = ""
-        if error.closest:
-            hint = f" Did you mean {', '.join(map(repr, error.closest))}?"
-        name = error.name[:_MAX_NAME_SHOWN]
-        complain(f"There is no skill named {name!r}.{hint} `skillshelf why NAME` explains more.")
-        return 1
-    except (SettingsError, SourceError) as error:
-        complain(f"skillshelf: {error}")
-        return 2
-    except SkillError as error:
-        complain(str(error))
-        return 1
+    except BrokenPipeError:
+        raise
+    except (SkillError, OSError) as error:  # an OSError: the current folder is gone, the disk is full
+        wants_json = args.json or getattr(args, "format", "") == "json"
+        return report_error(error, args.command or "", as_json=wants_json)
 
 
-def _parse(words: Sequence[str]) -> argparse.Namespace:
-    defaults = argparse.Namespace(workspace=None, no_color=False, json=False, packages=[])
-    args = defaults
-    _, unknown = make_parser(words).parse_known_args(words, args)
+def _parse(words: Sequence[str], args: argparse.Namespace) -> None:
+    """Set the values that the words give to the arguments. Raises ArgumentsError."""
+    parser = make_parser(words)
+    position = find_first_argument(words, parser.flags)
+    if position < len(words) and words[position] not in COMMANDS:
+        parser.reject_command(words[position], list(COMMANDS))
+
+    _, unknown = parser.parse_known_args(words, args)
     if unknown:
-        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return args
+        args.parser.reject_unknown(unknown)
+    if args.json and args.command in _WITHOUT_JSON:
+        args.parser.error(f"`skillshelf {args.command}` has no --json")
 
 
 def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) -> Parser:
@@ -122,9 +123,9 @@ def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) ->
         epilog=_EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"skillshelf {__version__}")
-    add_shared_options(parser, json=False)
+    add_shared_options(parser)
 
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if name in loaded:

@@ -6,8 +6,10 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from skillshelf.cli._output import Output, complain, relative
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser
 from skillshelf.files import NotPlainFile, create_folder
 from skillshelf.lint import check_name, suggest_name
@@ -58,14 +60,36 @@ def run(args: argparse.Namespace, out: Output) -> int:
     for name in args.names:
         problem = _find_name_problem(name, args.names)
         if problem:
-            complain(f"skillshelf new: {problem}. Try: skillshelf new {suggest_name(name)}")
-            return 2
+            raise CommandError(f"{problem}.", f"Try: skillshelf new {suggest_name(name)}", code="invalid-name")
 
     if args.project is not None:
-        return _create_project(args, out)
-    if args.code:
-        return _create_code_skill(args.names[0], args.code, out)
-    return _create_skill(args.names[0], args, out)
+        draft = _draft_project(args)
+    elif args.code:
+        draft = _draft_code_skill(args.names[0], args.code)
+    else:
+        draft = _draft_skill(args.names[0], args)
+    created = _create(draft)
+    if args.json:
+        out.print_json({"names": list(draft.names), "path": os.path.abspath(draft.folder), "created": created})
+        return 0
+    for path in created:
+        out.print(relative(path))
+    out.print()
+    for line in draft.next_steps:
+        out.print(line)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Folders and files to create, and what the user does next."""
+
+    names: Sequence[str]
+    """The skills in it."""
+    folder: str
+    folders: dict[str, dict[str, str]]
+    """The text of each file by its path below its folder."""
+    next_steps: Sequence[str]
 
 
 def _find_name_problem(name: str, names: Sequence[str]) -> str:
@@ -81,20 +105,20 @@ def _find_name_problem(name: str, names: Sequence[str]) -> str:
 # -- a SKILL.md --------------------------------------------------------------------------------------------------------
 
 
-def _create_skill(name: str, args: argparse.Namespace, out: Output) -> int:
+def _draft_skill(name: str, args: argparse.Namespace) -> _Draft:
     root = relative(choose_workspace(args.workspace).root)
     parent = args.parent or os.path.join(root, ".skillshelf", "skills")
     # A cloned repository may contain such a link. A folder named with --in is the user's own choice.
     if not args.parent and not _is_inside(root, parent):
-        complain(f"skillshelf new: {relative(os.path.abspath(parent))} is a link out of the workspace. Use --in DIR.")
-        return 1
+        message = f"{relative(os.path.abspath(parent))} is a link out of the workspace."
+        raise CommandError(message, "Use --in DIR.", code="outside-workspace", exit_code=1)
     folder = os.path.join(parent, name)
-    if not _create({folder: fill_skill(name)}, folder, out):
-        return 1
-    out.print("Write the description first: a model sees nothing else before it loads the skill. Then run")
-    out.print(f"  skillshelf check {relative(os.path.abspath(folder))}")
-    out.print("which names every sentence of the template that you have not replaced.")
-    return 0
+    next_steps = (
+        "Write the description first: a model sees nothing else before it loads the skill. Then run",
+        f"  skillshelf check {relative(os.path.abspath(folder))}",
+        "which names every sentence of the template that you have not replaced.",
+    )
+    return _Draft([name], folder, {folder: fill_skill(name)}, next_steps)
 
 
 def _is_inside(workspace: str, folder: str) -> bool:
@@ -106,44 +130,42 @@ def _is_inside(workspace: str, folder: str) -> bool:
 # -- a code skill ------------------------------------------------------------------------------------------------------
 
 
-def _create_code_skill(name: str, package_folder: str, out: Output) -> int:
+def _draft_code_skill(name: str, package_folder: str) -> _Draft:
     folder = os.path.join(package_folder, module_name(name))
     folders = {folder: fill_code_skill(name)}
     if not os.path.lexists(package_folder):
         folders = {package_folder: {"__init__.py": ""}, **folders}
-    if not _create(folders, folder, out):
-        return 1
     package = os.path.basename(os.path.abspath(package_folder))
-    out.print(
-        "Fill in skill.py and the guide. Once the package is installed, this names everything that is missing, and"
+    next_steps = (
+        "Fill in skill.py and the guide. Once the package is installed, this names everything that is missing, and",
+        "every sentence of the template that you have not replaced:",
+        f"  skillshelf check --package {package}",
+        "A test does the same with",
+        f'  skillshelf.testing.check_package("{package}")',
     )
-    out.print("every sentence of the template that you have not replaced:")
-    out.print(f"  skillshelf check --package {package}")
-    out.print("A test does the same with")
-    out.print(f'  skillshelf.testing.check_package("{package}")')
-    return 0
+    return _Draft([name], folder, folders, next_steps)
 
 
 # -- a project ---------------------------------------------------------------------------------------------------------
 
 
-def _create_project(args: argparse.Namespace, out: Output) -> int:
+def _draft_project(args: argparse.Namespace) -> _Draft:
     package = args.project
     problem = _find_package_problem(package)
     if problem:
-        complain(f"skillshelf new: {problem}. Try: skillshelf new --package {_suggest_package(package)}")
-        return 2
+        hint = f"Try: skillshelf new --package {_suggest_package(package)}"
+        raise CommandError(f"{problem}.", hint, code="invalid-name")
 
     folder = os.path.join(args.parent or args.workspace or os.curdir, package)
     names = args.names or [_EXAMPLE_SKILL]
-    if not _create({folder: fill_project(package, names)}, folder, out):
-        return 1
-    out.print("Install it where skillshelf is installed, then see what is left to write:")
-    out.print(f"  cd {relative(os.path.abspath(folder))}")
-    out.print("  pip install -e '.[dev]'")
-    out.print(f"  skillshelf check --package {package}")
-    out.print("The project's test fails, too, until every sentence of the template is replaced. README.md tells more.")
-    return 0
+    next_steps = (
+        "Install it where skillshelf is installed, then see what is left to write:",
+        f"  cd {relative(os.path.abspath(folder))}",
+        "  pip install -e '.[dev]'",
+        f"  skillshelf check --package {package}",
+        "The project's test fails, too, until every sentence of the template is replaced. README.md tells more.",
+    )
+    return _Draft(names, folder, {folder: fill_project(package, names)}, next_steps)
 
 
 def _find_package_problem(package: str) -> str:
@@ -165,28 +187,21 @@ def _suggest_package(package: str) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def _create(folders: dict[str, dict[str, str]], wanted: str, out: Output) -> bool:
-    """Create new folders with their files, print the paths, and return True. Otherwise say why `wanted` is not there.
+def _create(draft: _Draft) -> list[str]:
+    """Create the folders with their files, and return the paths of the files. Raises CommandError.
 
     Each folder appears in one step, and none is created over an existing file or folder.
     """
-    shown_folder = relative(os.path.abspath(wanted))
+    shown_folder = relative(os.path.abspath(draft.folder))
     created: list[str] = []
     try:
-        for folder, files in folders.items():
+        for folder, files in draft.folders.items():
             create_folder(folder, {path: text.encode() for path, text in files.items()})
-            created += [os.path.join(folder, path) for path in files]
-    except FileExistsError:
-        complain(f"skillshelf new: {shown_folder} already exists; nothing was changed.")
-        return False
-    except OSError as error:
-        complain(f"skillshelf new: {shown_folder} cannot be written: {error.strerror}.")
-        return False
-    except NotPlainFile as error:
-        complain(f"skillshelf new: {shown_folder} cannot be written: {error.reason}.")
-        return False
-
-    for path in created:
-        out.print(relative(os.path.abspath(path)))
-    out.print()
-    return True
+            created += [os.path.abspath(os.path.join(folder, path)) for path in files]
+    except FileExistsError as error:
+        message = f"{shown_folder} already exists; nothing was changed."
+        raise CommandError(message, code="already-exists", exit_code=1) from error
+    except (OSError, NotPlainFile) as error:
+        reason = error.reason if isinstance(error, NotPlainFile) else error.strerror
+        raise CommandError(f"{shown_folder} cannot be written: {reason}.", code="not-writable", exit_code=1) from error
+    return created

@@ -1,16 +1,20 @@
 """The argument parser that every command shares, and the argument types that several of them use."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
-from skillshelf.text import clean
+from skillshelf.cli._errors import ArgumentsError
+from skillshelf.text import clean, closest_names
+
+_MAX_ECHOED = 100
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that keeps the line breaks of examples, takes no abbreviations and prints safe error messages."""
 
     def __init__(self, **options: Any) -> None:
+        self.options: set[str] = set()
         self.flags: set[str] = set()
         """The options that take no value."""
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
@@ -26,6 +30,7 @@ class Parser(argparse.ArgumentParser):
 
     def note_argument(self, argument: argparse.Action) -> None:
         """Take note of an argument. An exclusive group adds its arguments itself, so they need a call of their own."""
+        self.options.update(argument.option_strings)
         if argument.nargs == 0:
             self.flags.update(argument.option_strings)
 
@@ -42,22 +47,49 @@ class Parser(argparse.ArgumentParser):
     def _put_action_first(self, words: Sequence[str]) -> list[str]:
         """Return the words with the action in front, so that options may come before it as well as after it."""
         flags = self.flags.union(*(action.flags for action in self._actions_by_name.values()))
-        position = 0
-        while position < len(words):
-            word = words[position]
-            if word in ("-h", "--help"):
-                return list(words)
-            if not word.startswith("-"):
-                break
-            has_own_value = "=" in word or (len(word) > 2 and word[1] != "-")  # `--repeat=5`, `-Cfolder`
-            position += 1 if word in flags or has_own_value else 2
-
+        position = find_first_argument(words, flags)
+        if any(word in ("-h", "--help") for word in words[:position]):
+            return list(words)
         if position < len(words) and words[position] in self._actions_by_name:
             return [words[position], *words[:position], *words[position + 1 :]]
         return [self._default_action, *words]
 
+    def reject_unknown(self, words: Sequence[str]) -> NoReturn:
+        """Raise ArgumentsError for words that no argument takes, and suggest the option that may have been meant."""
+        hint = ""
+        for word in words:
+            option = word.partition("=")[0]
+            closest = closest_names(option, self.options, limit=1, min_similarity=0.7)
+            if option.startswith("--") and closest:
+                hint = f"Did you mean {closest[0]}?"
+                break
+        self._fail(f"unrecognized arguments: {' '.join(words)}.", hint)
+
+    def reject_command(self, word: str, commands: Sequence[str]) -> NoReturn:
+        """Raise ArgumentsError for a word that is not a command."""
+        closest = closest_names(word, commands, limit=2, min_similarity=0.6)
+        hint = "`skillshelf --help` lists the commands."
+        if closest:
+            hint = f"Did you mean {' or '.join(closest)}?"
+        self._fail(f"there is no command {word[:_MAX_ECHOED]!r}.", hint)
+
     def error(self, message: str) -> NoReturn:
-        super().error(clean(message))
+        self._fail(message)
+
+    def _fail(self, message: str, hint: str = "") -> NoReturn:
+        raise ArgumentsError(clean(message), hint, usage=self.format_usage(), program=self.prog)
+
+
+def find_first_argument(words: Sequence[str], flags: Collection[str]) -> int:
+    """Return the index of the first word that is neither an option nor the value of one, or the number of words."""
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if not word.startswith("-"):
+            break
+        has_own_value = "=" in word or (len(word) > 2 and word[1] != "-")  # `--repeat=5`, `-Cfolder`
+        position += 1 if word in flags or has_own_value else 2
+    return min(position, len(words))
 
 
 def add_shared_options(parser: argparse.ArgumentParser, *, json: bool = True) -> None:

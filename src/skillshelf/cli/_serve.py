@@ -11,6 +11,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.choices import load_choices
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import find_packages, locate_workspace
@@ -93,19 +94,15 @@ def serve_shelf(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     except MissingExtraError:
         raise MissingExtraError("skillshelf serve", "mcp") from None
 
-    try:
-        _check_options(args)
-        token = ""
+    _check_options(args)
+    token = ""
+    if args.http:
+        token = _find_token(args)
+    with open_shelf(args) as served, _watch(served.shelf):
+        server = make_server(served.shelf, pending=served.pending)
         if args.http:
-            token = _find_token(args)
-        with open_shelf(args) as served, _watch(served.shelf):
-            server = make_server(served.shelf, pending=served.pending)
-            if args.http:
-                return _serve_http(args, token, server)
-            return _serve_stdio(server)
-    except SettingsError as error:
-        complain(f"skillshelf: {error}")
-        return 2
+            return _serve_http(args, token, server)
+        return _serve_stdio(server)
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -193,11 +190,12 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
     try:
         listening = listen(host, port)
     except OSError as error:
-        complain(
-            f"skillshelf: cannot listen on {address}:{port}: {error.strerror}. "
-            "Choose another one with --port; 0 takes any free port."
-        )
-        return 1
+        raise CommandError(
+            f"cannot listen on {address}:{port}: {error.strerror}.",
+            "Choose another one with --port; 0 takes any free port.",
+            code="port-unavailable",
+            exit_code=1,
+        ) from error
     with listening:
         skills = count_noun(len(server.shelf.catalog), "skill")
         complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{MCP_PATH}")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
@@ -51,8 +52,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     revokes_all = args.revoke == []
     if revokes_all != args.all:
-        complain("skillshelf trust: --revoke takes names, or --all; --all goes with --revoke only")
-        return 2
+        raise CommandError("--revoke takes names, or --all; --all goes with --revoke only.")
 
     workspace = _TrustedWorkspace(locate_workspace(args))
     for problem in workspace.problems:

@@ -33,7 +33,7 @@ _SECONDS_TO_END = 5.0
 class Terminal:
     """A conversation on a screen: one prompt after the other."""
 
-    def __init__(self, core: AgentCore, settings: Settings, console: Console) -> None:
+    def __init__(self, core: AgentCore, settings: Settings, console: Console, keyboard: Keyboard | None = None) -> None:
         self.core = core
         self.settings = settings
         self.console = console
@@ -41,7 +41,7 @@ class Terminal:
 
         self.screen = Screen(console)
         self.commands = make_commands(self)
-        self._keyboard = Keyboard()
+        self._keyboard = keyboard or Keyboard()
         self._reviewer = Reviewer(core, console, self._keyboard)
         completer = SlashCompleter(self.commands, lambda path: list_workspace_files(core.skills.folder, path))
         self._prompt = make_prompt(completer, self._format_status)

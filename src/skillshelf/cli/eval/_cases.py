@@ -4,7 +4,8 @@ import argparse
 from typing import Any
 
 from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
-from skillshelf.cli._output import Output, complain, shown_path
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._workspace import list_searched
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Case, Message
@@ -43,21 +44,24 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
     return selected, notes
 
 
-def report_no_cases(args: argparse.Namespace) -> int:
-    """Say where cases were looked for and how to write one. Return the exit code."""
+def explain_no_cases(args: argparse.Namespace) -> CommandError:
+    """Return an error that says where cases were looked for and how to write one."""
     places = ", ".join(shown_path(path) for path in args.paths or list_searched(args))
     fitting = f" with {args.filter!r} in its name or tags" if args.filter else ""
-    complain(
-        f"skillshelf: there is no case{fitting} in {places} or in the evals/ folders of the skills below.\n"
-        f"{_HOW_TO_WRITE_A_CASE}"
+    return CommandError(
+        f"there is no case{fitting} in {places} or in the evals/ folders of the skills below.\n",
+        _HOW_TO_WRITE_A_CASE,
+        code="no-cases",
     )
-    return 2
 
 
 def list_cases(args: argparse.Namespace, out: Output) -> int:
     cases, notes = select_cases(args, run_python=False)
     has_errors = any(note.severity == "error" for note in notes)
     exit_code = 1 if has_errors else 0
+
+    if not cases and not notes:
+        raise explain_no_cases(args)
 
     if args.json:
         out.print_json(
@@ -66,9 +70,6 @@ def list_cases(args: argparse.Namespace, out: Output) -> int:
         return exit_code
     for note in notes:
         print_diagnostic(note, out)
-    if not cases and not notes:
-        return report_no_cases(args)
-
     out.print_table(_COLUMNS, [_row(case) for case in cases])
     out.print()
     total = count_noun(len(cases), "case")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_shared_options, count_or_zero, positive_number
-from skillshelf.errors import EvalError, MissingExtraError, ModelUnavailableError, SettingsError, SourceError
+from skillshelf.errors import EvalError, MissingExtraError
 
 if TYPE_CHECKING:
     from skillshelf.evals import Run
@@ -164,14 +164,6 @@ def run(args: argparse.Namespace, out: Output) -> int:
         import pydantic_ai_harness  # noqa: F401
     except ImportError:
         raise MissingExtraError("skillshelf eval", "evals") from None
-    try:
-        return _run_action(args, out)
-    except (EvalError, ModelUnavailableError, SettingsError, SourceError) as error:
-        complain(f"skillshelf: {error}")
-        return 2
-
-
-def _run_action(args: argparse.Namespace, out: Output) -> int:
     if args.action == "list":
         from skillshelf.cli.eval._cases import list_cases
 

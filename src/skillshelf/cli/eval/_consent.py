@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skillshelf.agent import SHELL
-from skillshelf.cli._output import Output, complain, shown_path
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._output import complain, shown_path
 from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, is_skill, skills_in
@@ -59,10 +60,10 @@ def find_skill_folders(cases: Iterable[Case]) -> list[str]:
     return list(skills)
 
 
-def check_approval(folders: Sequence[str], args: argparse.Namespace, out: Output) -> bool:
-    """Return True if the user approved the content of every folder. Otherwise print the folders that are pending."""
+def check_approval(folders: Sequence[str], args: argparse.Namespace) -> None:
+    """Raise CommandError with the pending folders unless the user approved the content of all of them."""
     if args.trust_workspace:
-        return True
+        return
     trust = Trust.open()
     workspace = locate_workspace(args)
     pending: list[Pending] = []
@@ -71,21 +72,20 @@ def check_approval(folders: Sequence[str], args: argparse.Namespace, out: Output
         if content:
             pending.append(content)
     if not pending:
-        return True
+        return
 
     for problem in trust.problems:
         complain(problem)
-    if args.json:
-        out.print_json({"exit_code": 2, "pending": [_pending_as_json(content) for content in pending]})
-    complain("skillshelf: nothing was run. Cases run their own Python and commands, and you have not approved these:")
-    for content in pending:
-        complain(f"  {summary(content)}")
+    lines = ["nothing was run. Cases run their own Python and commands, and you have not approved these:"]
+    lines += [f"  {summary(content)}" for content in pending]
+    hints = []
     for root in dict.fromkeys(content.root for content in pending):
         option = ""
         if root not in find_workspace().folders:
             option = f" -C {shlex.quote(shown_path(root))}"
-        complain(f"Review them with `skillshelf trust{option}`, or pass --trust-workspace to run them as they are.")
-    return False
+        hints.append(f"Review them with `skillshelf trust{option}`, or pass --trust-workspace to run them as they are.")
+    facts = {"pending": [_pending_as_json(content) for content in pending]}
+    raise CommandError("\n".join(lines) + "\n", "\n".join(hints), code="not-approved", facts=facts)
 
 
 def _pending_as_json(pending: Pending) -> dict[str, Any]:

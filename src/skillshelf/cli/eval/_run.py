@@ -12,8 +12,9 @@ from skillshelf._version import __version__
 from skillshelf.agent import load_settings, resolve
 from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
 from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, shown_path
-from skillshelf.cli.eval._cases import report_no_cases, select_cases
+from skillshelf.cli.eval._cases import explain_no_cases, select_cases
 from skillshelf.cli.eval._consent import check_approval, find_case_folders, find_skill_folders, refuse_unconfined
 from skillshelf.cli.eval._resume import check_output_paths, make_request
 from skillshelf.descriptor import Diagnostic
@@ -57,8 +58,6 @@ _STATUS_STYLES = {"passed": "green", "missed": "red", "error": "yellow"}
 
 def run_cases(args: argparse.Namespace, out: Output) -> int:
     cases = find_approved_cases(args, out)
-    if not cases:
-        return 2
     return run_and_report(
         lambda stage: make_plan(cases, args.repeat, args.baseline, stage),
         lambda run, plan, folder: _report(run, plan.contents, folder, args, out),
@@ -68,31 +67,30 @@ def run_cases(args: argparse.Namespace, out: Output) -> int:
 
 
 def find_approved_cases(args: argparse.Namespace, out: Output) -> list[Case]:
-    """Return the cases to run. If they cannot be run, say why and return none."""
-    if not check_approval(find_case_folders(args), args, out):
-        return []
+    """Return the cases to run. Raises CommandError if they cannot be run."""
+    check_approval(find_case_folders(args), args)
     cases, notes = select_cases(args)
     if any(note.severity == "error" for note in notes):
-        _refuse_faulty_files(notes, args, out)
-        return []
+        raise _refuse_faulty_files(notes, args, out)
     if not args.json:
         for note in notes:
             print_diagnostic(note, out)
     if not cases:
-        report_no_cases(args)
-    if not check_approval(find_skill_folders(cases), args, out):
-        return []
+        raise explain_no_cases(args)
+    check_approval(find_skill_folders(cases), args)
     return cases
 
 
-def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, out: Output) -> None:
+def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, out: Output) -> CommandError:
     """Report faults. A case that cannot be read would otherwise be missing from the numbers without notice."""
-    if args.json:
-        out.print_json({"exit_code": 2, "diagnostics": [diagnostic_as_json(note) for note in notes]})
-    else:
+    if not args.json:
         for note in notes:
             print_diagnostic(note, out)
-    complain(f"skillshelf: nothing was run, because of {count_by_severity(notes)} in the files of cases.")
+    return CommandError(
+        f"nothing was run, because of {count_by_severity(notes)} in the files of cases.",
+        code="invalid-cases",
+        facts={"diagnostics": [diagnostic_as_json(note) for note in notes]},
+    )
 
 
 def run_and_report(

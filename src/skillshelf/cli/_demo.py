@@ -1,0 +1,61 @@
+"""`skillshelf demo`: a scripted conversation in the real interface, or a recording of it."""
+
+import argparse
+import sys
+from importlib.util import find_spec
+
+from skillshelf.cli._output import Output
+from skillshelf.cli._parsers import Parser
+from skillshelf.demo import Playback, read_recording
+
+EXAMPLES = """
+  skillshelf demo                       watch a skill at work; a key skips the pauses, q leaves
+  skillshelf demo --fast                the same without pauses
+  skillshelf demo | less                read it
+"""
+_NEEDED = ("pydantic_ai_harness", "prompt_toolkit", "rapidfuzz", "watchfiles")
+_INSTALL = "pip install 'skillshelf[chat]'"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--fast", action="store_true", help="play it without pauses")
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    has_terminal = sys.stdin.isatty() and out.is_terminal
+    has_chat = all(find_spec(module) for module in _NEEDED)
+    is_live = has_terminal and has_chat
+    _print_heading(out, is_live=is_live, has_terminal=has_terminal, has_chat=has_chat)
+
+    if is_live:
+        from skillshelf.repl import play_demo
+
+        play_demo(out.console, fast=args.fast)
+    else:
+        Playback(out.console, fast=args.fast).play(read_recording())
+    _print_ending(out, has_chat=has_chat)
+    return 0
+
+
+def _print_heading(out: Output, *, is_live: bool, has_terminal: bool, has_chat: bool) -> None:
+    title = "A recording of a scripted conversation"
+    if is_live:
+        title = "A scripted conversation in the real interface"
+    out.print_styled(f"skillshelf demo: {title}", "bold")
+    out.print_styled("The model's words are scripted. The skill, the tools, the diff and the refusal are real.", "dim")
+    if not has_chat:
+        out.print_styled(f"To run the agent itself: {_INSTALL}", "dim")
+    if has_terminal:
+        out.print_styled("Any key skips the pauses, q leaves.", "dim")
+    out.print()
+    sys.stdout.flush()  # importing the agent takes seconds
+
+
+def _print_ending(out: Output, *, has_chat: bool) -> None:
+    out.print()
+    out.print_styled("End of the demo. It worked in a folder of its own, which is gone. Next:", "bold")
+    out.print("  skillshelf new my-skill   create your first skill")
+    if has_chat:
+        out.print("  skillshelf chat           talk to the agent, with a model of your choice")
+    else:
+        out.print(f"  {_INSTALL}   install the agent; then `skillshelf chat`")

@@ -1,0 +1,108 @@
+"""Errors of the command line: a sentence on standard error, or JSON on standard output, and the exit code."""
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from skillshelf.cli._output import complain
+from skillshelf.errors import (
+    EvalError,
+    ModelUnavailableError,
+    SettingsError,
+    SkillError,
+    SkillNotFoundError,
+    SourceError,
+)
+from skillshelf.text import to_json
+
+_WRONG_USE = (EvalError, ModelUnavailableError, SettingsError, SourceError)
+"""The user must change the options, the settings or the files that the command was given: exit code 2."""
+_MAX_NAME_SHOWN = 200
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class CommandError(SkillError):
+    """A command cannot do its work."""
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        code: str = "wrong-use",
+        exit_code: int = 2,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`hint` says what to do: on the same line, unless the message ends its own. `facts` are for programs."""
+        self.message = message.rstrip()
+        self.hint = hint
+        self.code = code
+        self.exit_code = exit_code
+        self.facts = dict(facts or {})
+        separator = "" if message.endswith("\n") else " "
+        super().__init__(f"{message}{separator}{hint}".rstrip())
+
+
+class ArgumentsError(CommandError):
+    """The words on the command line make no sense. `usage` shows which would."""
+
+    def __init__(self, message: str, hint: str = "", *, usage: str, program: str) -> None:
+        self.usage = usage
+        self.program = program
+        super().__init__(message, hint)
+
+
+def report_error(error: SkillError | OSError, command: str, *, as_json: bool) -> int:
+    """Report an error on the way out of a command. Return the exit code."""
+    reported = _to_command_error(error)
+    if as_json:
+        _print_json(reported, as_event=command == "chat")
+    elif isinstance(reported, ArgumentsError):
+        complain(f"{reported.usage}{reported.program}: error: {reported}")
+    elif isinstance(error, SkillError) and not isinstance(error, (CommandError, *_WRONG_USE)):
+        complain(str(reported))  # whole sentences about a skill
+    else:
+        complain(f"skillshelf: {reported}")
+    return reported.exit_code
+
+
+def _to_command_error(error: SkillError | OSError) -> CommandError:
+    if isinstance(error, CommandError):
+        return error
+    if isinstance(error, SkillNotFoundError):
+        return _explain_unknown_skill(error)
+    exit_code = 2 if isinstance(error, _WRONG_USE) else 1
+    return CommandError(str(error), code=find_code(error), exit_code=exit_code)
+
+
+def _explain_unknown_skill(error: SkillNotFoundError) -> CommandError:
+    hint = "`skillshelf why NAME` explains more."
+    if error.closest:
+        hint = f"Did you mean {', '.join(map(repr, error.closest))}? {hint}"
+    return CommandError(
+        f"There is no skill named {error.name[:_MAX_NAME_SHOWN]!r}.",
+        hint,
+        code=find_code(error),
+        exit_code=1,
+        facts={"closest": list(error.closest)},
+    )
+
+
+def find_code(error: Exception) -> str:
+    """Return the kind of an error for a program: the name of its class in words, such as `skill-not-found`."""
+    if isinstance(error, OSError):
+        return "system"
+    return _WORD_START.sub("-", type(error).__name__.removesuffix("Error")).lower()
+
+
+def _print_json(error: CommandError, as_event: bool) -> None:
+    """Print an error as an object, or as the event that ends a stream of events."""
+    facts: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.hint:
+        facts["hint"] = error.hint
+    facts.update(error.facts)
+    if as_event:
+        sys.stdout.write(to_json({"event": "error", **facts}) + "\n")
+    else:
+        sys.stdout.write(to_json({"error": facts}, indent=2) + "\n")

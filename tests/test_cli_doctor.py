@@ -1,0 +1,125 @@
+"""`skillshelf doctor` explains the setup, and never shows a secret."""
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from skillshelf.agent import DEFAULTS
+from skillshelf.cli._doctor import EXTRAS
+
+Run = Callable[..., tuple[int, str, str]]
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in DEFAULTS:
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def settings() -> Path:
+    path = Path(os.environ["HOME"], ".config", "skillshelf", "config.toml")
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def findings(run: Run, area: str) -> list[tuple[str, str]]:
+    """Return status and message of the findings in an area."""
+    read = json.loads(run("doctor", "--json")[1])
+    return [(finding["status"], finding["message"]) for finding in read["findings"] if finding["area"] == area]
+
+
+def test_a_fresh_installation_has_no_problem(run: Run) -> None:
+    code, out, err = run("doctor")
+    assert (code, err) == (0, "")
+    assert out.rstrip().endswith("Nothing is broken.")
+
+
+def test_it_knows_every_extra_of_the_package() -> None:
+    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    assert sorted(EXTRAS) == sorted(extras.keys() - {"all"})
+
+
+def test_a_missing_extra_comes_with_the_command_that_installs_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillshelf.cli._doctor._has_module", lambda name: name != "mcp")
+    out = run("doctor")[1]
+    assert "note    the extra mcp is not installed: skillshelf serve\n          pip install 'skillshelf[mcp]'" in out
+
+
+def test_each_setting_is_shown_with_its_origin(run: Run, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.write_text("budget = 900\n")
+    monkeypatch.setenv("SKILLSHELF_POLICY", "read-only")
+    messages = [message for _, message in findings(run, "settings")]
+    assert f"file: {settings}" in messages
+    assert "budget = 900, from the settings file" in messages
+    assert "policy = read-only, from SKILLSHELF_POLICY" in messages
+    assert not any(message.startswith("window") for message in messages)
+
+
+def test_keys_and_passwords_are_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    monkeypatch.setenv("SKILLSHELF_MODEL", "llama")
+    monkeypatch.setenv("SKILLSHELF_BASE_URL", "http://me:sk-secret@localhost:11434/v1?key=sk-secret")
+    for form in ((), ("--json",)):
+        out = run("doctor", *form)[1]
+        assert "sk-secret" not in out
+        assert "llama at http://localhost:11434/v1" in out
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "status", "message"),
+    [
+        ("", "", "note", "no model is chosen; only chat and eval need one"),
+        ("", "ANTHROPIC_API_KEY", "ok", f"{DEFAULTS['ANTHROPIC_API_KEY']}, because ANTHROPIC_API_KEY is set"),
+        ("openai:gpt-6", "", "problem", "openai:gpt-6 needs a key, and there is none"),
+        ("openai:gpt-6", "OPENAI_API_KEY", "ok", "openai:gpt-6; OPENAI_API_KEY is set"),
+    ],
+)
+def test_the_model_and_the_presence_of_its_key(
+    run: Run, monkeypatch: pytest.MonkeyPatch, model: str, key: str, status: str, message: str
+) -> None:
+    monkeypatch.setenv("SKILLSHELF_MODEL", model)
+    if key:
+        monkeypatch.setenv(key, "something")
+    assert findings(run, "model") == [(status, message)]
+    assert run("doctor")[0] == (1 if status == "problem" else 0)
+
+
+def test_broken_settings_are_a_problem_and_the_rest_is_still_examined(run: Run, settings: Path) -> None:
+    settings.write_text("budgt = 900\n")
+    [_, (status, message)] = findings(run, "settings")
+    assert status == "problem"
+    assert "Did you mean 'budget'?" in message
+    assert findings(run, "sandbox")
+    assert run("doctor")[0] == 1
+
+
+def test_a_skill_that_cannot_be_used_is_a_problem(run: Run, write: Callable[..., Path]) -> None:
+    write("skills/fine")
+    write("skills/broken").write_text("")
+    assert ("problem", "1 error in skills") in findings(run, "skills")
+
+
+def test_a_damaged_record_of_approvals_is_a_problem(run: Run, write: Callable[..., Path]) -> None:
+    write("skills/pdf")
+    run("trust", "--yes", "pdf")
+    [record] = Path(os.environ["HOME"]).rglob("approvals.json")
+    record.write_text("{")
+    assert findings(run, "trust")[0][0] == "problem"
+
+
+def test_skills_that_wait_for_review_are_a_note(run: Run, write: Callable[..., Path]) -> None:
+    write("skills/pdf")
+    assert findings(run, "trust")[-1] == ("note", "1 skill or instruction file here awaits your review")
+
+
+def test_a_state_folder_that_cannot_be_written_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = Path(os.environ["HOME"], "a-file")
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
+    assert "problem" in [status for status, _ in findings(run, "folders")]
