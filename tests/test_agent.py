@@ -175,7 +175,7 @@ def test_the_arguments_of_a_skill_are_the_same_in_the_library_and_at_the_termina
     found.command.run(None, found.arguments)
 
     [event] = of(say(core, typed), SkillInvoked)
-    assert invoked == [(event.skill, event.arguments)] == [("pdf", "    if x:\n        y()\n")]
+    assert invoked == [(event.skill, event.text)] == [("pdf", "    if x:\n        y()\n")]
 
 
 def test_a_skill_for_the_user_alone_is_invocable_and_not_listed(tmp_path: Path) -> None:

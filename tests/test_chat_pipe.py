@@ -44,7 +44,7 @@ def test_events_are_json_lines(tmp_path: Path, write: Write) -> None:
     )
     events = [json.loads(line) for line in result.stdout.splitlines()]
     assert [event["event"] for event in events] == ["skill_invoked", "skill_loaded", "text", "usage", "finished"]
-    assert events[0] == {"event": "skill_invoked", "skill": "pdf", "arguments": "now"}
+    assert events[0] == {"event": "skill_invoked", "skill": "pdf", "text": "now"}
     assert result.stdout.isascii()
 
 

@@ -288,7 +288,7 @@ def test_search_as_json_has_scores_and_reasons(run: Run, shelf: Path) -> None:
     """The number of matches follows the limit."""
     read = json.loads(run("search", "--json", "--limit", "1", "pdf", "skill")[1])
     assert (read["query"], len(read["matches"])) == ("pdf skill", 1)
-    assert {"score", "why", "name", "description", "location"} <= set(read["matches"][0])
+    assert {"score", "reasons", "name", "description", "location"} <= set(read["matches"][0])
 
 
 # -- listing and cost -------------------------------------------------------------------------------------------------
@@ -322,11 +322,12 @@ def test_cost_counts_the_tokens_of_each_skill(run: Run, shelf: Path) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
     read = json.loads(run("cost", "--json")[1])
     costs = {skill["name"]: skill for skill in read["skills"]}
-    assert costs["pdf"]["instructions"] == estimate("Load `forms.md`.\n")
-    assert costs["pdf"]["references"] == estimate("# Forms\r\n\r\nAll of them.\r\n")
-    assert costs["secret"]["every_call"] == 0
-    assert rows["pdf"] == [str(costs["pdf"][field]) for field in ("every_call", "instructions", "references")]
-    assert rows["total"][0] == str(read["listing"]) == str(skillshelf.Shelf.open(shelf).listing().tokens)
+    assert costs["pdf"]["instruction_tokens"] == estimate("Load `forms.md`.\n")
+    assert costs["pdf"]["reference_tokens"] == estimate("# Forms\r\n\r\nAll of them.\r\n")
+    assert costs["secret"]["listing_tokens"] == 0
+    fields = ("listing_tokens", "instruction_tokens", "reference_tokens")
+    assert rows["pdf"] == [str(costs["pdf"][field]) for field in fields]
+    assert rows["total"][0] == str(read["listing_tokens"]) == str(skillshelf.Shelf.open(shelf).listing().tokens)
 
 
 def test_cost_warns_of_large_skills(run: Run, write: Callable[..., Path]) -> None:
@@ -344,7 +345,7 @@ def test_cost_counts_nothing_for_unreadable_references(run: Run, shelf: Path) ->
     (shelf / "skills/deploy/references").mkdir()
     (shelf / "skills/deploy/references/a.bin").write_bytes(b"\0" * 1000)
     costs = {skill["name"]: skill for skill in json.loads(run("cost", "--json")[1])["skills"]}
-    assert costs["deploy"]["references"] == 0
+    assert costs["deploy"]["reference_tokens"] == 0
 
 
 def test_exact_costs_need_an_extra(run: Run, shelf: Path) -> None:

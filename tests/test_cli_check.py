@@ -145,7 +145,7 @@ def test_json_output_has_every_field(run: Run, faulty: Path) -> None:
     code, out, _ = run("check", "--json")
     read = json.loads(out)
     assert (code, out) == run("check", "--format", "json")[:2]
-    assert read["skills"] == 3
+    assert read["skill_count"] == 3
     assert [(note["severity"], note["code"]) for note in read["diagnostics"]] == [
         ("error", "python-invalid"),
         ("info", "field-extension"),

@@ -28,10 +28,10 @@ def settings() -> Path:
     return path
 
 
-def findings(run: Run, area: str) -> list[tuple[str, str]]:
-    """Return status and message of the findings in an area."""
+def remarks(run: Run, area: str) -> list[tuple[str, str]]:
+    """Return status and message of the remarks in an area."""
     read = json.loads(run("doctor", "--json")[1])
-    return [(finding["status"], finding["message"]) for finding in read["findings"] if finding["area"] == area]
+    return [(remark["status"], remark["message"]) for remark in read["remarks"] if remark["area"] == area]
 
 
 def test_a_fresh_installation_has_no_problem(run: Run) -> None:
@@ -54,7 +54,7 @@ def test_a_missing_extra_comes_with_the_command_that_installs_it(run: Run, monke
 def test_each_setting_is_shown_with_its_origin(run: Run, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.write_text("budget = 900\n")
     monkeypatch.setenv("SKILLSHELF_POLICY", "read-only")
-    messages = [message for _, message in findings(run, "settings")]
+    messages = [message for _, message in remarks(run, "settings")]
     assert f"file: {settings}" in messages
     assert "budget = 900, from the settings file" in messages
     assert "policy = read-only, from SKILLSHELF_POLICY" in messages
@@ -86,23 +86,23 @@ def test_the_model_and_the_presence_of_its_key(
     monkeypatch.setenv("SKILLSHELF_MODEL", model)
     if key:
         monkeypatch.setenv(key, "something")
-    assert findings(run, "model") == [(status, message)]
+    assert remarks(run, "model") == [(status, message)]
     assert run("doctor")[0] == (1 if status == "problem" else 0)
 
 
 def test_broken_settings_are_a_problem_and_the_rest_is_still_examined(run: Run, settings: Path) -> None:
     settings.write_text("budgt = 900\n")
-    [_, (status, message)] = findings(run, "settings")
+    [_, (status, message)] = remarks(run, "settings")
     assert status == "problem"
     assert "Did you mean 'budget'?" in message
-    assert findings(run, "sandbox")
+    assert remarks(run, "sandbox")
     assert run("doctor")[0] == 1
 
 
 def test_a_skill_that_cannot_be_used_is_a_problem(run: Run, write: Callable[..., Path]) -> None:
     write("skills/fine")
     write("skills/broken").write_text("")
-    assert ("problem", "1 error in skills") in findings(run, "skills")
+    assert ("problem", "1 error in skills") in remarks(run, "skills")
 
 
 def test_a_damaged_record_of_approvals_is_a_problem(run: Run, write: Callable[..., Path]) -> None:
@@ -110,16 +110,16 @@ def test_a_damaged_record_of_approvals_is_a_problem(run: Run, write: Callable[..
     run("trust", "--yes", "pdf")
     [record] = Path(os.environ["HOME"]).rglob("approvals.json")
     record.write_text("{")
-    assert findings(run, "trust")[0][0] == "problem"
+    assert remarks(run, "trust")[0][0] == "problem"
 
 
 def test_skills_that_wait_for_review_are_a_note(run: Run, write: Callable[..., Path]) -> None:
     write("skills/pdf")
-    assert findings(run, "trust")[-1] == ("note", "1 skill or instruction file here awaits your review")
+    assert remarks(run, "trust")[-1] == ("note", "1 skill or instruction file here awaits your review")
 
 
 def test_a_state_folder_that_cannot_be_written_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = Path(os.environ["HOME"], "a-file")
     blocked.write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
-    assert "problem" in [status for status, _ in findings(run, "folders")]
+    assert "problem" in [status for status, _ in remarks(run, "folders")]

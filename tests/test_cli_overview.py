@@ -80,16 +80,16 @@ def test_json_has_the_same_facts(run: Run, write: Callable[..., Path], tmp_path:
     facts = json.loads(out)
     assert code == 0
     assert facts["workspace"] == str(tmp_path)
-    assert facts["places"][0] == {"path": str(tmp_path / "skills"), "source": "project", "count": 1}
+    assert facts["groups"][0] == {"path": str(tmp_path / "skills"), "source": "project", "count": 1}
     assert (facts["pending_count"], facts["model"]) == (1, None)
     assert [step["command"] for step in facts["next"]] == ["skillshelf trust", "skillshelf check", "skillshelf demo"]
 
 
-def test_broken_settings_do_not_hide_the_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_settings_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLSHELF_BUDGET", "many")
-    code, out, _ = run()
-    assert code == 0
-    assert "skillshelf doctor" in out
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert "SKILLSHELF_BUDGET" in err
 
 
 def test_no_library_of_the_agent_is_imported(tmp_path: Path) -> None:

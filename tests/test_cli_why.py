@@ -15,7 +15,7 @@ Write = Callable[..., Path]
 def verdicts(run: Run, name: str) -> dict[str, str]:
     """Return the verdict on each place, by its relative path."""
     read = json.loads(run("why", "--json", name)[1])
-    return {os.path.relpath(finding["path"]): finding["verdict"] for finding in read["findings"]}
+    return {os.path.relpath(finding["path"]): finding["status"] for finding in read["occurrences"]}
 
 
 def reasons(run: Run, name: str) -> str:

@@ -25,6 +25,7 @@ Messages are written for the reader who must act on them, which is often a model
 failed, and what would be right. They never hold a path outside the skill.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from skillshelf.text import replace_surrogates
 
 _MAX_LISTED = 20
 _MAX_ECHOED = 200
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -47,6 +49,11 @@ def _quote(requested: str) -> str:
     if len(requested) <= _MAX_ECHOED:
         return repr(requested)
     return f"{requested[:_MAX_ECHOED]!r}… ({len(requested)} characters)"
+
+
+def error_code(kind: type[BaseException]) -> str:
+    """Return the name of an error's class in words, such as `skill-not-found`, for a program."""
+    return _WORD_START.sub("-", kind.__name__.removesuffix("Error")).lower()
 
 
 class SkillError(Exception):

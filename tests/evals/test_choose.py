@@ -64,7 +64,7 @@ CHOOSE = ("eval", "choose", "skills/pdf", "--descriptions", "new.yaml")
 def told(run: Run, *words: str) -> dict[str, Any]:
     code, out, said = run(*CHOOSE, "--json", *words)
     assert code == 0, out + said
-    found: dict[str, Any] = json.loads(out)
+    found: dict[str, Any] = json.loads(out)["statistics"]
     return found
 
 
@@ -124,7 +124,7 @@ def test_the_numbers_are_those_of_choose_best(run: Run, skill: Callable[..., Pat
     assert held == [found["queries"][at]["case"] for at in choice.held_out_queries]
     code, out, _ = run("eval", "compare", "out/description-1", "out/description-2")
     assert (code, "on 6 cases" in out) == (1, True), "bake is newly failing"
-    assert json.loads(Path("out/choice.json").read_text()) == found
+    assert json.loads(Path("out/choice.json").read_text())["statistics"] == found
 
 
 @pytest.mark.long
@@ -189,7 +189,7 @@ def test_cases_that_are_not_queries_are_left_out_with_a_note(
     code, out, said = run(*CHOOSE, *model, "--report", "out")
     assert code == 0, out + said
     assert "2 cases not used" in said
-    found = json.loads(Path("out/choice.json").read_text())
+    found = json.loads(Path("out/choice.json").read_text())["statistics"]
     assert found["descriptions"][1]["scores"] == [True] * 17
 
 
@@ -211,8 +211,9 @@ def test_an_error_leaves_a_query_out_for_all_descriptions(run: Run, skill: Calla
         code, out, _ = run(*CHOOSE, *words)
         assert (code, "Undecided: infrastructure errors left 6 queries without a score" in out) == (3, True)
         assert "`skillshelf eval --resume out` tries the failed trials again" in out
-        found = json.loads(run(*CHOOSE, *words, "--json")[1])
-        assert (found["exit_code"], found["best"], found["gain"]) == (3, None, None)
+        report = json.loads(run(*CHOOSE, *words, "--json")[1])
+        found = report["statistics"]
+        assert (report["exit_code"], found["best"], found["gain"]) == (3, None, None)
 
 
 @pytest.mark.long

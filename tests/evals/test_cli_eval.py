@@ -95,7 +95,7 @@ def test_list_names_the_cases_and_the_faults(run: Run, cases: Callable[..., Path
     assert code == 2
     assert "nothing was run" in said
     code, out, _ = run("eval", "list", "--json")
-    assert [one["id"] for one in json.loads(out)["cases"]] == ["pdf/loads it"]
+    assert [one["case"] for one in json.loads(out)["cases"]] == ["pdf/loads it"]
     assert json.loads(run("eval", "--json")[1])["error"]["code"] == "invalid-cases"
 
 

@@ -109,7 +109,7 @@ def test_a_broken_copy_fails_and_the_reason_names_the_check(
     assert code == 1
     failed = [one for trial in json.loads(out)["trials"] for one in trial["checks"] if not one["passed"]]
     assert all(any(one["name"].startswith(check) for one in failed) for check in checks)
-    assert all(one["reason"] or one["error"] for one in failed)
+    assert all(one["reason"] or one["problem"] for one in failed)
     code, out, _ = run("eval", str(folder))
     assert code == 1
     assert any(check in out for check in checks)

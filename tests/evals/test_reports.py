@@ -419,12 +419,13 @@ def test_a_missing_run_file_is_refused(tmp_path: Path) -> None:
 def test_a_summary_is_available_as_json() -> None:
     """It has no traces, and each case once."""
     plain = json.loads(json.dumps(summary_as_json(summarize(sample(), TEXTS))))
-    assert (plain["run"], plain["repeats"], plain["total"].keys() & {"cases"}) == ("r1", 3, set())
-    assert plain["total"]["arms"]["with"]["counts"] == {"passed": 12, "missed": 5, "errors": 1}
-    rate = plain["total"]["arms"]["with"]["rate"]
+    total = plain["statistics"]["total"]
+    assert (plain["run"], plain["repeats"], total.keys() & {"cases"}) == ("r1", 3, set())
+    assert total["arms"]["with"]["counts"] == {"passed": 12, "missed": 5, "errors": 1}
+    rate = total["arms"]["with"]["rate"]
     assert rate["interval"]["low"] < rate["value"] < rate["interval"]["high"]
-    assert plain["skills"][1]["versus"][0]["difference"]["verdict"] == "open"
-    assert plain["confusion"] == [
+    assert plain["statistics"]["skills"][1]["versus"][0]["difference"]["verdict"] == "open"
+    assert plain["statistics"]["confusion"] == [
         {"skill": "pdf", "should_trigger": True, "trials": 3, "loaded": [{"skill": "csv", "trials": 3}]},
         {"skill": "pdf", "should_trigger": False, "trials": 3, "loaded": [{"skill": "pdf", "trials": 3}]},
     ]
@@ -433,10 +434,10 @@ def test_a_summary_is_available_as_json() -> None:
         "arm": "with",
         "repeat": 1,
         "status": "passed",
-        "error": "",
+        "problem": "",
         "checks": [
-            {"name": "tool_called run_command", "passed": True, "reason": "called", "error": "", "unrecorded": False},
-            {"name": "response_contains 'total'", "passed": True, "reason": "", "error": "", "unrecorded": False},
+            {"name": "tool_called run_command", "passed": True, "reason": "called", "problem": "", "unrecorded": False},
+            {"name": "response_contains 'total'", "passed": True, "reason": "", "problem": "", "unrecorded": False},
         ],
     }
     assert "trace" not in json.dumps(plain)

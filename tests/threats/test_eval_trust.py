@@ -110,14 +110,14 @@ def skillshelf(clone: Clone, *arguments: str, path: str = "") -> subprocess.Comp
 def test_listing_cases_runs_none_of_them(clone: Clone) -> None:
     """Names, prompts and checks are read from the source; computed values are marked as such."""
     completed = skillshelf(clone, "eval", "list", "--json")
-    cases = {case["id"]: case for case in json.loads(completed.stdout)["cases"]}
+    cases = {case["case"]: case for case in json.loads(completed.stdout)["cases"]}
     assert (completed.returncode, clone.executed_canaries) == (0, set()), completed.stdout + completed.stderr
     assert cases["pdf/greets"]["prompts"] == ["Hello"]
-    assert cases["pdf/greets"]["checks"] == ["response_contains"]
+    assert cases["pdf/greets"]["check_names"] == ["response_contains"]
     computed = cases["pdf/case 2 (not evaluated)"]
     assert computed["prompts"] == ["(not evaluated)"]
-    assert (computed["checks"], computed["model"], computed["tags"]) == (["not tool_called"], "scripted", ["slow"])
-    assert cases["is polite"]["checks"] == ["polite"], "a check that a file of Python registers"
+    assert (computed["check_names"], computed["model"], computed["tags"]) == (["not tool_called"], "scripted", ["slow"])
+    assert cases["is polite"]["check_names"] == ["polite"], "a check that a file of Python registers"
     assert {"evals_code:Kit/has a kit", "asks", "pdf/runs a command", "pdf/triggers 1"} <= cases.keys()
 
 

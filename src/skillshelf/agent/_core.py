@@ -255,7 +255,7 @@ class AgentCore:
     async def _answer(self, message: str, make_prompt: MakePrompt) -> AsyncGenerator[Event, None]:
         """Run a turn in a task of its own: a reader that goes away stops it, and its context stays its own."""
         if self._task:
-            yield Failed("Busy", "A turn is in progress: wait for its end, or cancel it.")
+            yield Failed("busy", "A turn is in progress: wait for its end, or cancel it.")
             return
 
         loop = asyncio.get_running_loop()

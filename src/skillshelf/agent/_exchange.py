@@ -44,7 +44,7 @@ from skillshelf.agent.events import (
     ToolReturned,
 )
 from skillshelf.descriptor import Delta
-from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError
+from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError, error_code
 from skillshelf.slash import apply_message
 from skillshelf.turn import Turn, current_turn
 
@@ -95,11 +95,11 @@ class Exchange:
             self._cut_short()
             self.emit(Finished(self._answer_text(), stopped=True))
         except SkillError as error:
-            self.emit(Failed(type(error).__name__, str(error)))
+            self.emit(Failed(error_code(type(error)), str(error)))
         except Exception as error:  # whatever a provider raises: the session goes on
             self._cut_short()
             explanation = explain_error(error)
-            self.emit(Failed(explanation.error, explanation.message))
+            self.emit(Failed(explanation.code, explanation.message))
 
     async def _answer(self, make_prompt: MakePrompt) -> None:
         core = self._core

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from skillshelf.errors import SkillError
+from skillshelf.errors import SkillError, error_code
 from skillshelf.text import clean_line
 
 _MAX_QUOTED = 300
@@ -18,8 +18,8 @@ _MAX_MESSAGE = 4_096
 class Explanation(NamedTuple):
     """An error for a program and for a user."""
 
-    error: str
-    """The name of its class."""
+    code: str
+    """Its kind, as `error_code` names it."""
     message: str
     """A sentence without keys and control characters."""
 
@@ -67,19 +67,18 @@ def explain_error(error: BaseException) -> Explanation:
 
     if isinstance(error, BaseExceptionGroup):  # several models or tasks failed: the first tells the story
         return explain_error(error.exceptions[0])
-    name = type(error).__name__
-    if isinstance(error, SkillError):
-        return Explanation(name, hide_keys(str(error)))
-
     kind = type(error)
+    if isinstance(error, SkillError):
+        return Explanation(error_code(kind), hide_keys(str(error)))
+
     # llama.cpp's name for it, which pydantic-ai does not know.
     if isinstance(error, ModelAPIError) and error.provider_error_type == "exceed_context_size_error":
         kind = ModelContextWindowExceededError
-        name = kind.__name__
     for known, sentence in error_sentences().items():
         if issubclass(kind, known):
-            return Explanation(name, hide_keys(_fill_in(sentence, error)))
-    return Explanation(name, hide_keys(f"{name}: {error}" if str(error) else name))
+            return Explanation(error_code(kind), hide_keys(_fill_in(sentence, error)))
+    name = kind.__name__
+    return Explanation(error_code(kind), hide_keys(f"{name}: {error}" if str(error) else name))
 
 
 def _fill_in(sentence: str, error: BaseException) -> str:

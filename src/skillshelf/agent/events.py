@@ -77,7 +77,8 @@ class SkillInvoked(BaseEvent):
 
     kind: ClassVar[Literal["skill_invoked"]] = "skill_invoked"
     skill: str
-    arguments: str
+    text: str
+    """What the user wrote after its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +153,8 @@ class Failed(BaseEvent):
     """The turn ended early. The conversation so far is kept."""
 
     kind: ClassVar[Literal["error"]] = "error"
-    error: str
-    """The name of the error's class, for a program."""
+    code: str
+    """The kind of error, for a program: the name of its class in words, such as `skill-not-found`."""
     message: str
 
 

@@ -153,7 +153,7 @@ def _check_skills(paths: Sequence[str], args: argparse.Namespace, output_format:
     notes = [note for note in report.diagnostics if note.code not in left_out]
 
     if output_format == "json":
-        out.print_json({"skills": skills, "diagnostics": [as_json(note) for note in notes]})
+        out.print_json({"skill_count": skills, "diagnostics": [as_json(note) for note in notes]})
     elif output_format == "sarif":
         out.print_json(as_sarif(notes))
     elif output_format == "github":
@@ -229,7 +229,11 @@ def _host_report_as_json(report: _HostReport) -> dict[str, object]:
     from skillshelf.lint.hosts import CONDITIONS
 
     conditions = [{"code": code, **asdict(CONDITIONS[code])} for code in report.conditions]
-    return {"path": report.path, "conditions": conditions, "hosts": [asdict(verdict) for verdict in report.verdicts]}
+    return {
+        "location": report.path,
+        "conditions": conditions,
+        "hosts": [asdict(verdict) for verdict in report.verdicts],
+    }
 
 
 def _print_host_report(report: _HostReport, out: Output) -> None:

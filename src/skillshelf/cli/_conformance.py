@@ -84,11 +84,10 @@ def _run_scenario(name: str, results: "SimpleQueue[StepOutcome | Report]") -> No
 
 def _report_as_json(report: "Report") -> dict[str, Any]:
     return {
-        "face": report.face,
+        "name": report.face,
         "passed": report.passed,
         "missing": report.missing,
-        "steps": {outcome.step: outcome.problem for outcome in report.outcomes},
-        "notes": {outcome.step: outcome.note for outcome in report.outcomes if outcome.note},
+        "steps": [{"name": each.step, "problem": each.problem, "note": each.note} for each in report.outcomes],
     }
 
 

@@ -1,7 +1,7 @@
 """`skillshelf cost`: how many tokens each skill takes from a model's context window, and when."""
 
 import argparse
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from skillshelf.cli._output import Output, list_names
 from skillshelf.cli._parsers import Parser
@@ -49,13 +49,28 @@ def run(args: argparse.Namespace, out: Output) -> int:
     costs = _measure_skills(shelf, listing)
     warnings = _find_warnings(costs, listing, uncut_tokens=shelf.listing("catalog").tokens)
     if args.json:
-        skills = [asdict(cost) for cost in costs]
-        out.print_json({"skills": skills, "listing": listing.tokens, "exact": args.exact, "warnings": warnings})
+        out.print_json(
+            {
+                "skills": [_cost_as_json(cost) for cost in costs],
+                "listing_tokens": listing.tokens,
+                "exact": args.exact,
+                "warnings": warnings,
+            }
+        )
         return 0
     _print_costs(costs, listing, out)
     for warning in warnings:
         out.print_styled(f"warning: {warning}", "yellow")
     return 0
+
+
+def _cost_as_json(cost: SkillCost) -> dict[str, object]:
+    return {
+        "name": cost.name,
+        "listing_tokens": cost.every_call,
+        "instruction_tokens": cost.instructions,
+        "reference_tokens": cost.references,
+    }
 
 
 def _measure_skills(shelf: Shelf, listing: Listing) -> list[SkillCost]:

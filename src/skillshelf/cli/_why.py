@@ -28,17 +28,17 @@ from skillshelf.workspace import SearchedFolder, Workspace
 EXAMPLES = """
   skillshelf why pdf-forms              where it was found, what it shadows, what the model sees of it
 """
-_VERDICT_STYLES = {"taken": "green", "shadowed": "yellow"}
+_STATUS_STYLES = {"taken": "green", "shadowed": "yellow"}
 _MAX_FOLDERS = 100_000
 _SKILL_FILE_LOOKALIKES = ("skill.md", "skills.md", "skill.txt", "skill.mdx")
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A place where a skill with the name is, or might be, and the shelf's verdict on it."""
+    """A place where a skill with the name is, or might be, and what the shelf does with it."""
 
     path: str
-    verdict: str
+    status: str
     reasons: tuple[str, ...] = ()
     source: str = ""
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     closest: list[str] = []
     if is_on_shelf:
         # A folder that merely has the name matters only to a user who misses the skill.
-        elsewhere = [occurrence for occurrence in elsewhere if occurrence.verdict != "no skill"]
+        elsewhere = [occurrence for occurrence in elsewhere if occurrence.status != "no skill"]
     else:
         closest += closest_names(name, shelf.catalog)
     occurrences += elsewhere
@@ -74,17 +74,17 @@ def run(args: argparse.Namespace, out: Output) -> int:
             {
                 "name": name,
                 "on_shelf": is_on_shelf,
-                "findings": [asdict(occurrence) for occurrence in occurrences],
+                "occurrences": [asdict(occurrence) for occurrence in occurrences],
                 "closest": closest,
                 "searched": [asdict(folder) for folder in searched],
                 "notes": [*notes, *workspace.notes],
             }
         )
     else:
-        verdict = "on the shelf" if is_on_shelf else "not on the shelf"
+        status = "on the shelf" if is_on_shelf else "not on the shelf"
         if off and not is_on_shelf:
-            verdict = "off"
-        out.print_styled(f"{name} is {verdict}.", "bold")
+            status = "off"
+        out.print_styled(f"{name} is {status}.", "bold")
         _print_occurrences(occurrences, closest, out)
         if not occurrences:
             notes += workspace.notes  # where the search ended matters only if it found nothing
@@ -94,11 +94,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _print_occurrences(occurrences: list[Occurrence], closest: list[str], out: Output) -> None:
     for occurrence in occurrences:
-        headline = f"{occurrence.verdict}: {shown_path(occurrence.path)}"
+        headline = f"{occurrence.status}: {shown_path(occurrence.path)}"
         if occurrence.source:
             headline += f" ({occurrence.source})"
         out.print()
-        out.print_styled(headline, _VERDICT_STYLES.get(occurrence.verdict, "cyan"))
+        out.print_styled(headline, _STATUS_STYLES.get(occurrence.status, "cyan"))
         for reason in occurrence.reasons:
             out.print_styled(f"- {clean_line(reason)}", indent=2)
     if closest:
@@ -130,10 +130,10 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
     source = shelf.sources[candidate.place.source]
     first = shelf.catalog.find(skill.name)
     if candidate == first:
-        verdict = "taken"
+        status = "taken"
         reasons = list(_explain_listing(shelf, skill))
     else:
-        verdict = "shadowed"
+        status = "shadowed"
         advantage = _explain_precedence(shelf.catalog, first, candidate)
         reasons = [
             f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {advantage})",
@@ -142,7 +142,7 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
     reasons += _list_faults(skill, shelf.catalog.diagnostics)
     if isinstance(source, DirectorySource) and source.name == "project":
         reasons.append(_explain_trust(source.root, skill))
-    return Occurrence(skill.location, verdict, tuple(reasons), skill.source)
+    return Occurrence(skill.location, status, tuple(reasons), skill.source)
 
 
 def _explain_trust(root: str, skill: SkillDescriptor) -> str:
@@ -376,8 +376,8 @@ class _DiskSearch:
         """Explain why the SKILL.md at `location` is not on the shelf."""
         exclusion = self._explain_exclusion(key)
         if exclusion:
-            verdict, reasons = exclusion
-            return Occurrence(location, verdict, reasons)
+            status, reasons = exclusion
+            return Occurrence(location, status, reasons)
         if owner:
             owner_name = self._known.get(owner, "")
             owner_folder = relative(os.path.dirname(owner))
@@ -389,7 +389,7 @@ class _DiskSearch:
         return Occurrence(location, "refused", reasons or ("`skillshelf check` may explain it",))
 
     def _explain_exclusion(self, key: str) -> tuple[str, tuple[str, ...]] | None:
-        """Return the verdict and reasons that keep the shelf out of this folder or one above it, or None."""
+        """Return the status and reasons that keep the shelf out of this folder or one above it, or None."""
         parts = key.split("/")
         for depth, name in enumerate(parts, 1):
             above = "/".join(parts[:depth])

@@ -18,7 +18,7 @@ from pydantic_ai.models import Model
 
 from skillshelf.agent import AgentCore, ChosenModel, Policy
 from skillshelf.agent.events import Event, Failed, Finished
-from skillshelf.errors import NotRecordedError, PolicyError, SkillNotFoundError, SkillUnreadableError
+from skillshelf.errors import NotRecordedError, PolicyError, SkillNotFoundError, SkillUnreadableError, error_code
 from skillshelf.evals._case import Case, Edit, make_code_source
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
 from skillshelf.evals._trace import FileState, Trace
@@ -31,9 +31,9 @@ DEFAULT_TIMEOUT = 900
 """Seconds a trial may take: a provider that never answers must not hold up a run forever."""
 
 # Errors that the skill, the case or the model's own behaviour caused. A trial that ends with one of them counts. Events
-# name an error by its class.
+# name an error by its code.
 _COUNTED_ERRORS = frozenset(
-    error.__name__
+    error_code(error)
     for error in (
         SkillNotFoundError,
         PolicyError,
@@ -96,7 +96,7 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
         usage=core.spent,
         seconds=round(time.monotonic() - start, 3),
         error=failure.message if failure else error,
-        unrecorded=failure is not None and failure.error == NotRecordedError.__name__,
+        unrecorded=failure is not None and failure.code == error_code(NotRecordedError),
     )
 
 
@@ -115,6 +115,6 @@ async def _take_turns(core: AgentCore, root: str, case: Case, events: list[Event
 def _find_infrastructure_failure(events: list[Event]) -> Failed | None:
     """Return the first failure that keeps the trial from counting, if there is one."""
     for event in events:
-        if isinstance(event, Failed) and event.error not in _COUNTED_ERRORS:
+        if isinstance(event, Failed) and event.code not in _COUNTED_ERRORS:
             return event
     return None

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 
 from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent import events as on
-from skillshelf.errors import SkillError
+from skillshelf.errors import SkillError, error_code
 from skillshelf.rendering import cut_words
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
@@ -37,7 +37,7 @@ class Pipe:
             if not await run_command(self, self.commands, text):
                 await self.send(self.core.process_message(text))
         except SkillError as error:
-            self._show(on.Failed(type(error).__name__, str(error)))
+            self._show(on.Failed(error_code(type(error)), str(error)))
 
         for problem in find_new_problems(self.commands, reported=set()):
             self._show(on.Notice(problem))

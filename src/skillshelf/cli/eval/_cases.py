@@ -92,13 +92,15 @@ def _model_name(case: Case) -> str:
 
 
 def _case_as_json(case: Case) -> dict[str, Any]:
+    path, _, line = case.location.rpartition(":")
     return {
-        "id": case.id,
+        "case": case.id,
         "skill": case.skill,
-        "location": case.location,
+        "path": path,
+        "line": int(line) if line.isdecimal() else 0,
         "prompts": [turn.text for turn in case.turns if isinstance(turn, Message)],
         "should_trigger": case.should_trigger,
-        "checks": [check.name for check in case.checks],
+        "check_names": [check.name for check in case.checks],
         "model": _model_name(case),
         "tags": list(case.tags),
     }

@@ -105,7 +105,7 @@ def _report(choice: _Choice, run: Run, folder: RunFolder, args: argparse.Namespa
         write_run(description_run, os.path.join(folder.path, f"description-{number}"))
     decision = choice.decide(run)
     code = 0 if decision.choice else 3
-    report = {"run": run.id, "folder": folder.path, "exit_code": code, **choice_as_json(decision)}
+    report = {"run": run.id, "folder": folder.path, "exit_code": code, "statistics": choice_as_json(decision)}
     with open(os.path.join(folder.path, _CHOICE_FILE), "w", encoding="utf-8") as file:
         file.write(to_json(report, indent=1) + "\n")
 

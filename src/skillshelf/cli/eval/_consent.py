@@ -89,7 +89,7 @@ def check_approval(folders: Sequence[str], args: argparse.Namespace) -> None:
 
 
 def _pending_as_json(pending: Pending) -> dict[str, Any]:
-    facts = {"name": pending.name, "status": pending.status, "location": pending.location, "tree": pending.tree}
+    facts = {"name": pending.name, "status": pending.status, "path": pending.location, "tree": pending.tree}
     if pending.blocked:
         facts["blocked"] = pending.blocked
     return facts

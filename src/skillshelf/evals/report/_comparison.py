@@ -170,13 +170,12 @@ def comparison_as_json(comparison: RunComparison) -> dict[str, Any]:
         "a": comparison.a.id,
         "b": comparison.b.id,
         "verdict": found.verdict if found else "open",
-        **versus,
+        "statistics": versus,
         "cases": [
             {
                 "case": change.case,
                 "change": change.kind,
-                "before": _arm_as_json(change.before),
-                "after": _arm_as_json(change.after),
+                "statistics": {"before": _arm_as_json(change.before), "after": _arm_as_json(change.after)},
             }
             for change in comparison.changes
         ],

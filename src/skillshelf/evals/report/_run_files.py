@@ -11,12 +11,12 @@ import os
 import types
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._results import Outcome, Run, run_from_json
+from skillshelf.evals._results import CheckResult, Outcome, Run, run_from_json
 from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._summary import Summary, find_error, summarize
 from skillshelf.evals.report.html import render_page
@@ -172,7 +172,7 @@ def summary_as_json(summary: Summary) -> dict[str, Any]:
         "model": run.model,
         "repeats": run.repeats,
         "baseline": run.baseline,
-        **_to_plain(summary),
+        "statistics": _to_plain(summary),
         "trials": [_trial_as_json(outcome) for outcome in run.outcomes],
     }
 
@@ -183,8 +183,19 @@ def _trial_as_json(outcome: Outcome) -> dict[str, Any]:
         "arm": outcome.arm,
         "repeat": outcome.repeat,
         "status": outcome.status,
-        "error": find_error(outcome),
-        "checks": [{"name": result.name, **asdict(result.verdict)} for result in outcome.checks],
+        "problem": find_error(outcome),
+        "checks": [_check_as_json(result) for result in outcome.checks],
+    }
+
+
+def _check_as_json(result: CheckResult) -> dict[str, Any]:
+    verdict = result.verdict
+    return {
+        "name": result.name,
+        "passed": verdict.passed,
+        "reason": verdict.reason,
+        "problem": verdict.error,
+        "unrecorded": verdict.unrecorded,
     }
 
 
