@@ -44,7 +44,10 @@ def add_arguments(parser: Parser) -> None:
         help="a skill's folder, a SKILL.md, or a folder of skills (default: the workspace, unless --package is given)",
     )
     parser.add_argument(
-        "--format", choices=("text", "json", "sarif", "github"), default="text", help="the output format (text)"
+        "--format",
+        choices=("text", "json", "sarif", "github"),
+        default="text",
+        help="the output format (default: text)",
     )
     parser.add_argument(
         "--ignore",

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 def _print_heading(out: Output, *, is_live: bool, has_terminal: bool, has_chat: bool) -> None:
     title = "A recording of a scripted conversation"
     if is_live:
-        title = "A scripted conversation in the real interface"
+        title = "A scripted conversation in the real interface, in a folder of its own"
     out.print_styled(f"skillshelf demo: {title}", "bold")
     out.print_styled("The model's words are scripted. The skill, the tools, the diff and the refusal are real.", "dim")
     if not has_chat:
@@ -53,7 +53,7 @@ def _print_heading(out: Output, *, is_live: bool, has_terminal: bool, has_chat: 
 
 def _print_ending(out: Output, *, has_chat: bool) -> None:
     out.print()
-    out.print_styled("End of the demo. It worked in a folder of its own, which is gone. Next:", "bold")
+    out.print_styled("End of the demo. Next:", "bold")
     out.print("  skillshelf new my-skill   create your first skill")
     if has_chat:
         out.print("  skillshelf chat           talk to the agent, with a model of your choice")

@@ -43,6 +43,8 @@ class Extra:
 
     purpose: str
     modules: tuple[str, ...]
+    is_adapter: bool = False
+    """True if it brings the shelf into a framework, which only users of that framework miss."""
 
 
 EXTRAS = {
@@ -54,12 +56,12 @@ EXTRAS = {
     "mcp": Extra("skillshelf serve", ("mcp",)),
     "tokens": Extra("exact token counts", ("rs_bpe",)),
     "watch": Extra("edits picked up at once", ("watchfiles",)),
-    "pydantic-ai": Extra("skills in pydantic-ai", ("pydantic_ai",)),
-    "langchain": Extra("skills in LangChain", ("langchain",)),
-    "openai-agents": Extra("skills in the OpenAI Agents SDK", ("agents",)),
-    "claude-agent": Extra("skills in the Claude Agent SDK", ("claude_agent_sdk",)),
-    "google-adk": Extra("skills in Google ADK", ("google.adk",)),
-    "agent-framework": Extra("skills in Microsoft Agent Framework", ("agent_framework",)),
+    "pydantic-ai": Extra("skills in pydantic-ai", ("pydantic_ai",), is_adapter=True),
+    "langchain": Extra("skills in LangChain", ("langchain",), is_adapter=True),
+    "openai-agents": Extra("skills in the OpenAI Agents SDK", ("agents",), is_adapter=True),
+    "claude-agent": Extra("skills in the Claude Agent SDK", ("claude_agent_sdk",), is_adapter=True),
+    "google-adk": Extra("skills in Google ADK", ("google.adk",), is_adapter=True),
+    "agent-framework": Extra("skills in Microsoft Agent Framework", ("agent_framework",), is_adapter=True),
 }
 
 
@@ -102,10 +104,16 @@ def _examine_installation() -> Iterator[Remark]:
     installed = [name for name, extra in EXTRAS.items() if _is_installed(extra)]
     if installed:
         yield Remark(area, "ok", f"extras: {', '.join(installed)}")
-    for name, extra in EXTRAS.items():
-        if name not in installed:
+
+    missing = {name: extra for name, extra in EXTRAS.items() if name not in installed}
+    for name, extra in missing.items():
+        if not extra.is_adapter:
             message = f"the extra {name} is not installed: {extra.purpose}"
             yield Remark(area, "note", message, f"pip install 'skillshelf[{name}]'")
+    adapters = [name for name, extra in missing.items() if extra.is_adapter]
+    if adapters:
+        message = f"adapters for other frameworks are not installed: {', '.join(adapters)}"
+        yield Remark(area, "note", message, "pip install 'skillshelf[NAME]' with the one you use")
 
 
 def _is_installed(extra: Extra) -> bool:

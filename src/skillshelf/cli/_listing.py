@@ -34,7 +34,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         type=positive_number,
         default=DEFAULT_BUDGET,
-        help=f"tokens for `auto` ({DEFAULT_BUDGET})",
+        help=f"the most tokens that `auto` may use (default: {DEFAULT_BUDGET})",
     )
     parser.add_argument(
         "--format", choices=("text", "xml"), default="text", help="skillshelf's section (text), or the format's own"

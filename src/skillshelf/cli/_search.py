@@ -15,7 +15,9 @@ EXAMPLES = """
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("query", metavar="QUERY", nargs="+", help="the task in a few words")
-    parser.add_argument("--limit", metavar="N", type=positive_number, default=5, help="the most skills to show (5)")
+    parser.add_argument(
+        "--limit", metavar="N", type=positive_number, default=5, help="show at most N skills (default: 5)"
+    )
 
 
 def run(args: argparse.Namespace, out: Output) -> int:

@@ -40,8 +40,8 @@ _MAX_LISTED_NAMES = 20
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--http", action="store_true", help="use streamable HTTP instead of standard input and output")
-    parser.add_argument("--host", help=f"the address to listen on ({DEFAULT_HOST})")
-    parser.add_argument("--port", type=_port_number, help=f"the port to listen on ({DEFAULT_PORT})")
+    parser.add_argument("--host", help=f"the address to listen on (default: {DEFAULT_HOST})")
+    parser.add_argument("--port", type=_port_number, help=f"the port to listen on (default: {DEFAULT_PORT})")
     parser.add_argument(
         "--token-file",
         metavar="FILE",
@@ -49,7 +49,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--token", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--max-connections", type=_connection_count, metavar="N", help="the most connections at once (2048)"
+        "--max-connections", type=_connection_count, metavar="N", help="the most connections at once (default: 2048)"
     )
     parser.add_argument(
         "--allow-origin",

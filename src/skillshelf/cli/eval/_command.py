@@ -114,7 +114,7 @@ def _add_trial_options(parser: Parser) -> None:
     parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model for cases without a script")
     parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
     parser.add_argument(
-        "--repeat", metavar="N", type=positive_number, default=1, help="run each case this many times (1)"
+        "--repeat", metavar="N", type=positive_number, default=1, help="run each case this many times (default: 1)"
     )
     answers = parser.add_mutually_exclusive_group()
     for option, use in (
@@ -123,13 +123,16 @@ def _add_trial_options(parser: Parser) -> None:
     ):
         parser.note_argument(answers.add_argument(option, metavar="DIR", default="", help=use))
     parser.add_argument(
-        "--parallel", metavar="N", type=count_or_zero, help="trials to run at once (4); 0 leaves all of them to workers"
+        "--parallel",
+        metavar="N",
+        type=count_or_zero,
+        help="trials to run at once (default: 4); 0 leaves all of them to workers",
     )
     parser.add_argument(
         "--rate", metavar="N", type=_trials_a_minute, default=0, help="start at most this many trials a minute"
     )
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=positive_number, default=900, help="time limit of one trial (900)"
+        "--timeout", metavar="SECONDS", type=positive_number, default=900, help="time limit of one trial (default: 900)"
     )
     _add_engine(parser)
     parser.add_argument("--resume", metavar="RUN", default="", help="continue a run, given by its name or folder")
