@@ -286,7 +286,7 @@ def test_hosts_and_packages_exclude_each_other(run: Run, company: Path) -> None:
     """Other agents load files."""
     code, out, complaints = run("check", "--hosts", "--package", "company_skills")
     assert (code, out) == (2, "")
-    assert "leave out --package" in complaints
+    assert "Leave out --package" in complaints
 
 
 def test_list_names_the_package_to_check(run: Run, company: Path) -> None:

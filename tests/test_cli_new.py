@@ -342,5 +342,5 @@ def test_a_project_never_goes_over_an_existing_folder(run: Run, tmp_path: Path) 
     (tmp_path / "my_skills").mkdir()
     (tmp_path / "my_skills/notes.txt").write_text("mine")
     code, out, err = run("new", "--package", "my_skills")
-    assert (code, out, err) == (1, "", "skillshelf new: my_skills already exists; nothing was changed.\n")
+    assert (code, out, err) == (1, "", "skillshelf: my_skills already exists; nothing was changed.\n")
     assert files(tmp_path) == ["my_skills/notes.txt"]
