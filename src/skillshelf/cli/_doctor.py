@@ -19,12 +19,13 @@ from skillshelf.cli._diagnostics import count_by_severity
 from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._overview import count_pending, group_skills
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import check_workspace, open_shelf
+from skillshelf.cli._workspace import locate_workspace, open_shelf
 from skillshelf.errors import SettingsError, TrustError
 from skillshelf.files import cache_home, state_home, user_skill_folders
 from skillshelf.settings import Settings, load_settings, settings_file, trace_settings
 from skillshelf.text import clean_line, count_noun
 from skillshelf.trust import Trust
+from skillshelf.workspace import Workspace
 
 EXAMPLES = """
   skillshelf doctor                     explain the setup of this folder
@@ -89,11 +90,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _examine(args: argparse.Namespace) -> Iterator[Remark]:
-    check_workspace(args.workspace)
+    workspace = locate_workspace(args)
     yield from _examine_installation()
     yield from _examine_settings()
-    yield from _examine_workspace(args)
-    yield from _examine_trust(args)
+    yield from _examine_workspace(args, workspace)
+    yield from _examine_trust(args, workspace)
     yield from _examine_sandbox()
     yield from _examine_folders()
 
@@ -204,12 +205,12 @@ def _examine_model(settings: Settings) -> Iterator[Remark]:
         yield Remark(area, "ok", model.name)
 
 
-def _examine_workspace(args: argparse.Namespace) -> Iterator[Remark]:
+def _examine_workspace(args: argparse.Namespace, workspace: Workspace) -> Iterator[Remark]:
     area = "skills"
-    reason = "the current folder"
-    if args.workspace != ".":
-        reason = "given with -C"
-    yield Remark(area, "ok", f"workspace: {os.path.realpath(args.workspace)} ({reason})")
+    for searched in workspace.searched:
+        yield Remark(area, "ok", f"project skills: {searched.path} ({searched.reason})")
+    for note in workspace.notes:
+        yield Remark(area, "note", note)
     for folder in user_skill_folders():
         if os.path.isdir(folder):
             yield Remark(area, "ok", f"your own skills: {folder}")
@@ -232,7 +233,7 @@ def _examine_workspace(args: argparse.Namespace) -> Iterator[Remark]:
         yield Remark(area, status, f"{count_by_severity(notes)} in skills", "skillshelf check")
 
 
-def _examine_trust(args: argparse.Namespace) -> Iterator[Remark]:
+def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[Remark]:
     area = "trust"
     try:
         trust = Trust.open()
@@ -241,7 +242,7 @@ def _examine_trust(args: argparse.Namespace) -> Iterator[Remark]:
         return
     for problem in trust.problems:
         yield Remark(area, "problem", problem)
-    refusal = trust.refusal(os.path.realpath(args.workspace))
+    refusal = trust.refusal(workspace.root)
     if refusal:
         yield Remark(area, "problem", refusal)
     else:

@@ -9,7 +9,7 @@ from skillshelf import __version__
 from skillshelf.agent import ModelPreview, WorkspaceSkills, preview_model
 from skillshelf.cli._diagnostics import count_by_severity
 from skillshelf.cli._output import Output, relative
-from skillshelf.cli._workspace import all_candidates, open_shelf
+from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SkillError
 from skillshelf.settings import load_settings
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         out.print_json(
             {
                 "version": __version__,
-                "workspace": os.path.realpath(args.workspace),
+                "workspace": locate_workspace(args).folder,
                 "groups": [asdict(group) for group in groups],
                 "severities": dict(Counter(note.severity for note in diagnostics)),
                 "pending_count": pending,
@@ -91,7 +91,7 @@ def group_skills(shelf: Shelf) -> list[SkillGroup]:
 def count_pending(args: argparse.Namespace) -> int:
     """Return how many skills and instruction files of the workspace wait for the user's review."""
     try:
-        return len(WorkspaceSkills(args.workspace, trust=Trust.open()).pending)
+        return len(WorkspaceSkills(locate_workspace(args), trust=Trust.open()).pending)
     except SkillError:  # `doctor` says what is wrong with the record of approvals
         return 0
 
