@@ -206,7 +206,7 @@ def test_the_place_and_name_of_the_file_count(tmp_path: Path, write: Callable[..
     (tmp_path / ".claude/skills/linked").symlink_to(tmp_path / "elsewhere/linked")
     _, output, _ = run("check", "--hosts", "--json", ".claude")
     codes_by_skill = {
-        skill["path"].split("/")[-2]: [condition["code"] for condition in skill["conditions"]]
+        skill["location"].split("/")[-2]: [condition["code"] for condition in skill["conditions"]]
         for skill in json.loads(output)["skills"]
     }
     assert codes_by_skill["deep"] == ["folder-nested"]
@@ -231,7 +231,7 @@ def test_a_folder_called_skills_inside_the_checked_one_nests_a_skill(write: Call
     write("work/plugins/acme/skills/csv")
     for checked, nested in (("work", ["pdf"]), ("work/skills", ["pdf"]), ("work/plugins", [])):
         skills = json.loads(run("check", "--hosts", "--json", checked)[1])["skills"]
-        codes = {skill["path"].split("/")[-2]: [each["code"] for each in skill["conditions"]] for skill in skills}
+        codes = {skill["location"].split("/")[-2]: [each["code"] for each in skill["conditions"]] for skill in skills}
         assert [name for name, skill_codes in codes.items() if "folder-nested" in skill_codes] == nested
 
 
@@ -271,7 +271,7 @@ def test_a_linked_folder_is_judged_from_above(tmp_path: Path, write: Callable[..
 
 def test_wrong_usage_of_hosts_is_refused(write: Callable[..., Path], run: Run) -> None:
     """Annotations have no place for hosts, and a check that examines nothing must not pass."""
-    assert run("check", "--hosts")[0::2] == (2, "skillshelf check: there is no skill in .\n")
+    assert run("check", "--hosts")[0::2] == (2, "skillshelf: there is no skill in .\n")
     write(".claude/skills/pdf")
     code, _, complaint = run("check", "--hosts", "--format", "sarif")
     assert (code, "exclude each other" in complaint) == (2, True)

@@ -24,6 +24,7 @@ Run = Callable[..., tuple[int, str, str]]
         (("listing", "--format", "xml"), 2, "wrong-use"),
         (("check", "--format", "sarif"), 2, "wrong-use"),
         (("check", "--hosts"), 2, "no-skills"),
+        (("map",), 2, "no-skills"),
         (("completion", "bash"), 2, "wrong-use"),
         (("list", "-C", "nowhere"), 2, "source"),
         (("-C", "nowhere"), 2, "source"),

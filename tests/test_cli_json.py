@@ -85,6 +85,7 @@ OUTPUTS = [
     ("check",),
     ("check", "--format", "json"),
     ("check", "--hosts", "skills"),
+    ("map",),
     ("listing",),
     ("listing", "--budget", "120"),
     ("cost",),

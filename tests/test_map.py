@@ -33,7 +33,7 @@ def read_map(run: Run, *options: str) -> dict[str, Any]:
 def states(result: Mapping[str, Any], name: str) -> dict[str, str]:
     """Return how each host sees the only skill of this name."""
     [skill] = [skill for skill in result["skills"] if skill["name"] == name]
-    return {sighting["host"]: sighting["state"] for sighting in skill["hosts"]}
+    return {sighting["host"]: sighting["status"] for sighting in skill["hosts"]}
 
 
 def seen_by(result: Mapping[str, Any], name: str) -> set[str]:
@@ -142,7 +142,7 @@ def test_every_program_sees_every_skill_after_the_advised_commands(
     left = [advice["change"] for advice in result["advice"]]
     assert all(change.startswith("the skill lies more than one folder below") or "name" in change for change in left)
     for skill in result["skills"]:
-        assert not any(sighting["state"] == "unread" for sighting in skill["hosts"])
+        assert not any(sighting["status"] == "unread" for sighting in skill["hosts"])
 
 
 def test_a_whole_folder_is_linked_with_one_command(repository: Path, write: Write, run: Run) -> None:

@@ -199,7 +199,7 @@ def _check_hosts(paths: Sequence[str], hosts: Sequence[str], out: Output, as_jso
         reports.extend(_judge_skills(os.path.abspath(path), hosts))
     if not reports:
         places = ", ".join(shown_path(os.path.abspath(path)) for path in paths)
-        raise CommandError(f"there is no skill in {places}.", code="no-skills")
+        raise CommandError(f"there is no skill in {places}", code="no-skills")
 
     faultless = sum(report.is_loaded_as_written for report in reports)
     if as_json:

@@ -7,8 +7,9 @@ from os import getcwd
 from os.path import dirname
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._host_option import add_host_option
-from skillshelf.cli._output import Output, complain, list_names, shown_path
+from skillshelf.cli._output import Output, list_names, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
 from skillshelf.tables import Cell, Column
@@ -63,8 +64,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     records = [record for host, record in load_records().items() if not args.host or host in args.host]
     skills = map_skills(workspace, records)
     if not skills:
-        complain(f"skillshelf map: there is no skill in {shown_path(workspace.root)}")
-        return 2
+        raise CommandError(f"there is no skill in {shown_path(workspace.root)}", code="no-skills")
 
     advice = advise(skills, workspace, records)
     view = _View(workspace, skills, records, advice, _find_space_notes(skills, records))
@@ -206,16 +206,20 @@ def _as_json(view: _View) -> dict[str, Any]:
             "name": skill.name,
             "path": skill.folder,
             "places": [place.folder for place in skill.places],
-            "hosts": [asdict(sighting) for sighting in skill.sightings],
+            "hosts": [_sighting_as_json(sighting) for sighting in skill.sightings],
         }
         for skill in view.skills
     ]
     advice = [asdict(each) for each in view.advice]
     return {
         "root": view.workspace.root,
-        "start": view.workspace.folder,
+        "workspace": view.workspace.folder,
         "hosts": hosts,
         "skills": skills,
         "advice": advice,
         "notes": list(view.notes),
     }
+
+
+def _sighting_as_json(sighting: "Sighting") -> dict[str, Any]:
+    return {"host": sighting.host, "status": sighting.state, "because": list(sighting.because)}
