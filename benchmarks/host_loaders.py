@@ -168,8 +168,10 @@ def observe(variant: Variant, probe: Callable[[Path], Found]) -> str:
 
 def compare(variant: Variant, found: Found, warned: bool) -> str:
     """Compare what a host found with what the author meant, in the words of `skillshelf.lint.hosts`."""
-    if variant.hidden:
-        return "exposes" if found else "loads"
+    if variant.hidden and found:
+        return "exposes"
+    if variant.hidden and not warned:
+        return "loads"
     if not found:
         return "drops" if warned else "drops-silently"
     if len(found) > 1:
