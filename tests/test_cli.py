@@ -52,6 +52,7 @@ def test_help_explains_the_program(run: Run) -> None:
             ["listing", "print the section that goes into the system prompt"],
             ["cost", "show how many tokens each skill costs"],
             ["why", "explain why a skill is on the shelf, or is not"],
+            ["set", "choose how much the model sees of a skill, or switch it off"],
             ["new", "create a skill"],
             ["trust", "review the skills of a workspace and decide which the agent may use"],
             ["chat", "talk to an agent that uses your skills"],
@@ -104,7 +105,7 @@ def test_wrong_usage_exits_with_two(run: Run, arguments: tuple[str, ...]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "suggestion"),
     [
-        (("lst",), "Did you mean list or listing?"),
+        (("lst",), "Did you mean list?"),
         (("-C", ".", "serch", "pdf"), "Did you mean search or serve?"),
         (("list", "--jsn"), "Did you mean --json?"),
         (("check", "--frmat=json"), "Did you mean --format?"),

@@ -91,6 +91,7 @@ OUTPUTS = [
     ("cost",),
     ("why", "pdf"),
     ("why", "pdff"),
+    ("set", "pdf", "full"),
     ("new", "my-skill"),
     ("new", "my-code", "--code", "my_package"),
     ("trust",),

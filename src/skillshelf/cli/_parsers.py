@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 
     def reject_command(self, word: str, commands: Sequence[str]) -> NoReturn:
         """Raise ArgumentsError for a word that is not a command."""
-        closest = closest_names(word, commands, limit=2, min_similarity=0.6)
+        closest = closest_names(word, commands, limit=2, min_similarity=0.7)
         hint = "`skillshelf --help` lists the commands."
         if closest:
             hint = f"Did you mean {' or '.join(closest)}?"

@@ -3,7 +3,8 @@
 import argparse
 
 from skillshelf.choices import CHOICES, save_choice
-from skillshelf.cli._output import Output, complain
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.descriptor import Choice
@@ -34,8 +35,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     if args.name is not None and args.choice is None:
-        complain(f"skillshelf set: what should {args.name!r} be? Give {', '.join(CHOICES)} or auto.")
-        return 2
+        raise CommandError(f"what should {args.name!r} be?", f"Give {', '.join(CHOICES)} or auto.")
 
     shelf = open_shelf(args)
     if args.name is not None:
