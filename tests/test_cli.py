@@ -106,7 +106,7 @@ def test_wrong_usage_exits_with_two(run: Run, arguments: tuple[str, ...]) -> Non
     ("arguments", "suggestion"),
     [
         (("lst",), "Did you mean list?"),
-        (("-C", ".", "serch", "pdf"), "Did you mean search or serve?"),
+        (("-C", ".", "serch", "pdf"), "Did you mean search?"),
         (("list", "--jsn"), "Did you mean --json?"),
         (("check", "--frmat=json"), "Did you mean --format?"),
         (("qqqq",), "`skillshelf --help` lists the commands."),
