@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import BaseSkill, MemorySource, Shelf, SkillNotFoundError, tool
+from skillshelf.agent import WorkspaceSkills
 from skillshelf.choices import CHOICES, choices_file, load_choices, save_choice
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import SettingsError
@@ -310,8 +311,22 @@ def test_the_chat_sets_choices_and_obeys_them(file: Path, tmp_path: Path, write:
     options = ("--model", script(tmp_path, "ok"), "--trust-workspace")
     assert chat(*options, "-p", "/skills set pdf off", cwd=tmp_path).stdout == "pdf is set to off.\n"
     assert "off: pdf (/skills set NAME auto switches one on)" in chat(*options, "-p", "/skills", cwd=tmp_path).stdout
-    assert chat(*options, "-p", "/skills:pdf", cwd=tmp_path).returncode == 1
+    off = chat(*options, "-p", "/skills:pdf the form", cwd=tmp_path)
+    assert (off.returncode, off.stdout) == (1, "")
+    assert off.stderr == (
+        "skillshelf: You switched the skill 'pdf' off. To switch it on: /skills set pdf auto, or "
+        "`skillshelf set pdf auto` in a terminal.\n"
+    )
     assert chat(*options, "-p", "/skills set pdf auto", cwd=tmp_path).returncode == 0
     assert chat(*options, "-p", "/skills:pdf", cwd=tmp_path).returncode == 0
     wrong = chat(*options, "-p", "/skills set pdf sometimes", cwd=tmp_path)
     assert (wrong.returncode, "full, name, manual, off or auto" in wrong.stderr) == (1, True)
+
+
+def test_a_skill_that_is_off_is_named_as_such_whichever_name_leads_to_it(tmp_path: Path, write: Write) -> None:
+    """The advice has the name that the choice is kept by."""
+    write("pdf")
+    skills = WorkspaceSkills(str(tmp_path), choices={"pdf@project": "off"})
+    for name in ("pdf", "pdf@project"):
+        assert "/skills set pdf@project auto" in str(skills.explain_unavailable(name))
+    assert skills.explain_unavailable("sql") is None

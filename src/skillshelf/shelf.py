@@ -204,7 +204,11 @@ class Shelf:
 
     def choice_for(self, skill: SkillDescriptor) -> Choice | None:
         """Return the user's choice for a skill: one for `name@source` counts before one for the name."""
-        return self._choices.get(skill.qualified) or self._choices.get(skill.name)
+        return self._choices.get(self.choice_key(skill))
+
+    def choice_key(self, skill: SkillDescriptor) -> str:
+        """Return the name that the user's choice for a skill is kept by, or would be: `name@source` or the name."""
+        return skill.qualified if skill.qualified in self._choices else skill.name
 
     @property
     def off(self) -> tuple[Candidate, ...]:

@@ -211,6 +211,14 @@ class WorkspaceSkills:
 
     def explain_unavailable(self, name: str) -> SkillError | None:
         """Return why a skill that is not on the shelf cannot be used; None if there is no such skill here."""
+        for candidate in self.shelf.off:
+            skill = candidate.descriptor
+            if name in (skill.name, skill.qualified):
+                key = self.shelf.choice_key(skill)
+                return SkillError(
+                    f"You switched the skill {name!r} off. To switch it on: /skills set {key} auto, or "
+                    f"`skillshelf set {key} auto` in a terminal."
+                )
         if any(pending.name == name for pending in self.pending):
             return TrustError(f"Skill {name!r} awaits your review: /skills trust, or `skillshelf trust` in a terminal.")
         for fault in self.unusable:
