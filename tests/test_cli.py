@@ -341,6 +341,24 @@ def test_cost_warns_of_large_skills(run: Run, write: Callable[..., Path]) -> Non
     assert "tokens and the listing has a budget of 4,000: " in out
 
 
+def test_cost_and_listing_follow_the_settings(
+    run: Run, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are about what this user's agent pays: with their budget, or with all instructions in every call."""
+    for number in range(40):
+        write(f"skill-{number}", body="Some instructions that take a few tokens each.\n" * 10)
+    monkeypatch.setenv("SKILLSHELF_BUDGET", "300")
+    read = json.loads(run("cost", "--json")[1])
+    assert 200 < read["listing_tokens"] <= 300
+    assert read["listing_tokens"] == json.loads(run("listing", "--json")[1])["tokens"]
+    assert ["the listing has a budget of 300" in warning for warning in read["warnings"]] == [True]
+
+    monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "full")
+    read = json.loads(run("cost", "--json")[1])
+    assert read["warnings"] == []
+    assert all(skill["listing_tokens"] > skill["instruction_tokens"] > 0 for skill in read["skills"])
+
+
 def test_cost_counts_nothing_for_unreadable_references(run: Run, shelf: Path) -> None:
     """A missing or binary reference adds nothing to a context window."""
     (shelf / "skills/deploy/references").mkdir()

@@ -169,6 +169,19 @@ def test_why_reports_the_effect_of_the_budget(run: Run, write: Write) -> None:
     assert "left out of the listing by the budget of 4,000 tokens; search_skills finds it" in reasons(run, "skill-999")
 
 
+def test_why_follows_the_settings(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's budget and form of the listing decide what the model sees of a skill, not the defaults."""
+    for number in range(20):
+        write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 3)
+    assert "in the listing in full" in reasons(run, "skill-7").splitlines()[2]
+    monkeypatch.setenv("SKILLSHELF_BUDGET", "150")
+    assert "left out of the listing by the budget of 150 tokens" in reasons(run, "skill-7")
+    monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "catalog")
+    assert "in the listing with its description; the instructions are loaded on demand" in reasons(run, "skill-7")
+    monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "full")
+    assert "in the listing in full, like all skills: your settings have `disclosure` full" in reasons(run, "skill-7")
+
+
 def test_why_does_not_follow_a_link_out_of_the_workspace(
     run: Run, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -9,7 +9,8 @@ from skillshelf.cli._workspace import open_shelf
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.lint import MAX_TOKENS
-from skillshelf.listing import DEFAULT_BUDGET, Listing
+from skillshelf.listing import Listing
+from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
@@ -45,9 +46,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
         counter = count
         count("")  # raises at once if the tokenizer is not installed
     shelf = open_shelf(args, counter)
-    listing = shelf.listing()
+    settings = load_settings({})
+    listing = shelf.listing(settings.disclosure, settings.budget)
     costs = _measure_skills(shelf, listing)
-    warnings = _find_warnings(costs, listing, uncut_tokens=shelf.listing("catalog").tokens)
+    warnings = _find_long_skills(costs)
+    if settings.disclosure == "auto":  # the other forms have no budget
+        warnings += _find_shortened(listing, shelf, settings.budget)
     if args.json:
         out.print_json(
             {
@@ -101,23 +105,27 @@ def _count_tokens(shelf: Shelf, skill: SkillDescriptor, reference: str = "") -> 
     return tokens
 
 
-def _find_warnings(costs: list[SkillCost], listing: Listing, uncut_tokens: int) -> list[str]:
-    """Return a warning for long instructions, and one if a listing of `uncut_tokens` exceeds the budget."""
-    warnings = []
-    long_skills = [cost.name for cost in costs if cost.instructions > MAX_TOKENS]
-    if long_skills:
-        warnings.append(
-            f"{count_noun(len(long_skills), 'skill')} with instructions over {MAX_TOKENS:,} tokens: "
-            f"{list_names(long_skills, _MAX_LISTED_NAMES)}; move parts into references/"
-        )
+def _find_long_skills(costs: list[SkillCost]) -> list[str]:
+    """Return a warning if there are skills with long instructions."""
+    names = [cost.name for cost in costs if cost.instructions > MAX_TOKENS]
+    if not names:
+        return []
+    return [
+        f"{count_noun(len(names), 'skill')} with instructions over {MAX_TOKENS:,} tokens: "
+        f"{list_names(names, _MAX_LISTED_NAMES)}; move parts into references/"
+    ]
 
-    if uncut_tokens > DEFAULT_BUDGET:
-        shortened = {entry.name for entry in listing.shortened}
-        warnings.append(
-            f"the descriptions take {uncut_tokens:,} tokens and the listing has a budget of {DEFAULT_BUDGET:,}: "
-            f"{len(shortened):,} of {count_noun(len(costs), 'skill')} are not shown in full"
-        )
-    return warnings
+
+def _find_shortened(listing: Listing, shelf: Shelf, budget: int) -> list[str]:
+    """Return a warning if the budget has no room for all descriptions."""
+    uncut_tokens = shelf.listing("catalog").tokens
+    if uncut_tokens <= budget:
+        return []
+    shortened = {entry.name for entry in listing.shortened}
+    return [
+        f"the descriptions take {uncut_tokens:,} tokens and the listing has a budget of {budget:,}: "
+        f"{len(shortened):,} of {count_noun(len(shelf.catalog), 'skill')} are not shown in full"
+    ]
 
 
 def _print_costs(costs: list[SkillCost], listing: Listing, out: Output) -> None:

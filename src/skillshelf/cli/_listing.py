@@ -33,8 +33,7 @@ def add_arguments(parser: Parser) -> None:
         "--budget",
         metavar="N",
         type=positive_number,
-        default=DEFAULT_BUDGET,
-        help=f"the most tokens that `auto` may use (default: {DEFAULT_BUDGET})",
+        help=f"the most tokens that `auto` may use (your settings', or {DEFAULT_BUDGET})",
     )
     parser.add_argument(
         "--format", choices=("text", "xml"), default="text", help="skillshelf's section (text), or the format's own"
@@ -48,8 +47,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.format == "xml":
         out.print(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))
         return 0
-    settings = load_settings({"disclosure": args.disclosure})
-    listing = shelf.listing(settings.disclosure, args.budget)
+    settings = load_settings({"disclosure": args.disclosure, "budget": args.budget})
+    listing = shelf.listing(settings.disclosure, settings.budget)
     if args.json:
         shortened = [{"name": entry.name, "what": entry.what} for entry in listing.shortened]
         facts = {"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)}

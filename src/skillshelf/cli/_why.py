@@ -11,7 +11,7 @@ from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
 from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.files import NotPlainFile, TreeEntry, open_folder, read_file, system, walk
-from skillshelf.listing import DEFAULT_BUDGET
+from skillshelf.settings import Settings, load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import (
@@ -50,11 +50,12 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     workspace = locate_workspace(args)
     shelf = open_shelf(args)
+    settings = load_settings({})
     name = args.name
     skill = shelf.catalog.get(name)
     if skill is not None:
         name = skill.name  # without the source of name@source
-    occurrences = [_explain_candidate(shelf, candidate) for candidate in shelf.catalog.candidates(name)]
+    occurrences = [_explain_candidate(shelf, candidate, settings) for candidate in shelf.catalog.candidates(name)]
     is_on_shelf = bool(occurrences)
     off = [candidate for candidate in shelf.off if name in (candidate.found.name, candidate.descriptor.qualified)]
     occurrences += [_explain_off(shelf, candidate) for candidate in off]
@@ -124,14 +125,14 @@ def _list_searched(shelf: Shelf, workspace: Workspace) -> list[SearchedFolder]:
     return searched
 
 
-def _explain_candidate(shelf: Shelf, candidate: Candidate) -> Occurrence:
+def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -> Occurrence:
     """Explain a skill that the shelf found: the first with its name, or one that the first shadows."""
     skill = candidate.descriptor
     source = shelf.sources[candidate.place.source]
     first = shelf.catalog.find(skill.name)
     if candidate == first:
         status = "taken"
-        reasons = list(_explain_listing(shelf, skill))
+        reasons = list(_explain_listing(shelf, skill, settings))
     else:
         status = "shadowed"
         advantage = _explain_precedence(shelf.catalog, first, candidate)
@@ -163,7 +164,7 @@ def _explain_trust(root: str, skill: SkillDescriptor) -> str:
 def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:
     """Explain a skill that the user switched off."""
     skill = candidate.descriptor
-    key = skill.qualified if skill.qualified in shelf.choices else skill.name
+    key = shelf.choice_key(skill)
     return Occurrence(
         skill.location, "off", (f"you switched it off: `skillshelf set {key} auto` switches it on",), skill.source
     )
@@ -196,19 +197,18 @@ def _explain_precedence(catalog: Catalog, first: Candidate, other: Candidate) ->
     return "a place less deep, or earlier by name"
 
 
-def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
-    """Yield how the listing shows a skill to the model."""
+def _explain_listing(shelf: Shelf, skill: SkillDescriptor, settings: Settings) -> Iterator[str]:
+    """Yield how the listing shows a skill to the model, with the disclosure and the budget of the user's settings."""
     choice = shelf.choice_for(skill)
     if choice is not None:
-        key = skill.qualified if skill.qualified in shelf.choices else skill.name
-        yield f"you set it to {choice}: `skillshelf set {key} auto` undoes that"
+        yield f"you set it to {choice}: `skillshelf set {shelf.choice_key(skill)} auto` undoes that"
     if skill.disclosure == "manual":
         yield "hidden from the model: its disclosure is manual; the user can invoke it"
         return
-    listing = shelf.listing()
+    listing = shelf.listing(settings.disclosure, settings.budget)
     shortened = {entry.what for entry in listing.shortened if entry.name == skill.name}
     entry = next((entry for entry in listing.entries if entry.name == skill.name), None)
-    budget = f"the budget of {DEFAULT_BUDGET:,} tokens"
+    budget = f"the budget of {settings.budget:,} tokens"
     if entry is None:
         yield f"left out of the listing by {budget}; search_skills finds it"
         return
@@ -216,6 +216,8 @@ def _explain_listing(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
         yield "in the listing with its name only"
     elif entry.is_bare:
         yield f"in the listing with its name only: {budget} has no room for its description"
+    elif entry.instructions is not None and settings.disclosure == "full":
+        yield "in the listing in full, like all skills: your settings have `disclosure` full"
     elif entry.instructions is not None:
         yield "in the listing in full"
     else:
