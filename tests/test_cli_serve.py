@@ -1,6 +1,7 @@
 """Start `skillshelf serve` as a user does, and check its messages and requirements."""
 
 import asyncio
+import os
 import re
 import socket
 import subprocess
@@ -13,7 +14,8 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra skillshelf[mcp]")
 
-from mcp import Client
+from mcp import Client, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -28,6 +30,41 @@ def test_a_port_in_use_is_reported(tmp_path: Path, run: Run) -> None:
     assert code == 1
     assert f"cannot listen on 127.0.0.1:{port}: " in message
     assert "Choose another one with --port" in message
+
+
+def test_the_listing_follows_the_settings_and_the_options(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the chat, an option counts before the settings."""
+    write("pdf", body="Read the form first.\n")
+    monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "catalog")
+    options = ["serve", "-C", str(tmp_path), "--trust-workspace"]
+    assert "<instructions>" not in read_listing(options)
+    assert "Read the form first." in read_listing([*options, "--disclosure", "full"])
+    small = read_listing([*options, "--disclosure", "auto", "--budget", "20"])
+    assert "<available_skills>" not in small
+
+
+def read_listing(options: list[str]) -> str:
+    """Return the resource `skill://listing` of a server with these options."""
+
+    async def main() -> str:
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "skillshelf", *options], env=dict(os.environ)
+        )
+        async with Client(stdio_client(server)) as client:
+            [contents] = (await client.read_resource("skill://listing")).contents
+            assert isinstance(contents, types.TextResourceContents)
+            return contents.text
+
+    return asyncio.run(main())
+
+
+def test_a_wrong_disclosure_is_refused(run: Run) -> None:
+    """The message names the forms."""
+    code, _, message = run("serve", "--disclosure", "all")
+    assert code == 2
+    assert "it must be one of auto, catalog, full" in message
 
 
 def test_a_wrong_option_shows_the_usage_of_the_command(run: Run) -> None:

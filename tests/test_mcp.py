@@ -298,6 +298,33 @@ def test_a_long_binary_file_comes_in_pages_too(tail: bytes) -> None:
     assert talk(make_shelf(pdf={"SKILL.md": PDF, "data.bin": data})[0], use) == data
 
 
+def test_the_listing_has_the_form_and_the_budget_of_the_server() -> None:
+    """A host that reads it gets what the user asked for, and is notified when that changes."""
+    shelf, source = make_shelf()
+    notified: list[str] = []
+
+    async def use(client: Client) -> list[str]:
+        async def read() -> str:
+            [contents] = (await client.read_resource("skill://listing")).contents
+            assert isinstance(contents, types.TextResourceContents)
+            return contents.text
+
+        before = await read()
+        async with client.listen(resource_subscriptions=["skill://listing"]) as events:
+            source.put("pdf", PDF.replace("See forms.md", "See nothing"))
+            shelf.reload()
+            async for event in events:
+                notified.append(type(event).__name__)
+                break
+        return [before, await read()]
+
+    before, after = talk(make_server(shelf, disclosure="full", budget=1), use)
+    assert "See forms.md" in before
+    assert after == shelf.listing("full").text
+    assert "See nothing" in after
+    assert notified == ["ResourceUpdated"]
+
+
 def test_the_listing_is_a_resource() -> None:
     """The listing keeps its bytes until a skill changes, and is up to date right after."""
     shelf, source = make_shelf()

@@ -237,7 +237,7 @@ def test_a_client_that_does_not_read_does_not_block_others() -> None:
     reading = Session(stalls=False)
 
     async def main() -> None:
-        async with Notifier(shelf, ShelfRefresher(shelf), QUICK).run() as notifier:
+        async with Notifier(shelf, ShelfRefresher(shelf), shelf.listing, QUICK).run() as notifier:
             contexts: list[Any] = [SimpleNamespace(session=session) for session in (stalled, reading)]
             clients = [asyncio.create_task(notifier.serve_client(ctx, types.NotificationParams())) for ctx in contexts]
             await asyncio.sleep(0)
@@ -380,7 +380,8 @@ def test_the_subscriptions_of_a_client_are_limited() -> None:
 
 def test_a_resource_is_watched_until_its_last_subscriber_leaves(tmp_path: Path, write: Callable[..., Path]) -> None:
     """Two clients subscribe, and leave one after the other."""
-    resources = WatchedResources(make_shelf_on_disk(tmp_path, write))
+    shelf = make_shelf_on_disk(tmp_path, write)
+    resources = WatchedResources(shelf, shelf.listing)
     forms = tmp_path / "pdf/references/forms.md"
 
     async def main() -> list[list[str]]:
@@ -420,7 +421,8 @@ def test_concurrent_subscriptions_use_one_thread() -> None:
     uris = [f"skill://pdf/{at}.md" for at in range(100)]
 
     async def main() -> list[str]:
-        resources = WatchedResources(Shelf([source]))
+        shelf = Shelf([source])
+        resources = WatchedResources(shelf, shelf.listing)
         leaving = [asyncio.create_task(resources.watch(uris)) for _ in range(5)]
         await wait_until(lambda: source.reads > 0)
         await asyncio.sleep(0.2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
-from skillshelf.cli._parsers import Parser
+from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
 
@@ -38,12 +38,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--tools", metavar="MODE", help="auto (default), on, or off: skillshelf picks the skill instead of the model"
     )
-    parser.add_argument(
-        "--disclosure",
-        metavar="FORM",
-        help="auto (default): instructions as far as the budget goes; catalog: none; full: all, in every call",
-    )
-    parser.add_argument("--budget", metavar="TOKENS", help="the most tokens that the listing of skills may take")
+    add_listing_options(parser)
     parser.add_argument(
         "--resume", nargs="?", const="", metavar="ID", help="continue a session (default: the latest one)"
     )
@@ -128,15 +123,21 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         entry_points=True,
         choices=load_choices(),
     )
-    problems.extend(_find_overflow(core))
+    problems.extend(_find_misfit(core))
     if args.resume is not None:
         problems.extend(core.resume(args.resume))
     return core, settings, problems
 
 
-def _find_overflow(core: "AgentCore") -> Iterator[str]:
-    """Report a listing that the model's window cannot hold. Only `auto` keeps to a budget."""
-    if core.disclosure == "auto" or not core.model.tools:
+def _find_misfit(core: "AgentCore") -> Iterator[str]:
+    """Report a form of the listing that the model cannot get as the user wants it. Only `auto` keeps to a budget."""
+    if core.disclosure == "auto":
+        return
+    if not core.model.tools:
+        yield (
+            f"{core.model.name} gets no tools and no listing, so `disclosure` {core.disclosure} has no effect: "
+            f"skillshelf puts the skill that fits before each message."
+        )
         return
     tokens = core.listing.tokens
     if tokens > core.model.window:

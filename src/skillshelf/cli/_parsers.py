@@ -126,6 +126,16 @@ def add_package_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_listing_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the listing of skills, which override the user's settings of the same names."""
+    parser.add_argument(
+        "--disclosure",
+        metavar="FORM",
+        help="auto (default): instructions as far as the budget goes; catalog: none; full: all, in every call",
+    )
+    parser.add_argument("--budget", metavar="TOKENS", help="the most tokens that the listing of skills may take")
+
+
 def _package_name(text: str) -> str:
     if all(part.isidentifier() for part in text.split(".")):
         return text

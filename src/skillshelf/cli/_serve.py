@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
-from skillshelf.cli._parsers import Parser
+from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
+from skillshelf.settings import Settings, load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.text import count_noun
 
@@ -29,6 +30,7 @@ EXAMPLES = """
   skillshelf serve --http                       on http://127.0.0.1:8765/mcp, for programs on this machine
   skillshelf serve --http --host 0.0.0.0 --token-file FILE       for other machines too, with a token
   skillshelf serve --trust-workspace            with this folder's skills, reviewed or not
+  skillshelf serve --disclosure full            with all instructions in the resource skill://listing
 """
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
@@ -58,6 +60,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="ORIGIN",
         help="a web origin that may send requests, such as https://a.b",
     )
+    add_listing_options(parser)
     parser.add_argument("--trust-workspace", action="store_true", help="use this folder's skills without review")
 
 
@@ -74,10 +77,11 @@ def _connection_count(text: str) -> int:
 
 
 class ServedShelf(NamedTuple):
-    """A shelf to serve, and the skills that stay off it until the user approves them."""
+    """A shelf to serve, the skills that stay off it until the user approves them, and the user's settings."""
 
     shelf: Shelf
     pending: "PendingSkills | None" = None
+    settings: Settings = Settings()
 
 
 OpenShelf = Callable[[argparse.Namespace], AbstractContextManager[ServedShelf]]
@@ -99,7 +103,12 @@ def serve_shelf(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     if args.http:
         token = _find_token(args)
     with open_shelf(args) as served, _watch(served.shelf):
-        server = make_server(served.shelf, pending=served.pending)
+        server = make_server(
+            served.shelf,
+            pending=served.pending,
+            disclosure=served.settings.disclosure,
+            budget=served.settings.budget,
+        )
         if args.http:
             return _serve_http(args, token, server)
         return _serve_stdio(server)
@@ -210,6 +219,7 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     from skillshelf.mcp import PendingSkills, is_loopback
     from skillshelf.trust import Trust
 
+    settings = load_settings({"disclosure": args.disclosure, "budget": args.budget})
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)
     skills = WorkspaceSkills(
@@ -218,7 +228,7 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     for fault in skills.take_faults():
         complain(fault)
     if trust is None:
-        yield ServedShelf(skills.shelf)
+        yield ServedShelf(skills.shelf, settings=settings)
         return
 
     for problem in (*trust.problems, trust.explain_lost_own(skills.root)):
@@ -229,7 +239,7 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
         root = skills.root  # a client on another machine cannot use the path, and need not know it
     pending = PendingSkills(lambda: len(skills.find_pending_skills()), root)
     with _report_pending(skills, pending):
-        yield ServedShelf(skills.shelf, pending)
+        yield ServedShelf(skills.shelf, pending, settings)
 
 
 @contextmanager

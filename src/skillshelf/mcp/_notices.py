@@ -4,7 +4,7 @@ import hashlib
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from mcp.server.subscriptions import (
 )
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
+from skillshelf.listing import Listing
 from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._skill_files import LISTING_URI, format_uri, parse_uri, read_served_file
 from skillshelf.shelf import Shelf
@@ -64,11 +65,17 @@ class _HandshakeClient:
 class Notifier:
     """Watches the shelf for the clients of one transport and notifies them of changes."""
 
-    def __init__(self, shelf: Shelf, refresher: ShelfRefresher, limits: NoticeLimits | None = None) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        refresher: ShelfRefresher,
+        make_listing: Callable[[], Listing],
+        limits: NoticeLimits | None = None,
+    ) -> None:
         self._shelf = shelf
         self._refresher = refresher
         self._limits = limits or NoticeLimits()
-        self._resources = WatchedResources(shelf, self._limits.subscriptions)
+        self._resources = WatchedResources(shelf, make_listing, self._limits.subscriptions)
 
         # By the identity of the parameters of its handshake: the SDK makes a session object for each request, and these
         # parameters, which cannot be hashed, are all that the requests of a client share publicly.
@@ -239,8 +246,14 @@ class WatchedResources:
     SKILL.md changed, or that a reference came or went.
     """
 
-    def __init__(self, shelf: Shelf, most_at_once: int = NoticeLimits().subscriptions) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        make_listing: Callable[[], Listing],
+        most_at_once: int = NoticeLimits().subscriptions,
+    ) -> None:
         self._shelf = shelf
+        self._make_listing = make_listing
         self._most_at_once = most_at_once
         self._lock = anyio.Lock()
         """Subscriptions that come at once take one thread together, of those that all requests share."""
@@ -283,25 +296,23 @@ class WatchedResources:
     async def _read_digests(self, uris: Sequence[str]) -> dict[str, bytes | None]:
         digests: dict[str, bytes | None] = {}
         for start in range(0, len(uris), _READ_AT_ONCE):
-            digests |= await run_in_thread(_digest_resources, self._shelf, uris[start : start + _READ_AT_ONCE])
+            digests |= await run_in_thread(self._digest_resources, uris[start : start + _READ_AT_ONCE])
         return digests
 
+    def _digest_resources(self, uris: Iterable[str]) -> dict[str, bytes | None]:
+        return {uri: self._digest_resource(uri) for uri in uris}
 
-def _digest_resources(shelf: Shelf, uris: Iterable[str]) -> dict[str, bytes | None]:
-    return {uri: _digest_resource(shelf, uri) for uri in uris}
+    def _digest_resource(self, uri: str) -> bytes | None:
+        """Return the digest of a file, or of a long file's first page and its size. None if it is not a resource."""
+        address = parse_uri(uri)
+        # Only in the listed spelling: otherwise a client could subscribe to one file under any number of names.
+        if address is None or uri != format_uri(address.name, address.path):
+            return None
 
-
-def _digest_resource(shelf: Shelf, uri: str) -> bytes | None:
-    """Return the digest of a file, or of a long file's first page and its size. None if it is not a listed resource."""
-    address = parse_uri(uri)
-    # Only in the listed spelling: otherwise a client could subscribe to one file under any number of names.
-    if address is None or uri != format_uri(address.name, address.path):
-        return None
-
-    try:
-        if uri == LISTING_URI:
-            return hashlib.sha256(shelf.listing().text.encode()).digest()
-        file = read_served_file(shelf, address)
-    except Exception:  # a user's own source may raise anything; the other resources are still watched
-        return None
-    return hashlib.sha256(b"%d\n" % file.size + file.data).digest()
+        try:
+            if uri == LISTING_URI:
+                return hashlib.sha256(self._make_listing().text.encode()).digest()
+            file = read_served_file(self._shelf, address)
+        except Exception:  # a user's own source may raise anything; the other resources are still watched
+            return None
+        return hashlib.sha256(b"%d\n" % file.size + file.data).digest()

@@ -2,6 +2,7 @@
 
 import base64
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 
 from mcp import MCPError, types
@@ -10,6 +11,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, ReferenceNotFoundError, SkillError, SkillNotFoundError
+from skillshelf.listing import Listing
 from skillshelf.mcp._pagination import paginate_files
 from skillshelf.mcp._refresher import MAX_AGE, RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._skill_files import (
@@ -50,8 +52,15 @@ class FolderParams(types.PaginatedRequestParams):
 class Resources:
     """Handles `resources/list`, `resources/read`, their templates, and `resources/directory/read`."""
 
-    def __init__(self, shelf: Shelf, refresher: ShelfRefresher, page_size: int = PAGE_SIZE) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        refresher: ShelfRefresher,
+        make_listing: Callable[[], Listing],
+        page_size: int = PAGE_SIZE,
+    ) -> None:
         self._shelf = shelf
+        self._make_listing = make_listing
         self._refresher = refresher
         self._page_size = page_size
 
@@ -103,7 +112,7 @@ class Resources:
 
     async def _read_listing(self) -> types.ReadResourceResult:
         await self._refresher.refresh()
-        listing = await run_in_thread(self._shelf.listing)
+        listing = await run_in_thread(self._make_listing)
         contents = types.TextResourceContents(uri=LISTING_URI, mime_type="text/markdown", text=listing.text)
         return types.ReadResourceResult(contents=[contents])
 

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 
 from skillshelf import __version__
+from skillshelf.listing import ListingForm
 from skillshelf.mcp._completion import Completions
 from skillshelf.mcp._notices import NoticeLimits, Notifier
 from skillshelf.mcp._prompts import Prompts, SkillKeys
@@ -16,6 +18,7 @@ from skillshelf.mcp._resources import PAGE_SIZE, FolderParams, Resources
 from skillshelf.mcp._skills_extension import EXTENSION, SkillParams, SkillsExtension
 from skillshelf.mcp._tools import Tools
 from skillshelf.shelf import Shelf
+from skillshelf.tokens import DEFAULT_BUDGET
 
 INSTRUCTIONS = (
     "This server has skills: instructions for particular tasks, with reference files. Before a task, find a skill that "
@@ -35,22 +38,29 @@ class SkillsServer(Server[Notifier]):
         shelf: Shelf,
         pending: PendingSkills | None = None,
         *,
+        disclosure: ListingForm = "auto",
+        budget: int = DEFAULT_BUDGET,
         notices: NoticeLimits | None = None,
         page_size: int = PAGE_SIZE,
         max_age: float = MAX_AGE,
     ) -> None:
-        """`max_age`: seconds by which a load may be behind the disk."""
+        """Make a server.
+
+        `disclosure` and `budget` are those of the resource `skill://listing`, as in `Shelf.listing`. `max_age`: seconds
+        by which a load may be behind the disk.
+        """
         self.shelf = shelf
         self._pending = pending
         self._notice_limits = notices or NoticeLimits()
         self._refresher = ShelfRefresher(shelf, pending)
+        self._make_listing = partial(shelf.listing, disclosure, budget)
         self._notifiers: set[Notifier] = set()
         """One for each transport that is being served."""
 
         keys = SkillKeys()
         self._tools = Tools(shelf, self._refresher, keys, pending, max_age)
         prompts = Prompts(shelf, self._refresher, keys, pending)
-        resources = Resources(shelf, self._refresher, page_size)
+        resources = Resources(shelf, self._refresher, self._make_listing, page_size)
         skills = SkillsExtension(shelf, self._refresher)
         super().__init__(
             "skillshelf",
@@ -89,7 +99,7 @@ class SkillsServer(Server[Notifier]):
     @asynccontextmanager
     async def run_notifier(self) -> AsyncIterator[Notifier]:
         """Notify the clients of one transport of changes as long as the context is open."""
-        async with Notifier(self.shelf, self._refresher, self._notice_limits).run() as notifier:
+        async with Notifier(self.shelf, self._refresher, self._make_listing, self._notice_limits).run() as notifier:
             self._notifiers.add(notifier)
             try:
                 yield notifier
@@ -129,12 +139,19 @@ class SkillsServer(Server[Notifier]):
         return capabilities.model_copy(update={"tools": types.ToolsCapability(list_changed=False)})
 
 
-def make_server(shelf: Shelf, *, pending: PendingSkills | None = None) -> SkillsServer:
+def make_server(
+    shelf: Shelf,
+    *,
+    pending: PendingSkills | None = None,
+    disclosure: ListingForm = "auto",
+    budget: int = DEFAULT_BUDGET,
+) -> SkillsServer:
     """Make an MCP server of a shelf's skills and of the tools of its code skills.
 
     `pending` counts skills that are not on the shelf because the user has not approved them; clients are informed.
+    `disclosure` and `budget` say how much the resource `skill://listing` shows, as in `Shelf.listing`.
     """
-    return SkillsServer(shelf, pending)
+    return SkillsServer(shelf, pending, disclosure=disclosure, budget=budget)
 
 
 @asynccontextmanager
