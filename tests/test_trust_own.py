@@ -9,7 +9,7 @@ import pytest
 from skillshelf import DirectorySource, Shelf
 from skillshelf.errors import TrustError
 from skillshelf.files import system
-from skillshelf.trust import OwnChanges, Trust, TrustedSource, begin_hold, pending_folder, trusted_text
+from skillshelf.trust import OwnChanges, Trust, TrustedSource, begin_hold, find_pending_folder, trusted_text
 
 Write = Callable[..., Path]
 
@@ -32,7 +32,7 @@ class View:
 
     @property
     def guidance(self) -> str | None:
-        return trusted_text(self.root / "AGENTS.md", self.trust)[0]
+        return trusted_text(self.root / "AGENTS.md", self.trust).text
 
     def run_agent(self, change: Callable[[], object]) -> None:
         """Let a command of the agent make a change."""
@@ -136,7 +136,7 @@ def test_eval_cases_of_an_own_repository_need_no_approval(view: View, repository
     """They are the user's own code, like a test suite."""
     (repository / "evals").mkdir()
     (repository / "evals/cases.yaml").write_text("[]")
-    assert pending_folder(str(repository / "evals"), str(repository), view.trust) is None
+    assert find_pending_folder(str(repository / "evals"), str(repository), view.trust) is None
 
 
 # -- changes that the agent makes -------------------------------------------------------------------------------------

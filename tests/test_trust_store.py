@@ -97,7 +97,7 @@ def test_a_record_of_the_version_before_keeps_its_approvals(tmp_path: Path, writ
     (tmp_path / "ws/AGENTS.md").write_text("Use tabs.\n")
     source = looking(tmp_path / "ws")
     source.approve(source.pending)
-    _, guidance = trusted_text(tmp_path / "ws/AGENTS.md", source.trust)
+    guidance = trusted_text(tmp_path / "ws/AGENTS.md", source.trust).pending
     assert guidance
     source.trust.approve(guidance)
 
@@ -116,7 +116,7 @@ def test_a_record_of_the_version_before_keeps_its_approvals(tmp_path: Path, writ
     (tmp_path / "ws/AGENTS.md").write_text("Changed.\n")
     now = looking(tmp_path / "ws")
     assert now.served.keys() == {"pdf"}
-    assert trusted_text(tmp_path / "ws/AGENTS.md", now.trust)[0] == "Use tabs.\n"
+    assert trusted_text(tmp_path / "ws/AGENTS.md", now.trust).text == "Use tabs.\n"
     (tmp_path / "ws/AGENTS.md").unlink()
     assert now.gone == ()
 
@@ -197,7 +197,7 @@ def test_copies_that_are_not_approved_are_removed(approved: Path, tmp_path: Path
     assert sorted(path.name for path in trees.iterdir()) == sorted(source.trust.approvals.trees)
     source.refresh()
     source.revoke("pdf")
-    assert [path.name for path in trees.iterdir()] == [source.served["sql"][1]]
+    assert [path.name for path in trees.iterdir()] == [source.served["sql"].tree]
     assert sorted(path.name for path in approved.parent.iterdir()) == ["approvals.json", "lock", "trees"]
 
 

@@ -416,7 +416,7 @@ def _trusted(place: Path) -> TrustedSource:
 
 
 def _names(source: TrustedSource) -> set[str]:
-    return {name for name, _ in source.served.values()}
+    return {skill.name for skill in source.served.values()}
 
 
 def _acknowledge(place: Path, what: str) -> None:

@@ -24,8 +24,8 @@ from skillshelf.trust import (
     UnreviewedFile,
     approve_file_write,
     begin_hold,
+    find_unapproved_file,
     trusted_text,
-    unapproved_file,
 )
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
@@ -263,11 +263,11 @@ class WorkspaceSkills:
         waiting: list[Pending] = []
         for folder in self.workspace.levels():
             path = os.path.relpath(os.path.join(folder, INSTRUCTION_FILES[0]), self.root)
-            text: str | None
             if self._trust:
-                text, pending = trusted_text(os.path.join(self.root, path), self._trust, self.root)
-                if pending:
-                    waiting.append(pending)
+                trusted = trusted_text(os.path.join(self.root, path), self._trust, self.root)
+                text = trusted.text
+                if trusted.pending:
+                    waiting.append(trusted.pending)
             else:
                 text = _read_text(self.root, path)
             if text and text.strip():
@@ -286,7 +286,7 @@ class WorkspaceSkills:
     def is_reviewed(self, path: str) -> bool:
         """Return True if the user approved the file as it is now, or if it does not exist or need approval."""
         if self._trust and self._is_guidance(path):
-            return trusted_text(path, self._trust, self.root)[1] is None
+            return trusted_text(path, self._trust, self.root).pending is None
         return all(source.is_reviewed(path) for source in self.trusted)
 
     def record_write(self, turn: Turn, change: "Change", is_seen: bool) -> tuple[Delta, str]:
@@ -351,7 +351,7 @@ class WorkspaceSkills:
         """Return the AGENTS.md files that the user has not approved as they are, even if they are the user's own."""
         if self._trust is None:
             return []
-        files = [unapproved_file(path, self._trust, self.root) for path in self._guidance_files]
+        files = [find_unapproved_file(path, self._trust, self.root) for path in self._guidance_files]
         return [file for file in files if file]
 
     def _is_in_skill(self, path: str) -> bool:

@@ -145,8 +145,9 @@ class _TrustedFolder:
         self.source.refresh()
         items: dict[str, _Item] = {}
         unapproved = {content.key: content for content in self.source.unapproved}
-        for key, (name, tree) in self.source.served.items():
-            items[key] = _Item(self.source, key, name, f"{self.root}/{key}", tree, None, unapproved.get(key))
+        for key, skill in self.source.served.items():
+            location = f"{self.root}/{key}"
+            items[key] = _Item(self.source, key, skill.name, location, skill.tree, None, unapproved.get(key))
         for item in self._find_own_instruction_files():
             items[item.key] = item
         for pending in (*self.source.pending, *self._find_pending_instruction_files()):
@@ -166,17 +167,17 @@ class _TrustedFolder:
 
         files = []
         for path in self._instruction_files:
-            _, pending = trusted_text(path, self.trust, self.root)
+            pending = trusted_text(path, self.trust, self.root).pending
             if pending:
                 files.append(pending)
         return files
 
     def _find_own_instruction_files(self) -> list[_Item]:
-        from skillshelf.trust import unapproved_file
+        from skillshelf.trust import find_unapproved_file
 
         items = []
         for path in self._instruction_files:
-            content = unapproved_file(path, self.trust, self.root)
+            content = find_unapproved_file(path, self.trust, self.root)
             if content and self.source.own:
                 items.append(
                     _Item(self.source, content.key, content.name, content.location, content.tree, None, content)
@@ -202,16 +203,16 @@ class _TrustedFolder:
 
     def describe_folder(self, folder: str) -> _Item:
         """Return a folder that need not be a skill, such as one with eval cases, with the user's decision on it."""
-        from skillshelf.trust import pending_folder, unapproved_folder
+        from skillshelf.trust import find_pending_folder, find_unapproved_folder
 
         key = ""
         if folder != self.root:
             key = os.path.relpath(folder, self.root)
-        pending = pending_folder(folder, self.root, self.trust)
+        pending = find_pending_folder(folder, self.root, self.trust)
         if pending:
             return _Item(self.source, key, pending.name, pending.location, _approved_tree(pending), pending)
         name = key or os.path.basename(self.root)
-        unapproved = unapproved_folder(folder, self.root, self.trust)
+        unapproved = find_unapproved_folder(folder, self.root, self.trust)
         tree = self.trust.approvals.last(self.root, key)
         return _Item(self.source, key, name, folder, tree, None, unapproved)
 

@@ -148,10 +148,10 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -
 
 def _explain_trust(root: str, skill: SkillDescriptor) -> str:
     """Return whether the agent, the MCP server and evals use a skill of the workspace as it is now."""
-    from skillshelf.trust import Trust, pending_folder
+    from skillshelf.trust import Trust, find_pending_folder
 
     trust = Trust.open()
-    pending = pending_folder(os.path.dirname(skill.location), root, trust)
+    pending = find_pending_folder(os.path.dirname(skill.location), root, trust)
     if pending is None and trust.find_own(root):
         return "the repository is your own, so the agent uses it as it is"
     if pending is None:

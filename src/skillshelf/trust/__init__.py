@@ -4,10 +4,10 @@ from skillshelf.trust._agent_hold import AgentHold, begin_hold
 from skillshelf.trust._other_content import (
     INSTRUCTION_FILES,
     approve_file_write,
-    pending_folder,
+    find_pending_folder,
+    find_unapproved_file,
+    find_unapproved_folder,
     trusted_text,
-    unapproved_file,
-    unapproved_folder,
 )
 from skillshelf.trust._own import OwnChanges, OwnRepository
 from skillshelf.trust._pending import Pending, UnreviewedFile
@@ -35,10 +35,10 @@ __all__ = [
     "approve_file_write",
     "begin_hold",
     "describe_kinds",
-    "pending_folder",
+    "find_pending_folder",
+    "find_unapproved_file",
+    "find_unapproved_folder",
     "review_text",
     "summary",
     "trusted_text",
-    "unapproved_file",
-    "unapproved_folder",
 ]

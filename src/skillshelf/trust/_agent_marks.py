@@ -13,6 +13,9 @@ from typing import Literal
 
 from skillshelf.files import make_private_folders, system, try_lock
 
+AgentState = Literal["idle", "at work", "killed"]
+"""`killed`: no agent works there, and one of them left its mark behind."""
+
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -45,9 +48,9 @@ class AgentMarks:
         make_private_folders(self._folder)
         return AgentMark(f"{self._folder}/{_prefix(root)}{secrets.token_hex(8)}")
 
-    def look(self, root: str) -> Literal["idle", "at work", "killed"]:
-        """Return what agents do in a repository: nothing, work, or no more than having left a mark. Raises OSError."""
-        state: Literal["idle", "at work", "killed"] = "idle"
+    def find_state(self, root: str) -> AgentState:
+        """Return the state of the agents in a repository. Raises OSError."""
+        state: AgentState = "idle"
         for name in self._names(root):
             if self._is_locked(name):
                 return "at work"

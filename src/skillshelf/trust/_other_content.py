@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, mounts_below
@@ -11,7 +12,7 @@ from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES
 from skillshelf.trust._copies import TreeCopy, read_verified
 from skillshelf.trust._decision import OwnContent, applies_unasked
-from skillshelf.trust._own import OwnRepository, is_nested
+from skillshelf.trust._own import OwnRepository, is_in_inner_repository
 from skillshelf.trust._pending import Pending
 from skillshelf.trust._snapshot import Snapshot, hash_file, take_snapshot
 from skillshelf.trust._store import Trust
@@ -19,31 +20,38 @@ from skillshelf.trust._store import Trust
 INSTRUCTION_FILES = ("AGENTS.md",)
 
 
-def trusted_text(
-    path: str | os.PathLike[str], trust: Trust, root: str | os.PathLike[str] | None = None
-) -> tuple[str | None, Pending | None]:
-    """Return the approved text of a file, if any, and the file as pending if the user has not approved it as it is.
+class TrustedText(NamedTuple):
+    """A file of project instructions, as far as the user approved it."""
+
+    text: str | None
+    """The version in use; None if there is none."""
+    pending: Pending | None
+    """The file on disk, if the user has not approved it as it is."""
+
+
+def trusted_text(path: str | os.PathLike[str], trust: Trust, root: str | os.PathLike[str] | None = None) -> TrustedText:
+    """Return the text of a file that may be used, and the file as pending if it differs from that text.
 
     `root` is the workspace, if the file does not lie directly in it.
     """
     trust.refresh()
     top, below = _split_file(path, root)
     if not os.path.lexists(f"{top}/{below}"):
-        return None, None
+        return TrustedText(None, None)
 
     file = _read_file(top, below)
     content = _describe_file(trust, top, below, file)
     if not content.blocked and trust.is_approved(content.tree):
         trust.note_places(top, {below: content.tree})
-        return file.text, None
+        return TrustedText(file.text, None)
     own = trust.find_own(top)
     if own and _may_apply(own, content):
         with suppress(TrustError):  # the record cannot be written: it stays pending
             trust.use_own(top, content)
         own = trust.find_own(top)
     if own and content.tree and own.in_use.get(below) == content.tree:
-        return file.text, None
-    return _copied_text(content.copy), replace(content, by_agent=_is_held(own, content))
+        return TrustedText(file.text, None)
+    return TrustedText(_copied_text(content.copy), replace(content, by_agent=_is_held(own, content)))
 
 
 def approve_file_write(path: str, sha256: str, trust: Trust, root: str) -> bool:
@@ -52,7 +60,7 @@ def approve_file_write(path: str, sha256: str, trust: Trust, root: str) -> bool:
     `sha256` is the hash of the content that the user saw. Return False if the file has another one by now, or cannot be
     approved. Raises TrustError if the record cannot be written.
     """
-    _, pending = trusted_text(path, trust, root)
+    pending = trusted_text(path, trust, root).pending
     if pending is None:
         return True
     if pending.blocked or [entry.sha256 for entry in pending.snapshot.entries] != [sha256]:
@@ -65,13 +73,15 @@ def approve_file_write(path: str, sha256: str, trust: Trust, root: str) -> bool:
     return True
 
 
-def unapproved_file(path: str, trust: Trust, root: str) -> Pending | None:
+def find_unapproved_file(path: str, trust: Trust, root: str) -> Pending | None:
     """Return a file that the user has not approved as it is, even if it is in use as the user's own; None otherwise."""
     top, below = _split_file(path, root)
     if not os.path.lexists(f"{top}/{below}"):
         return None
     content = _describe_file(trust, top, below, _read_file(top, below))
-    return None if trust.is_approved(content.tree) and not content.blocked else content
+    if trust.is_approved(content.tree) and not content.blocked:
+        return None
+    return content
 
 
 def find_file_trees(root: str, paths: Iterable[str]) -> dict[str, str]:
@@ -117,7 +127,7 @@ def _may_apply(own: OwnRepository, content: Pending) -> bool:
     facts = OwnContent(
         is_complete=not content.blocked,
         is_held=_is_held(own, content),
-        is_nested=is_nested(content.root, os.path.dirname(content.key)),
+        is_inner=is_in_inner_repository(content.root, os.path.dirname(content.key)),
     )
     return applies_unasked(facts)
 
@@ -126,7 +136,7 @@ def _is_held(own: OwnRepository | None, content: Pending) -> bool:
     return own is not None and content.key in own.held
 
 
-def pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
+def find_pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
     """Return a folder as pending, or None if the user approved it as it is now.
 
     A folder outside the workspace counts as a place in the folder above it.
@@ -142,11 +152,13 @@ def pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
     return replace(content, by_agent=_is_held(own, content))
 
 
-def unapproved_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
+def find_unapproved_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
     """Return a folder that the user has not approved as it is, even if it is the user's own; None otherwise."""
     trust.refresh()
     content = _describe_folder(folder, workspace, trust)
-    return None if trust.is_approved(content.tree) and not content.blocked else content
+    if trust.is_approved(content.tree) and not content.blocked:
+        return None
+    return content
 
 
 def _last_in_use(trust: Trust, root: str, key: str) -> TreeCopy | None:

@@ -99,7 +99,7 @@ def check_repository(root: str, declared: RepositoryIdentity) -> str:
     return ""
 
 
-def is_nested(root: str, key: str) -> bool:
+def is_in_inner_repository(root: str, key: str) -> bool:
     """Return True if a place belongs to another repository inside the root, such as a submodule or a clone."""
     parts = key.split("/") if key else []
     for depth in range(1, len(parts) + 1):

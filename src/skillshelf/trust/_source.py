@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError, TrustError
@@ -13,7 +14,7 @@ from skillshelf.sources import SKILL_FILES, DirectorySource, read_skill_folder
 from skillshelf.trust._agent_writes import AgentWrites, find_skill_of
 from skillshelf.trust._copies import TemporaryCopies, TreeCopy
 from skillshelf.trust._decision import OwnContent, Versions, applies_unasked, choose_version
-from skillshelf.trust._own import OwnRepository, is_nested
+from skillshelf.trust._own import OwnRepository, is_in_inner_repository
 from skillshelf.trust._pending import Pending, UnreviewedFile, compare_with_approved
 from skillshelf.trust._snapshot import hash_file, take_snapshot
 from skillshelf.trust._store import Trust
@@ -21,6 +22,14 @@ from skillshelf.trust._workspace_skills import ServedVersion, WorkspaceSkill, Wo
 
 _DAMAGED = "its approved copy is missing or damaged; the user can review it with `skillshelf trust`"
 _BROKEN = "its SKILL.md cannot be read as a skill right now; `skillshelf check` says why"
+
+
+class ServedSkill(NamedTuple):
+    """A skill that the shelf has from a workspace."""
+
+    name: str
+    tree: str
+    """The hash of the version that is served."""
 
 
 class TrustedSource:
@@ -153,13 +162,13 @@ class TrustedSource:
             return tuple(sorted(names))
 
     @property
-    def served(self) -> Mapping[str, tuple[str, str]]:
-        """By key: the name and the tree of each skill that the shelf has from here."""
+    def served(self) -> Mapping[str, ServedSkill]:
+        """The skills that the shelf has from here, by key."""
         with self._lock:
             served = {}
             for key, skill in self._skills.items():
                 if skill.serving:
-                    served[key] = (skill.serving.found.name, skill.serving.copy.tree)
+                    served[key] = ServedSkill(skill.serving.found.name, skill.serving.copy.tree)
             return served
 
     def approve(self, pending: Iterable[Pending]) -> None:
@@ -242,7 +251,7 @@ class TrustedSource:
             trees = {}
             for key, skill in self._skills.present():
                 self._skills.check(key, skill)
-                if not is_nested(self.root, key):
+                if not is_in_inner_repository(self.root, key):
                     trees[key] = skill.tree
             return trees
 
@@ -284,7 +293,7 @@ class TrustedSource:
         content = OwnContent(
             is_complete=skill.is_usable and bool(skill.tree),
             is_held=key in self.own.held,
-            is_nested=is_nested(self.root, key),
+            is_inner=is_in_inner_repository(self.root, key),
         )
         return applies_unasked(content)
 
@@ -352,7 +361,7 @@ class TrustedSource:
         """
         if skill.reading is None or skill.on_disk is None or skill.is_usable:
             return ()
-        is_own = self.own is not None and key not in self.own.held and not is_nested(self.root, key)
+        is_own = self.own is not None and key not in self.own.held and not is_in_inner_repository(self.root, key)
         written = self._writes.entries(key)
         if is_own or any(skill.on_disk.snapshot.entry(name) in written for name in SKILL_FILES):
             return skill.reading.diagnostics

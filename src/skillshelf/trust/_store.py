@@ -2,26 +2,13 @@
 
 import os
 import secrets
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from skillshelf.errors import TrustError
-from skillshelf.files import (
-    LockTimeout,
-    NotPlainFile,
-    NotPrivate,
-    file_stamp,
-    hold_lock,
-    is_fresh,
-    make_private_folders,
-    read_private,
-    replace_file,
-    state_home,
-    system,
-)
+from skillshelf.files import make_private_folders, replace_file, state_home, system
 from skillshelf.trust._agent_marks import AgentMark, AgentMarks
 from skillshelf.trust._copies import TreeCopy, load_copy, make_copy, remove_copy
 from skillshelf.trust._own import (
@@ -33,11 +20,10 @@ from skillshelf.trust._own import (
 )
 from skillshelf.trust._pending import Pending
 from skillshelf.trust._record import Approvals, ApprovedTree, NewerVersion, dump_approvals, parse_approvals
+from skillshelf.trust._record_file import RecordFile, RecordText
 
 _MOVE = "Set XDG_STATE_HOME to a folder of yours outside the workspace"
 _UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to review what is pending."
-# A process that dies releases the lock, and one that lives needs it for a moment.
-_LOCK_SECONDS = 20.0
 
 
 class Trust:
@@ -51,9 +37,9 @@ class Trust:
         self.problem = ""
         """Why the record cannot be used, so that nothing is trusted; empty if all is well."""
         self.approvals = Approvals()
-        self._record = _RecordFile(self.path)
+        self._record = RecordFile(self.path)
         self._marks = AgentMarks(f"{self.path}/agents")
-        self._last_read = _RecordText(None)
+        self._last_read = RecordText(None)
         self._is_newer = False
         self._copies: dict[str, TreeCopy] = {}
 
@@ -203,7 +189,7 @@ class Trust:
         """
         with self._change("use your own skills"):
             repository = self.find_own(root)
-            agents = "idle" if is_seen else self._marks.look(root)
+            agents = "idle" if is_seen else self._marks.find_state(root)
             if repository is None or agents == "at work":
                 return
             if agents == "killed":
@@ -331,7 +317,7 @@ class Trust:
         # Only the record is forced to disk: a copy torn by a power cut fails its hash and is not served.
         replace_file(self._record.path, data, durable=True)
         # Not read back: a failing disk would then look like a record without approvals, and their copies would go.
-        self._last_read = _RecordText(data)
+        self._last_read = RecordText(data)
         self._is_newer = False
         self.approvals = approvals
         self.problem = ""
@@ -348,72 +334,3 @@ class Trust:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordText:
-    """The record's bytes, or the reason why they cannot be used."""
-
-    data: bytes | None
-    """None if there is no record."""
-    fault: str = ""
-
-
-class _RecordFile:
-    """The file `approvals.json`, and the lock beside it."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.path = f"{folder}/approvals.json"
-        self.bad = f"{self.path}.bad"
-        """The name that a damaged record gets."""
-        self._last_status: os.stat_result | None = None
-
-    def may_have_changed(self) -> bool:
-        """Return True unless the file's times prove that it is the one read last."""
-        status = self._status()
-        if status is None or self._last_status is None:
-            return True
-        return file_stamp(status) != file_stamp(self._last_status) or is_fresh(status, time.time_ns())
-
-    def read(self) -> _RecordText:
-        """Read the file, which only this user may have written."""
-        self._last_status = self._status()
-        try:
-            return _RecordText(read_private(self.path))
-        except FileNotFoundError:
-            return _RecordText(None)
-        except NotPlainFile:
-            return _RecordText(None, "The record of approvals is not a plain file")
-        except NotPrivate as error:
-            return _RecordText(None, str(error))
-        except OSError as error:
-            return _RecordText(None, f"The record of approvals cannot be read: {error.strerror}")
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the lock. Raises OSError if it cannot be written, TrustError if another process does not release it."""
-        make_private_folders(self.folder)
-        path = f"{self.folder}/lock"
-        try:
-            with hold_lock(path, timeout=_LOCK_SECONDS):
-                yield
-        except LockTimeout:
-            raise TrustError(f"Another process has held {path} for {_LOCK_SECONDS:.0f} seconds. Try again.") from None
-
-    def set_aside(self, data: bytes) -> None:
-        """Rename a damaged record, unless another process has repaired it. Call it with the lock held."""
-        if self.read().data == data:
-            system.replace(self.path, self.bad)
-
-    def remove_leftovers(self) -> None:
-        """Remove the scratch files of killed processes. Call it with the lock held."""
-        for name in system.listdir(self.folder):
-            if name.startswith("approvals.json.") and not name.endswith(".bad"):
-                system.unlink(f"{self.folder}/{name}")
-
-    def _status(self) -> os.stat_result | None:
-        try:
-            return system.stat(self.path, follow_symlinks=False)
-        except OSError:
-            return None

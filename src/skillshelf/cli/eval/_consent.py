@@ -17,7 +17,7 @@ from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, is_skill, skills_in
 from skillshelf.evals.formats import find_case_files, find_folder_to_approve
-from skillshelf.trust import Pending, Trust, pending_folder, summary
+from skillshelf.trust import Pending, Trust, find_pending_folder, summary
 from skillshelf.workspace import find_workspace
 
 _NO_SANDBOX = "commands cannot be confined on this machine, and these trials run them without asking"
@@ -68,7 +68,7 @@ def check_approval(folders: Sequence[str], args: argparse.Namespace) -> None:
     workspace = locate_workspace(args)
     pending: list[Pending] = []
     for folder in folders:
-        content = pending_folder(folder, workspace.root, trust)
+        content = find_pending_folder(folder, workspace.root, trust)
         if content:
             pending.append(content)
     if not pending:
