@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.skillmd._layout import DiagnosticCollector
+from skillshelf.skillmd._plain_blocks import scan_block
 from skillshelf.skillmd._yaml import (
     Budget,
     Document,
     ValueBuilder,
     YamlFault,
     compose,
-    scan_block,
     text_scalar,
     typed_scalar,
 )
@@ -52,9 +52,9 @@ def parse_block(
     """
     document = compose(block, budget)
     found = DiagnosticCollector()
-    for tag, line in document.tags:
-        message = f"the tag {tag!r} is ignored; the value is read as text"
-        found.warn("yaml-tag", message, first_line + line - 1, fix="remove the tag")
+    for tag in document.tags:
+        message = f"the tag {tag.name!r} is ignored; the value is read as text"
+        found.warn("yaml-tag", message, first_line + tag.line - 1, fix="remove the tag")
     values = _FrontmatterBuilder(text_scalar, found, first_line).build_root(document)
     if document.next_document:
         message = "only the first YAML document of the frontmatter is read"

@@ -21,7 +21,8 @@ from skillshelf.skillmd._layout import (
     refuse_long_frontmatter,
     refuse_without_skill,
 )
-from skillshelf.skillmd._yaml import YamlFault, scan_block, scan_scalar
+from skillshelf.skillmd._plain_blocks import scan_block, scan_scalar
+from skillshelf.skillmd._yaml import YamlFault
 
 # A plain file in one match: ASCII, with the name and the description first, as nearly all are. It takes 1.4 µs, the
 # general way 19, and a scan reads ten thousand. At most 99 more lines: a megabyte of them would be matched one by one.

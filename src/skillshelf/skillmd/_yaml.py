@@ -1,4 +1,4 @@
-"""The package's only YAML reader: PyYAML's events composed into a tree of bounded size, and a scanner for plain blocks.
+"""The package's only YAML reader: PyYAML's events composed into a tree of bounded size.
 
 Nothing is constructed: tags are noted and otherwise ignored, and a merge key is an ordinary key. An alias counts as
 many nodes and characters as the value it stands for, so a bomb runs into the limit while it is small.
@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -45,14 +45,20 @@ class Budget:
         """Characters that may still be given to the parser in Python."""
 
 
+class YamlTag(NamedTuple):
+    """A tag that is written in the text."""
+
+    name: str
+    line: int
+
+
 @dataclass(slots=True)
 class Document:
     """The first YAML document of a text."""
 
     root: "Node | None" = None
     """PyYAML's node with its marks; None if the text has no values. An alias is the node that it stands for."""
-    tags: list[tuple[str, int]] = field(default_factory=list)
-    """Each explicit tag and its line."""
+    tags: list[YamlTag] = field(default_factory=list)
     has_flow: bool = False
     """True if a list or mapping is written in brackets."""
     has_anchors: bool = False
@@ -72,18 +78,9 @@ def compose(text: str, budget: Budget | None = None, *, as_safe_load: bool = Fal
     slow: Any = yaml.SafeLoader if as_safe_load else yaml.BaseLoader
     fast: Any = getattr(yaml, "C" + slow.__name__, slow)
 
-    # PyYAML's two parsers differ in corner cases: tabs in folded text, and the texts that they refuse.
-    if as_safe_load:
-        loaders = [slow if len(text) <= budget.slow_characters else fast]
-    elif len(text) > min(_MAX_SLOW_PARSE, budget.slow_characters):
-        loaders = [fast]
-    elif "\t" in text:
-        loaders = [slow, fast]
-    else:
-        loaders = [fast, slow]
-
     first_fault: YamlFault | None = None
-    for loader in loaders:
+    for speed in _choose_parsers(text, budget, as_safe_load):
+        loader = slow if speed == "slow" else fast
         if loader is slow:
             budget.slow_characters -= len(text)
         try:
@@ -91,6 +88,22 @@ def compose(text: str, budget: Budget | None = None, *, as_safe_load: bool = Fal
         except YamlFault as fault:
             first_fault = first_fault or fault
     raise first_fault or YamlFault("it cannot be read", 1)
+
+
+def _choose_parsers(text: str, budget: Budget, as_safe_load: bool) -> tuple[Literal["fast", "slow"], ...]:
+    """Return the parsers to try, in this order: the fast one is in C, the slow one in Python.
+
+    They differ in corner cases: tabs in folded text, and the texts that they refuse.
+    """
+    if as_safe_load:
+        if len(text) <= budget.slow_characters:
+            return ("slow",)
+        return ("fast",)
+    if len(text) > min(_MAX_SLOW_PARSE, budget.slow_characters):
+        return ("fast",)
+    if "\t" in text:
+        return ("slow", "fast")
+    return ("fast", "slow")
 
 
 def _compose_with(loader: Any, text: str, budget: Budget, resolve: bool) -> Document:
@@ -112,6 +125,14 @@ def _compose_with(loader: Any, text: str, budget: Budget, resolve: bool) -> Docu
     raise fault
 
 
+class _Anchored(NamedTuple):
+    """The node of an anchor, and its size: an alias to it counts as much."""
+
+    node: "Node"
+    nodes: int
+    characters: int
+
+
 class _Composer:
     """Composes nodes from events, as PyYAML's own composer does, and counts them against a budget."""
 
@@ -124,8 +145,7 @@ class _Composer:
         self._budget = budget
         self._nodes = budget.nodes
         self._characters = budget.characters
-        self._anchors: dict[str, tuple[Node, int, int]] = {}
-        """The node of each anchor, with the number of nodes and characters in it."""
+        self._anchors: dict[str, _Anchored] = {}
         self._document = Document()
 
     def compose(self) -> Document:
@@ -158,7 +178,7 @@ class _Composer:
         if event.anchor in self._anchors:
             raise YamlFault(f"anchor {event.anchor!r} is defined twice", line)
         if event.tag not in (None, "!"):
-            self._document.tags.append((event.tag, line))
+            self._document.tags.append(YamlTag(event.tag, line))
 
         nodes_before = self._nodes
         characters_before = self._characters
@@ -174,7 +194,9 @@ class _Composer:
 
         if event.anchor is not None:
             self._document.has_anchors = True
-            self._anchors[event.anchor] = (node, self._nodes - nodes_before, self._characters - characters_before)
+            self._anchors[event.anchor] = _Anchored(
+                node, self._nodes - nodes_before, self._characters - characters_before
+            )
         return node
 
     def _compose_scalar(self, event: Any, line: int) -> Any:
@@ -211,12 +233,12 @@ class _Composer:
     def _find_alias(self, name: Any, line: int) -> "Node":
         if name not in self._anchors:
             raise YamlFault(f"alias {name!r} is not defined", line)
-        node, nodes, characters = self._anchors[name]
+        anchored = self._anchors[name]
         if self._budget.expand:
-            self._count(nodes, characters, line)
+            self._count(anchored.nodes, anchored.characters, line)
         else:
             self._count(1, 0, line)
-        return node
+        return anchored.node
 
     def _count(self, nodes: int, characters: int, line: int) -> None:
         self._nodes += nodes
@@ -312,128 +334,3 @@ class ValueBuilder:
 
     def check_key(self, values: dict[str, Any], key: str, line: int) -> None:
         """Check a key before its value is put into the mapping."""
-
-
-# -- plain blocks -----------------------------------------------------------------------------------------------------
-
-_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}").fullmatch
-_NESTED_LINE = re.compile(r"(?P<indent> +)(?:(?P<dash>- )|(?P<key>[A-Za-z][A-Za-z0-9_-]{0,99}):(?= |$))(?P<value>.*)")
-# Characters that a plain value cannot begin with.
-_INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@` ")
-_BLOCK_STYLES = frozenset((">", "|", ">-", "|-"))
-
-
-def scan_block(block: str) -> dict[str, Any] | None:
-    """Read a plain mapping line by line; return None if the block needs a YAML parser.
-
-    A plain block has `key: value` lines, one level of nesting and simple block scalars, without escapes. PyYAML's C
-    parser takes about 100 µs for a block; most blocks are plain, and the scanner takes a tenth. It answers exactly as
-    PyYAML does, or not at all: a differential test holds it to that.
-    """
-    # A line has at most two values, a key and its value. The parser counts them if they could be too many.
-    if 2 * block.count("\n") >= MAX_NODES:
-        return None
-    # The parser takes tabs, line breaks that only YAML knows, characters that YAML refuses, and a last line without its
-    # end, which shortens a block scalar by one character.
-    if not block.replace("\n", "").isprintable() or (block and block[-1] != "\n"):
-        return None
-
-    values: dict[str, Any] = {}
-    lines = block.split("\n")
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        at += 1
-        if not line:
-            continue
-        key, colon, rest = line.partition(":")
-        if not colon or not _KEY(key) or key in values or (rest and rest[0] != " "):
-            return None
-
-        rest = rest.strip(" ")
-        indented: list[str] = []
-        if not rest or rest in _BLOCK_STYLES:
-            while at < len(lines) and (not lines[at] or lines[at][0] == " "):
-                indented.append(lines[at])
-                at += 1
-        value: Any
-        if rest in _BLOCK_STYLES:
-            value = _scan_block_scalar(indented, rest)
-        elif any(indented):
-            value = _scan_nested(indented)
-        else:
-            value = scan_scalar(rest)
-        if value is None:
-            return None
-        values[key] = value
-    return values
-
-
-def scan_scalar(text: str) -> str | None:
-    """Return a plain or simply quoted value; None if only a YAML parser can read it."""
-    if not text:
-        return ""
-    first = text[0]
-    if first not in _INDICATORS:
-        # A search for one character is ten times as fast as for two, and most values have neither.
-        if ":" in text and (": " in text or text[-1] == ":"):
-            return None
-        if "#" in text and " #" in text:
-            return None
-        return text
-
-    is_quoted = first in "\"'" and len(text) > 1 and text[-1] == first
-    inner = text[1:-1]
-    if is_quoted and first not in inner and "\\" not in inner:
-        return inner
-    return None
-
-
-def _scan_nested(lines: list[str]) -> dict[str, str] | list[str] | None:
-    """Read `key: value` lines or `- item` lines that all have the same indentation."""
-    mapping: dict[str, str] = {}
-    items: list[str] = []
-    indent = ""
-    for line in lines:
-        if not line:
-            continue
-        match = _NESTED_LINE.fullmatch(line)
-        if not match:
-            return None
-        indent = indent or match["indent"]
-        key = match["key"]
-        value = scan_scalar(match["value"].strip(" "))
-        # An empty value may be the parent of deeper lines, which are not plain.
-        if not value or match["indent"] != indent or key in mapping:
-            return None
-        if match["dash"]:
-            items.append(value)
-        else:
-            mapping[key] = value
-    if items and mapping:
-        return None
-    return items or mapping
-
-
-def _scan_block_scalar(lines: list[str], style: str) -> str | None:
-    """Read a literal (|) or folded (>) text whose lines all have the same indentation."""
-    while lines and not lines[-1]:
-        lines.pop()
-    if not lines:
-        return None
-    indent = len(lines[0]) - len(lines[0].lstrip(" "))
-    if not indent:
-        return None
-
-    texts = []
-    for line in lines:
-        text = line[indent:]
-        if line and (line[:indent].strip(" ") or not text or text[0] == " "):
-            return None
-        texts.append(text)
-    joined = "\n".join(texts)
-    if style[0] == ">":
-        # A line break is a space; each empty line is a line break of its own.
-        joined = re.sub(r"(?<!\n)\n(?!\n)", " ", joined)
-        joined = re.sub(r"\n(\n+)", r"\1", joined)
-    return joined if style.endswith("-") else joined + "\n"

@@ -74,8 +74,9 @@ def parse_document(text: str, path: str) -> Any:
         document = compose(text, Budget(MAX_VALUES, MAX_FILE))
         if document.next_document:
             raise EvalError("there is a second document", "Keep all cases in one", path, document.next_document)
-        for tag, line in document.tags:
-            raise EvalError(f"the tag {tag!r} has no meaning here", "Remove it", path, line)
+        if document.tags:
+            tag = document.tags[0]
+            raise EvalError(f"the tag {tag.name!r} has no meaning here", "Remove it", path, tag.line)
         if document.root is None:
             return None
         return _LineBuilder(path).build(document.root)

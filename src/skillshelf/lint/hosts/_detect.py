@@ -223,8 +223,8 @@ def _check_syntax(document: Document) -> Iterator[str]:
         yield "yaml-flow"
     if document.has_anchors:
         yield "yaml-anchor"
-    for tag, _ in document.tags:
-        prefix, _, name = tag.rpartition(":")
+    for tag in document.tags:
+        prefix, _, name = tag.name.rpartition(":")
         if prefix == "tag:yaml.org,2002" and name in _STANDARD_TAGS:
             yield "yaml-anchor"
         else:
