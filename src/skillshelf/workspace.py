@@ -10,9 +10,10 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from skillshelf.errors import SourceError
-from skillshelf.files import mounts_below, system, user_skill_folders
+from skillshelf.files import is_inside, mounts_below, system, user_skill_folders
 
 SKILLS_FOLDERS = (
     ".agents/skills",
@@ -74,15 +75,15 @@ class Workspace:
         """Return a path in the workspace relative to the user's folder, and any other path as it is."""
         if path == self.folder:
             return "."
-        if any(path == folder or _below(folder, path) for folder in self.folders):
+        if any(path == folder or is_inside(path, folder) for folder in self.folders):
             return os.path.relpath(path, self.folder)
         return path
 
     def levels(self) -> list[str]:
         """Return the folders on the way from the root to the user's folder, both included."""
         levels = [self.root]
-        for name in _below(self.root, self.folder).split("/"):
-            if name:
+        if self.folder != self.root:
+            for name in os.path.relpath(self.folder, self.root).split("/"):
                 levels.append(os.path.join(levels[-1], name))
         return levels
 
@@ -90,17 +91,17 @@ class Workspace:
 def find_workspace(start: str | os.PathLike[str] | None = None) -> Workspace:
     """Return the workspace around a folder, by default the current one. Raises SourceError if it is not a folder."""
     folder = _find_start(start)
-    parents, end = _climb(folder)
+    climb = _climb(folder)
     notes: list[str] = []
 
-    repository = _find_repository([folder, *parents], notes)
+    repository = _find_repository([folder, *climb.parents], notes)
     if repository:
         return Workspace(folder, (SearchedFolder(repository, "the root of the repository you are in"),), tuple(notes))
 
     searched = [SearchedFolder(folder, "the folder you are in, which is not part of a repository")]
-    for path in _find_skills_folders(folder, parents):
+    for path in _find_skills_folders(folder, climb.parents):
         searched.append(SearchedFolder(path, "a skills folder of a parent folder"))
-    return Workspace(folder, tuple(searched), (*notes, end))
+    return Workspace(folder, tuple(searched), (*notes, climb.end))
 
 
 def choose_workspace(root: str | os.PathLike[str] | Workspace | None) -> Workspace:
@@ -126,8 +127,17 @@ def _find_start(start: str | os.PathLike[str] | None) -> str:
     return os.path.realpath(os.path.expanduser(start))
 
 
-def _climb(folder: str) -> tuple[list[str], str]:
-    """Return the parents that belong to the user, nearest first, and a sentence on why the climb ended."""
+class _Climb(NamedTuple):
+    """The way from a folder up to the last parent that counts."""
+
+    parents: list[str]
+    """The parents that belong to the user, nearest first."""
+    end: str
+    """A sentence that says why the climb ended."""
+
+
+def _climb(folder: str) -> _Climb:
+    """Go up from a folder as far as the parents belong to the user."""
     home = os.path.realpath(os.path.expanduser("~"))
     parents: list[str] = []
     here = folder
@@ -137,7 +147,7 @@ def _climb(folder: str) -> tuple[list[str], str]:
             subject = f"{here} and the folders above it"
             if here == folder:
                 subject = f"The folders above {here}"
-            return parents, f"{subject} do not count: {barrier}."
+            return _Climb(parents, f"{subject} do not count: {barrier}.")
         if here != folder:
             parents.append(here)
         here = os.path.dirname(here)
@@ -206,12 +216,6 @@ def _find_skills_folders(folder: str, parents: list[str]) -> Iterator[str]:
                 yield path
 
 
-def _overlap(one: str, other: str) -> bool:
+def _overlap(folder: str, other: str) -> bool:
     """Return True if the folders are the same or one lies in the other."""
-    return one == other or bool(_below(one, other) or _below(other, one))
-
-
-def _below(root: str, path: str) -> str:
-    """Return the path below a root; empty for the root itself, and for a path elsewhere."""
-    prefix = root.rstrip("/") + "/"
-    return path.removeprefix(prefix) if path.startswith(prefix) else ""
+    return folder == other or is_inside(folder, other) or is_inside(other, folder)

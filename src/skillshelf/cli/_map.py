@@ -205,7 +205,7 @@ def _as_json(view: _View) -> dict[str, Any]:
         {
             "name": skill.name,
             "path": skill.folder,
-            "places": [place.folder for place in skill.places],
+            "places": [path.folder for path in skill.paths],
             "hosts": [_sighting_as_json(sighting) for sighting in skill.sightings],
         }
         for skill in view.skills

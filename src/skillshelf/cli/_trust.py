@@ -11,6 +11,7 @@ from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
 from skillshelf.errors import SkillNotFoundError, TrustError
+from skillshelf.files import is_inside
 from skillshelf.tables import Column
 from skillshelf.text import count_noun
 from skillshelf.workspace import Workspace
@@ -217,7 +218,7 @@ class _TrustedFolder:
         return _Item(self.source, key, name, folder, tree, None, unapproved)
 
     def contains(self, folder: str) -> bool:
-        return f"{folder}/".startswith(self.root.rstrip("/") + "/")
+        return folder == self.root or is_inside(folder, self.root)
 
 
 class _TrustedWorkspace:

@@ -35,7 +35,7 @@ from skillshelf.files._homes import (
 )
 from skillshelf.files._identity import FolderIdentity, identify
 from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
-from skillshelf.files._names import SCRATCH_FOLDER, count_shared_names, fold_name, split_below
+from skillshelf.files._names import SCRATCH_FOLDER, count_shared_names, fold_name, is_inside, split_below
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ __all__ = [
     "hold_lock",
     "identify",
     "is_fresh",
+    "is_inside",
     "list_folder",
     "make_folders",
     "make_private_folders",

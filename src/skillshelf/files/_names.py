@@ -35,6 +35,11 @@ def split_below(root: str, path: str | os.PathLike[str]) -> list[str] | None:
     return real_path.removeprefix(prefix).split("/")
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Return True if a path lies below a folder. The paths alone decide: nothing is resolved."""
+    return path.startswith(folder.rstrip("/") + "/")
+
+
 def count_shared_names(path: str, other: str) -> int:
     """Return how many names two relative paths have in common before they part."""
     count = 0

@@ -4,11 +4,12 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from skillshelf.files import is_inside
 from skillshelf.lint.hosts._conditions import CONDITIONS
-from skillshelf.lint.hosts._map import MappedSkill, find_position, find_read_folders, is_inside
+from skillshelf.lint.hosts._map import MappedSkill, find_position, find_read_folders
 from skillshelf.lint.hosts._records import AS_WRITTEN, HostRecord, load_records
 from skillshelf.workspace import Workspace
 
@@ -52,16 +53,24 @@ def advise(skills: Sequence[MappedSkill], workspace: Workspace, records: Sequenc
 
 def _mend_files(skills: Sequence[MappedSkill]) -> Iterator[Advice]:
     """Yield the fix of each condition, with the hosts that it helps."""
-    hosts: dict[str, dict[str, None]] = {}
-    names: dict[str, dict[str, None]] = {}
+    affected: dict[str, _Affected] = {}
     for skill in skills:
         for sighting in skill.sightings:
             for code in sighting.because:
-                hosts.setdefault(code, {})[sighting.host] = None
-                names.setdefault(code, {})[skill.name] = None
-    for code in hosts:
+                group = affected.setdefault(code, _Affected())
+                group.hosts[sighting.host] = None
+                group.skills[skill.name] = None
+    for code, group in affected.items():
         condition = CONDITIONS[code]
-        yield Advice(f"{condition.says}: {condition.fix}", tuple(hosts[code]), tuple(names[code]))
+        yield Advice(f"{condition.says}: {condition.fix}", tuple(group.hosts), tuple(group.skills))
+
+
+@dataclass(frozen=True, slots=True)
+class _Affected:
+    """The hosts and skills that a condition concerns, in the order in which they were found."""
+
+    hosts: dict[str, None] = field(default_factory=dict)
+    skills: dict[str, None] = field(default_factory=dict)
 
 
 def _names(records: Sequence[HostRecord]) -> tuple[str, ...]:
@@ -118,8 +127,8 @@ def _place_skill(skill: MappedSkill, unread: Sequence[HostRecord], workspace: Wo
 def _is_read(skill: MappedSkill, workspace: Workspace) -> bool:
     """Return True if some program reads the skill where it is, even one that the map leaves out."""
     for record in load_records().values():
-        for place in skill.places:
-            if any(find_read_folders(place.folder, workspace, record)):
+        for path in skill.paths:
+            if any(find_read_folders(path.folder, workspace, record)):
                 return True
     return False
 

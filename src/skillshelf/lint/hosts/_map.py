@@ -3,8 +3,9 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
+from skillshelf.files import is_inside
 from skillshelf.lint.hosts._detect import find_conditions
 from skillshelf.lint.hosts._records import HostOutcome, HostRecord, Position
 from skillshelf.lint.hosts._verdicts import SkillFile, find_skill_files, is_nested, judge_for_host
@@ -39,7 +40,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SkillPath:
     """A path at which a host can find a skill: its own, or one that leads through a symlink."""
 
     folder: str
@@ -58,7 +59,8 @@ class MappedSkill:
     folder: str
     """The absolute path of its folder, or of a link to one that is outside the workspace."""
     description_length: int
-    places: tuple[Place, ...]
+    paths: tuple[SkillPath, ...]
+    """All paths that lead to it."""
     sightings: tuple[Sighting, ...]
 
     @property
@@ -68,7 +70,7 @@ class MappedSkill:
 
 @dataclass(frozen=True, slots=True)
 class ReadFolder:
-    """A place as a program reads it: in one of its folders of skills, somewhere workspace its starting folder."""
+    """A skill's path as a program reads it: in one of its folders of skills, around the folder that it starts in."""
 
     parent: str
     """The absolute path of the folder that has the folder of skills."""
@@ -89,38 +91,50 @@ def find_position(parent: str, workspace: Workspace) -> Position:
         return "beside"
     if parent == workspace.root:
         return "root"
-    return "between" if is_inside(parent, workspace.root) else "outside"
+    if is_inside(parent, workspace.root):
+        return "between"
+    return "outside"
 
 
 def map_skills(workspace: Workspace, records: Sequence[HostRecord]) -> list[MappedSkill]:
     """Return every skill of a workspace with the sightings of these hosts, folder by folder."""
     skills = []
     for base in workspace.folders:
-        files = dict(find_skill_files(base))
-        for (real, key), places in _find_places(base, files).items():
-            file = files[key]
-            name, description = _read_texts(file)
-            sightings = tuple(_sight(file, is_nested(base, key), places, workspace, records))
-            folder = real if is_inside(real, base) else file.folder
-            skills.append(MappedSkill(name, folder, len(description), tuple(places), sightings))
+        for real, located in _locate_skills(base).items():
+            texts = _read_texts(located.file)
+            sightings = tuple(_sight(located, workspace, records))
+            folder = located.file.folder
+            if is_inside(real, base):
+                folder = real
+            skills.append(MappedSkill(texts.name, folder, len(texts.description), tuple(located.paths), sightings))
     return sorted(skills, key=lambda skill: (os.path.dirname(skill.folder), skill.folder))
 
 
-def _find_places(base: str, files: Mapping[str, SkillFile]) -> dict[tuple[str, str], list[Place]]:
-    """Return the places of each skill, by its real folder and by the key under which it was read first."""
-    keys: dict[str, str] = {}
-    places: dict[str, list[Place]] = {}
-    for key, file in sorted(files.items(), key=lambda item: item[1].is_linked):
+@dataclass(frozen=True, slots=True)
+class _LocatedSkill:
+    """A skill, and the paths that lead to it."""
+
+    file: SkillFile
+    """Read at its own path, or at the first link to it."""
+    is_nested: bool
+    paths: list[SkillPath]
+
+
+def _locate_skills(base: str) -> dict[str, _LocatedSkill]:
+    """Return the skills below a folder, by their real folder."""
+    skills: dict[str, _LocatedSkill] = {}
+    for key, file in sorted(find_skill_files(base), key=lambda item: item[1].is_linked):
         real = os.path.realpath(file.folder)
-        keys.setdefault(real, key)
-        places.setdefault(real, []).append(Place(file.folder, is_linked=file.is_linked))
+        if real not in skills:
+            skills[real] = _LocatedSkill(file, is_nested(base, key), [])
+        skills[real].paths.append(SkillPath(file.folder, is_linked=file.is_linked))
 
     for link, target in _find_linked_folders(base):
-        for real in list(places):
+        for real, skill in skills.items():
             if is_inside(real, target):
                 folder = os.path.join(link, os.path.relpath(real, target))
-                places[real].append(Place(folder, is_in_linked_folder=True))
-    return {(real, keys[real]): found for real, found in places.items()}
+                skill.paths.append(SkillPath(folder, is_in_linked_folder=True))
+    return skills
 
 
 def _find_linked_folders(base: str) -> Iterator[tuple[str, str]]:
@@ -134,61 +148,67 @@ def _find_linked_folders(base: str) -> Iterator[tuple[str, str]]:
             yield link, target
 
 
-def _read_texts(file: SkillFile) -> tuple[str, str]:
+class _Texts(NamedTuple):
+    name: str
+    description: str
+
+
+def _read_texts(file: SkillFile) -> _Texts:
     """Return the name and the description, as far as they can be read."""
     folder = os.path.basename(file.folder)
     try:
         skill = read(decode(file.data), folder)
     except Unreadable:
-        return folder, ""
+        return _Texts(folder, "")
     name = skill.values.get("name")
     if not isinstance(name, str) or not name:
         name = folder
-    return name, skill.description
+    return _Texts(name, skill.description)
 
 
 # -- one host ----------------------------------------------------------------------------------------------------------
 
 
 class _Judge:
-    """Judges one skill for each host. Its conditions are found once for each kind of place."""
+    """Judges one skill for each host. Its conditions are found once for each kind of path."""
 
     def __init__(self, file: SkillFile) -> None:
         self._file = file
         self._conditions: dict[tuple[str, bool, bool], list[str]] = {}
 
-    def judge(self, place: Place, nested: bool, record: HostRecord) -> Sighting:
-        verdict = judge_for_host(self._find_conditions(place, nested), record)
+    def judge(self, path: SkillPath, nested: bool, record: HostRecord) -> Sighting:
+        verdict = judge_for_host(self._find_conditions(path, nested), record)
         state = _STATE_OF_OUTCOME[verdict.makes]
-        return Sighting(record.host, state, verdict.because if state != "seen" else ())
+        if state == "seen":
+            return Sighting(record.host, state)
+        return Sighting(record.host, state, verdict.because)
 
-    def _find_conditions(self, place: Place, nested: bool) -> list[str]:
-        name = os.path.basename(place.folder)
-        key = (name, nested, place.is_linked)
+    def _find_conditions(self, path: SkillPath, nested: bool) -> list[str]:
+        name = os.path.basename(path.folder)
+        key = (name, nested, path.is_linked)
         if key not in self._conditions:
             file = self._file
             self._conditions[key] = find_conditions(
-                file.data, name, file=file.name, nested=nested, linked=place.is_linked
+                file.data, name, file=file.name, nested=nested, linked=path.is_linked
             )
         return self._conditions[key]
 
 
-def _sight(
-    file: SkillFile, is_nested: bool, places: Sequence[Place], workspace: Workspace, records: Sequence[HostRecord]
-) -> Iterator[Sighting]:
-    """Yield how each host sees a skill: a program at the best of its places, a library wherever it is."""
-    judge = _Judge(file)
+def _sight(skill: _LocatedSkill, workspace: Workspace, records: Sequence[HostRecord]) -> Iterator[Sighting]:
+    """Yield how each host sees a skill: a program at the best of its paths, a library wherever it is."""
+    judge = _Judge(skill.file)
     for record in records:
         if record.kind == "library":
-            # Its caller names the folder, so the place does not matter.
-            yield judge.judge(Place(file.folder, file.is_linked), is_nested, record)
+            # Its caller names the folder, so the path does not matter.
+            own_path = SkillPath(skill.file.folder, skill.file.is_linked)
+            yield judge.judge(own_path, skill.is_nested, record)
             continue
         best = Sighting(record.host, "unread")
-        for place in places:
-            if place.is_in_linked_folder and not record.follows_linked_folders:
+        for path in skill.paths:
+            if path.is_in_linked_folder and not record.follows_linked_folders:
                 continue
-            for read_folder in find_read_folders(place.folder, workspace, record):
-                sighting = judge.judge(place, "/" in read_folder.below, record)
+            for read_folder in find_read_folders(path.folder, workspace, record):
+                sighting = judge.judge(path, "/" in read_folder.below, record)
                 best = min(best, sighting, key=lambda each: STATES.index(each.state))
         yield best
 
@@ -212,8 +232,3 @@ def split_at(folder: str, skills_folder: str) -> Iterator[ReadFolder]:
         if parts[index:after] == wanted:
             parent = "/".join(parts[:index]) or "/"
             yield ReadFolder(parent, skills_folder, "/".join(parts[after:]))
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Return True if a path lies below a folder."""
-    return path.startswith(folder.rstrip("/") + "/")
