@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -32,12 +33,7 @@ class BlockSplitter:
         """The lines of the block whose end has not arrived. In a block of code, the first line opens the code."""
         self.blank = 0
         """Blank lines of code that come before those lines."""
-        self._fence = ""
-        """The characters that close the open code; empty outside code."""
-        self._opener = ""
-        """The line that opened the code."""
-        self._opener_index = 0
-        """Its index in the lines; after a cut within the code, 0."""
+        self._code: _OpenCode | None = None
         self._list: _OpenList | None = None
 
     def feed(self, text: str) -> list[Block]:
@@ -77,14 +73,15 @@ class BlockSplitter:
 
     def _heading_for(self, hidden: int) -> list[str]:
         """Return the lines that make sense of a block whose first lines are hidden: a code fence, a table's head."""
-        if self._fence:
-            return [self._opener] if hidden > self._opener_index else []
+        if self._code:
+            is_opener_hidden = hidden > self._code.index
+            return [self._code.opener] if is_opener_hidden else []
         is_table = len(self._lines) > 1 and "|" in self._lines[0] and _TABLE_RULE.match(self._lines[1])
         return self._lines[: min(2, hidden)] if is_table else []
 
     def _add_line(self, line: str) -> Iterator[Block]:
-        if self._fence:
-            yield from self._add_code(line)
+        if self._code:
+            yield from self._add_code(self._code, line)
         elif line.strip():
             yield from self._add_text(line)
         elif self._list:
@@ -109,43 +106,38 @@ class BlockSplitter:
                 self._list = _OpenList(item)
 
         if fence and (self._list or opens_code):
-            self._fence = fence[1]
-            self._opener = line.strip()
-            self._opener_index = len(self._lines)
+            self._code = _OpenCode(fence[1], line.strip(), index=len(self._lines))
         self._lines.append(line)
 
-    def _add_code(self, line: str) -> Iterator[Block]:
-        stripped = line.strip()
-        closes = stripped.startswith(self._fence) and not stripped.strip(self._fence[0])
+    def _add_code(self, code: "_OpenCode", line: str) -> Iterator[Block]:
         if self._list:
-            yield from self._add_code_in_list(line, stripped, closes)
+            yield from self._add_code_in_list(code, self._list, line)
             return
 
-        if closes and _indent(line) <= 3:
+        if code.is_closed_by(line) and _indent(line) <= 3:
             self._lines.append(line)
             yield from self._finish()
-            self._fence = ""
+            self._code = None
             return
 
         after_blank = not self._lines[-1].strip()
         is_long = len(self._lines) > _LONG and after_blank
         is_very_long = len(self._lines) > 2 * _LONG
-        if stripped and (is_long or is_very_long):
-            yield from self._cut_code()
+        if line.strip() and (is_long or is_very_long):
+            yield from self._cut_code(code)
         self._lines.append(line)
 
-    def _add_code_in_list(self, line: str, stripped: str, closes: bool) -> Iterator[Block]:
-        assert self._list is not None
-        if stripped and _indent(line) <= self._list.indent:  # the end of the item is the end of its code
-            self._fence = ""
+    def _add_code_in_list(self, code: "_OpenCode", open_list: "_OpenList", line: str) -> Iterator[Block]:
+        if line.strip() and _indent(line) <= open_list.indent:  # the end of the item is the end of its code
+            self._code = None
             yield from self._add_text(line)
             return
 
         self._lines.append(line)
-        if closes:
-            self._fence = ""
+        if code.is_closed_by(line):
+            self._code = None
 
-    def _cut_code(self) -> Iterator[Block]:
+    def _cut_code(self, code: "_OpenCode") -> Iterator[Block]:
         """Finish the code so far, and open it again for the rest."""
         blank = 0
         while not self._lines[-1].strip():
@@ -153,11 +145,11 @@ class BlockSplitter:
             blank += 1
 
         opener = self._lines[0]
-        self._lines.append(self._fence)
+        self._lines.append(code.fence)
         yield from self._finish(goes_on=True)
         self._lines = [opener]
         self.blank = blank
-        self._opener_index = 0
+        code.index = 0
 
     def _finish(self, *, goes_on: bool = False) -> Iterator[Block]:
         block = Block("\n".join(self._lines), self.blank, goes_on)
@@ -167,6 +159,22 @@ class BlockSplitter:
             self._list = None
         if block.text.strip():
             yield block
+
+
+@dataclass(slots=True)
+class _OpenCode:
+    """The code that the current lines belong to."""
+
+    fence: str
+    """The characters that close it."""
+    opener: str
+    """The line that opened it, without its indentation."""
+    index: int
+    """The index of that line among the current lines; 0 after a cut within the code."""
+
+    def is_closed_by(self, line: str) -> bool:
+        stripped = line.strip()
+        return stripped.startswith(self.fence) and not stripped.strip(self.fence[0])
 
 
 class _OpenList:
