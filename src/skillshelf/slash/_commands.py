@@ -110,8 +110,16 @@ def strip_separator(rest: str) -> str:
     return _SEPARATOR.sub("", rest, count=1)
 
 
-def split_name(typed: str, names: Container[str]) -> tuple[str, int] | None:
-    """Return the longest of the names that the text begins with, and where it ends in the text.
+class NameMatch(NamedTuple):
+    """A name that a text begins with."""
+
+    name: str
+    end: int
+    """Where it ends in the text."""
+
+
+def find_name(typed: str, names: Container[str]) -> NameMatch | None:
+    """Return the longest of the names that the text begins with.
 
     A name may have spaces, and more than one may be typed between its words. It ends at a space or with the line.
     """
@@ -122,7 +130,7 @@ def split_name(typed: str, names: Container[str]) -> tuple[str, int] | None:
             continue
         for name in (line[:end], " ".join(line[:end].split())):
             if name in names:
-                return name, end
+                return NameMatch(name, end)
     return None
 
 
@@ -144,6 +152,14 @@ class RegisteredCommand(NamedTuple, Generic[FaceT]):
     prefix: str
     owner: str
     command: Command[FaceT]
+
+
+class ResolvedCommand(NamedTuple, Generic[FaceT]):
+    """The command that a text begins with."""
+
+    entry: RegisteredCommand[FaceT]
+    end: int
+    """Where its name ends in the text."""
 
 
 class CommandGroup(NamedTuple, Generic[FaceT]):
@@ -183,13 +199,12 @@ class CommandTable(Generic[FaceT]):
             self._scopes[scope] = entries, Names(names, spellings, summaries)
         return self._scopes[scope]
 
-    def resolve(self, typed: str) -> tuple[RegisteredCommand[FaceT], int] | None:
-        """Return the command with the longest name that the text begins with, and where the name ends."""
-        match = split_name(typed, self.entries)
+    def resolve(self, typed: str) -> ResolvedCommand[FaceT] | None:
+        """Return the command with the longest name that the text begins with."""
+        match = find_name(typed, self.entries)
         if match is None:
             return None
-        spelling, end = match
-        return self.entries[spelling], end
+        return ResolvedCommand(self.entries[match.name], match.end)
 
     def suggest_instead(self, typed: str, scope: str) -> UnknownCommand:
         """Return an answer to a command that does not exist, with the names under a prefix that come closest."""
@@ -205,9 +220,9 @@ class CommandTable(Generic[FaceT]):
 
 
 class Commands(Generic[FaceT]):
-    """The registry: the host's commands, the skills' and those of extensions.
+    """The registry: the face's commands, the skills' and those of extensions.
 
-    The host owns the names: an extension cannot take one that exists.
+    The face owns the names: an extension cannot take one that exists.
     """
 
     def __init__(self, rank: Rank = rank) -> None:
@@ -244,7 +259,7 @@ class Commands(Generic[FaceT]):
             before = self._groups
             try:
                 point.load()(self._make_register(point.name))
-            except Exception as error:  # an extension may raise anything; the others and the host go on
+            except Exception as error:  # an extension may raise anything; the others and the face go on
                 self._groups = before
                 failures.append(f"The commands of {point.name!r} ({point.value}) are left out: {_describe(error)}")
         return failures
@@ -269,8 +284,8 @@ class Commands(Generic[FaceT]):
             first_word = typed.split(maxsplit=1)[0]
             return table.suggest_instead(first_word, table.find_scope(typed))
 
-        entry, end = resolved
-        arguments = strip_separator(typed[end:])
+        entry = resolved.entry
+        arguments = strip_separator(typed[resolved.end :])
         takes_only_subcommands = not entry.command.usage and f"{entry.spelling} " in table.prefixes
         if arguments and takes_only_subcommands:
             subcommand = arguments.split(maxsplit=1)[:1]

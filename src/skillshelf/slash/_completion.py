@@ -72,10 +72,9 @@ def _suggest_commands(commands: Commands[FaceT], typed: str) -> list[Suggestion]
     arguments: list[Suggestion] = []
 
     resolved = table.resolve(typed)
-    if resolved and resolved[1] < len(typed):
-        entry, end = resolved
-        arguments = _suggest_arguments(commands, entry, typed[end:])
-        if entry.prefix == scope:
+    if resolved and resolved.end < len(typed):
+        arguments = _suggest_arguments(commands, resolved.entry, typed[resolved.end :])
+        if resolved.entry.prefix == scope:
             # A name may begin with the whole of another: `/skills:my` and `/skills:my skill`.
             longer = [entry for entry in entries if entry.spelling.startswith(typed)]
             return [_suggest_command(entry, scope, typed) for entry in longer] + arguments

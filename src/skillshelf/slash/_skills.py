@@ -6,12 +6,12 @@ from typing import Generic, NamedTuple
 
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.slash._commands import Command, FaceT, Suggestion, parse_command, split_name, strip_separator
+from skillshelf.slash._commands import Command, FaceT, NameMatch, Suggestion, find_name, parse_command, strip_separator
 from skillshelf.slash._completion import quote_path
 from skillshelf.tokens import estimate_unread
 
 Invoke = Callable[[FaceT, str, str], Awaitable[None] | None]
-"""Called with the host, the name that leads to the skill, and the arguments."""
+"""Called with the face, the name that leads to the skill, and the arguments."""
 SKILL_PREFIX = "skills:"
 """The prefix of the commands that invoke skills."""
 
@@ -33,12 +33,11 @@ def parse_invocation(text: str, catalog: Catalog) -> Invocation | None:
         return None
 
     typed = text.removeprefix(f"/{SKILL_PREFIX}")
-    match = split_name(typed, catalog)
+    match = find_name(typed, catalog)
     if match is None:
         first_word = (typed.split(maxsplit=1) or [""])[0]
-        match = first_word, len(first_word)
-    name, end = match
-    return Invocation(name, strip_separator(typed[end:]))
+        match = NameMatch(first_word, len(first_word))
+    return Invocation(match.name, strip_separator(typed[match.end :]))
 
 
 def skill_commands(catalog: Callable[[], Catalog], invoke: Invoke[FaceT]) -> Callable[[], Sequence[Command[FaceT]]]:
@@ -53,29 +52,29 @@ class _SkillCommands(Generic[FaceT]):
         self._get_catalog = catalog
         self._invoke = invoke
         self._catalog: Catalog | None = None
-        self._made: dict[str, tuple[SkillDescriptor, Command[FaceT]]] = {}
+        self._made: dict[str, _SkillCommand[FaceT]] = {}
         self._commands: tuple[Command[FaceT], ...] = ()
 
     def list(self) -> Sequence[Command[FaceT]]:
         catalog = self._get_catalog()
         if catalog is not self._catalog:
             self._catalog = catalog
-            self._made = {name: (skill, self._make(name, skill)) for name, skill in _list_invocable(catalog)}
-            self._commands = tuple(command for _, command in self._made.values())
+            self._made = {name: self._make(name, skill) for name, skill in _list_invocable(catalog)}
+            self._commands = tuple(made.command for made in self._made.values())
         return self._commands
 
-    def _make(self, name: str, skill: SkillDescriptor) -> Command[FaceT]:
-        made_from, command = self._made.get(name, (None, None))
-        if command is not None and made_from is skill:
-            return command
+    def _make(self, name: str, skill: SkillDescriptor) -> "_SkillCommand[FaceT]":
+        made = self._made.get(name)
+        if made is not None and made.skill is skill:
+            return made
 
-        def run(host: FaceT, arguments: str) -> Awaitable[None] | None:
-            return self._invoke(host, name, arguments)
+        def run(face: FaceT, arguments: str) -> Awaitable[None] | None:
+            return self._invoke(face, name, arguments)
 
         def complete(_: str) -> Sequence[Suggestion]:
             return _suggest_references(skill.references)
 
-        return Command(
+        command = Command(
             name,
             skill.description,
             run,
@@ -83,6 +82,14 @@ class _SkillCommands(Generic[FaceT]):
             complete=complete if skill.references else None,
             cost=estimate_unread(skill.size),
         )
+        return _SkillCommand(skill, command)
+
+
+class _SkillCommand(NamedTuple, Generic[FaceT]):
+    """A command, and the version of the skill that it was made for."""
+
+    skill: SkillDescriptor
+    command: Command[FaceT]
 
 
 def _list_invocable(catalog: Catalog) -> Iterator[tuple[str, SkillDescriptor]]:
