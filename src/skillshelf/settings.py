@@ -18,13 +18,13 @@ Mode = Literal["ask", "read-only", "auto-edit", "yolo"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 Tools = Literal["auto", "on", "off"]
 
-_CHOICES: dict[str, tuple[str, ...]] = {
+_ALLOWED: dict[str, tuple[str, ...]] = {
     "policy": MODES,
     "tools": get_args(Tools),
     "disclosure": get_args(ListingForm),
 }
 Value = str | int | tuple[str, ...]
-_LEAST = {"budget": 1, "window": 0}
+_MINIMUM = {"budget": 1, "window": 0}
 _MAX_FILE = 256 * 1024
 """A user writes ten lines. A larger file is something else."""
 
@@ -175,16 +175,16 @@ def _describe_bad_toml(path: str, message: str, example: str) -> SettingsError:
 
 def _check(name: str, value: object, where: str, *, from_file: bool = False) -> Value:
     """Return the value as the setting takes it. Raises a SettingsError that says what is right."""
-    if name in _LEAST:
-        return _check_number(value, _LEAST[name], where)
+    if name in _MINIMUM:
+        return _check_number(value, _MINIMUM[name], where)
     if name == "packages":
         return _check_packages(value, where)
     if not isinstance(value, str):
         raise SettingsError(f"{where} must be text, not {value!r:.80}.")
 
     text = value.strip()
-    if name in _CHOICES and text not in _CHOICES[name]:
-        raise SettingsError(f"{where} is {value!r:.80}; it must be one of {', '.join(_CHOICES[name])}.")
+    if name in _ALLOWED and text not in _ALLOWED[name]:
+        raise SettingsError(f"{where} is {value!r:.80}; it must be one of {', '.join(_ALLOWED[name])}.")
     if name == "base_url" and text:
         return _check_address(text, where)
     if name == "weights" and text:
@@ -192,12 +192,12 @@ def _check(name: str, value: object, where: str, *, from_file: bool = False) -> 
     return text
 
 
-def _check_number(value: object, least: int, where: str) -> int:
+def _check_number(value: object, minimum: int, where: str) -> int:
     number = value
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         number = int(value)
-    if type(number) is not int or number < least:  # not isinstance: True is an int
-        raise SettingsError(f"{where} is {value!r:.80}; it must be a whole number of tokens, {least} or more.")
+    if type(number) is not int or number < minimum:  # not isinstance: True is an int
+        raise SettingsError(f"{where} is {value!r:.80}; it must be a whole number of tokens, {minimum} or more.")
     return number
 
 

@@ -1,6 +1,6 @@
 """The tools that a shelf's code skills give to the model, and those that they cannot give."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from skillshelf.catalog import Catalog, Place
@@ -44,40 +44,64 @@ def collect_tools(sources: Sequence[Source], catalog: Catalog, reserved: Collect
     missing: dict[Place, tuple[str, ...]] = {}
     diagnostics: list[Diagnostic] = []
 
-    for rank, source in enumerate(sources):
-        if not isinstance(source, ClassSource):
+    for skill in _find_code_skills(sources, catalog):
+        name = skill.descriptor.name
+        is_first = catalog.candidates(name)[0].place == skill.place
+        if not is_first and not skill.is_from_program:
+            missing[skill.place] = skill.descriptor.tools
             continue
-        for key in source.classes:
-            place = Place(rank, key)
-            skill = catalog.descriptor_at(place)
-            if skill is None or not skill.tools:
-                continue
-            is_first = catalog.candidates(skill.name)[0].place == place
-            if not is_first and not isinstance(source, ObjectSource):
-                missing[place] = skill.tools
-                continue
-            own = source.bound_tools(key)
-            if isinstance(own, Diagnostic):
-                missing[place] = skill.tools
-                diagnostics.append(own)
-                continue
 
-            if not isinstance(source, ObjectSource):  # of the program's own skills, `all_tools` refuses these names
-                owners = dict.fromkeys(own_tool_names(), "") | owners
-            free = tuple(tool for tool in own if tool.name not in owners)
-            taken = tuple(tool.name for tool in own if tool.name in owners)
-            if taken:
-                missing[place] = taken
-                diagnostics += [_report_taken(skill, name, owners[name]) for name in taken]
-            owners |= dict.fromkeys((tool.name for tool in free), skill.name)
-            by_place[place] = free
+        bound = skill.source.bound_tools(skill.place.key)
+        if isinstance(bound, Diagnostic):
+            missing[skill.place] = skill.descriptor.tools
+            diagnostics.append(bound)
+            continue
+
+        if not skill.is_from_program:  # of the program's own skills, `all_tools` refuses these names
+            owners = dict.fromkeys(own_tool_names(), "") | owners
+        taken = tuple(tool.name for tool in bound if tool.name in owners)
+        if taken:
+            missing[skill.place] = taken
+            diagnostics += [_report_taken(skill.descriptor, tool, owners[tool]) for tool in taken]
+
+        free = tuple(tool for tool in bound if tool.name not in owners)
+        by_place[skill.place] = free
+        owners |= dict.fromkeys((tool.name for tool in free), name)
 
     tools = tuple(tool for free in by_place.values() for tool in free)
     return Toolbox(tools, by_place, missing, tuple(diagnostics))
 
 
+@dataclass(frozen=True, slots=True)
+class _CodeSkill:
+    """A code skill that has tools, and its place on the shelf."""
+
+    source: ClassSource
+    place: Place
+    descriptor: SkillDescriptor
+
+    @property
+    def is_from_program(self) -> bool:
+        """True if the program constructed the skill itself."""
+        return isinstance(self.source, ObjectSource)
+
+
+def _find_code_skills(sources: Sequence[Source], catalog: Catalog) -> Iterator[_CodeSkill]:
+    """Yield the code skills that have tools, in the order of their sources."""
+    for rank, source in enumerate(sources):
+        if not isinstance(source, ClassSource):
+            continue
+        for key in source.classes:
+            place = Place(rank, key)
+            descriptor = catalog.descriptor_at(place)
+            if descriptor is not None and descriptor.tools:
+                yield _CodeSkill(source, place, descriptor)
+
+
 def _report_taken(skill: SkillDescriptor, tool: str, owner: str) -> Diagnostic:
-    other = f"the skill {owner!r} has a tool of that name" if owner else "that name belongs to the program itself"
+    other = "that name belongs to the program itself"
+    if owner:
+        other = f"the skill {owner!r} has a tool of that name"
     return Diagnostic(
         "warning",
         "tool-taken",

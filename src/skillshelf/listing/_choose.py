@@ -1,6 +1,7 @@
 """Choose how much of each skill the Available Skills section shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Choice, SkillDescriptor
@@ -18,7 +19,18 @@ from skillshelf.tokens import Counter
 
 _LEVELS = {"catalog": Level.WHOLE, "full": Level.FULL}
 """What the forms without a budget show of every skill."""
-_NO_CLAIM = 3
+
+
+class _Claim(IntEnum):
+    """The right of a skill to be shown in full, the strongest first."""
+
+    CHOSEN = 0
+    """The user wants it in full."""
+    ALWAYS = 1
+    """Its author wants it shown always."""
+    TOOLS = 2
+    """It is a code skill with tools."""
+    NONE = 3
 
 
 def make_listing(
@@ -72,25 +84,26 @@ def _set_priorities(
     positions = {name: position for position, name in reversed(list(enumerate(ranking)))}
     unranked = len(ranking)
 
-    def claim(index: int) -> int:
-        skill = skills[index]
-        choice = choices.get(skill.name)
-        if choice == "full":
-            return 0
-        if choice is None and skill.disclosure == "always":
-            return 1
-        if choice is None and skill.tools:
-            return 2
-        return _NO_CLAIM
+    kinds = [_find_claim(skill, choices.get(skill.name)) for skill in skills]
 
     def rank(index: int) -> tuple[int, int, int]:
         name = skills[index].name
-        return claim(index), positions.get(name, unranked), catalog.candidates(name)[0].place.source
+        return kinds[index], positions.get(name, unranked), catalog.candidates(name)[0].place.source
 
     order = sorted(range(len(skills)), key=rank)
-    claims = [index for index in order if claim(index) < _NO_CLAIM]
+    claims = [index for index in order if kinds[index] != _Claim.NONE]
     by_description = [index for index in order if choices.get(skills[index].name) != "name"]
     by_instructions = by_description
     if not ranking:
         by_instructions = sorted(by_description, key=lambda index: skills[index].size)
     return Priorities(claims, order, by_description, by_instructions)
+
+
+def _find_claim(skill: SkillDescriptor, choice: Choice | None) -> _Claim:
+    if choice == "full":
+        return _Claim.CHOSEN
+    if choice is None and skill.disclosure == "always":
+        return _Claim.ALWAYS
+    if choice is None and skill.tools:
+        return _Claim.TOOLS
+    return _Claim.NONE
