@@ -170,9 +170,9 @@ def test_the_arguments_of_a_skill_are_the_same_in_the_library_and_at_the_termina
         SKILL_PREFIX,
         skill_commands(lambda: core.shelf.catalog, lambda _, name, arguments: invoked.append((name, arguments))),
     )
-    found = commands.find(typed)
-    assert isinstance(found, CommandCall)
-    found.command.run(None, found.arguments)
+    command_call = commands.find(typed)
+    assert isinstance(command_call, CommandCall)
+    command_call.command.run(None, command_call.arguments)
 
     [event] = of(say(core, typed), SkillInvoked)
     assert invoked == [(event.skill, event.text)] == [("pdf", "    if x:\n        y()\n")]
@@ -304,15 +304,16 @@ def test_a_change_in_a_long_conversation_leaves_the_prefix_as_it_was(tmp_path: P
     say(core, "long " * 2000, "more")
     write("second", "Another skill.")
     say(core, "two", "three")
-    one, two, three = requests(core)[1:]
-    assert one.system == two.system == three.system
-    assert "Another skill." in two.messages[-1].parts[-1].content
-    assert [said(m) for m in two.messages] == [said(m) for m in three.messages[: len(two.messages)]]
+    before, announced, after = requests(core)[1:]
+    assert before.system == announced.system == after.system
+    assert "Another skill." in announced.messages[-1].parts[-1].content
+    earlier = after.messages[: len(announced.messages)]
+    assert list(map(read_contents, announced.messages)) == list(map(read_contents, earlier))
     assert "Another skill." not in repr(core.conversation.messages)
 
 
-def said(message: Any) -> list[str]:
-    """What a message says, without the times."""
+def read_contents(message: Any) -> list[str]:
+    """Return the texts of a message, without the times."""
     return [part.content for part in message.parts]
 
 
@@ -438,7 +439,7 @@ def test_tools_of_code_skills_are_the_models_too(tmp_path: Path) -> None:
     assert [(result.text, result.ok) for result in results[:2]] == [("3", True), ("ordered tea", True)]
     assert not results[2].ok
     assert "item" in results[3].text
-    assert [(one.tool, one.arguments) for one in user.questions] == [
+    assert [(question.tool, question.arguments) for question in user.questions] == [
         ("order", {"item": "tea"}),
         ("order", {"item": "gold"}),
     ]

@@ -21,16 +21,16 @@ SHELL = call("run_command", command="echo ran > ran.txt")
 
 
 @pytest.mark.parametrize(
-    ("mode", "asked"),
+    ("mode", "tools"),
     [("ask", ["write_file", "run_command"]), ("auto-edit", ["run_command"]), ("yolo", []), ("read-only", [])],
 )
-def test_each_mode_asks_about_its_own_tools(tmp_path: Path, mode: str, asked: list[str]) -> None:
+def test_each_mode_asks_about_its_own_tools(tmp_path: Path, mode: str, tools: list[str]) -> None:
     """All modes allow reading. read-only allows nothing else, and asks no questions."""
     (tmp_path / "b.txt").write_text("b")
     user = User("yes", "yes")
     core = agent(tmp_path, call("read_file", path="b.txt"), WRITE, SHELL, "ok", mode=mode, user=user)
     events = say(core, "go")
-    assert [one.tool for one in user.questions] == asked
+    assert [question.tool for question in user.questions] == tools
     allowed = mode != "read-only"
     assert [event.ok for event in of(events, ToolReturned)] == [True, allowed, allowed]
     assert (tmp_path / "a.txt").exists() == (tmp_path / "ran.txt").exists() == allowed
@@ -76,11 +76,11 @@ def test_always_holds_for_the_session_and_ends_with_the_mode(tmp_path: Path) -> 
     user = User("always", "no")
     core = agent(tmp_path, WRITE, WRITE, SHELL, "ok", WRITE, "ok", mode="ask", user=user)
     say(core, "go")
-    assert [one.tool for one in user.questions] == ["write_file", "run_command"]
+    assert [question.tool for question in user.questions] == ["write_file", "run_command"]
     core.policy.set("ask")
     user.answers.append("no")
     say(core, "again")
-    assert [one.tool for one in user.questions][2:] == ["write_file"]
+    assert [question.tool for question in user.questions][2:] == ["write_file"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_auto_edit_asks_before_the_agent_changes_its_instructions(tmp_path: Path
     user = User("no")
     core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="auto-edit", user=user)
     say(core, "go")
-    assert [one.arguments["path"] for one in user.questions] == [path]
+    assert [question.arguments["path"] for question in user.questions] == [path]
 
 
 @pytest.mark.parametrize("path", ["link.md", "linked/SKILL.md"])
@@ -132,7 +132,7 @@ def test_allowed_tools_of_a_skill_widen_nothing(tmp_path: Path) -> None:
     user = User("no")
     core = agent(tmp_path, SHELL, "ok", mode="ask", user=user)
     say(core, "/skills:pdf")
-    assert [one.tool for one in user.questions] == ["run_command"]
+    assert [question.tool for question in user.questions] == ["run_command"]
     assert not (tmp_path / "ran.txt").exists()
 
 
@@ -161,7 +161,7 @@ def test_always_does_not_cover_instructions(tmp_path: Path) -> None:
     skill = call("write_file", path="new/SKILL.md", content="x")
     core = agent(tmp_path, WRITE, skill, "ok", mode="ask", user=user)
     say(core, "go")
-    assert [one.arguments["path"] for one in user.questions] == ["a.txt", "new/SKILL.md"]
+    assert [question.arguments["path"] for question in user.questions] == ["a.txt", "new/SKILL.md"]
 
 
 def test_the_question_shows_the_call_that_will_run(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_question_shows_the_call_that_will_run(tmp_path: Path) -> None:
     core = AgentCore(Broken(), policy=Policy("auto-edit"), approve=user)
     core.load_skills(tmp_path)
     say(core, "go")
-    assert [one.arguments for one in user.questions] == [{"path": "new/SKILL.md", "content": "evil"}]
+    assert [question.arguments for question in user.questions] == [{"path": "new/SKILL.md", "content": "evil"}]
     assert "+evil" in user.questions[0].diff
     assert not (tmp_path / "new").exists()
 
@@ -195,7 +195,7 @@ def test_a_write_that_fails_is_a_result_and_leaves_nothing(tmp_path: Path, path:
     core = agent(tmp_path, call("write_file", path=path, content="x"), "ok", mode="ask", user=User("yes"))
     events = say(core, "go")
     assert [event.ok for event in of(events, ToolReturned)] == [False]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["pipe"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]
 
 
 def test_always_for_a_command_is_for_that_command(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_always_for_a_command_is_for_that_command(tmp_path: Path) -> None:
     listing, other = call("run_command", command="ls"), call("run_command", command="rm -rf x")
     core = agent(tmp_path, listing, listing, other, "ok", mode="ask", user=user)
     say(core, "go")
-    assert [one.arguments["command"] for one in user.questions] == ["ls", "rm -rf x"]
+    assert [question.arguments["command"] for question in user.questions] == ["ls", "rm -rf x"]
 
 
 def test_a_refused_call_is_not_a_failed_one(tmp_path: Path) -> None:

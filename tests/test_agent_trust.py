@@ -35,7 +35,7 @@ def test_no_byte_of_a_fresh_clone_reaches_the_model(tmp_path: Path, write: Write
     say(core, "go")
     assert isinstance(say(core, "/skills:pdf")[0], Failed)
     assert "PROJECT-BYTES" not in "".join(request.text for request in requests(core))
-    assert sorted(one.name for one in core.skills.pending) == ["AGENTS.md", "pdf"]
+    assert sorted(pending.name for pending in core.skills.pending) == ["AGENTS.md", "pdf"]
 
 
 def test_an_approved_skill_is_served_in_this_session_and_the_next(tmp_path: Path, write: Write) -> None:
@@ -62,7 +62,7 @@ def test_a_changed_skill_awaits_review_while_the_approved_text_is_served(tmp_pat
     events = say(core, "go")
     assert "APPROVED" in of(events, ToolReturned)[0].text
     assert "CHANGED" not in requests(core)[0].text
-    assert [(one.name, one.status) for one in core.skills.pending] == [("pdf", "changed")]
+    assert [(pending.name, pending.status) for pending in core.skills.pending] == [("pdf", "changed")]
 
 
 def test_a_skill_that_the_agent_writes_in_the_users_sight_is_approved(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_write_that_the_user_has_not_seen_whole_approves_nothing(mode: str, an
     events = say(core, "make a skill and use it")
     assert "not live" in of(events, ToolReturned)[0].text
     assert "Say hello in Latin." not in of(events, ToolReturned)[1].text
-    assert [one.name for one in core.skills.pending] == ["greet"]
+    assert [pending.name for pending in core.skills.pending] == ["greet"]
 
 
 def test_a_file_of_a_skill_that_auto_edit_lets_through_approves_nothing(tmp_path: Path, write: Write) -> None:
@@ -115,7 +115,7 @@ def test_a_file_of_a_skill_that_auto_edit_lets_through_approves_nothing(tmp_path
     )
     approve_all(core)
     assert of(say(core, "go"), ToolReturned)[1].text.endswith("A.")
-    assert [one.name for one in core.skills.pending] == ["pdf"]
+    assert [pending.name for pending in core.skills.pending] == ["pdf"]
 
 
 def test_agents_md_that_the_agent_writes_in_the_users_sight_applies(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_skill_that_the_user_did_not_confirm_is_not_live(tmp_path: Path) -> No
     core = agent(tmp_path, call("run_command", command=command), "done", "ok", trust=Trust.open())
     say(core, "make a skill", "use it")
     assert "Say hello" not in requests(core)[2].system
-    assert [one.name for one in core.skills.pending] == ["greet"]
+    assert [pending.name for pending in core.skills.pending] == ["greet"]
 
 
 def test_a_skill_revoked_by_another_process_is_gone_at_the_next_turn(tmp_path: Path, write: Write) -> None:
@@ -277,7 +277,7 @@ def test_a_command_of_the_agent_does_not_make_instructions(tmp_path: Path, write
     say(later, "go")
     assert "EVIL" not in requests(core)[-1].system
     assert "EVIL" not in requests(later)[0].system
-    assert sorted(one.name for one in later.skills.pending) == ["AGENTS.md", "pdf"]
+    assert sorted(pending.name for pending in later.skills.pending) == ["AGENTS.md", "pdf"]
     assert "EVIL" in (tmp_path / "AGENTS.md").read_text()
 
 

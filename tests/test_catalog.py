@@ -84,7 +84,7 @@ def test_thousands_of_one_name_take_no_longer_than_thousands_of_names() -> None:
     start = time.process_time()
     shelf = Shelf([source])
     assert len(shelf.catalog.diagnostics) == 3999
-    assert len({shelf.catalog.reach(one) for one in shelf.catalog.candidates("same")}) == 4000
+    assert len({shelf.catalog.reach(candidate) for candidate in shelf.catalog.candidates("same")}) == 4000
     for number in range(4000):
         source.remove(f"k{number}")
     assert shelf.reload().removed == ("same",)
@@ -97,10 +97,10 @@ def test_a_skill_put_during_a_reload_is_found_by_the_next_one(monkeypatch: pytes
     read = source._found
 
     def read_slowly(key: str, files: Mapping[str, bytes] | None) -> Found | None:
-        found = read(key, files)
+        old = read(key, files)
         monkeypatch.undo()
         source.put("a", skill("a", "New."))
-        return found
+        return old
 
     monkeypatch.setattr(source, "_found", read_slowly)
     shelf = Shelf([source])
@@ -133,12 +133,13 @@ def test_frontmatter_of_ten_thousand_fields_is_compared_in_linear_time() -> None
     """A FrozenMap equals any mapping with the same items in any order, and has the same hash."""
     fields = {f"key-{number}": str(number) for number in range(10_000)}
     start = time.process_time()
-    one, other = FrozenMap(fields), FrozenMap(dict(reversed(fields.items())))
-    assert one == other == fields
-    assert hash(one) == hash(other)
-    assert (dict(one.items()), list(one.values())) == (fields, list(fields.values()))
-    assert one != FrozenMap()
-    assert one != "key-1"
+    frozen = FrozenMap(fields)
+    other = FrozenMap(dict(reversed(fields.items())))
+    assert frozen == other == fields
+    assert hash(frozen) == hash(other)
+    assert (dict(frozen.items()), list(frozen.values())) == (fields, list(fields.values()))
+    assert frozen != FrozenMap()
+    assert frozen != "key-1"
     assert time.process_time() - start < 1
 
 

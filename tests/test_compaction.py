@@ -63,14 +63,14 @@ def chat(turns: int) -> list[ModelMessage]:
 
 
 def summarizer(summary: str = "The task: fix the parser.") -> tuple[FunctionModel, list[str]]:
-    """A model that summarizes so, and what it was asked."""
-    asked: list[str] = []
+    """Return a model that answers with this summary, and the list of the prompts that it gets."""
+    prompts: list[str] = []
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        asked.append("".join(str(getattr(part, "content", "")) for message in messages for part in message.parts))
+        prompts.append("".join(str(getattr(part, "content", "")) for message in messages for part in message.parts))
         return ModelResponse(parts=[TextPart(summary)])
 
-    return FunctionModel(reply), asked
+    return FunctionModel(reply), prompts
 
 
 def failing(error: Exception) -> FunctionModel:
@@ -122,27 +122,27 @@ def test_old_messages_become_a_summary() -> None:
 
 def test_a_long_first_message_lives_on_in_the_summary() -> None:
     """Kept word for word, it could never be compacted. The summarizer gets all of it."""
-    model, asked = summarizer()
+    model, prompts = summarizer()
     history = [ask("Fix this log: " + "line " * 2000), answer("Sure."), *chat(10)]
     done = compacted(history, model)
-    assert "line line" in asked[0]
+    assert "line line" in prompts[0]
     assert "line line" not in text_of(done.messages)
     assert done.after < 60
 
 
 def test_a_short_history_stays_as_it_is() -> None:
     """Nothing is summarized, and the model is not asked."""
-    model, asked = summarizer()
+    model, prompts = summarizer()
     history = chat(1)
     done = compacted(history, model)
-    assert (done, asked) == (Compacted(history, 20, 20, Usage(0, 0, cost=0.0)), [])
+    assert (done, prompts) == (Compacted(history, 20, 20, Usage(0, 0, cost=0.0)), [])
 
 
 def test_a_focus_reaches_the_summarizer() -> None:
     """The user's focus is in the request for the summary, also if it has braces."""
-    model, asked = summarizer()
+    model, prompts = summarizer()
     compacted(chat(10), model, focus="the {parser} tests")
-    assert "the {parser} tests" in asked[0]
+    assert "the {parser} tests" in prompts[0]
 
 
 def test_the_given_messages_are_not_changed() -> None:
@@ -244,7 +244,7 @@ def test_compacting_again_keeps_the_skills_in_use() -> None:
         assert_pairs(done.messages)
         assert text_of(done.messages).count("pdf " * 20) == 1
         assert text_of(done.messages).count("Fix the parser.") == 1
-        summaries = [part for one in done.messages for part in one.parts if isinstance(part, CompactionPart)]
+        summaries = [part for message in done.messages for part in message.parts if isinstance(part, CompactionPart)]
         assert len(summaries) == 1
         history = repair_messages([*done.messages, *chat(10)])
     assert text_of(done.messages).count("no longer in this conversation") == 0
@@ -312,17 +312,17 @@ def test_cancelling_a_compaction_is_not_a_failure_of_the_model() -> None:
 
 def test_an_agent_continues_a_compacted_history() -> None:
     """The request has the summary, the skill and the new question, in a valid order."""
-    seen: list[list[ModelMessage]] = []
+    requests: list[list[ModelMessage]] = []
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        seen.append(list(messages))
+        requests.append(list(messages))
         return ModelResponse(parts=[TextPart("ok")])
 
     done = compacted([ask("Fix the parser."), *load("1", "pdf", 20), *chat(10)])
     Agent(FunctionModel(reply), instructions="Be brief.").run_sync("And now?", message_history=done.messages)
-    kinds = [message.kind for message in seen[0]]
+    kinds = [message.kind for message in requests[0]]
     assert kinds == ["request", "response"] * (len(kinds) // 2) + ["request"]
-    assert "And now?" in text_of(seen[0])
+    assert "And now?" in text_of(requests[0])
 
 
 @pytest.mark.parametrize(

@@ -383,9 +383,7 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
                 keys.send_text(text)
                 for _ in text:
                     await pressed.acquire()
-                # A completion is a task that never waits for anything, so it ends within a few rounds of the loop.
-                for _ in range(100):
-                    await asyncio.sleep(0)
+                await finish_completion()
             keys.send_text("\r")
             return await prompt
 
@@ -401,6 +399,12 @@ def test_models_complete_after_slash_model() -> None:
     of_one = [candidate.text for candidate in list_models("local", "anthropic:cl")]
     assert of_one
     assert all(name.startswith("anthropic:") for name in of_one)
+
+
+async def finish_completion() -> None:
+    """Let a completion end. It is a task that never waits for anything, so a few rounds of the loop suffice."""
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 class NotifyingCompleter(SlashCompleter):
@@ -431,7 +435,7 @@ def press(commands: Commands[None], workspace: Path) -> Callable[[str], str]:
                 keyboard.send_text(piece)
                 if piece.endswith("\t"):
                     await asyncio.wait_for(completer.answered.wait(), 10)
-                    await asyncio.sleep(0.01)
+                    await finish_completion()
             keyboard.send_text("\r")
             return await line
 
