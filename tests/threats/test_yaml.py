@@ -21,7 +21,8 @@ from skillshelf import MemorySource, Shelf
 from skillshelf.skillmd import MAX_BLOCK, Unreadable, YamlFault, decode, read, render_skill
 from skillshelf.skillmd._frontmatter import parse_block
 from skillshelf.skillmd._layout import DiagnosticCollector
-from skillshelf.skillmd._yaml import MAX_NODES, scan_block
+from skillshelf.skillmd._plain_blocks import scan_block
+from skillshelf.skillmd._yaml import MAX_NODES
 from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, read_in_process
 
 
