@@ -10,7 +10,7 @@ from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Activation, Choice, Delta, Disclosure, Found, SkillDescriptor
 from skillshelf.discovery import refuse_own_names
 from skillshelf.errors import SettingsError, SkillNotFoundError, SourceError
-from skillshelf.files import split_below, user_skill_folders
+from skillshelf.files import is_inside, split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources import DirectorySource, EntryPointSource, InFolder, ObjectSource, PackageSource, Source
@@ -31,6 +31,12 @@ class _Observer(NamedTuple):
 
     observe: Callable[[Activation], None]
     repeats: bool
+
+
+class _CachedListing(NamedTuple):
+    generation: int
+    """Of the catalog that the listing was made from."""
+    listing: "Listing"
 
 
 _DISCLOSURES: dict[Choice, Disclosure] = {"full": "always", "name": "auto", "manual": "manual"}
@@ -65,8 +71,8 @@ class Shelf:
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
         self._lock = ForkSafeLock()
-        self._listings: dict[tuple[str, int], tuple[int, Listing]] = {}
-        """The last listing of each disclosure and budget, with the generation of the catalog it was made from."""
+        self._listings: dict[tuple[str, int], _CachedListing] = {}
+        """The last listing of each disclosure and budget."""
         self._observers: tuple[_Observer, ...] = ()
         self.reload()
 
@@ -177,8 +183,8 @@ class Shelf:
         """
         catalog = self._catalog
         cached = self._listings.get((disclosure, budget))
-        if cached and cached[0] == catalog.generation and not ranking:
-            return cached[1]
+        if cached and cached.generation == catalog.generation and not ranking:
+            return cached.listing
 
         from skillshelf.listing import make_listing
 
@@ -192,7 +198,7 @@ class Shelf:
             choose=self.choice_for,
         )
         if not ranking:
-            self._listings[disclosure, budget] = (catalog.generation, listing)
+            self._listings[disclosure, budget] = _CachedListing(catalog.generation, listing)
         return listing
 
     # --- the user's choices ---
@@ -404,7 +410,7 @@ def workspace_sources(
     user_roots: set[str] = set()
     for folder in map(os.path.realpath, user_skill_folders()):
         # One of them is often a link to another, or lies in the project: each skill comes once.
-        is_in_project = (folder + "/").startswith(workspace.root + "/")
+        is_in_project = folder == workspace.root or is_inside(folder, workspace.root)
         if os.path.isdir(folder) and folder not in user_roots and not is_in_project:
             user_roots.add(folder)
             sources.append(DirectorySource(folder, "user"))

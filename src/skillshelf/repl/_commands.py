@@ -149,7 +149,7 @@ def _start_session(face: ChatFace, _: str) -> None:
 def _reload(face: ChatFace, _: str) -> None:
     delta = face.core.reload_skills()
     face.print(face.core.skills.describe_reload(delta), *face.core.skills.take_notices())
-    face.pending_were_shown()
+    face.note_pending_shown()
 
 
 async def _declare_mine(face: ChatFace, _: str) -> None:

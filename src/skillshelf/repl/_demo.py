@@ -37,7 +37,7 @@ Observer = Callable[[Frame], None]
 
 def play_demo(console: Console, *, fast: bool) -> None:
     """Play the demonstration on this terminal. A key skips the pauses; `q` and Ctrl+C leave."""
-    # The terminal would answer a question about the cursor with keys, which nobody pressed.
+    # The terminal would answer a question about the cursor with keys that the user did not press.
     os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
     pace = Pace()
     if fast:

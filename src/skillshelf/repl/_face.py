@@ -37,7 +37,7 @@ class ChatFace(Protocol):
     async def declare_mine(self) -> None:
         """Ask the user whether this repository is their own, and record it."""
 
-    def pending_were_shown(self) -> None:
+    def note_pending_shown(self) -> None:
         """Note that the user has just been shown the pending skills."""
 
     def leave(self) -> None:

@@ -65,7 +65,7 @@ class Pipe:
     async def declare_mine(self) -> None:
         raise SkillError("This needs a terminal to ask in. Run `skillshelf trust --mine` in one.")
 
-    def pending_were_shown(self) -> None:
+    def note_pending_shown(self) -> None:
         """Do nothing: a pipe shows them once."""
 
     def leave(self) -> None:

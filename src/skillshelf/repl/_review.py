@@ -118,7 +118,7 @@ class Reviewer:
             self.declare_mine()
 
     def announce_notices(self) -> None:
-        """Print what the user should know about the skills and has not been told."""
+        """Print the notices about skills that the user has not seen yet."""
         for notice in self._core.skills.take_notices():
             self.warn(notice)
 

@@ -162,7 +162,7 @@ class Terminal:
         async with self._question:
             await self._reviewer.declare_mine_if_sure()
 
-    def pending_were_shown(self) -> None:
+    def note_pending_shown(self) -> None:
         self._reviewer.skip_announcements()
 
     def _interrupt(self) -> None:
