@@ -18,6 +18,7 @@ from skillshelf.errors import (
     ReferenceUnreadableError,
     SourceError,
 )
+from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill, tool
 from skillshelf.sources import EntryPointSource, Found, ObjectSource, PackageSource, Page
 from skillshelf.sources._package import ClassSource
@@ -422,6 +423,52 @@ def test_objects_of_the_caller_are_a_source() -> None:
     assert source.instructions(card.location, card) == "Call `read`."
     assert [each.call({}) for each in source.tools()] == ["hello"]
     assert source.refresh() == {}
+
+
+def make_table_skill(table: str) -> BaseSkill:
+    """Return a skill of a class that shares its module and qualified name with those for other tables."""
+
+    class TableSkill(BaseSkill):
+        name = f"table-{table}"
+        description = f"Reads the table {table}."
+        instructions = f"Call `read_{table}`."
+
+        @tool(name=f"read_{table}")
+        def read(self) -> str:
+            """Read the table."""
+            return table
+
+    return TableSkill()
+
+
+def test_classes_that_one_function_made_are_different_skills() -> None:
+    """They share `module:Class`, but each has its own instructions and tools, also one that comes later."""
+    shelf = Shelf([ObjectSource([make_table_skill("orders"), make_table_skill("users")])])
+    shelf.attach(make_table_skill("prices"))
+    assert list(shelf.catalog) == ["table-orders", "table-prices", "table-users"]
+    for table in ("orders", "prices", "users"):
+        assert shelf.instructions(f"table-{table}") == f"Call `read_{table}`."
+        assert [each.call({}) for each in shelf.tools_of(f"table-{table}")] == [table]
+
+
+def test_a_module_may_make_its_skills_with_a_function(write: Path) -> None:
+    """A class with two names in the module is one skill."""
+    code = """
+        from skillshelf import BaseSkill
+
+        def make(table):
+            class TableSkill(BaseSkill):
+                name = f"table-{table}"
+                description = f"Reads the table {table}."
+            return TableSkill
+
+        Orders = make("orders")
+        Users = make("users")
+        Customers = Users
+    """
+    make_package(write, {"made_skills/skill.py": code}, ("made_skills",))
+    found = PackageSource("made_skills").refresh().values()
+    assert [each.descriptor.name for each in found if each and each.descriptor] == ["table-orders", "table-users"]
 
 
 def test_a_skill_outside_of_a_package_has_no_folder() -> None:

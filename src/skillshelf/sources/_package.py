@@ -38,7 +38,8 @@ _MAX_REASON = 300
 class ClassSource:
     """The common part of sources of code skills.
 
-    A key is `module:Class`. An imported class does not change, so each of these sources searches only once.
+    A key is `module:Class`, with a number if a function made several classes that share it. An imported class does not
+    change, so each of these sources searches only once.
     """
 
     def __init__(self, name: str) -> None:
@@ -135,7 +136,7 @@ class EntryPointSource(ClassSource):
             except ImportFailed as fault:
                 findings[entry.value] = fault.diagnostic
             else:
-                findings |= _skills_named(target, entry.value)
+                _merge_findings(findings, _skills_named(target, entry.value))
         return findings
 
 
@@ -145,6 +146,8 @@ class ObjectSource(ClassSource):
     def __init__(self, skills: Sequence[BaseSkill] = (), name: str = "app") -> None:
         super().__init__(name)
         self.skills: tuple[BaseSkill, ...] = ()
+        self._added: dict[str, type[BaseSkill] | Diagnostic] = {}
+        """The classes of the skills by key."""
         self._owners: dict[str, str] = {}
         """The skill of each tool, both by name."""
         for skill in skills:
@@ -169,14 +172,14 @@ class ObjectSource(ClassSource):
                     f"Skills {self._owners[tool.name]!r} and {skill_name!r} both have a tool {tool.name!r}. "
                     f'Rename one with @tool(name="…").'
                 )
-        self._tools[class_key(type(skill))] = tools
+        key = _add_class(self._added, type(skill))
+        self._tools[key] = tools
         self._owners |= dict.fromkeys((tool.name for tool in tools), skill_name)
         self.skills += (skill,)
         self._is_searched = False
 
     def _find_skills(self) -> Findings:
-        findings = {class_key(type(skill)): type(skill) for skill in self.skills}
-        return {key: cls for key, cls in findings.items() if key not in self.classes}
+        return {key: cls for key, cls in self._added.items() if key not in self.classes}
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of all skills, under their policies."""
@@ -249,6 +252,27 @@ def class_key(skill: type[BaseSkill]) -> str:
     return f"{skill.__module__}:{skill.__qualname__}"
 
 
+def _add_class(findings: dict[str, type[BaseSkill] | Diagnostic], skill: type[BaseSkill]) -> str:
+    """Add a class and return its key. Classes that one function made share their name, so later ones get a number."""
+    name = class_key(skill)
+    key = name
+    number = 1
+    while key in findings and findings[key] is not skill:
+        number += 1
+        key = f"{name}#{number}"
+    findings[key] = skill
+    return key
+
+
+def _merge_findings(findings: dict[str, type[BaseSkill] | Diagnostic], more: Findings) -> None:
+    """Add further findings. A class that is there already stays one."""
+    for key, finding in more.items():
+        if isinstance(finding, Diagnostic):
+            findings[key] = finding
+        else:
+            _add_class(findings, finding)
+
+
 def _import_package(name: str) -> ModuleType:
     try:
         return import_guarded(partial(importlib.import_module, name), name)
@@ -287,7 +311,7 @@ def _skills_below(module: ModuleType) -> Findings:
     findings: dict[str, type[BaseSkill] | Diagnostic] = {}
     for name in _skill_modules(package_files(module), module.__name__):
         try:
-            findings |= _skills_in(import_guarded(partial(importlib.import_module, name), name))
+            _merge_findings(findings, _skills_in(import_guarded(partial(importlib.import_module, name), name)))
         except ImportFailed as fault:
             findings[name] = fault.diagnostic
     return findings
@@ -313,7 +337,10 @@ def _skills_in(module: ModuleType) -> Findings:
     # A class without a name that others here extend is their common base, not a skill that lacks its name.
     skills = [cls for cls in own if cls.name or not any(cls in other.__mro__[1:] for other in own)]
     if skills:
-        return {class_key(cls): cls for cls in skills}
+        findings: dict[str, type[BaseSkill] | Diagnostic] = {}
+        for cls in skills:
+            _add_class(findings, cls)
+        return findings
     message = "it defines no skill"
     fix = "define a class that extends skillshelf.BaseSkill, or rename the file"
     return {module.__name__: Diagnostic("warning", "no-skill", message, _module_path(module.__name__), fix=fix)}
