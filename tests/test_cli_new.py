@@ -74,6 +74,17 @@ def test_a_check_names_each_sentence_of_the_template_that_is_left(run: Run, tmp_
     assert run("check")[0] == 0
 
 
+def test_a_sentence_of_the_template_is_found_with_other_line_breaks(run: Run, tmp_path: Path) -> None:
+    """An author's editor may have wrapped it. The line is that of its first word."""
+    run("new", "pdf-forms")
+    details = tmp_path / ".skillshelf/skills/pdf-forms/references/details.md"
+    details.write_bytes(b"# Details\n\nFirst.\r\nTables, long\r\n   examples,\tspecial cases. More.\n")
+    notes = [note for note in check_path(tmp_path) if note.path.endswith("details.md")]
+    assert [(note.code, note.line) for note in notes] == [("template-text", 4)]
+    details.write_text("# Details\n\nTables, long examples, very special cases.\n")
+    assert [note for note in check_path(tmp_path) if note.path.endswith("details.md")] == []
+
+
 def test_a_new_skill_can_be_created_elsewhere(run: Run, tmp_path: Path) -> None:
     """The place is a given folder or another workspace."""
     assert run("new", "pdf", "--in", ".claude/skills")[0] == 0

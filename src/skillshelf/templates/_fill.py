@@ -26,11 +26,14 @@ class TemplateSentence:
 
 
 def find_template_sentences(data: bytes) -> Iterator[TemplateSentence]:
-    """Yield the sentences of templates that the content of a file still has."""
+    """Yield the sentences of templates that the content of a file still has, also with other line breaks."""
+    words = b" ".join(data.split())
     for sentence in _list_sentences():
-        position = data.find(sentence.encode())
-        if position >= 0:
-            yield TemplateSentence(sentence, data.count(b"\n", 0, position) + 1)
+        if sentence.encode() not in words:
+            continue
+        match = re.search(rb"\s+".join(re.escape(word.encode()) for word in sentence.split()), data)
+        if match:
+            yield TemplateSentence(sentence, data.count(b"\n", 0, match.start()) + 1)
 
 
 @cache
