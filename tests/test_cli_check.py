@@ -131,7 +131,21 @@ def test_a_folder_of_code_skills_is_not_imported_but_recognized(run: Run, tmp_pa
     code, out, _ = run("check", folder)
     assert code == 1
     assert f"{folder}: package-unchecked (error)" in out
+    assert "fix: install it (it has no pyproject.toml yet" in out
     assert "`skillshelf check --package my_skills`" in out
+
+    (tmp_path / "proj/pyproject.toml").write_text("[project]\n")
+    [note] = json.loads(run("check", "--json", folder)[1])["diagnostics"]
+    assert note["fix"] == (
+        f"install its project with `pip install -e {tmp_path}/proj`, then run `skillshelf check --package my_skills`"
+    )
+
+
+def test_a_code_skill_in_a_folder_that_cannot_be_imported_gets_another_advice(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "my-skill").mkdir()
+    (tmp_path / "my-skill/skill.py").write_text("class Rag(BaseSkill): pass\n")
+    out = run("check", "my-skill")[1]
+    assert "fix: rename the folder 'my-skill', which Python cannot import, for example to 'my_skill'" in out
 
 
 def test_other_files_named_skill_py_do_not_make_a_package(run: Run, tmp_path: Path) -> None:
@@ -263,6 +277,21 @@ def test_paths_and_packages_are_checked_together(run: Run, company: Path, write:
     assert run("check", "skills", "--package", "company_skills")[1] == "6 skills checked: no problems\n"
 
 
+@pytest.mark.parametrize("folder", ["proj", "proj/src/company_skills", "proj/src/company_skills/shell"])
+def test_a_folder_is_not_reported_for_the_package_that_is_checked(run: Run, company: Path, folder: str) -> None:
+    """Its code skills are checked by the name of the package, whichever of its folders is given beside it."""
+    code, out, _ = run("check", folder, "--package", "company_skills")
+    assert (code, out) == (0, "5 skills checked: no problems\n")
+
+
+def test_another_package_in_the_folder_is_still_reported(run: Run, company: Path) -> None:
+    other = company.parent / "other_skills/skill.py"
+    other.parent.mkdir()
+    other.write_text("class Rag(BaseSkill): pass\n")
+    code, out, _ = run("check", "proj", "--package", "company_skills")
+    assert (code, "src/other_skills/skill.py is a code skill, which is not imported here" in out) == (1, True)
+
+
 def test_a_plain_check_leaves_installed_packages_to_their_authors(
     run: Run, company: Path, write: Callable[..., Path]
 ) -> None:
@@ -293,6 +322,6 @@ def test_list_names_the_package_to_check(run: Run, company: Path) -> None:
     """Its numbers are those of the check."""
     shell = company / "shell/skill.py"
     shell.write_text(shell.read_text().replace('name = "shell"', 'name = "Shell"'))
-    summary = run("list", "--package", "company_skills")[1].splitlines()[-1]
-    assert summary == "1 error: run `skillshelf check --package company_skills`"
+    lines = run("list", "--package", "company_skills")[1].splitlines()
+    assert "1 error: run `skillshelf check --package company_skills`" in lines
     assert run("check", "--package", "company_skills")[1].splitlines()[-1] == "4 skills checked: 1 error"

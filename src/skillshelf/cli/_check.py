@@ -121,14 +121,16 @@ def check_together(
     """
     from skillshelf.lint import CheckReport, check_code_skills, check_tree
 
+    package_reports = {package: check_code_skills(package) for package in packages}
+    package_folders = [os.path.realpath(folder) for package in packages for folder in sys.modules[package].__path__]
+
     skills = 0
     unique: dict[Diagnostic, None] = {}
     for path in paths:
-        report = check_tree(path, strict=strict, here=here)
+        report = check_tree(path, strict=strict, here=here, package_folders=package_folders)
         skills += report.skills
         unique.update(dict.fromkeys(report.diagnostics))
-    for package in packages:
-        report = check_code_skills(package)
+    for package, report in package_reports.items():
         skills += report.skills
         located = [replace(note, path=_locate_in_package(package, note.path)) for note in report.diagnostics]
         unique.update(dict.fromkeys(located))

@@ -2,13 +2,13 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.files import NotPlainFile, Page, open_below, read_file, split_below, walk
+from skillshelf.lint._code_folder import report_no_skill
 from skillshelf.lint._format import check_format, find_instructions_line
 from skillshelf.lint._references import (
     check_content,
@@ -35,8 +35,6 @@ _MAX_EFFORT = 1_000_000
 # Enough to see that a file is binary, and enough of a file that holds data.
 _SAMPLE_BYTES = 64 * 1024
 _DATA_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".xml", ".xsd", ".svg", ".html", ".ipynb", ".log", ".sql")
-# Of a folder without skills, in search of code skills.
-_MAX_SEARCHED_ENTRIES = 20_000
 _CHECKED_ENDINGS = (".md", ".markdown", ".py")
 
 
@@ -79,11 +77,16 @@ def check_skill(folder: str | os.PathLike[str], *, strict: bool = False) -> list
 
 
 def check_tree(
-    path: str | os.PathLike[str], *, strict: bool = False, here: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    here: str | os.PathLike[str] | None = None,
+    package_folders: Collection[str] = (),
 ) -> CheckReport:
     """Check a path like `check_path`, and count the skills there.
 
     `here` is the folder that the user works in: of skills with one name, those farther from it are shadowed.
+    `package_folders` are the real paths of packages whose code skills are checked by `check_code_skills`.
     """
     path = os.path.abspath(path)
     if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
@@ -103,50 +106,9 @@ def check_tree(
 
     if not catalog and not any(note.severity == "error" for note in diagnostics):
         # A check of nothing must not pass: the folder was renamed, or the wrong one was given.
-        diagnostics.append(_report_no_skill(path))
+        diagnostics += report_no_skill(path, package_folders)
     skills = sum(found.descriptor is not None for found in scanned.values())
     return CheckReport(skills, _sort(diagnostics))
-
-
-def _report_no_skill(folder: str) -> Diagnostic:
-    """Return the diagnostic for a folder without a SKILL.md, which says so if there are code skills instead."""
-    module = _find_code_skill(folder)
-    if module:
-        package = _find_package_name(os.path.dirname(os.path.join(folder, module)))
-        message = (
-            f"there is no SKILL.md in this folder or below it; {module} is a code skill, which is not imported here"
-        )
-        fix = f"install its project (`pip install -e FOLDER`), then run `skillshelf check --package {package}`"
-        return Diagnostic("error", "package-unchecked", message, folder, fix=fix)
-    message = "there is no skill in this folder or below it"
-    return Diagnostic("error", "no-skill", message, folder, fix="`skillshelf new NAME` creates one")
-
-
-def _find_code_skill(folder: str) -> str:
-    """Return the path of the first skill.py below the folder that seems to define a skill, or an empty string."""
-    try:
-        with open_below(folder, ()) as top:
-            entries = walk(top, lambda entry: entry.name not in SKIPPED_FOLDERS, max_depth=MAX_DEPTH)
-            for entry in islice(entries, _MAX_SEARCHED_ENTRIES):
-                if entry.name == "skill.py" and entry.kind == "file" and _mentions_base_class(folder, entry.path):
-                    return entry.path
-    except (OSError, NotPlainFile):
-        pass  # what cannot be read cannot be named either
-    return ""
-
-
-def _mentions_base_class(folder: str, path: str) -> bool:
-    try:
-        return b"BaseSkill" in read_file(folder, path.split("/"), 0, _SAMPLE_BYTES).data
-    except (OSError, NotPlainFile):
-        return False
-
-
-def _find_package_name(folder: str) -> str:
-    """Return the name of the topmost package that a folder belongs to, as far as `__init__.py` files show it."""
-    while os.path.lexists(os.path.join(os.path.dirname(folder), "__init__.py")):
-        folder = os.path.dirname(folder)
-    return os.path.basename(folder)
 
 
 def _sort(notes: Sequence[Diagnostic]) -> list[Diagnostic]:
