@@ -9,7 +9,8 @@ from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.files import NotPlainFile, Page, open_below, read_file, split_below, walk
 from skillshelf.lint._code_folder import report_no_skill
-from skillshelf.lint._format import check_format, find_instructions_line
+from skillshelf.lint._format import check_format
+from skillshelf.lint._lines import find_instructions_line
 from skillshelf.lint._references import (
     check_content,
     check_listed,
