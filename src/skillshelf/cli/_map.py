@@ -189,7 +189,8 @@ def _print_advice(view: _View, out: Output) -> None:
         if len(advice.command) > _MAX_COMMAND or not advice.command.isprintable():
             out.print_styled("(--json has the command)", "dim", indent=6)
         elif advice.command:
-            out.print_styled(advice.command, "cyan", indent=6)
+            # Never wrapped: each line of a pasted command runs by itself, and begins with a name from the workspace.
+            out.print(f"      {advice.command}")
     out.print()
 
 

@@ -221,11 +221,13 @@ def _make_command(group: Sequence[_Transfer], workspace: Workspace) -> str:
     target = group[0].target
     if group[0].kind == "link":
         sources = [os.path.relpath(transfer.source, target) for transfer in group]
-        words = ["ln", "-s", *sources, f"{_shown(target, workspace)}/"]
+        command = ["ln", "-s"]
     elif group[0].kind == "move":
-        words = ["mv", *(_shown(transfer.source, workspace) for transfer in group), f"{_shown(target, workspace)}/"]
+        sources = [_shown(transfer.source, workspace) for transfer in group]
+        command = ["mv"]
     else:
         return ""
+    words = [*command, *map(_operand, sources), _operand(f"{_shown(target, workspace)}/")]
     return _in_folder(target, words, workspace)
 
 
@@ -234,7 +236,13 @@ def _in_folder(folder: str, words: Sequence[str], workspace: Workspace) -> str:
     command = shlex.join(words)
     if os.path.isdir(folder):
         return command
-    return f"{shlex.join(['mkdir', '-p', _shown(folder, workspace)])} && {command}"
+    return f"{shlex.join(['mkdir', '-p', _operand(_shown(folder, workspace))])} && {command}"
+
+
+def _operand(path: str) -> str:
+    """Return a path as a command takes it: a name such as `-t` is an option, and zsh replaces `=make`."""
+    is_plain = path[:1].isalnum() or path[:1] in "._/"
+    return path if is_plain else f"./{path}"
 
 
 def _shown(path: str, workspace: Workspace) -> str:
@@ -289,7 +297,7 @@ def _find_folder_links(
 
 def _advise_link(link: _FolderLink, workspace: Workspace) -> Advice:
     above = os.path.dirname(link.link)
-    words = ["ln", "-s", os.path.relpath(link.folder, above), _shown(link.link, workspace)]
+    words = ["ln", "-s", _operand(os.path.relpath(link.folder, above)), _operand(_shown(link.link, workspace))]
     change = f"make {_shown(link.link, workspace)} a link to {_shown(link.folder, workspace)}"
     return Advice(change, link.hosts, link.skills, _in_folder(above, words, workspace))
 
