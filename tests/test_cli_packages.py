@@ -258,7 +258,7 @@ def test_the_installed_command_does_not_take_a_workspace_s_skillshelf_for_itself
     assert "entry-points" not in done.stdout
 
 
-@pytest.mark.parametrize("path", [":", "src", ".", "src:", "{site}:src", "{workspace}"])
+@pytest.mark.parametrize("path", [":", "src", ".", "src:", "{site}:src"])
 def test_a_relative_pythonpath_does_not_bring_the_workspace_in(
     hostile: Path, tmp_path: Path, site: Path, path: str
 ) -> None:
@@ -270,10 +270,21 @@ def test_a_relative_pythonpath_does_not_bring_the_workspace_in(
         for name in ("dataclasses", "tomllib"):
             (folder / name / "__init__.py").unlink()
             (folder / name).rmdir()
-    done = skillshelf("list", "--package", "my_skills", cwd=hostile, path=path.format(site=site, workspace=hostile))
+    done = skillshelf("list", "--package", "my_skills", cwd=hostile, path=path.format(site=site))
     assert find_traps(tmp_path) == []
     assert "There is no package 'my_skills'" in done.stderr
-    assert listed(cwd=hostile, path=path.format(site=site, workspace=hostile)) == {"plain": "project"}
+    assert listed(cwd=hostile, path=path.format(site=site)) == {"plain": "project"}
+
+
+@pytest.mark.parametrize("path", ["{folder}", ":{folder}", ".:{folder}"])
+def test_a_folder_that_pythonpath_names_by_its_whole_path_counts_in_that_folder_too(tmp_path: Path, path: str) -> None:
+    """The user named it: what it holds must not depend on where the command is started."""
+    package = tmp_path / "mine_skills/good"
+    package.mkdir(parents=True)
+    (package / "skill.py").write_text(_SKILL)
+    done = skillshelf("list", "--package", "mine_skills", cwd=tmp_path, path=path.format(folder=tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mine_skills" in done.stdout
 
 
 def test_the_workspace_s_own_settings_are_not_read(hostile: Path, tmp_path: Path) -> None:

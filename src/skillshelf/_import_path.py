@@ -12,7 +12,8 @@ def leave_out_current_folder() -> None:
     """Remove the current folder, and every folder that PYTHONPATH names relative to it, from `sys.path`.
 
     Python puts these before its standard library. Installed packages come after it and stay, and so does an editable
-    install whose sources are in the current folder: the user installed it.
+    install whose sources are in the current folder: the user installed it. A folder that PYTHONPATH names by its whole
+    path stays as well, even if it is the current one: the user meant this folder, wherever the command is started.
     """
     try:
         current = os.getcwd()
@@ -20,8 +21,11 @@ def leave_out_current_folder() -> None:
         return
 
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if sys.flags.ignore_environment:  # python -E and -I
+        entries = []
     unsafe = {os.path.realpath(entry) for entry in entries if not os.path.isabs(entry)}
     unsafe.add(os.path.realpath(current))
+    unsafe -= {os.path.realpath(entry) for entry in entries if os.path.isabs(entry)}
 
     library = os.path.dirname(os.__file__)
     end = sys.path.index(library) if library in sys.path else len(sys.path)
