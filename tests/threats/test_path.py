@@ -692,8 +692,9 @@ def mount(source, target, kind, flags):
         sys.exit(99)
 libc.mount(b"none", b"/", None, 0x44000, None)  # private: mounts are invisible outside
 root, outside, kind = sys.argv[1:]
-if kind == "bind":
-    mount(outside, f"{root}/mounted", None, 0x1000)
+if kind != "tmpfs":
+    name = "mounted" if kind == "bind" else "a\\u2028b\\rc\\u2028d\\x85e\\x0cf"
+    mount(outside, f"{root}/{name}", None, 0x1000)
     mount(outside, f"{root}/lister/mounted", None, 0x1000)
 else:
     for target in (f"{root}/mounted", f"{root}/lister/mounted"):
@@ -738,6 +739,12 @@ def test_another_mount_is_not_entered(workspace: Workspace) -> None:
 def test_a_bind_mount_is_not_entered(workspace: Workspace) -> None:
     """P24: a folder of the same file system mounted inside the root is treated like any other mount."""
     assert CANARY not in "".join(_read_with_mounts(workspace, "bind"))
+
+
+def test_a_mount_is_not_entered_if_its_name_has_line_breaks(workspace: Workspace) -> None:
+    """P24: nor does such a mount, which another user may have made anywhere, break every command."""
+    found, *_ = _read_with_mounts(workspace, "odd")
+    assert found == "['good', 'lister']"
 
 
 # -- races ------------------------------------------------------------------------------------------------------------

@@ -108,8 +108,9 @@ def mounts_below(root: str) -> frozenset[str]:
     A bind mount of the same file system looks like an ordinary folder to `stat`; only this list shows it.
     """
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().splitlines()
+        # Other line breaks than "\n" may be part of a name, and any user may have made a mount with such a name.
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            lines = list(file)
     except OSError:  # not Linux: only the device number shows a mount
         return frozenset()
 
