@@ -211,9 +211,22 @@ def _find_skills_folders(folder: str, parents: list[str]) -> Iterator[str]:
                 continue
             path = os.path.realpath(path)
             is_own_folder = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
-            if is_own_folder and not any(_overlap(path, other) for other in known):
+            if is_own_folder and _is_own_way(parent, name) and not any(_overlap(path, other) for other in known):
                 known.append(path)
                 yield path
+
+
+def _is_own_way(parent: str, name: str) -> bool:
+    """Return True if a path below a parent leads through no folder and no link of another user."""
+    path = parent
+    for part in name.split("/"):
+        path = os.path.join(path, part)
+        try:
+            if system.stat(path, follow_symlinks=False).st_uid != os.geteuid():
+                return False
+        except OSError:
+            return False
+    return True
 
 
 def _overlap(folder: str, other: str) -> bool:

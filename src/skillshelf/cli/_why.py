@@ -141,7 +141,7 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -
             f"reach it as {shelf.catalog.reach(candidate)!r}",
         ]
     reasons += _list_faults(skill, shelf.catalog.diagnostics)
-    if isinstance(source, DirectorySource) and source.name == "project":
+    if isinstance(source, DirectorySource) and source.name in ("project", "parent"):
         reasons.append(_explain_trust(source.root, skill))
     return Occurrence(skill.location, status, tuple(reasons), skill.source)
 
