@@ -40,7 +40,7 @@ def test_without_approvals_nothing_is_served() -> None:
 
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("held", [True, False])
-@pytest.mark.parametrize("nested", [True, False])
-def test_own_content_applies_unless_something_speaks_against_it(complete: bool, held: bool, nested: bool) -> None:
-    content = OwnContent(is_complete=complete, is_held=held, is_inner=nested)
-    assert applies_unasked(content) == (complete and not held and not nested)
+@pytest.mark.parametrize("foreign", [True, False])
+def test_own_content_applies_unless_something_speaks_against_it(complete: bool, held: bool, foreign: bool) -> None:
+    content = OwnContent(is_complete=complete, is_held=held, is_foreign=foreign)
+    assert applies_unasked(content) == (complete and not held and not foreign)

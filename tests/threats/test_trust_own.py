@@ -12,7 +12,7 @@ import pytest
 
 from skillshelf import DirectorySource
 from skillshelf.errors import TrustError
-from skillshelf.trust import Trust, TrustedSource
+from skillshelf.trust import Trust, TrustedSource, begin_hold, find_pending_folder, trusted_text
 from threats.workspace import Workspace
 
 
@@ -161,8 +161,6 @@ def test_another_repository_inside_is_not_the_users_own(marker: str, own: Worksp
 
 def test_an_agent_cannot_make_a_clone_inside_the_users_own(own: Workspace) -> None:
     """Its command removes the marker of the other repository, which changes no file of the skill."""
-    from skillshelf.trust import begin_hold
-
     own.skill("vendor/clone/evil")
     (own.root / "vendor/clone/.git").mkdir()
     source = look(own.root)
@@ -199,3 +197,98 @@ def test_what_a_killed_agent_left_behind_is_held(own: Workspace) -> None:
 
     own.skill("later")
     assert look(own.root).served.keys() == {"good", "later"}
+
+
+KILLED_TWICE = KILLED.replace("os.kill(", 'Path(sys.argv[1], "AGENTS.md").write_text("EVIL")\nos.kill(')
+
+
+@pytest.mark.parametrize("first", ["skills", "instructions"])
+def test_all_that_a_killed_agent_left_behind_is_held(first: str, own: Workspace) -> None:
+    """K01: whichever is looked at first must not clear the way for the other."""
+    completed = subprocess.run([sys.executable, "-c", KILLED_TWICE, str(own.root)], capture_output=True, check=False)
+    assert completed.returncode == -signal.SIGKILL, completed.stderr
+    guidance = own.root / "AGENTS.md"
+    if first == "instructions":
+        assert trusted_text(guidance, Trust.open()).text is None
+    source = look(own.root)
+    text, pending = trusted_text(guidance, source.trust)
+    assert text is None
+    assert pending
+    assert pending.by_agent
+    assert [skill.by_agent for skill in source.pending] == [True]
+
+    guidance.unlink()
+    own.skill("later")
+    assert look(own.root).served.keys() == {"good", "later"}
+
+
+@pytest.mark.parametrize("folder", ["sub", "sub/deeper", ".github", "good/references"])
+def test_an_agent_cannot_write_instructions_for_sessions_in_other_folders(folder: str, own: Workspace) -> None:
+    """W08: its command leaves an AGENTS.md in a folder where a later session may start."""
+    (own.root / folder).mkdir(parents=True, exist_ok=True)
+    (own.root / "kept").mkdir()
+    (own.root / "kept/AGENTS.md").write_text("Mine.")
+    hold = begin_hold(look(own.root))
+    assert hold
+    (own.root / folder / "AGENTS.md").write_text("EVIL")
+    hold.end()
+    text, pending = trusted_text(own.root / folder / "AGENTS.md", Trust.open(), own.root)
+    assert (text, bool(pending and pending.by_agent)) == (None, True)
+    assert trusted_text(own.root / "kept/AGENTS.md", Trust.open(), own.root) == ("Mine.", None)
+
+
+def test_instructions_among_dependencies_are_not_the_users_own(own: Workspace) -> None:
+    """They are the work of others, who may be anyone."""
+    file = own.root / "node_modules/left-pad/AGENTS.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("EVIL")
+    text, pending = trusted_text(file, Trust.open(), own.root)
+    assert (text, bool(pending)) == (None, True)
+
+
+@pytest.mark.parametrize("place", ["vendor/evals", "vendor", "vendor/evals/more"])
+def test_eval_cases_of_another_repository_inside_wait_for_review(place: str, own: Workspace) -> None:
+    """Running cases runs code. A submodule may be the folder of cases itself, or lie in it."""
+    cases = own.root / "vendor/evals"
+    (cases / "more").mkdir(parents=True)
+    (cases / "cases.py").write_text("CASES = []\n")
+    (cases / "more/cases.py").write_text("CASES = []\n")
+    assert find_pending_folder(str(cases), str(own.root), Trust.open()) is None
+    (own.root / place / ".git").write_text("gitdir: elsewhere\n")
+    assert find_pending_folder(str(cases), str(own.root), Trust.open())
+
+
+def test_a_repository_inside_a_skill_keeps_it_from_being_the_users_own(own: Workspace) -> None:
+    """A clone among the references brings the words of others."""
+    own.skill("docs", files={"references/clone/guide.md": "EVIL"})
+    (own.root / "docs/references/clone/.git").mkdir()
+    source = look(own.root)
+    assert source.served.keys() == {"good"}
+    assert [skill.key for skill in source.pending] == ["docs"]
+
+
+def test_a_link_into_another_repository_inside_is_not_the_users_own(own: Workspace) -> None:
+    own.skill("vendor/clone/evil")
+    (own.root / "vendor/clone/.git").mkdir()
+    (own.root / ".agents/skills").mkdir(parents=True)
+    (own.root / ".agents/skills/evil").symlink_to("../../vendor/clone/evil")
+    assert look(own.root).served.keys() == {"good"}
+
+
+def _give_away(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    os.chown(path, 12345, -1)
+
+
+@pytest.mark.parametrize("place", ["uploads", "uploads/evil", "uploads/evil/SKILL.md", "uploads/evil/references/a.md"])
+@pytest.mark.parametrize("expose", [lambda path: path.chmod(0o777), _give_away], ids=["writable", "foreign"])
+def test_what_other_users_may_have_written_is_not_the_users_own(
+    expose: Callable[[Path], object], place: str, own: Workspace
+) -> None:
+    """A folder that everyone can write to may lie in a repository that only its owner can."""
+    own.skill("uploads/evil", files={"references/a.md": "EVIL"})
+    expose(own.root / place)
+    source = look(own.root)
+    assert source.served.keys() == {"good"}
+    assert [skill.key for skill in source.pending] == ["uploads/evil"]

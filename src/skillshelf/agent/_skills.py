@@ -278,8 +278,7 @@ class WorkspaceSkills:
 
     def begin_hold(self) -> "AgentHolds":
         """Hold back what the agent changes from now on in a repository of the user's own. Raises TrustError."""
-        files = [os.path.relpath(path, self.root) for path in self._guidance_files]
-        holds = [begin_hold(source, files) for source in self.trusted[:1]]
+        holds = [begin_hold(source) for source in self.trusted[:1]]
         return AgentHolds([hold for hold in holds if hold])
 
     def is_reviewed(self, path: str) -> bool:

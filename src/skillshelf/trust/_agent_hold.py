@@ -5,21 +5,24 @@ has not seen, is held: the version before it stays in use until the user has loo
 later one.
 """
 
-from collections.abc import Sequence
-
+from skillshelf.errors import TrustError
 from skillshelf.trust._agent_marks import AgentMark
-from skillshelf.trust._other_content import INSTRUCTION_FILES, find_file_trees
+from skillshelf.trust._other_content import find_file_trees
 from skillshelf.trust._source import TrustedSource
 
 
 class AgentHold:
     """A time in which an agent may change files. Call `end` when it is over, whatever happened."""
 
-    def __init__(self, source: TrustedSource, mark: AgentMark, files: Sequence[str]) -> None:
+    def __init__(self, source: TrustedSource, mark: AgentMark) -> None:
         self._source = source
         self._mark = mark
-        self._files = files
-        self._before = self._find_trees()
+        try:
+            self._before = self._find_trees()
+        except OSError as error:
+            mark.remove()  # nothing has changed yet
+            mark.release()
+            raise TrustError(f"{source.root} cannot be read: {error.strerror or error}.") from None
 
     def end(self) -> None:
         """Hold everything that has changed and that the user has not approved meanwhile."""
@@ -35,14 +38,14 @@ class AgentHold:
         self._source.trust.hold(self._source.root, changed, self._mark)
 
     def _find_trees(self) -> dict[str, str]:
-        return {**self._source.find_trees(), **find_file_trees(self._source.root, self._files)}
+        return {**self._source.find_trees(), **find_file_trees(self._source.root)}
 
 
-def begin_hold(source: TrustedSource, files: Sequence[str] = INSTRUCTION_FILES) -> AgentHold | None:
+def begin_hold(source: TrustedSource) -> AgentHold | None:
     """Hold back what an agent changes from now on. Return None if the repository is not the user's own.
 
-    `files` are the files of project instructions, as paths below the root. Raises TrustError if it cannot be recorded.
+    Raises TrustError if it cannot be recorded.
     """
     if source.trust.find_own(source.root) is None:
         return None
-    return AgentHold(source, source.trust.mark_agent(source.root), files)
+    return AgentHold(source, source.trust.mark_agent(source.root))

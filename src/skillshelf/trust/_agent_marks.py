@@ -48,6 +48,10 @@ class AgentMarks:
         make_private_folders(self._folder)
         return AgentMark(f"{self._folder}/{_prefix(root)}{secrets.token_hex(8)}")
 
+    def any(self, root: str) -> bool:
+        """Return True if there is a mark of a repository, whether or not its agent lives. Raises OSError."""
+        return bool(self._names(root))
+
     def find_state(self, root: str) -> AgentState:
         """Return the state of the agents in a repository. Raises OSError."""
         state: AgentState = "idle"

@@ -36,10 +36,10 @@ class OwnContent:
     """True if it could be read as a whole, and is what it claims to be: a SKILL.md that loads."""
     is_held: bool
     """True if the agent changed it, and the user has not looked at it since."""
-    is_inner: bool
-    """True if it belongs to another repository inside this one."""
+    is_foreign: bool
+    """True if it belongs to another repository inside this one, or if another user may have written it."""
 
 
 def applies_unasked(content: OwnContent) -> bool:
     """Return True if content comes into use without a question, because the repository is the user's own."""
-    return content.is_complete and not content.is_held and not content.is_inner
+    return content.is_complete and not content.is_held and not content.is_foreign

@@ -1,18 +1,17 @@
 """Content beside the skills that is approved in the same way: project instructions, and folders of eval cases."""
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.files import NotPlainFile, mounts_below
+from skillshelf.files import NotPlainFile, TreeEntry, mounts_below, open_below, walk
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
-from skillshelf.sources import SKILL_FILES
+from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 from skillshelf.trust._copies import TreeCopy, read_verified
 from skillshelf.trust._decision import OwnContent, applies_unasked
-from skillshelf.trust._own import OwnRepository, is_in_inner_repository
+from skillshelf.trust._own import OwnRepository, is_foreign
 from skillshelf.trust._pending import Pending
 from skillshelf.trust._snapshot import Snapshot, hash_file, take_snapshot
 from skillshelf.trust._store import Trust
@@ -84,12 +83,24 @@ def find_unapproved_file(path: str, trust: Trust, root: str) -> Pending | None:
     return content
 
 
-def find_file_trees(root: str, paths: Iterable[str]) -> dict[str, str]:
-    """Return the files of project instructions that exist, by path below the root, as the hash of their content."""
-    trees = {}
-    for name in paths:
-        if os.path.lexists(f"{root}/{name}"):
-            trees[name] = _read_file(root, name).snapshot.tree
+def find_file_trees(root: str) -> dict[str, str]:
+    """Return the files of project instructions, by path below the root, as the hash of their content.
+
+    All folders count: an agent that works at the root could write instructions for one that starts deeper. For a folder
+    that cannot be read whole there is an entry without a hash.
+    """
+    trees: dict[str, str] = {}
+
+    def enter(folder: TreeEntry) -> bool:
+        return folder.name not in SKIPPED_FOLDERS
+
+    def report(folder: str, reason: str) -> None:
+        trees.update(dict.fromkeys((os.path.normpath(f"{folder}/{name}") for name in INSTRUCTION_FILES), ""))
+
+    with suppress(FileNotFoundError, NotADirectoryError, NotPlainFile), open_below(root, []) as top:
+        for entry in walk(top, enter, report):
+            if entry.name in INSTRUCTION_FILES:
+                trees[entry.path] = _read_file(root, entry.path).snapshot.tree
     return trees
 
 
@@ -127,9 +138,19 @@ def _may_apply(own: OwnRepository, content: Pending) -> bool:
     facts = OwnContent(
         is_complete=not content.blocked,
         is_held=_is_held(own, content),
-        is_inner=is_in_inner_repository(content.root, os.path.dirname(content.key)),
+        is_foreign=_is_foreign(content),
     )
     return applies_unasked(facts)
+
+
+def _is_foreign(content: Pending) -> bool:
+    key = content.key
+    if content.kind == "file":
+        key = os.path.dirname(key)
+        # Dependencies are the work of others, and nothing looks there for files that the agent changed.
+        if not SKIPPED_FOLDERS.isdisjoint(key.split("/")):
+            return True
+    return is_foreign(content.root, key, [entry.path for entry in content.snapshot.entries])
 
 
 def _is_held(own: OwnRepository | None, content: Pending) -> bool:

@@ -6,7 +6,7 @@ path later is not the user's own until the user says so again.
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -99,14 +99,37 @@ def check_repository(root: str, declared: RepositoryIdentity) -> str:
     return ""
 
 
-def is_in_inner_repository(root: str, key: str) -> bool:
-    """Return True if a place belongs to another repository inside the root, such as a submodule or a clone."""
-    parts = key.split("/") if key else []
-    for depth in range(1, len(parts) + 1):
-        folder = os.path.join(root, *parts[:depth])
-        if any(os.path.lexists(f"{folder}/{name}") for name in VERSION_CONTROL_FOLDERS):
+def is_foreign(root: str, key: str, paths: Iterable[str] = ()) -> bool:
+    """Return True if a place below the root is not the user's own, although the root is.
+
+    It may belong to another repository inside, such as a submodule or a clone, or another user may have written it.
+    `paths` are its files, below the key; both kinds of place may begin inside it.
+    """
+    files = [f"{key}/{path}".lstrip("/") for path in paths]
+    folders = {folder for path in (*files, f"{key}/") for folder in _list_folders(path)}
+    for folder in folders:
+        if any(os.path.lexists(f"{root}/{folder}/{name}") for name in VERSION_CONTROL_FOLDERS):
             return True
-    return False
+    return any(_others_may_have_written(f"{root}/{path}") for path in (*folders, *files))
+
+
+def _list_folders(path: str) -> Iterator[str]:
+    """Yield the folders above a path, up to the root and without it."""
+    folder = path.rpartition("/")[0]
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+
+
+def _others_may_have_written(path: str) -> bool:
+    """Return True if a file or folder belongs to another user than this one and root, or everyone can write to it."""
+    try:
+        status = system.stat(path, follow_symlinks=False)
+    except OSError:
+        return False  # it has just gone, and cannot come into use
+    if stat.S_ISLNK(status.st_mode):  # links have no rights of their own
+        return status.st_uid not in (os.geteuid(), 0)
+    return status.st_uid not in (os.geteuid(), 0) or bool(status.st_mode & _OTHERS_MAY_WRITE)
 
 
 def _find_reason(root: str) -> str:

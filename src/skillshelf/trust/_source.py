@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from skillshelf.sources import SKILL_FILES, DirectorySource, read_skill_folder
 from skillshelf.trust._agent_writes import AgentWrites, find_skill_of
 from skillshelf.trust._copies import TemporaryCopies, TreeCopy
 from skillshelf.trust._decision import OwnContent, Versions, applies_unasked, choose_version
-from skillshelf.trust._own import OwnRepository, is_in_inner_repository
+from skillshelf.trust._other_content import find_file_trees
+from skillshelf.trust._own import OwnRepository, is_foreign
 from skillshelf.trust._pending import Pending, UnreviewedFile, compare_with_approved
 from skillshelf.trust._snapshot import hash_file, take_snapshot
 from skillshelf.trust._store import Trust
@@ -245,13 +247,13 @@ class TrustedSource:
         return True
 
     def find_trees(self) -> dict[str, str]:
-        """Return the skills as they are on disk now, by key, except for those of other repositories inside this one."""
+        """Return the skills as they are on disk now, by key, except for those that are not the user's own."""
         with self._lock:
             self._skills.sweep()
             trees = {}
             for key, skill in self._skills.present():
                 self._skills.check(key, skill)
-                if not is_in_inner_repository(self.root, key):
+                if not self._is_foreign(key, skill):
                     trees[key] = skill.tree
             return trees
 
@@ -274,6 +276,12 @@ class TrustedSource:
         """In a repository of the user's own, bring into use what changed on disk."""
         if self.own is None:
             return
+        with suppress(TrustError, OSError):  # the mark of the killed agent stays, and nothing comes into use
+            self.trust.settle_killed(self.root, self._find_all_trees)
+        self._read_record()
+        if self.own is None:
+            return
+
         content = []
         for key, skill in self._skills.present():
             if skill.tree not in self._usable and self._applies_unasked(key, skill):
@@ -287,13 +295,22 @@ class TrustedSource:
             return  # the record cannot be written: they stay pending
         self._read_record()
 
+    def _find_all_trees(self) -> dict[str, str]:
+        """Return the skills and the files of project instructions, by key."""
+        skills = {key: skill.tree for key, skill in self._skills.present()}
+        return {**skills, **find_file_trees(self.root)}
+
+    def _is_foreign(self, key: str, skill: WorkspaceSkill) -> bool:
+        entries = skill.on_disk.snapshot.entries if skill.on_disk else ()
+        return is_foreign(self.root, key, [entry.path for entry in entries])
+
     def _applies_unasked(self, key: str, skill: WorkspaceSkill) -> bool:
         if self.own is None:
             return False
         content = OwnContent(
             is_complete=skill.is_usable and bool(skill.tree),
             is_held=key in self.own.held,
-            is_inner=is_in_inner_repository(self.root, key),
+            is_foreign=self._is_foreign(key, skill),
         )
         return applies_unasked(content)
 
@@ -361,7 +378,7 @@ class TrustedSource:
         """
         if skill.reading is None or skill.on_disk is None or skill.is_usable:
             return ()
-        is_own = self.own is not None and key not in self.own.held and not is_in_inner_repository(self.root, key)
+        is_own = self.own is not None and key not in self.own.held and not self._is_foreign(key, skill)
         written = self._writes.entries(key)
         if is_own or any(skill.on_disk.snapshot.entry(name) in written for name in SKILL_FILES):
             return skill.reading.diagnostics

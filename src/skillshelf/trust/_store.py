@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -184,8 +184,8 @@ class Trust:
         """Bring content of the user's own repository into use, exactly as it is in its snapshot. Raises TrustError.
 
         While an agent works there, nothing changes. If an agent was killed there, the content is held instead, because
-        it may be the agent's. `gone` are the keys of skills that no longer exist. `is_seen`: the agent wrote the
-        content in the user's sight.
+        it may be the agent's; `settle_killed` ends this. `gone` are the keys of skills that no longer exist. `is_seen`:
+        the agent wrote the content in the user's sight.
         """
         with self._change("use your own skills"):
             repository = self.find_own(root)
@@ -202,6 +202,22 @@ class Trust:
                     repository = repository.use(item.key, item.tree)
             left = {key: tree for key, tree in repository.in_use.items() if key not in gone}
             self._write(self.approvals.with_own(root, replace(repository, in_use=left)))
+
+    def settle_killed(self, root: str, find_trees: Callable[[], Mapping[str, str]]) -> None:
+        """If an agent was killed in a repository, hold everything that it may have changed, and remove its mark.
+
+        `find_trees` returns all skills and files of instructions that are there, by key: the mark is the only sign of
+        the agent, so none of them may be left for later. Raises TrustError.
+        """
+        if not self._marks.any(root):
+            return
+        with self._change("hold what a killed agent changed"):
+            repository = self.find_own(root)
+            if repository is None or self._marks.find_state(root) != "killed":
+                return
+            usable = {*self.approvals.trees, *repository.in_use.values()}
+            changed = [key for key, tree in find_trees().items() if tree not in usable]
+            self._write(self.approvals.with_own(root, repository.hold(changed)))
             self._marks.remove_abandoned(root)
 
     def mark_agent(self, root: str) -> AgentMark:
@@ -217,7 +233,7 @@ class Trust:
         try:
             with suppress(TrustError), self._change("hold what the agent changed"):
                 repository = self.approvals.own.get(root)
-                if repository and keys:
+                if repository and not repository.held.issuperset(keys):
                     self._write(self.approvals.with_own(root, repository.hold(keys)))
                 mark.remove()
         finally:
