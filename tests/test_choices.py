@@ -260,6 +260,8 @@ def test_set_is_obeyed_by_every_command(file: Path, run: Run, write: Write) -> N
     assert "you set it to name: `skillshelf set pdf auto` undoes that" in run("why", "pdf")[1]
     assert "<skill_names>pdf</skill_names>" in run("listing")[1]
     assert "sql" not in run("search", "review queries")[1]
+    hidden = (1, "", "skillshelf: The skill 'sql' is off. `skillshelf set sql auto` switches it on.\n")
+    assert run("show", "sql") == hidden
     assert run("set", "sql", "auto")[1] == "sql is as its author wants it: your choice is removed.\n"
     assert run("show", "sql")[0] == 0
 

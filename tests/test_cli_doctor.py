@@ -115,7 +115,28 @@ def test_a_damaged_record_of_approvals_is_a_problem(run: Run, write: Callable[..
 
 def test_skills_that_wait_for_review_are_a_note(run: Run, write: Callable[..., Path]) -> None:
     write("skills/pdf")
-    assert remarks(run, "trust")[-1] == ("note", "1 skill or instruction file here awaits your review")
+    assert remarks(run, "trust")[-1] == ("note", "1 skill waits for your review before the agent uses it")
+
+
+def test_a_repository_of_ones_own_is_shown(run: Run, write: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write("skills/pdf")
+    run("trust", "--mine")
+    status, message = remarks(run, "trust")[-1]
+    assert (status, message.partition(" since")[0]) == ("ok", f"{tmp_path} is your own repository")
+
+
+def test_choices_for_single_skills_are_shown(run: Run, write: Callable[..., Path]) -> None:
+    write("skills/pdf")
+    write("skills/sql")
+    run("set", "sql", "off")
+    run("set", "pdf", "full")
+    assert ("ok", "your choices for single skills: pdf full, sql off") in remarks(run, "settings")
+
+
+def test_choices_that_cannot_be_read_are_a_problem(run: Run, settings: Path) -> None:
+    settings.with_name("skills.toml").write_text('pdf = "loud"\n')
+    assert "problem" in [status for status, _ in remarks(run, "settings")]
 
 
 def test_a_state_folder_that_cannot_be_written_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

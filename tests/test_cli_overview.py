@@ -62,8 +62,24 @@ def test_reviewed_skills_and_a_model_lead_to_list_check_and_chat(
 def test_problems_are_counted_and_check_shows_them(run: Run, write: Callable[..., Path]) -> None:
     write("skills/deploy", "Ship it: carefully")
     out = run()[1]
-    assert "1 warning in your skills" in out
-    assert "skillshelf check   see 1 warning, each with a fix" in out
+    assert "1 error in your skills" in out
+    assert "skillshelf check   see 1 error, each with a fix" in out
+    assert run("check")[1].splitlines()[-1] == "1 skill checked: 1 error"
+
+
+def test_suggestions_are_for_the_folder_that_was_given(run: Run, write: Callable[..., Path], tmp_path: Path) -> None:
+    write("my app/skills/pdf")
+    (tmp_path / "elsewhere").mkdir()
+    out = run("-C", "my app")[1]
+    assert "  skillshelf trust -C 'my app' " in out
+    assert "  skillshelf check -C 'my app' " in out
+
+
+def test_one_skill_and_several_files_wait_in_good_english(run: Run, write: Callable[..., Path], tmp_path: Path) -> None:
+    write("skills/pdf")
+    assert "1 skill waits for your review before the agent uses it\n" in run()[1]
+    (tmp_path / "AGENTS.md").write_text("Use tabs.\n")
+    assert "1 skill and AGENTS.md wait for your review before the agent uses them\n" in run()[1]
 
 
 def test_a_hundred_places_fit_on_a_screen(run: Run, write: Callable[..., Path]) -> None:
@@ -80,7 +96,12 @@ def test_json_has_the_same_facts(run: Run, write: Callable[..., Path], tmp_path:
     facts = json.loads(out)
     assert code == 0
     assert facts["workspace"] == str(tmp_path)
-    assert facts["groups"][0] == {"path": str(tmp_path / "skills"), "source": "project", "count": 1}
+    assert facts["groups"][0] == {
+        "path": str(tmp_path / "skills"),
+        "package": "",
+        "source": "project",
+        "count": 1,
+    }
     assert (facts["pending_count"], facts["model"]) == (1, None)
     assert [step["command"] for step in facts["next"]] == ["skillshelf trust", "skillshelf check", "skillshelf demo"]
 

@@ -74,6 +74,17 @@ def test_installed_entry_points_always_count(announcing_site: Path, tmp_path: Pa
     assert named == dict.fromkeys(SHOP, "shop_skills")
 
 
+def test_the_overview_and_doctor_name_the_packages_of_entry_points(announcing_site: Path, tmp_path: Path) -> None:
+    assert f"{len(SHOP)} skills in the package shop_skills" in skillshelf(cwd=tmp_path, path=announcing_site).stdout
+    done = skillshelf("doctor", cwd=tmp_path, path=announcing_site)
+    assert f"{len(SHOP)} skills in the package shop_skills (entry-points)" in done.stdout
+
+
+def test_list_names_a_package_without_skills(tmp_path: Path) -> None:
+    done = skillshelf("list", "--package", "json", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "The package json has no skills: run `skillshelf check --package json`"
+
+
 def test_a_named_package_comes_before_the_project_and_an_entry_point_after_the_user(
     site: Path, announcing_site: Path, write: Callable[..., Path], tmp_path: Path
 ) -> None:

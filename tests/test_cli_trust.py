@@ -161,10 +161,12 @@ def test_a_repository_can_be_declared_the_users_own(run: Run, tmp_path: Path, wr
     assert [row.split()[:2] for row in out.splitlines()[3:6]] == [["AGENTS.md", "own"], ["pdf", "own"], ["sql", "own"]]
     assert "0 approved, 3 your own, 0 pending" in out
     assert json.loads(run("trust", "--json")[1])["own"] is True
+    assert run("trust")[1] == "Nothing is pending: the repository is your own, so its skills apply as they are.\n"
 
     assert run("trust", "--yes", "pdf")[0] == 0  # which lasts longer than the declaration
-    assert run("trust", "--not-mine")[1] == ". is reviewed like any other repository again.\n"
-    assert run("trust", "--not-mine")[1] == ". was not declared your own, so nothing changes.\n"
+    assert run("trust", "--not-mine")[1] == "This repository is reviewed like any other again.\n"
+    unchanged = "This repository was not declared your own, so nothing changes.\n"
+    assert run("trust", "--not-mine")[1] == unchanged
     assert run("trust", "--list")[1].splitlines()[-1] == "1 approved, 2 pending"
 
 
@@ -245,7 +247,7 @@ def test_the_review_offers_to_declare_the_repository_ones_own(tmp_path: Path) ->
     assert code == 0
     assert "also whatever `git pull` or another checkout brings" in screen
     assert screen.count("(1/2) Trust pdf as it is now?") == 2
-    assert "is your own repository from now on" in screen
+    assert "is your own from now on" in screen
     assert Trust.open().find_own(str(tmp_path))
     assert approved() == []
 

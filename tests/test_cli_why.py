@@ -33,7 +33,7 @@ pdf is on the shelf.
 
 taken: skills/pdf/SKILL.md (project)
   - in the listing in full
-  - it waits for your review: the agent does not use it, until you run `skillshelf trust`
+  - it waits for your review: the agent does not use it until you run `skillshelf trust`
 
 searched: . (the folder you are in, which is not part of a repository)
 """,

@@ -201,7 +201,7 @@ class WorkspaceSkills:
         named = [f"{kind} {', '.join(paths)}" for kind, paths in kinds if paths]
         if not named:
             return []
-        return [f"Since you were last here, in your own repository: {'; '.join(named)}."]
+        return [f"In use without a review, in your own repository: {'; '.join(named)}."]
 
     def _describe_fault(self, fault: Diagnostic) -> str:
         place = fault.path.removeprefix(f"{self.root}/")

@@ -54,8 +54,10 @@ def _print_heading(out: Output, *, is_live: bool, has_terminal: bool, has_chat: 
 def _print_ending(out: Output, *, has_chat: bool) -> None:
     out.print()
     out.print_styled("End of the demo. Next:", "bold")
-    out.print("  skillshelf new my-skill   create your first skill")
-    if has_chat:
-        out.print("  skillshelf chat           talk to the agent, with a model of your choice")
-    else:
-        out.print(f"  {_INSTALL}   install the agent; then `skillshelf chat`")
+    chat = ("skillshelf chat", "talk to the agent, with a model of your choice")
+    if not has_chat:
+        chat = (_INSTALL, "install the agent; then `skillshelf chat`")
+    steps = (("skillshelf new my-skill", "create your first skill"), chat)
+    width = max(len(command) for command, _ in steps)
+    for command, purpose in steps:
+        out.print(f"  {command:{width}}   {purpose}")

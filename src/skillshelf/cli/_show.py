@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import open_shelf, skill_as_json
@@ -38,6 +39,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
+    _refuse_if_off(shelf, args.name)
     if args.reference:
         _show_reference(_load_pages(shelf, args.name, args.reference), args.json, out)
         return 0
@@ -53,6 +55,23 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         _show_skill(skill, instructions, tokens, permissions, out)
     return 0
+
+
+def _refuse_if_off(shelf: Shelf, name: str) -> None:
+    """Say that the user switched the skill off, because it would only be unknown otherwise."""
+    if name in shelf.catalog:
+        return
+    for candidate in shelf.off:
+        skill = candidate.descriptor
+        if name in (skill.name, skill.qualified):
+            key = skill.qualified if skill.qualified in shelf.choices else skill.name
+            raise CommandError(
+                f"The skill {name!r} is off.",
+                f"`skillshelf set {key} auto` switches it on.",
+                code="skill-not-found",
+                exit_code=1,
+                facts={"closest": []},
+            )
 
 
 def _load_pages(shelf: Shelf, name: str, reference: str) -> Iterator[Loaded]:

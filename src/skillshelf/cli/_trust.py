@@ -13,7 +13,7 @@ from skillshelf.cli._workspace import locate_workspace
 from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.files import is_inside
 from skillshelf.tables import Column
-from skillshelf.text import count_noun
+from skillshelf.text import clean_line, count_noun
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def _declare_mine(workspace: _TrustedWorkspace, out: Output, *, quiet: bool) -> 
     workspace.find_all()  # which brings everything into use
     workspace.trust.take_own_changes(workspace.root)  # the user knows what is here now
     if not quiet:
-        out.print(f"{shown_path(workspace.root)} is your own repository from now on. {MINE_CONSEQUENCE}")
+        out.print(f"This repository is your own from now on. {MINE_CONSEQUENCE}")
         out.print("`skillshelf trust --not-mine` takes that back.")
 
 
@@ -337,9 +337,9 @@ def _disown(workspace: _TrustedWorkspace, out: Output, *, quiet: bool) -> None:
     if quiet:
         return
     if was_own:
-        out.print(f"{shown_path(workspace.root)} is reviewed like any other repository again.")
+        out.print("This repository is reviewed like any other again.")
     else:
-        out.print(f"{shown_path(workspace.root)} was not declared your own, so nothing changes.")
+        out.print("This repository was not declared your own, so nothing changes.")
 
 
 def _print_list(workspace: _TrustedWorkspace, out: Output) -> None:
@@ -370,6 +370,9 @@ def _review_pending(workspace: _TrustedWorkspace, out: Output) -> int:
     from skillshelf.trust import Review, describe_kinds, summary
 
     all_pending = workspace.find_pending()
+    if not all_pending and workspace.own:
+        out.print("Nothing is pending: the repository is your own, so its skills apply as they are.")
+        return 0
     if not all_pending:
         out.print("Nothing is pending: every skill of this workspace is as you approved it, or there is none.")
         return 0
@@ -420,8 +423,6 @@ class _TerminalReview:
 def _ask(question: "ReviewQuestion") -> str:
     """Return the user's answer, which may be a key or the whole word. Keys pressed before the question are ignored."""
     import termios
-
-    from skillshelf.text import clean_line
 
     sys.stdout.write(clean_line(question.text) + " (no): ")
     sys.stdout.flush()

@@ -157,8 +157,8 @@ def _explain_trust(root: str, skill: SkillDescriptor) -> str:
     if pending is None:
         return "you approved it, so the agent uses it as it is"
     if pending.status == "changed":
-        return "it waits for your review: the agent uses the version from before, until you run `skillshelf trust`"
-    return "it waits for your review: the agent does not use it, until you run `skillshelf trust`"
+        return "it waits for your review: the agent uses the approved version until you run `skillshelf trust`"
+    return "it waits for your review: the agent does not use it until you run `skillshelf trust`"
 
 
 def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:

@@ -69,9 +69,9 @@ class Reviewer:
         changed = [skill.name for skill in unannounced if not skill.by_agent and skill.status == "changed"]
         new = [skill.name for skill in unannounced if not skill.by_agent and skill.status == "new"]
 
-        self._announce(by_agent, "changed while the agent was at work, and not in use before you looked")
+        self._announce(by_agent, "changed while the agent was at work, not in use until reviewed")
         self._announce(changed, "changed on disk; the approved version is in use")
-        self._announce(new, "new on disk, and not in use before you looked")
+        self._announce(new, "new on disk, not in use until reviewed")
 
     async def review(self) -> None:
         """Show each pending skill with everything in it, and ask. The default answer is no."""

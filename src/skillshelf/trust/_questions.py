@@ -17,11 +17,13 @@ class ReviewQuestion(NamedTuple):
 
 
 MINE_CONSEQUENCE = (
-    "Its skills and AGENTS.md then apply as soon as they change, without a question: your own edits, and also whatever "
+    "Its skills and AGENTS.md apply as soon as they change, without a question: your own edits, and also whatever "
     "`git pull` or another checkout brings. Only what the agent changes still waits for you."
 )
 """What follows if the user declares a repository their own."""
-MINE_QUESTION = ReviewQuestion(f"Is this repository your own? {MINE_CONSEQUENCE} [y]es [n]o", {"y": "yes", "n": "no"})
+MINE_QUESTION = ReviewQuestion(
+    f"Is this repository your own? If so: {MINE_CONSEQUENCE} [y]es [n]o", {"y": "yes", "n": "no"}
+)
 
 
 class ReviewFace(Protocol):
