@@ -13,7 +13,7 @@ from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES
-from skillshelf.text import quote_for_model, text_for_model
+from skillshelf.text import clean_line, quote_for_model, text_for_model
 from skillshelf.trust import (
     INSTRUCTION_FILES,
     AgentHold,
@@ -176,7 +176,8 @@ class WorkspaceSkills:
 
         That is: skills that cannot be used, and in a repository of the user's own what changed since the last session.
         """
-        return [*self._describe_own_changes(), *self.take_faults()]
+        notices = [*self._describe_own_changes(), *self.take_faults()]
+        return [clean_line(notice) for notice in notices]  # names of folders must not add lines of their own
 
     def take_faults(self) -> list[str]:
         """Return why skills cannot be used, each once."""

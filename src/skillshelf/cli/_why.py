@@ -113,7 +113,7 @@ def _print_search(searched: list[SearchedFolder], notes: list[str], out: Output)
     for folder in searched:
         out.print_styled(f"searched: {shown_path(folder.path)} ({folder.reason})", "dim")
     for note in notes:
-        out.print_styled(f"Note: {note}", "dim")
+        out.print_styled(clean_line(f"Note: {note}"), "dim")
 
 
 def _list_searched(shelf: Shelf, workspace: Workspace) -> list[SearchedFolder]:
