@@ -72,7 +72,7 @@ def find_changes(own: OwnRepository) -> OwnChanges:
 
 def identify_repository(root: str) -> RepositoryIdentity:
     """Return the identity of a repository. Raises TrustError, with the reason, if it cannot be the user's own."""
-    reason = _find_reason(root)
+    reason = _find_obstacle(root)
     if reason:
         raise TrustError(f"{root!r} cannot be your own repository: {reason}.")
     identity = _identify(root)
@@ -84,7 +84,7 @@ def identify_repository(root: str) -> RepositoryIdentity:
 def check_repository(root: str, declared: RepositoryIdentity) -> str:
     """Return the reason why a declared repository no longer counts as the user's own; empty if it does."""
     try:
-        reason = _find_reason(root)
+        reason = _find_obstacle(root)
         now = _identify(root)
     except OSError as error:
         reason = error.strerror or "it cannot be read"
@@ -132,7 +132,7 @@ def _others_may_have_written(path: str) -> bool:
     return status.st_uid not in (os.geteuid(), 0) or bool(status.st_mode & _OTHERS_MAY_WRITE)
 
 
-def _find_reason(root: str) -> str:
+def _find_obstacle(root: str) -> str:
     """Return why a folder cannot be the user's own repository; empty if it can."""
     status = system.stat(root, follow_symlinks=False)
     home = os.path.realpath(os.path.expanduser("~"))

@@ -46,7 +46,7 @@ def summary(pending: Pending) -> str:
         facts.append("changed by the agent")
     if pending.blocked:
         facts.append(f"cannot be approved: {pending.blocked}")
-    return _line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
+    return _clean_line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
 
 
 def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
@@ -56,7 +56,7 @@ def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
     parts = []
     if skills:
         parts.append(count_noun(skills, f"{adjective} skill".lstrip()))
-    parts += [_line(content.name) for content in pending if content.kind == "file"]
+    parts += [_clean_line(content.name) for content in pending if content.kind == "file"]
     if folders:
         parts.append(count_noun(folders, f"{adjective} eval folder".lstrip()))
     *most, last = parts
@@ -68,40 +68,40 @@ def review_text(pending: Pending, *, whole: bool = True) -> str:
 
     Without `whole`, only the changes and the findings, for a skill of which an approved version exists.
     """
-    return "\n".join(_page(pending, whole)) + "\n"
+    return "\n".join(_write_page(pending, whole)) + "\n"
 
 
-def _page(pending: Pending, whole: bool) -> Iterator[str]:
-    yield from _heading(pending)
+def _write_page(pending: Pending, whole: bool) -> Iterator[str]:
+    yield from _write_heading(pending)
     try:
         contents = {file.path: pending.read(file) for file in pending.snapshot.files}
     except TrustError as error:
-        yield _line(str(error))
+        yield _clean_line(str(error))
         return
 
     if pending.approved:
-        yield from _changes(pending, pending.approved, contents)
+        yield from _write_changes(pending, pending.approved, contents)
     if whole:
-        yield from _texts(pending, contents)
+        yield from _quote_texts(pending, contents)
         if pending.snapshot.entries:
             yield from ("", "Files:")
         for entry in pending.snapshot.entries:
-            yield _line(f"  {_facts(entry, contents.get(entry.path))}")
+            yield _clean_line(f"  {_describe_entry(entry, contents.get(entry.path))}")
     for finding in list_findings(pending.snapshot, pending.file, contents):
         yield from _show_finding(finding)
 
 
-def _heading(pending: Pending) -> Iterator[str]:
-    yield _line(f"{pending.name} ({pending.status})")
-    yield _line(f"  where: {pending.location.removeprefix(pending.root).lstrip('/')}")
-    yield _line(f"  hash:  {pending.tree or 'none'}")
+def _write_heading(pending: Pending) -> Iterator[str]:
+    yield _clean_line(f"{pending.name} ({pending.status})")
+    yield _clean_line(f"  where: {pending.location.removeprefix(pending.root).lstrip('/')}")
+    yield _clean_line(f"  hash:  {pending.tree or 'none'}")
     if pending.blocked:
-        yield _line(f"  It cannot be approved: {pending.blocked}")
+        yield _clean_line(f"  It cannot be approved: {pending.blocked}")
     if pending.by_agent:
         yield "  It changed while the agent was at work, so it does not apply by itself."
 
 
-def _texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[str]:
+def _quote_texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[str]:
     """Quote the first file; if the skill is new, the other texts too, because all of them are approved with it."""
     paths = [pending.file]
     if not pending.approved:
@@ -109,7 +109,7 @@ def _texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[str]:
     for path in paths:
         text = decode_text(contents.get(path, b"\0"))
         if text is not None:
-            yield from ("", _line(f"{path}:"))
+            yield from ("", _clean_line(f"{path}:"))
             yield from _quote(text)
 
 
@@ -118,13 +118,13 @@ def _quote(text: str) -> Iterator[str]:
     data = text.encode()
     beginning = data[:_MAX_QUOTED_BYTES].decode(errors="ignore")
     for line in _split_lines(beginning.replace("\r\n", "\n")):
-        yield f"  │ {_line(line)}"
+        yield f"  │ {_clean_line(line)}"
     left = len(data) - _MAX_QUOTED_BYTES
     if left > 0:
         yield f"  … {left:,} more bytes are not shown here: read the file itself before you approve it"
 
 
-def _facts(entry: SnapshotEntry, data: bytes | None) -> str:
+def _describe_entry(entry: SnapshotEntry, data: bytes | None) -> str:
     if entry.target is not None:
         return f"{entry.path} -> {entry.target} (a link, not followed)"
     marks = []
@@ -159,16 +159,16 @@ def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes])
     urls = (match[0].rstrip(".,;:") for _, match in _find_all(_URL, texts))
     links = [entry for entry in snapshot.entries if entry.target is not None]
 
-    yield Finding("allowed-tools", _allowed_tools(contents.get(first, b"")))
+    yield Finding("allowed-tools", _list_allowed_tools(contents.get(first, b"")))
     yield Finding("commands in the text", [f"{path}: {match[1]}" for path, match in _find_all(_COMMAND, texts)])
     yield Finding(
         "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
     )
-    yield Finding("commands in eval cases", list(_case_commands(texts, first)))
+    yield Finding("commands in eval cases", list(_find_case_commands(texts, first)))
     yield Finding("addresses", list(dict.fromkeys(urls)))
     yield Finding("scripts", [file.path for file in snapshot.files if _is_script(file, contents.get(file.path))])
     yield Finding("links", [f"{link.path} -> {link.target}" for link in links])
-    yield Finding("hidden characters", list(_hidden_characters(texts)))
+    yield Finding("hidden characters", list(_find_hidden_characters(texts)))
 
 
 def _show_finding(finding: Finding) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _show_finding(finding: Finding) -> Iterator[str]:
         return
     yield from ("", f"{finding.kind[0].upper()}{finding.kind[1:]}:")
     for instance in finding.instances[:_MAX_LISTED_INSTANCES]:
-        yield _line(f"  {instance}")
+        yield _clean_line(f"  {instance}")
     if count > _MAX_LISTED_INSTANCES:
         at_least = "at least " if count >= _MAX_INSTANCES else ""
         yield f"  … and {at_least}{count - _MAX_LISTED_INSTANCES:,} more"
@@ -188,7 +188,7 @@ def _is_script(file: SnapshotEntry, data: bytes | None) -> bool:
     return file.executable or file.path.lower().endswith(_SCRIPT_ENDINGS) or (data or b"").startswith(b"#!")
 
 
-def _allowed_tools(data: bytes) -> list[str]:
+def _list_allowed_tools(data: bytes) -> list[str]:
     try:
         return list(read(decode(data)).optional.allowed_tools)
     except Unreadable:
@@ -201,7 +201,7 @@ def _is_eval_file(path: str, first: str, endings: tuple[str, ...]) -> bool:
     return path.lower().endswith(endings) and (path.startswith("evals/") or not is_skill)
 
 
-def _case_commands(texts: Mapping[str, str], first: str) -> Iterator[str]:
+def _find_case_commands(texts: Mapping[str, str], first: str) -> Iterator[str]:
     cases = {path: text for path, text in texts.items() if _is_eval_file(path, first, _CASE_ENDINGS)}
     for path, match in _find_all(_CASE_COMMAND, cases):
         yield f"{path}: {match[1].strip()}"
@@ -213,7 +213,7 @@ def _find_all(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tu
     return islice(matches, _MAX_INSTANCES)
 
 
-def _hidden_characters(texts: Mapping[str, str]) -> Iterator[str]:
+def _find_hidden_characters(texts: Mapping[str, str]) -> Iterator[str]:
     for path, text in texts.items():
         count = 0
         lines: list[int] = []
@@ -236,26 +236,26 @@ def _hidden_characters(texts: Mapping[str, str]) -> Iterator[str]:
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def _changes(pending: Pending, approved: Snapshot, contents: Mapping[str, bytes]) -> Iterator[str]:
+def _write_changes(pending: Pending, approved: Snapshot, contents: Mapping[str, bytes]) -> Iterator[str]:
     before = {entry.path: entry for entry in approved.entries}
     now = {entry.path: entry for entry in pending.snapshot.entries}
     yield from ("", "Changes since the approved version:")
     for path in sorted(before.keys() | now.keys()):
         if before.get(path) != now.get(path):
-            yield from _change(pending, path, before.get(path), now.get(path), contents)
+            yield from _write_change(pending, path, before.get(path), now.get(path), contents)
     if approved.name != pending.snapshot.name:
-        yield _line(f"  the folder was called {approved.name}")
+        yield _clean_line(f"  the folder was called {approved.name}")
 
 
-def _change(
+def _write_change(
     pending: Pending, path: str, old: SnapshotEntry | None, new: SnapshotEntry | None, contents: Mapping[str, bytes]
 ) -> Iterator[str]:
     if old and new and old.executable != new.executable:
-        yield _line(f"  {path}: {'now' if new.executable else 'no longer'} executable")
+        yield _clean_line(f"  {path}: {'now' if new.executable else 'no longer'} executable")
     try:
         old_data = pending.read_approved(old) if old and old.target is None else b""
     except TrustError as error:
-        yield _line(f"  {path}: {error}")
+        yield _clean_line(f"  {path}: {error}")
         return
     if old and new and old.sha256 == new.sha256 and old.target == new.target:
         return
@@ -265,20 +265,20 @@ def _change(
     is_link = any(entry and entry.target for entry in (old, new))
     versions = f"{_describe_version(old)} -> {_describe_version(new)}"
     if old_text is None or new_text is None or is_link:
-        yield _line(f"  {path}: {versions}")
+        yield _clean_line(f"  {path}: {versions}")
         return
 
     # With the CR at the end of each line: it may be the only change.
     before = _split_lines(old_text)
     after = _split_lines(new_text)
     if not _is_quick_to_compare(before, after):
-        yield _line(f"  {path}: too long to compare; {versions}; the new text:")
+        yield _clean_line(f"  {path}: too long to compare; {versions}; the new text:")
         yield from _quote(new_text)
         return
     old_name = path if old else "/dev/null"
     new_name = path if new else "/dev/null"
     for line in difflib.unified_diff(before, after, old_name, new_name, lineterm=""):
-        yield f"  │ {_line(line)}"
+        yield f"  │ {_clean_line(line)}"
 
 
 def _is_quick_to_compare(before: list[str], after: list[str]) -> bool:
@@ -321,6 +321,6 @@ def _split_lines(text: str) -> list[str]:
     return lines
 
 
-def _line(text: str) -> str:
+def _clean_line(text: str) -> str:
     """Return text on one line, with nothing in it that hides or steers the terminal."""
     return clean(show_hidden(text)).replace("\n", "<U+000A>")

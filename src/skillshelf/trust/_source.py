@@ -142,12 +142,11 @@ class TrustedSource:
                 on_disk = self._skills.check(key, skill)
                 if on_disk.tree in self._usable or self._applies_unasked(key, skill):
                     continue
+                name = skill.name_on_disk
+                approved = None
                 if skill.serving:
                     name = skill.serving.found.name
                     approved = skill.serving.copy.snapshot
-                else:
-                    name = skill.reading.name if skill.reading else ""
-                    approved = None
                 files += compare_with_approved(name or key, key, on_disk.snapshot, approved)
             return tuple(files)
 
@@ -236,9 +235,14 @@ class TrustedSource:
             return False
 
         skill.needs_check = True
-        name = skill.reading.name if skill.reading else ""
-        location = f"{self._skills.path(key)}/SKILL.md"
-        content = Pending(self.root, key, name or key.rpartition("/")[2], snapshot, location, blocked=self.refusal)
+        content = Pending(
+            root=self.root,
+            key=key,
+            name=skill.name_on_disk or key.rpartition("/")[2],
+            snapshot=snapshot,
+            location=f"{self._skills.path(key)}/SKILL.md",
+            blocked=self.refusal,
+        )
         if skill.serving and not self.trust.is_approved(skill.served_tree):
             # The rest is in use because it is the user's own, without ever having been approved.
             self.trust.use_own(self.root, content, is_seen=True)
@@ -395,7 +399,7 @@ class TrustedSource:
         """Return the skills whose files are not among these trees, except for those neither usable nor served."""
         unapproved = []
         for key, skill in self._skills.present():
-            is_skill = skill.serving is not None or (skill.reading is not None and bool(skill.reading.name))
+            is_skill = skill.serving is not None or bool(skill.name_on_disk)
             if skill.on_disk and skill.tree not in approved and is_skill:
                 unapproved.append(self._describe(key, skill))
         return tuple(unapproved)
@@ -407,15 +411,24 @@ class TrustedSource:
         descriptor = skill.reading.descriptor
         if descriptor is None and skill.serving:
             descriptor = skill.serving.found.descriptor
-        fault = "" if skill.is_usable else _BROKEN
-        is_other_version = skill.served_tree != skill.tree
+        name = key
+        location = f"{self._skills.path(key)}/SKILL.md"
+        if descriptor:
+            name = descriptor.name
+            location = descriptor.location
+        copy = None
+        if skill.serving and skill.served_tree != skill.tree:
+            copy = skill.serving.copy
+        blocked = self.refusal or skill.on_disk.snapshot.fault
+        if not blocked and not skill.is_usable:
+            blocked = _BROKEN
         return Pending(
             root=self.root,
             key=key,
-            name=descriptor.name if descriptor else key,
+            name=name,
             snapshot=skill.on_disk.snapshot,
-            location=descriptor.location if descriptor else f"{self._skills.path(key)}/SKILL.md",
-            copy=skill.serving.copy if skill.serving and is_other_version else None,
-            blocked=self.refusal or skill.on_disk.snapshot.fault or fault,
+            location=location,
+            copy=copy,
+            blocked=blocked,
             by_agent=self.own is not None and key in self.own.held,
         )

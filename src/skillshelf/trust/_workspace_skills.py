@@ -37,6 +37,13 @@ class WorkspaceSkill:
         return self.reading is not None and bool(self.reading.name) and not self.reading.is_last_good
 
     @property
+    def name_on_disk(self) -> str:
+        """The name that the files on disk give; empty if they give none."""
+        if self.reading is None:
+            return ""
+        return self.reading.name
+
+    @property
     def tree(self) -> str:
         """The hash of the files on disk; empty if they could not be read as a whole."""
         return self.on_disk.tree if self.on_disk else ""
