@@ -51,7 +51,7 @@ def collect_tools(sources: Sequence[Source], catalog: Catalog, reserved: Collect
             missing[skill.place] = skill.descriptor.tools
             continue
 
-        bound = skill.source.bound_tools(skill.place.key)
+        bound = skill.source.bind_tools(skill.place.key)
         if isinstance(bound, Diagnostic):
             missing[skill.place] = skill.descriptor.tools
             diagnostics.append(bound)

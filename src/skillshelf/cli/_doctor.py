@@ -336,11 +336,8 @@ def _print_remarks(remarks: list[Remark], out: Output) -> None:
         if remark.fix:
             out.print_styled(clean_line(remark.fix), "dim", indent=10)
     out.print()
-    out.print_styled(*_summarize(remarks))
-
-
-def _summarize(remarks: list[Remark]) -> tuple[str, str]:
     problems = sum(remark.status == "problem" for remark in remarks)
     if problems:
-        return f"{count_noun(problems, 'problem')} to solve", "red"
-    return "Nothing is broken.", "green"
+        out.print_styled(f"{count_noun(problems, 'problem')} to solve", "red")
+    else:
+        out.print_styled("Nothing is broken.", "green")

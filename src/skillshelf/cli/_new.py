@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser
-from skillshelf.files import NotPlainFile, create_folder
+from skillshelf.files import NotPlainFile, create_folder, is_inside
 from skillshelf.lint import check_name, suggest_name
 from skillshelf.templates import fill_code_skill, fill_project, fill_skill, module_name
 from skillshelf.workspace import choose_workspace
@@ -109,7 +109,7 @@ def _draft_skill(name: str, args: argparse.Namespace) -> _Draft:
     root = relative(choose_workspace(args.workspace).root)
     parent = args.parent or os.path.join(root, ".skillshelf", "skills")
     # A cloned repository may contain such a link. A folder named with --in is the user's own choice.
-    if not args.parent and not _is_inside(root, parent):
+    if not args.parent and _leads_outside(parent, root):
         message = f"{relative(os.path.abspath(parent))} is a link out of the workspace."
         raise CommandError(message, "Use --in DIR.", code="outside-workspace", exit_code=1)
     folder = os.path.join(parent, name)
@@ -121,10 +121,11 @@ def _draft_skill(name: str, args: argparse.Namespace) -> _Draft:
     return _Draft([name], folder, {folder: fill_skill(name)}, next_steps)
 
 
-def _is_inside(workspace: str, folder: str) -> bool:
-    """Return True if a folder, with links followed, is in the workspace."""
+def _leads_outside(folder: str, workspace: str) -> bool:
+    """Return True if a folder, with links followed, is not in the workspace."""
     root = os.path.realpath(workspace)
-    return os.path.commonpath([root, os.path.realpath(folder)]) == root
+    target = os.path.realpath(folder)
+    return target != root and not is_inside(target, root)
 
 
 # -- a code skill ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.listing._section import Level, Part, ReadInstructions, longest_ending, make_part, write_section
+from skillshelf.listing._section import Level, Part, ReadInstructions, make_part, measure_longest_ending, write_section
 from skillshelf.tokens import Counter
 
 # By the estimate the cheapest byte costs a sixteenth of a token. Instructions that cannot fit at that price are not
@@ -117,7 +117,7 @@ class _Draft:
         start = self._taken
         tokens = self.count()
         # At the end of a level the section may lose its notes on what is missing, and fit again.
-        limit = self._budget + longest_ending(self._counter)
+        limit = self._budget + measure_longest_ending(self._counter)
         is_complete = True
 
         for index in order:

@@ -27,7 +27,7 @@ _ALL_IN_FULL = (
 )
 _SOME_ARE_CUT = "Some descriptions or reference names are shortened here or left out; loading a skill shows them whole."
 
-What = Literal["description", "references", "instructions", "omitted"]
+MissingPart = Literal["description", "references", "instructions", "omitted"]
 """`instructions`: the skill has a first claim on being shown in full, and is not."""
 
 ReadInstructions = Callable[[SkillDescriptor], str]
@@ -38,7 +38,7 @@ class Shortened:
     """A skill that the section does not show whole, and the part that is missing."""
 
     name: str
-    what: What
+    what: MissingPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Listing:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """A warning that counts the shortened skills, if there are any."""
         counts: dict[str, int] = {}
-        for each in self.shortened:
-            counts[each.what] = counts.get(each.what, 0) + 1
+        for shortened in self.shortened:
+            counts[shortened.what] = counts.get(shortened.what, 0) + 1
         if not counts:
             return ()
 
@@ -163,7 +163,7 @@ def write_count(skills: int) -> str:
     return f"{_HEADING}{skills} skills: `search_skills(query)` finds them.\n"
 
 
-def longest_ending(counter: Counter) -> int:
+def measure_longest_ending(counter: Counter) -> int:
     """Return about how many tokens a section loses when nothing is missing from it any more."""
     notes = counter(_SOME_ARE_CUT) + counter("1 more skill is not named here: search_skills finds it.")
     return notes + counter(_HOW_TO_LOAD)

@@ -69,7 +69,7 @@ class ClassSource:
         self.classes[key] = finding
         return Found(descriptor)
 
-    def bound_tools(self, key: str) -> tuple[Tool, ...] | Diagnostic:
+    def bind_tools(self, key: str) -> tuple[Tool, ...] | Diagnostic:
         """Return the tools of a skill, or why it has none. The first call constructs the skill, and no other does."""
         if key not in self._tools:
             self._tools[key] = _construct_tools(self.classes[key])
@@ -107,7 +107,7 @@ class PackageSource(ClassSource):
         super().__init__(name or self.package.__name__)
 
     def _find_skills(self) -> Findings:
-        return _skills_below(self.package)
+        return _find_skills_below(self.package)
 
 
 class EntryPointSource(ClassSource):
@@ -136,7 +136,7 @@ class EntryPointSource(ClassSource):
             except ImportFailed as fault:
                 findings[entry.value] = fault.diagnostic
             else:
-                _merge_findings(findings, _skills_named(target, entry.value))
+                _merge_findings(findings, _find_named_skills(target, entry.value))
         return findings
 
 
@@ -209,7 +209,7 @@ def import_guarded(load: Callable[[], Result], module: str) -> Result:
             "import-failed",
             f"it cannot be imported: {reason}",
             path,
-            _failing_line(error, path),
+            _find_failing_line(error, path),
             fix=f"make `import {module}` work by itself",
         )
         raise ImportFailed(diagnostic) from error
@@ -218,7 +218,7 @@ def import_guarded(load: Callable[[], Result], module: str) -> Result:
 def _construct_tools(cls: type[BaseSkill]) -> tuple[Tool, ...] | Diagnostic:
     """Construct a skill and return its tools, or a diagnostic if that takes arguments or a policy, or fails."""
     name = cls.__qualname__
-    needed = _needed_arguments(cls)
+    needed = _find_needed_arguments(cls)
     arguments = ", ".join(f"{argument}=…" for argument in needed)
     pass_it = f"construct it and pass it: Shelf.open(skills=[{name}({arguments})])"
     if cls.category == "raw":
@@ -237,14 +237,18 @@ def _construct_tools(cls: type[BaseSkill]) -> tuple[Tool, ...] | Diagnostic:
     return Diagnostic("warning", "tools-missing", message, class_key(cls), fix=fix)
 
 
-def _needed_arguments(cls: type[BaseSkill]) -> list[str]:
+def _find_needed_arguments(cls: type[BaseSkill]) -> list[str]:
     """Return the names of the arguments without which the class cannot be called."""
     try:
         parameters = inspect.signature(cls).parameters.values()
     except (TypeError, ValueError):  # a class that extends one written in C: calling it shows whether it needs any
         return []
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each.name for each in parameters if each.default is each.empty and each.kind not in optional]
+    needed = []
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter.kind not in optional:
+            needed.append(parameter.name)
+    return needed
 
 
 def class_key(skill: type[BaseSkill]) -> str:
@@ -293,10 +297,10 @@ def _is_missing(package: str, error: BaseException | None) -> bool:
     return f"{package}.".startswith(f"{error.name}.")
 
 
-def _skills_named(target: object, entry: str) -> Findings:
+def _find_named_skills(target: object, entry: str) -> Findings:
     """Return the skills that the target of an entry point stands for."""
     if isinstance(target, ModuleType):
-        return _skills_below(target)
+        return _find_skills_below(target)
     if isinstance(target, type) and issubclass(target, BaseSkill):
         return {class_key(target): target}
     message = f"the entry point {entry!r} names neither a package nor a BaseSkill class"
@@ -304,20 +308,20 @@ def _skills_named(target: object, entry: str) -> Findings:
     return {entry: Diagnostic("error", "invalid-entry-point", message, fix=fix)}
 
 
-def _skills_below(module: ModuleType) -> Findings:
+def _find_skills_below(module: ModuleType) -> Findings:
     """Return the skills of a package and its subpackages, or those of one module."""
     if "__path__" not in vars(module):
-        return _skills_in(module)
+        return _find_skills_in(module)
     findings: dict[str, type[BaseSkill] | Diagnostic] = {}
-    for name in _skill_modules(package_files(module), module.__name__):
+    for name in _find_skill_modules(package_files(module), module.__name__):
         try:
-            _merge_findings(findings, _skills_in(import_guarded(partial(importlib.import_module, name), name)))
+            _merge_findings(findings, _find_skills_in(import_guarded(partial(importlib.import_module, name), name)))
         except ImportFailed as fault:
             findings[name] = fault.diagnostic
     return findings
 
 
-def _skill_modules(folder: "Traversable", package: str) -> Iterator[str]:
+def _find_skill_modules(folder: "Traversable", package: str) -> Iterator[str]:
     """Yield the module names of every `skill.py`. Nothing is imported, and a skill's own data is not searched."""
     children = {child.name: child for child in folder.iterdir()}
     is_skill = "skill.py" in children
@@ -329,10 +333,10 @@ def _skill_modules(folder: "Traversable", package: str) -> Iterator[str]:
         # A folder without __init__.py can be imported too, but beside a skill.py it holds references: a file there
         # that happens to be called skill.py is text for the model and must not run.
         if child.joinpath("__init__.py").is_file() or (not is_skill and child.joinpath("skill.py").is_file()):
-            yield from _skill_modules(child, f"{package}.{name}")
+            yield from _find_skill_modules(child, f"{package}.{name}")
 
 
-def _skills_in(module: ModuleType) -> Findings:
+def _find_skills_in(module: ModuleType) -> Findings:
     own = [value for value in vars(module).values() if _is_skill(value) and value.__module__ == module.__name__]
     # A class without a name that others here extend is their common base, not a skill that lacks its name.
     skills = [cls for cls in own if cls.name or not any(cls in other.__mro__[1:] for other in own)]
@@ -354,7 +358,7 @@ def _module_path(module: str) -> str:
     return module.replace(".", "/") + ".py"
 
 
-def _failing_line(error: BaseException, path: str) -> int:
+def _find_failing_line(error: BaseException, path: str) -> int:
     """Return the line of the author's file that failed; 0 if the error came from elsewhere."""
     if isinstance(error, SyntaxError) and (error.filename or "").endswith(path):
         return error.lineno or 0
