@@ -269,8 +269,13 @@ def _check_texts(source: TrustedSource) -> None:
         assert AGENTS_LINE not in source.instructions("mine", skill)
 
 
-class CreateSkill:
-    """`skillshelf new`: a complete skill or none, and the name is free if there is none."""
+class Creation:
+    """A run of `skillshelf new`: everything is created or nothing, and the name is free if nothing is."""
+
+    ARGUMENTS: tuple[str, ...]
+    PARENT: str
+    """The folder, below the workspace, that the new one appears in."""
+    NAME: str
 
     def prepare(self, place: Path) -> None:
         (place / "work").mkdir()
@@ -282,63 +287,55 @@ class CreateSkill:
     def verify(self, place: Path, result: Any) -> None:
         code, complaints = result
         assert code in (0, 1)
-        assert (code == 0) == self._is_there(place)
+        assert (code == 0) == self._folder(place).exists()
         assert bool(complaints) == (code != 0)
-        skills = place / "work/.skillshelf/skills"
-        remaining = sorted(path.name for path in skills.iterdir()) if skills.exists() else []
-        assert set(remaining) <= {"pdf-forms", ".skillshelf-new"}
+        parent = self._folder(place).parent
+        remaining = {path.name for path in parent.iterdir()} if parent.exists() else set()
+        assert remaining <= {self.NAME, ".skillshelf-new"}
 
     def verify_disk(self, place: Path) -> None:
-        if not self._is_there(place):
+        if not self._folder(place).exists():
             assert self._run(place) == (0, "")
-        names = [path for path in (place / "work/.skillshelf/skills/pdf-forms").rglob("*") if path.is_file()]
-        assert sorted(path.name for path in names) == ["SKILL.md", "details.md"]
-        assert all(path.read_text().endswith("\n") for path in names)
+        folder = self._folder(place)
+        texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+        self.check_files(place, texts)
+
+    def check_files(self, place: Path, texts: Mapping[str, str]) -> None:
+        """Check the files that were created, by their path below the new folder."""
+        raise NotImplementedError
+
+    def _folder(self, place: Path) -> Path:
+        return place / "work" / self.PARENT / self.NAME
+
+    def _run(self, place: Path) -> tuple[int, str]:
+        complaints = StringIO()
+        with redirect_stdout(StringIO()), redirect_stderr(complaints):
+            code = main(["new", *self.ARGUMENTS, "-C", str(place / "work")])
+        return code, complaints.getvalue()
+
+
+class CreateSkill(Creation):
+    """`skillshelf new`: a complete skill or none."""
+
+    ARGUMENTS = ("pdf-forms",)
+    PARENT = ".skillshelf/skills"
+    NAME = "pdf-forms"
+
+    def check_files(self, place: Path, texts: Mapping[str, str]) -> None:
+        assert texts.keys() == {"SKILL.md", "references/details.md"}
+        assert all(text.endswith("\n") for text in texts.values())
         assert list(Shelf([DirectorySource(place / "work", "project", cache=False)]).catalog) == ["pdf-forms"]
 
-    def _is_there(self, place: Path) -> bool:
-        return (place / "work/.skillshelf/skills/pdf-forms").exists()
 
-    def _run(self, place: Path) -> tuple[int, str]:
-        complaints = StringIO()
-        with redirect_stdout(StringIO()), redirect_stderr(complaints):
-            code = main(["new", "pdf-forms", "-C", str(place / "work")])
-        return code, complaints.getvalue()
+class CreateProject(Creation):
+    """`skillshelf new --package`: a complete project or none."""
 
+    ARGUMENTS = ("--package", "my_skills", "rag")
+    PARENT = ""
+    NAME = "my_skills"
 
-class CreateProject:
-    """`skillshelf new --package`: a complete project or none, and the name is free if there is none."""
-
-    def prepare(self, place: Path) -> None:
-        (place / "work").mkdir()
-
-    def act(self, place: Path, armed: Armed) -> object:
-        with armed:
-            return self._run(place)
-
-    def verify(self, place: Path, result: Any) -> None:
-        code, complaints = result
-        assert code in (0, 1)
-        assert (code == 0) == self._is_there(place)
-        assert bool(complaints) == (code != 0)
-        remaining = {path.name for path in (place / "work").iterdir()}
-        assert remaining <= {"my_skills", ".skillshelf-new"}
-
-    def verify_disk(self, place: Path) -> None:
-        if not self._is_there(place):
-            assert self._run(place) == (0, "")
-        project = place / "work/my_skills"
-        texts = {str(path.relative_to(project)): path.read_text() for path in project.rglob("*") if path.is_file()}
+    def check_files(self, place: Path, texts: Mapping[str, str]) -> None:
         assert texts == fill_project("my_skills", ["rag"])
-
-    def _is_there(self, place: Path) -> bool:
-        return (place / "work/my_skills").exists()
-
-    def _run(self, place: Path) -> tuple[int, str]:
-        complaints = StringIO()
-        with redirect_stdout(StringIO()), redirect_stderr(complaints):
-            code = main(["new", "--package", "my_skills", "rag", "-C", str(place / "work")])
-        return code, complaints.getvalue()
 
 
 class EditFile:
