@@ -247,9 +247,9 @@ class Exchange:
         """Update the shelf after a write. Return what the model should know about it."""
         turn = self._core.turn
         assert turn is not None
-        delta, note = self._core.skills.record_write(turn, change, is_seen)
-        self._report_reload(delta)
-        return note
+        write = self._core.skills.record_write(turn, change, is_seen)
+        self._report_reload(write.delta)
+        return write.note
 
     def deny_reference(self, skill: str, reference: str, reason: str) -> None:
         self.emit(ReferenceDenied(skill, reference, reason))

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.agent._mentions import find_mentioned
 from skillshelf.descriptor import Choice, Delta, Diagnostic
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 _MAX_FAULTS = 10
 _MAX_GUIDANCE = 32 * 1024
 """Characters of all AGENTS.md files together. Every model call carries them; longer texts belong in skills."""
+
+
+class RecordedWrite(NamedTuple):
+    """The effects of a file that the agent wrote."""
+
+    delta: Delta
+    """The changes of the shelf."""
+    note: str
+    """What the model should know; empty if nothing."""
 
 
 class AgentHolds:
@@ -288,8 +297,8 @@ class WorkspaceSkills:
             return trusted_text(path, self._trust, self.root).pending is None
         return all(source.is_reviewed(path) for source in self.trusted)
 
-    def record_write(self, turn: Turn, change: "Change", is_seen: bool) -> tuple[Delta, str]:
-        """Update the shelf after the agent wrote a file. Return the changes, and what the model should know.
+    def record_write(self, turn: Turn, change: "Change", is_seen: bool) -> "RecordedWrite":
+        """Update the shelf after the agent wrote a file.
 
         `is_seen`: the user allowed this very write with the whole change in sight, and knew the file before. Content
         that the user has seen in full is approved.
@@ -297,15 +306,17 @@ class WorkspaceSkills:
         is_skill_file = os.path.basename(change.path) in SKILL_FILES
         is_guidance = self._is_guidance(change.path)
         if not is_skill_file and not is_guidance and not self._is_in_skill(change.path):
-            return Delta(), ""
+            return RecordedWrite(Delta(), "")
         if self.frozen:
-            return Delta(), "The skills of this session are frozen: this change is not used."
+            return RecordedWrite(Delta(), "The skills of this session are frozen: this change is not used.")
 
         problem = self._approve_write(change) if is_seen else ""
         if is_guidance:
             self._read_guidance()
-            waits = any(pending.location == change.path for pending in self._pending_guidance)
-            return Delta(), problem or ("The file applies as soon as the user has reviewed it." if waits else "")
+            is_pending = any(pending.location == change.path for pending in self._pending_guidance)
+            if is_pending and not problem:
+                problem = "The file applies as soon as the user has reviewed it."
+            return RecordedWrite(Delta(), problem)
         delta = turn.wrote(change.path)
 
         notes: list[str] = []
@@ -318,7 +329,7 @@ class WorkspaceSkills:
             notes.append("The skill as it is now is not live until the user has reviewed it: /skills trust.")
         if problem:
             notes.append(problem)
-        return delta, "\n".join(notes)
+        return RecordedWrite(delta, "\n".join(notes))
 
     def _approve_write(self, change: "Change") -> str:
         """Approve what the user saw, unless another program has changed it since. Return the problem, if any."""

@@ -19,7 +19,7 @@ class ServedVersion:
 
 
 @dataclass(slots=True)
-class WorkspaceSkill:
+class SkillOnDisk:
     """A skill of the workspace: its files on disk, and the version that is served."""
 
     reading: Found | None = None
@@ -57,13 +57,13 @@ class WorkspaceSkill:
         return self.serving.copy.snapshot.entries if self.serving else ()
 
 
-class WorkspaceSkills:
+class SkillsOnDisk:
     """The skills below a root, by key, kept up to date with the disk."""
 
     def __init__(self, inner: DirectorySource) -> None:
         self.root = inner.root
         self._inner = inner
-        self._skills: dict[str, WorkspaceSkill] = {}
+        self._skills: dict[str, SkillOnDisk] = {}
         self._notes: dict[str, Found | None] = {}
 
     def sweep(self, changed: Collection[str] | None = None) -> None:
@@ -100,7 +100,7 @@ class WorkspaceSkills:
                     keys.add(key)
         return keys
 
-    def check(self, key: str, skill: WorkspaceSkill) -> DiskState:
+    def check(self, key: str, skill: SkillOnDisk) -> DiskState:
         """Return the state of a skill's files. A new snapshot is taken if they may have changed since the last one."""
         known = skill.on_disk
         is_comparable = known is not None and known.signature is not None and not known.is_fresh
@@ -116,11 +116,11 @@ class WorkspaceSkills:
         self._notes = {}
         return notes
 
-    def get(self, key: str) -> WorkspaceSkill | None:
+    def get(self, key: str) -> SkillOnDisk | None:
         return self._skills.get(key)
 
-    def get_or_add(self, key: str) -> WorkspaceSkill:
-        return self._skills.setdefault(key, WorkspaceSkill())
+    def get_or_add(self, key: str) -> SkillOnDisk:
+        return self._skills.setdefault(key, SkillOnDisk())
 
     def remove(self, key: str) -> None:
         del self._skills[key]
@@ -130,11 +130,11 @@ class WorkspaceSkills:
         skill = self._skills.get(key)
         return skill is not None and skill.reading is not None
 
-    def items(self) -> list[tuple[str, WorkspaceSkill]]:
+    def items(self) -> list[tuple[str, SkillOnDisk]]:
         """Return all skills, with those that have just gone, in the order of their keys."""
         return sorted(self._skills.items())
 
-    def present(self) -> Iterator[tuple[str, WorkspaceSkill]]:
+    def present(self) -> Iterator[tuple[str, SkillOnDisk]]:
         """Yield the skills that are there, in the order of their keys."""
         for key, skill in self.items():
             if skill.reading is not None:

@@ -18,9 +18,9 @@ from skillshelf.trust._decision import OwnContent, Versions, applies_unasked, ch
 from skillshelf.trust._other_content import find_file_trees
 from skillshelf.trust._own import OwnRepository, is_foreign
 from skillshelf.trust._pending import Pending, UnreviewedFile, compare_with_approved
+from skillshelf.trust._skills_on_disk import ServedVersion, SkillOnDisk, SkillsOnDisk
 from skillshelf.trust._snapshot import hash_file, take_snapshot
 from skillshelf.trust._store import Trust
-from skillshelf.trust._workspace_skills import ServedVersion, WorkspaceSkill, WorkspaceSkills
 
 _DAMAGED = "its approved copy is missing or damaged; the user can review it with `skillshelf trust`"
 _BROKEN = "its SKILL.md cannot be read as a skill right now; `skillshelf check` says why"
@@ -49,7 +49,7 @@ class TrustedSource:
         """Why nothing here can be approved; empty if it can."""
         self.own: OwnRepository | None = None
         """The record of the repository if the user declared it their own; None if it is one like any other."""
-        self._skills = WorkspaceSkills(inner)
+        self._skills = SkillsOnDisk(inner)
         self._writes = AgentWrites(inner.root)
         self._copies = TemporaryCopies()
         self._usable: Collection[str] = ()
@@ -304,11 +304,11 @@ class TrustedSource:
         skills = {key: skill.tree for key, skill in self._skills.present()}
         return {**skills, **find_file_trees(self.root)}
 
-    def _is_foreign(self, key: str, skill: WorkspaceSkill) -> bool:
+    def _is_foreign(self, key: str, skill: SkillOnDisk) -> bool:
         entries = skill.on_disk.snapshot.entries if skill.on_disk else ()
         return is_foreign(self.root, key, [entry.path for entry in entries])
 
-    def _applies_unasked(self, key: str, skill: WorkspaceSkill) -> bool:
+    def _applies_unasked(self, key: str, skill: SkillOnDisk) -> bool:
         if self.own is None:
             return False
         content = OwnContent(
@@ -338,7 +338,7 @@ class TrustedSource:
         self.trust.note_places(self.root, approved_here)
         return changes
 
-    def _serve(self, key: str, skill: WorkspaceSkill) -> Found | None:
+    def _serve(self, key: str, skill: SkillOnDisk) -> Found | None:
         """Bring the served copy of a skill in line with the decision. Return the skill for the shelf."""
         if skill.reading is None:
             skill.needs_check = False
@@ -360,14 +360,14 @@ class TrustedSource:
             skill.needs_check = skill.serving.found.descriptor is None
         return self._found_for_shelf(key, skill)
 
-    def _read_copy(self, key: str, skill: WorkspaceSkill, copy: TreeCopy) -> Found:
+    def _read_copy(self, key: str, skill: SkillOnDisk, copy: TreeCopy) -> Found:
         """Read a copy as a skill, unless it is the version that is served already."""
         known = skill.serving
         if known and known.copy.tree == copy.tree and known.found.descriptor:
             return known.found
         return read_skill_folder(copy.files, self._skills.path(key), self.name)
 
-    def _found_for_shelf(self, key: str, skill: WorkspaceSkill) -> Found | None:
+    def _found_for_shelf(self, key: str, skill: SkillOnDisk) -> Found | None:
         faults = self._known_faults(key, skill)
         if skill.serving is None:
             return Found(None, faults) if faults else None
@@ -375,7 +375,7 @@ class TrustedSource:
             return skill.serving.found.as_last_good(faults)
         return skill.serving.found
 
-    def _known_faults(self, key: str, skill: WorkspaceSkill) -> tuple[Diagnostic, ...]:
+    def _known_faults(self, key: str, skill: SkillOnDisk) -> tuple[Diagnostic, ...]:
         """Return the diagnostics about a broken SKILL.md that the user wrote, or the agent in the user's sight.
 
         Others do not reach the shelf: a diagnostic quotes the file, and the user has not approved its content.
@@ -404,7 +404,7 @@ class TrustedSource:
                 unapproved.append(self._describe(key, skill))
         return tuple(unapproved)
 
-    def _describe(self, key: str, skill: WorkspaceSkill) -> Pending:
+    def _describe(self, key: str, skill: SkillOnDisk) -> Pending:
         """Return a skill that is present, as it is on disk, as pending."""
         assert skill.reading is not None
         assert skill.on_disk is not None
