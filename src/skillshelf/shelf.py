@@ -10,7 +10,7 @@ from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Activation, Choice, Delta, Disclosure, Found, SkillDescriptor
 from skillshelf.discovery import refuse_own_names
 from skillshelf.errors import SettingsError, SkillNotFoundError, SourceError
-from skillshelf.files import is_inside, split_below, user_skill_folders
+from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
 from skillshelf.sources import DirectorySource, EntryPointSource, InFolder, ObjectSource, PackageSource, Source
@@ -410,7 +410,7 @@ def workspace_sources(
     user_roots: set[str] = set()
     for folder in map(os.path.realpath, user_skill_folders()):
         # One of them is often a link to another, or lies in the project: each skill comes once.
-        is_in_project = folder == workspace.root or is_inside(folder, workspace.root)
+        is_in_project = is_at_or_inside(folder, workspace.root)
         if os.path.isdir(folder) and folder not in user_roots and not is_in_project:
             user_roots.add(folder)
             sources.append(DirectorySource(folder, "user"))

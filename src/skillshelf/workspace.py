@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from skillshelf.errors import SourceError
-from skillshelf.files import is_inside, mounts_below, system, user_skill_folders
+from skillshelf.files import is_at_or_inside, mounts_below, system, user_skill_folders
 
 SKILLS_FOLDERS = (
     ".agents/skills",
@@ -75,7 +75,7 @@ class Workspace:
         """Return a path in the workspace relative to the user's folder, and any other path as it is."""
         if path == self.folder:
             return "."
-        if any(path == folder or is_inside(path, folder) for folder in self.folders):
+        if any(is_at_or_inside(path, folder) for folder in self.folders):
             return os.path.relpath(path, self.folder)
         return path
 
@@ -231,4 +231,4 @@ def _is_own_way(parent: str, name: str) -> bool:
 
 def _overlap(folder: str, other: str) -> bool:
     """Return True if the folders are the same or one lies in the other."""
-    return folder == other or is_inside(folder, other) or is_inside(other, folder)
+    return is_at_or_inside(folder, other) or is_at_or_inside(other, folder)

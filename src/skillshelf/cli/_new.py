@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser
-from skillshelf.files import NotPlainFile, create_folder, is_inside
+from skillshelf.files import NotPlainFile, create_folder, is_at_or_inside
 from skillshelf.lint import check_name, suggest_name
 from skillshelf.templates import fill_code_skill, fill_project, fill_skill, module_name
 from skillshelf.workspace import choose_workspace
@@ -125,7 +125,7 @@ def _leads_outside(folder: str, workspace: str) -> bool:
     """Return True if a folder, with links followed, is not in the workspace."""
     root = os.path.realpath(workspace)
     target = os.path.realpath(folder)
-    return target != root and not is_inside(target, root)
+    return not is_at_or_inside(target, root)
 
 
 # -- a code skill ------------------------------------------------------------------------------------------------------

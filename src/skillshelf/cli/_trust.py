@@ -11,7 +11,7 @@ from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
 from skillshelf.errors import SkillNotFoundError, TrustError
-from skillshelf.files import is_inside
+from skillshelf.files import is_at_or_inside
 from skillshelf.tables import Column
 from skillshelf.text import clean_line, count_noun
 from skillshelf.workspace import Workspace
@@ -218,7 +218,7 @@ class _TrustedFolder:
         return _Item(self.source, key, name, folder, tree, None, unapproved)
 
     def contains(self, folder: str) -> bool:
-        return folder == self.root or is_inside(folder, self.root)
+        return is_at_or_inside(folder, self.root)
 
 
 class _TrustedWorkspace:

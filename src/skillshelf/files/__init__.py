@@ -35,7 +35,14 @@ from skillshelf.files._homes import (
 )
 from skillshelf.files._identity import FolderIdentity, identify
 from skillshelf.files._lock import LockTimeout, hold_lock, try_lock
-from skillshelf.files._names import SCRATCH_FOLDER, count_shared_names, fold_name, is_inside, split_below
+from skillshelf.files._names import (
+    SCRATCH_FOLDER,
+    count_shared_names,
+    fold_name,
+    is_at_or_inside,
+    is_inside,
+    split_below,
+)
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
 
 if TYPE_CHECKING:
@@ -65,6 +72,7 @@ __all__ = [
     "hash_content",
     "hold_lock",
     "identify",
+    "is_at_or_inside",
     "is_fresh",
     "is_inside",
     "list_folder",

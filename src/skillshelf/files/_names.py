@@ -40,6 +40,11 @@ def is_inside(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
 
 
+def is_at_or_inside(path: str, folder: str) -> bool:
+    """Return True if a path is a folder's own or lies below it. The paths alone decide: nothing is resolved."""
+    return path == folder or is_inside(path, folder)
+
+
 def count_shared_names(path: str, other: str) -> int:
     """Return how many names two relative paths have in common before they part."""
     count = 0

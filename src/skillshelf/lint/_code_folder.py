@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.files import NotPlainFile, TreeEntry, open_below, read_file, walk
+from skillshelf.files import NotPlainFile, TreeEntry, is_at_or_inside, open_below, read_file, walk
 from skillshelf.sources import MAX_DEPTH, SKIPPED_FOLDERS
 
 _MAX_SEARCHED_ENTRIES = 20_000
@@ -21,19 +21,17 @@ def report_no_skill(folder: str, package_folders: Collection[str] = ()) -> Itera
     Code skills in one of the `package_folders` are checked elsewhere: if there are no others, nothing is wrong.
     """
     real_folder = os.path.realpath(folder)
-    if any(_is_inside(real_folder, package) for package in package_folders):
+    if any(is_at_or_inside(real_folder, package) for package in package_folders):
         return
-    checked = [os.path.relpath(package, real_folder) for package in package_folders if _is_inside(package, real_folder)]
+    checked = [
+        os.path.relpath(package, real_folder) for package in package_folders if is_at_or_inside(package, real_folder)
+    ]
     module = _find_code_skill(folder, checked)
     if module:
         yield _report_unchecked(folder, module)
     elif not checked:
         message = "there is no skill in this folder or below it"
         yield Diagnostic("error", "no-skill", message, folder, fix="`skillshelf new NAME` creates one")
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(os.path.join(folder, ""))
 
 
 def _find_code_skill(folder: str, left_out: Collection[str]) -> str:

@@ -16,7 +16,7 @@ from prompt_toolkit.utils import get_cwidth
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from skillshelf.files import is_inside, make_private_folders, state_home
+from skillshelf.files import is_at_or_inside, make_private_folders, state_home
 from skillshelf.rendering import cut
 from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, Names, Suggestion, complete, rank
 from skillshelf.text import clean_line
@@ -127,7 +127,7 @@ def list_workspace_files(root: str | os.PathLike[str], prefix: str, limit: int =
     top = os.path.realpath(root)
     # Only names are shown, and to the user who owns them: a link that changes right now gives nothing away.
     place = os.path.realpath(os.path.join(top, *parts))
-    if not _is_at_or_inside(place, top):
+    if not is_at_or_inside(place, top):
         return []
 
     wanted = typed.casefold()
@@ -146,15 +146,11 @@ def _list_typable_names(place: str, top: str) -> Iterator[str]:
             for entry in islice(entries, _MAX_ENTRIES):
                 if not entry.name.isprintable() or '"' in entry.name or entry.name == ".git":
                     continue
-                if entry.is_symlink() and not _is_at_or_inside(os.path.realpath(entry.path), top):
+                if entry.is_symlink() and not is_at_or_inside(os.path.realpath(entry.path), top):
                     continue
                 yield f"{entry.name}/" if entry.is_dir() else entry.name
     except OSError:  # no such folder, or not ours to read: nothing to offer
         return
-
-
-def _is_at_or_inside(path: str, top: str) -> bool:
-    return path == top or is_inside(path, top)
 
 
 def rank_with_typos(query: str, names: Names, limit: int = MAX_SUGGESTIONS) -> list[int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from skillshelf.files import is_inside
+from skillshelf.files import is_at_or_inside, is_inside
 from skillshelf.lint.hosts._detect import find_conditions
 from skillshelf.lint.hosts._records import HostOutcome, HostRecord, Position
 from skillshelf.lint.hosts._verdicts import SkillFile, find_skill_files, is_nested, judge_for_host
@@ -217,7 +217,7 @@ def find_read_folders(folder: str, workspace: Workspace, record: HostRecord) -> 
     """Yield the ways in which a program that starts in the workspace reads a skill's folder; none if it does not."""
     for skills_folder, positions in record.folders.items():
         for read_folder in split_at(folder, skills_folder):
-            is_in_workspace = read_folder.parent == workspace.root or is_inside(read_folder.parent, workspace.root)
+            is_in_workspace = is_at_or_inside(read_folder.parent, workspace.root)
             is_in_parent = any(is_inside(folder, outer) for outer in workspace.outer)
             if (is_in_workspace or is_in_parent) and find_position(read_folder.parent, workspace) in positions:
                 yield read_folder
