@@ -29,7 +29,8 @@ WORDS = [
     *("activation", "diagnostic", "face", "case", "check", "find-skills", "raw", "frontmatter", "Available Skills"),
     *("SkillDescriptor", "BaseSkill", "SkillDiscoverySkill", "load_skill_instructions", "ReferenceNotFoundError"),
     *("loadSkills", "reloadSkills", "hot reload", "registry"),
-    *("agent", "event", "policy", "approval", "session", "trust", "pending", "grant", "route", "feed", "script"),
+    *("agent", "event", "policy", "approval", "session", "trust", "pending", "route", "feed", "script"),
+    *("held", "foreign", "frozen", "toolbox", "choice", "claim", "map", "sighting", "workspace", "nearest"),
 ]
 
 

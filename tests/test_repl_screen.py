@@ -217,7 +217,7 @@ def test_the_status_line_fits(tmp_path: Path, columns: int, waiting: int) -> Non
 def test_a_session_that_cannot_be_opened_names_its_file_in_full(columns: int) -> None:
     """The user needs the path to look at the file or to remove it."""
     changed = datetime(2026, 1, 2, 3, 4)
-    path = f"/home/user/.local/state/skillshelf/sessions/{'0123456789abcdef' * 2}/20260102-030405-abcdef.jsonl"
+    path = f"/users/me/.local/state/skillshelf/sessions/{'0123456789abcdef' * 2}/20260102-030405-abcdef.jsonl"
     broken = SessionInfo(
         "20260102-030405-abcdef", changed, changed, problem=f"The first line of {path} cannot be read."
     )

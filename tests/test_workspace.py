@@ -134,9 +134,9 @@ def test_the_home_folder_and_folders_above_it_are_not_searched(
     monkeypatch.setenv("HOME", str(base / "users/me"))
     write("users/.agents/skills/above")
     write("users/me/.cursor/skills/mine")
-    write("users/me/work/.agents/skills/team")
-    folder = make_folder(base / "users/me/work/x")
-    assert find_workspace(folder).outer == (f"{base}/users/me/work/.agents/skills",)
+    write("users/me/src/.agents/skills/team")
+    folder = make_folder(base / "users/me/src/x")
+    assert find_workspace(folder).outer == (f"{base}/users/me/src/.agents/skills",)
     assert find_workspace(base / "users/me").outer == ()
 
 
@@ -192,7 +192,7 @@ def test_what_another_user_planted_in_an_own_folder_does_not_count(base: Path, w
 
 
 def test_a_folder_that_all_users_share_is_never_a_project(base: Path, write: Write) -> None:
-    """Anyone can create /tmp/.git, even if /tmp belongs to the user who runs skillshelf."""
+    """Anyone can create `.git` in /tmp, even if that belongs to the user who runs skillshelf."""
     write("tmp/.agents/skills/planted")
     (base / "tmp/.git").mkdir()
     folder = make_folder(base / "tmp/build/src")
@@ -315,7 +315,7 @@ def test_the_nearest_comes_first_then_the_shallowest_then_the_path(order: list[s
     keys = [f"{parent}/x".lstrip("/") for parent in order[:count]]
     catalog = Catalog(here=[here])
     for key in keys:
-        skill = SkillDescriptor("x", f"At {key}.", location=f"/root/{key}/SKILL.md")
+        skill = SkillDescriptor("x", f"At {key}.", location=f"/top/{key}/SKILL.md")
         catalog, _ = catalog.apply({Place(0, key): Found(skill)})
 
     expected = sorted(keys, key=lambda key: (-count_folders_above_both(key, here), key.count("/"), key))

@@ -110,7 +110,7 @@ def test_folders_above_a_repository_cannot_be_declared(own: Workspace, monkeypat
     home = own.root.parent
     (home / ".git").mkdir()
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_STATE_HOME", "/var/tmp/skillshelf-nowhere")
+    monkeypatch.setenv("XDG_STATE_HOME", "/skillshelf-nowhere")
     trust = Trust.open()
     for folder in (home, home.parent, Path("/")):
         with pytest.raises(TrustError, match="your home folder"):
