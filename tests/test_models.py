@@ -250,14 +250,14 @@ def test_every_default_is_a_model_the_library_knows() -> None:
 @pytest.mark.parametrize(
     ("status", "name", "words"),
     [
-        (401, "ModelAuthenticationError", "refused the key (HTTP 401)"),
-        (403, "ModelAuthenticationError", "(HTTP 403)"),
-        (404, "ModelNotFoundError", "does not know the model '404' (HTTP 404)"),
-        (429, "ModelRateLimitError", "rate limit was reached (HTTP 429): try again in 7 seconds"),
-        (402, "ModelQuotaExceededError", "no credit or quota left (HTTP 402)"),
-        (400, "ModelRequestRejectedError", "refused the request (HTTP 400)"),
-        (500, "ModelServerError", "failed (HTTP 500)"),
-        (503, "ModelUnavailableError", "not available at the moment (HTTP 503)"),
+        (401, "model-authentication", "refused the key (HTTP 401)"),
+        (403, "model-authentication", "(HTTP 403)"),
+        (404, "model-not-found", "does not know the model '404' (HTTP 404)"),
+        (429, "model-rate-limit", "rate limit was reached (HTTP 429): try again in 7 seconds"),
+        (402, "model-quota-exceeded", "no credit or quota left (HTTP 402)"),
+        (400, "model-request-rejected", "refused the request (HTTP 400)"),
+        (500, "model-server", "failed (HTTP 500)"),
+        (503, "model-unavailable", "not available at the moment (HTTP 503)"),
     ],
 )
 def test_http_errors_become_a_sentence(
@@ -276,14 +276,14 @@ def test_http_errors_become_a_sentence(
 def test_a_broken_stream_is_explained(server: str) -> None:
     """The explanation names the server."""
     kind, message = failure(server, "broken")
-    assert kind == "ModelConnectionError"
+    assert kind == "model-connection"
     assert f"Could not reach {server[7:-3]}, or the connection broke" in message
 
 
 def test_a_server_that_does_not_run_is_named() -> None:
     """This is the most common problem with a local server."""
     kind, message = failure("http://127.0.0.1:9/v1", "m")
-    assert kind == "ModelConnectionError"
+    assert kind == "model-connection"
     assert "Could not reach 127.0.0.1:9" in message
 
 

@@ -195,7 +195,7 @@ def test_a_notice_of_a_change_on_disk_takes_no_keys(tmp_path: Path, write: Write
     chat.expect("view: /skills trust")  # the terminal redraws only the changed part of the line
     chat.send("ge\r")
     chat.expect("One.")
-    chat.expect("pdf changed on disk: /skills trust")
+    chat.expect("pdf changed on disk; the approved version is in use: /skills trust")
     chat.expect("›")
     chat.send("really?\r")
     chat.expect("Two.")
@@ -211,20 +211,29 @@ def test_a_notice_of_a_change_on_disk_takes_no_keys(tmp_path: Path, write: Write
 
 
 def test_approving_a_new_skill_asks_no_second_question(tmp_path: Path) -> None:
-    """The skill is in use, and a line says that it lasts for this session."""
+    """Allowing the write with all of it on screen approved it: the skill is in use now and in the next session."""
     text = "---\nname: tidy\ndescription: Tidy up.\n---\n\nTidy up.\n"
     model = script(tmp_path, tool("write_file", path="tidy/SKILL.md", content=text), "Written.")
     chat = OnTerminal("--model", model, cwd=tmp_path)
     chat.expect("›")
     chat.send("write it\r")
-    chat.expect("[a]lways: every write_file, except on SKILL.md and AGENTS.md")
+    chat.expect("Allow write_file? [y]es [n]o")
     chat.send("y")
     chat.expect("Written.")
-    chat.expect("tidy in use until this session ends; to keep it: /skills trust")
     chat.expect("›")
     chat.send("\x04")
     assert chat.end() == 0
+    assert "[a]lways" not in chat.raw
     assert "[r]eview them now" not in chat.raw
+
+    again = OnTerminal("--model", script(tmp_path), cwd=tmp_path)
+    again.expect("›")
+    again.send("/skills\r")
+    again.expect("tidy")
+    again.expect("›")
+    again.send("\x04")
+    assert again.end() == 0
+    assert "[r]eview them now" not in again.raw
 
 
 def test_many_skills_are_counted_and_can_be_approved_at_once(tmp_path: Path, write: Write) -> None:

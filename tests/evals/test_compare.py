@@ -93,6 +93,7 @@ def test_the_terminal_says_what_changed() -> None:
 def test_a_comparison_is_available_as_json() -> None:
     found = json.loads(json.dumps(comparison_as_json(compare(before(), after()))))
     assert (found["a"], found["b"], found["verdict"], found["only_b"]) == ("old", "new", "open", ["pdf/h"])
-    assert found["difference"]["interval"]["low"] < 0 < found["difference"]["interval"]["high"]
+    interval = found["statistics"]["difference"]["interval"]
+    assert interval["low"] < 0 < interval["high"]
     assert found["cases"][0]["change"] == "newly failing"
-    assert found["cases"][0]["after"]["missed"] == 1
+    assert found["cases"][0]["statistics"]["after"]["missed"] == 1

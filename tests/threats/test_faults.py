@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf import Delta, DirectorySource, MissingExtraError, Shelf, SkillError, Turn
+from skillshelf.sources._scan_cache import VERSION
 from threats.workspace import GOOD, PLAIN, Workspace, assert_neighbour, assert_standard, load, write_skill
 
 SETTLED = 2.2
@@ -456,7 +457,7 @@ def assert_all_there(root: Path) -> Shelf:
     return shelf
 
 
-def _with_checksum(payload: bytes, version: int = 1) -> bytes:
+def _with_checksum(payload: bytes, version: int = VERSION) -> bytes:
     return b"%d %d\n" % (version, zlib.crc32(payload)) + payload
 
 
@@ -506,7 +507,7 @@ def test_a_corrupt_cache_is_set_aside_and_made_anew(spoil: Callable[[bytes], byt
     assert sorted(path.name for path in index.parent.iterdir()) == [index.name, index.name + ".bad"]
 
 
-@pytest.mark.parametrize("header", [b"2 0\n", b"99 abc xyz\n", b"1000 {}\n", b"2\n"])
+@pytest.mark.parametrize("header", [b"%d 0\n" % (VERSION + 1), b"99 abc xyz\n", b"1000 {}\n", b"%d\n" % (VERSION + 1)])
 def test_a_cache_of_a_newer_version_is_left_alone(header: bytes, many: Path, cache: Path) -> None:
     """K10: a file of a newer skillshelf is neither read nor replaced nor set aside."""
     assert_all_there(many)

@@ -44,6 +44,11 @@ class Approval:
     reviewed: bool = False
     """True if the user has allowed the call with the whole diff in sight."""
 
+    @property
+    def changes_instructions(self) -> bool:
+        """True if the call writes a file that the agent itself obeys. No lasting permission covers such a write."""
+        return is_instruction_file(self.path)
+
     def as_json(self) -> dict[str, Any]:
         """Return the question for programs."""
         return {
@@ -91,11 +96,16 @@ class Policy:
             return "allow"
         if self.mode == "read-only":
             return "refuse"
-        if fold_name(os.path.basename(path)) in _INSTRUCTION_NAMES:
+        if is_instruction_file(path):
             return "ask"
         if _key(tool, command) in self.always or (self.mode == "auto-edit" and tool in WRITING):
             return "allow"
         return "ask"
+
+
+def is_instruction_file(path: str) -> bool:
+    """Return True for a file that the agent obeys: a SKILL.md or an AGENTS.md, however its name is spelled."""
+    return fold_name(os.path.basename(path)) in _INSTRUCTION_NAMES
 
 
 def _key(tool: str, command: str) -> str:

@@ -27,13 +27,17 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
     console.print(*excerpts, sep="")
     _print_warnings(approval, console)
 
-    answers = {"y": "yes", "n": "no", "a": "always"}
+    answers = {"y": "yes", "n": "no"}
+    always = ""
+    if not approval.changes_instructions:
+        answers["a"] = "always"
+        always = f" {_describe_always(approval)}"
     if any(excerpt.hidden_rows for excerpt in excerpts):
         answers["v"] = "view"
 
     while True:
         view = " [v]iew all of it" if "v" in answers else ""
-        question = f"Allow {clean_line(approval.tool)}? [y]es [n]o{view} {_describe_always(approval)}"
+        question = f"Allow {clean_line(approval.tool)}? [y]es [n]o{view}{always}"
         answer = await keyboard.ask(question, answers, "no", stopped=STOP)
         console.print(Text("no" if answer == STOP else answer, "dim"))
         if answer == "yes" and approval.diff and "v" not in answers:
