@@ -55,7 +55,7 @@ def test_commands_work_in_a_pipe(tmp_path: Path, write: Write) -> None:
     listed = chat("--model", model, "--trust-workspace", cwd=tmp_path, stdin="/skills\n")
     assert (listed.returncode, "Fill in forms." in listed.stdout) == (0, True)
     result = chat("-p", "/context", "--model", model, "--json", cwd=tmp_path)
-    assert "tokens" in json.loads(result.stdout)["text"]
+    assert "tokens" in json.loads(result.stdout.splitlines()[-1])["text"]
     unknown = chat("-p", "/skils", "--model", model, cwd=tmp_path)
     assert unknown.returncode == 1
     assert "/skills" in unknown.stderr
@@ -68,8 +68,13 @@ def test_a_fresh_clone_is_withheld_with_a_hint(tmp_path: Path, write: Write) -> 
     result = chat("-p", "hi", "--model", script(tmp_path, tool("list_skills"), "ok"), "--json", cwd=tmp_path)
     assert result.returncode == 0
     assert "PROJECT-BYTES" not in result.stdout
-    assert "skillshelf trust" in result.stderr
-    assert "--trust-workspace" in result.stderr
+    notices = [event["text"] for event in map(json.loads, result.stdout.splitlines()) if event["event"] == "notice"]
+    assert notices == [
+        "Not used, because you have not approved them: pdf, AGENTS.md.",
+        "Review them with `skillshelf trust`, or pass --trust-workspace.",
+    ]
+    as_text = chat("-p", "hi", "--model", script(tmp_path, "ok"), cwd=tmp_path)
+    assert (as_text.stdout, as_text.stderr.splitlines()) == ("ok\n", notices)
     invoked = chat("-p", "/skills:pdf", "--model", script(tmp_path, "never"), cwd=tmp_path)
     assert invoked.returncode == 1
 

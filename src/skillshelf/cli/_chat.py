@@ -80,8 +80,8 @@ def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespa
         raise CommandError("there is no message.", "Give one with -p, or pipe it in.")
     if core.model.note:
         complain(core.model.note)
-    _report_pending_skills(core)
-    return asyncio.run(Pipe(core, settings, as_json=args.json).run(message))
+    pipe = Pipe(core, settings, as_json=args.json)
+    return asyncio.run(pipe.run(message, notices=_describe_pending_skills(core)))
 
 
 def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
@@ -164,14 +164,17 @@ def _has_piped_input() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
-def _report_pending_skills(core: "AgentCore") -> None:
+def _describe_pending_skills(core: "AgentCore") -> list[str]:
+    """Return lines about the skills that wait for the user's review, if there are any."""
     pending = core.skills.pending
     if not pending:
-        return
+        return []
+    lines: list[str] = []
     new = [skill.name for skill in pending if skill.status == "new"]
     changed = [skill.name for skill in pending if skill.status == "changed"]
     if new:
-        complain(f"Not used, because you have not approved them: {list_names(new, _MAX_LISTED_NAMES)}.")
+        lines.append(f"Not used, because you have not approved them: {list_names(new, _MAX_LISTED_NAMES)}.")
     if changed:
-        complain(f"Used as you approved them, not as they are now: {list_names(changed, _MAX_LISTED_NAMES)}.")
-    complain("Review them with `skillshelf trust`, or pass --trust-workspace.")
+        lines.append(f"Used as you approved them, not as they are now: {list_names(changed, _MAX_LISTED_NAMES)}.")
+    lines.append("Review them with `skillshelf trust`, or pass --trust-workspace.")
+    return lines

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.cli._output import Output, relative, shown_path
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
+from skillshelf.cli._workspace import all_candidates, explain_review, locate_workspace, open_shelf
 from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.files import NotPlainFile, TreeEntry, open_folder, read_file, system, walk
 from skillshelf.settings import Settings, load_settings
@@ -128,7 +128,6 @@ def _list_searched(shelf: Shelf, workspace: Workspace) -> list[SearchedFolder]:
 def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -> Occurrence:
     """Explain a skill that the shelf found: the first with its name, or one that the first shadows."""
     skill = candidate.descriptor
-    source = shelf.sources[candidate.place.source]
     first = shelf.catalog.find(skill.name)
     if candidate == first:
         status = "taken"
@@ -141,24 +140,10 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -
             f"reach it as {shelf.catalog.reach(candidate)!r}",
         ]
     reasons += _list_faults(skill, shelf.catalog.diagnostics)
-    if isinstance(source, DirectorySource) and source.name in ("project", "parent"):
-        reasons.append(_explain_trust(source.root, skill))
+    review = explain_review(shelf, candidate)
+    if review:
+        reasons.append(review)
     return Occurrence(skill.location, status, tuple(reasons), skill.source)
-
-
-def _explain_trust(root: str, skill: SkillDescriptor) -> str:
-    """Return whether the agent, the MCP server and evals use a skill of the workspace as it is now."""
-    from skillshelf.trust import Trust, find_pending_folder
-
-    trust = Trust.open()
-    pending = find_pending_folder(os.path.dirname(skill.location), root, trust)
-    if pending is None and trust.find_own(root):
-        return "the repository is your own, so the agent uses it as it is"
-    if pending is None:
-        return "you approved it, so the agent uses it as it is"
-    if pending.status == "changed":
-        return "it waits for your review: the agent uses the approved version until you run `skillshelf trust`"
-    return "it waits for your review: the agent does not use it until you run `skillshelf trust`"
 
 
 def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:

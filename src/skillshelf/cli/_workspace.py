@@ -12,6 +12,7 @@ from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
+from skillshelf.sources import DirectorySource
 from skillshelf.tokens import Counter, estimate
 from skillshelf.workspace import Workspace, choose_workspace
 
@@ -62,6 +63,25 @@ def read_instructions(shelf: Shelf, candidate: Candidate) -> str | None:
         return shelf.read_instructions(candidate)
     except SkillError:
         return None
+
+
+def explain_review(shelf: Shelf, candidate: Candidate) -> str:
+    """Return whether the agent uses a skill of the workspace as it is now; empty for skills that need no review."""
+    source = shelf.sources[candidate.place.source]
+    if not isinstance(source, DirectorySource) or source.name not in ("project", "parent"):
+        return ""
+    from skillshelf.trust import Trust, find_pending_folder
+
+    trust = Trust.open()
+    folder = os.path.dirname(candidate.descriptor.location)
+    pending = find_pending_folder(folder, source.root, trust)
+    if pending is None and trust.find_own(source.root):
+        return "the repository is your own, so the agent uses it as it is"
+    if pending is None:
+        return "you approved it, so the agent uses it as it is"
+    if pending.status == "changed":
+        return "it waits for your review: the agent uses the approved version until you run `skillshelf trust`"
+    return "it waits for your review: the agent does not use it until you run `skillshelf trust`"
 
 
 def skill_as_json(skill: SkillDescriptor) -> dict[str, Any]:

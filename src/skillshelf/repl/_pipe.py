@@ -1,7 +1,7 @@
 """The agent without a terminal: one message in, the answer out, as text or as one JSON line per event."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console, RenderableType
@@ -28,10 +28,13 @@ class Pipe:
         self._at_line_start = True
         self.commands = make_commands(self)
 
-    async def run(self, text: str) -> int:
-        """Return the exit code: 0, 1 if the turn failed, or the code of the signal that ended it."""
+    async def run(self, text: str, notices: Sequence[str] = ()) -> int:
+        """Answer a message, after these notices.
+
+        Return the exit code: 0, 1 if the turn failed, or the code of the signal that ended it.
+        """
         call_on_end_signal(self._close)
-        for notice in self.core.skills.take_notices():
+        for notice in (*notices, *self.core.skills.take_notices()):
             self._show(on.Notice(notice))
         try:
             if not await run_command(self, self.commands, text):
