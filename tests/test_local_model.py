@@ -134,7 +134,7 @@ def test_too_long_a_conversation_is_explained() -> None:
     try:
         with pytest.raises(Exception) as caught:
             asyncio.run(Agent(model).run("word " * 2000))
-        assert explain_error(caught.value)[0] == "ModelContextWindowExceededError"
+        assert explain_error(caught.value)[0] == "model-context-window-exceeded"
     finally:
         model.server.stop()
 
