@@ -361,11 +361,17 @@ class TrustedSource:
         return self._found_for_shelf(key, skill)
 
     def _read_copy(self, key: str, skill: SkillOnDisk, copy: TreeCopy) -> Found:
-        """Read a copy as a skill, unless it is the version that is served already."""
+        """Read a copy as a skill, unless it is the version that is served already.
+
+        If the disk fails, the result has no skill, and the next refresh tries again.
+        """
         known = skill.serving
         if known and known.copy.tree == copy.tree and known.found.descriptor:
             return known.found
-        return read_skill_folder(copy.files, self._skills.path(key), self.name)
+        try:
+            return read_skill_folder(copy.files, self._skills.path(key), self.name)
+        except (OSError, NotPlainFile):
+            return Found(None)
 
     def _found_for_shelf(self, key: str, skill: SkillOnDisk) -> Found | None:
         faults = self._known_faults(key, skill)
