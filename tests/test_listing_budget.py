@@ -1,6 +1,7 @@
 """How `auto` spends its budget: skill by skill, in an order that can be explained, and to the last entry."""
 
 import functools
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ def count_words(text: str) -> int:
     return len(text.split())
 
 
-COUNTERS = {"estimate": estimate, "exact": count, "words": count_words}
+# Where the extra `tokens` is not installed, words are counted twice as often.
+HAS_EXACT_COUNTS = importlib.util.find_spec("rs_bpe") is not None
+COUNTERS = {"estimate": estimate, "exact": count if HAS_EXACT_COUNTS else count_words, "words": count_words}
 OMITTED, NAME, SHORT, WHOLE, FULL = range(5)
 
 
