@@ -1,4 +1,4 @@
-"""Annotations: each miss on the line that can mend it."""
+"""Annotations: each miss on the line where it can be fixed."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -108,7 +108,7 @@ def make_part(skill: SkillDescriptor, level: Level, read: ReadInstructions) -> P
     if level == Level.SHORT and not is_cut:
         level = Level.WHOLE
     elif level == Level.FULL:
-        # Instructions that cannot be read now are loaded when the skill is mended.
+        # Instructions that cannot be read now are loaded when the skill is repaired.
         with contextlib.suppress(SkillError):
             entry = replace(entry, instructions=text_for_model(read(skill)))
     return Part(

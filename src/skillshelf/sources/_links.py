@@ -46,7 +46,7 @@ def _follow(
     link.target = target
     link.key = None
     if target == _NOWHERE:
-        state.add_note(path, "warning", "link-broken", "the symlink leads nowhere", "remove it or mend its target")
+        state.add_note(path, "warning", "link-broken", "the symlink leads nowhere", "remove it, or restore its target")
         return
     try:
         if not os.path.isdir(state.path(path)):

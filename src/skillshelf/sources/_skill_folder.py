@@ -250,7 +250,7 @@ class SkillFolderReader:
         self._notes.sort(key=lambda note: ("error", "warning", "info").index(note.severity))
         del self._notes[_MAX_LISTED_FAULTS:]
         message = f"{left} more faults in this folder are not listed"
-        self._note("warning", "more-faults", message, "", "mend these first")
+        self._note("warning", "more-faults", message, "", "correct these first")
 
     # -- the descriptor -----------------------------------------------------------------------------------------------
 

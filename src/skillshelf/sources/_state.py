@@ -192,7 +192,7 @@ def _stand_in(good: Found, broken: Found) -> Found:
         "kept-last-good",
         "the file is broken; its last good version stays in use",
         faults[0].path if faults else "",
-        fix="mend the file; it is read again by itself",
+        fix="correct the file; it is read again by itself",
     )
     return good.as_last_good((*faults, kept))
 

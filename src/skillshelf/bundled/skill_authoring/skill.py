@@ -18,7 +18,7 @@ class SkillAuthoringSkill(BaseSkill):
        all a model sees before it loads the skill. Load the reference `descriptions.md` for how to word it.
     3. Write the instructions as steps to follow, under 500 lines. Move what is needed only sometimes into files under
        `references/`, and say in the instructions when to load which.
-    4. Run `skillshelf check PATH` and mend what it reports; `skillshelf cost` shows what the skill costs in tokens.
+    4. Run `skillshelf check PATH` and fix what it reports; `skillshelf cost` shows what the skill costs in tokens.
 
     For the fields of the frontmatter and the folders a skill may have, load the reference `format.md`.
     """

@@ -163,7 +163,7 @@ def database_error(url: str, error: Exception) -> EvalError:
 
 
 def _advise(path: str, error: Exception) -> str:
-    """Say how to mend a fault of the run's own SQLite file."""
+    """Say how to repair a fault of the run's own SQLite file."""
     cause = getattr(error, "orig", error)
     code = getattr(cause, "sqlite_errorname", "")
     run = os.path.dirname(os.path.dirname(path))

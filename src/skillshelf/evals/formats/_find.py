@@ -71,7 +71,7 @@ def find_case_files(paths: Paths) -> Iterator[str]:
         try:
             if file.found_in == "named" or _is_meant(file, file.format):
                 yield file.path
-        except EvalError:  # a file that cannot be parsed now may be mended before it is run
+        except EvalError:  # a file that cannot be parsed now may be corrected before it is run
             yield file.path
 
 

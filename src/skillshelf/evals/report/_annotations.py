@@ -1,4 +1,4 @@
-"""The misses of a run as annotations on the lines of files that can mend them, for pull requests."""
+"""The misses of a run as annotations on the lines of files where they can be fixed, for pull requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Cause:
 
 
 def annotate(summary: Summary) -> tuple[Diagnostic, ...]:
-    """Return each miss on the line that can mend it, coverage gaps as notes, and errors on the lines of their cases.
+    """Return each miss on the line where it can be fixed, gaps in coverage as notes, and errors on their cases' lines.
 
     A missed trigger is annotated on the `description:`, a missed reference on the line that names it, and a case that
     was not followed on the instructions. If the skill's file is not known, the annotation is on the case.
