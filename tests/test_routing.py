@@ -65,7 +65,8 @@ def test_a_route_names_its_skill_and_the_reason(shelf: Shelf) -> None:
     turn = Turn(shelf)
     found = route(shelf, turn, "fill in the pdf", budget=1000)
     assert found is not None
-    assert (found.skill, found.reference, found.why) == ("pdf-forms", "", "fill in description, pdf in name")
+    assert (found.skill, found.reference) == ("pdf-forms", "")
+    assert found.why.startswith("fill in description, pdf in name")
     assert found.score >= THRESHOLD
     assert found.text == (
         '<skill name="pdf-forms">\nFollow this skill as far as it fits the message below.\n'

@@ -62,7 +62,10 @@ class SkillDiscoverySkill(BaseSkill):
         Args:
             query: What the task is about, in a few words.
         """
-        return {"skills": [_describe(match.descriptor) for match in self.shelf.search(query)]}
+        matches = self.shelf.search(query)
+        if not matches:
+            return {"skills": [], "note": "No skill fits this query. Try other words, or go on without a skill."}
+        return {"skills": [{**_describe(match.descriptor), "name": match.name} for match in matches]}
 
     @tool
     def load_skill_instructions(self, skill_name: str, reference: str | None = "", offset: int = 0) -> str:

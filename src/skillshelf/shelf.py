@@ -22,7 +22,7 @@ from skillshelf.workspace import Workspace, choose_workspace
 
 if TYPE_CHECKING:
     from skillshelf.listing import Listing, ListingForm
-    from skillshelf.search import Match
+    from skillshelf.search import Match, SkillSearch
     from skillshelf.watch import Watch
 
 
@@ -73,6 +73,8 @@ class Shelf:
         self._lock = ForkSafeLock()
         self._listings: dict[tuple[str, int], _CachedListing] = {}
         """The last listing of each disclosure and budget."""
+        self._search: SkillSearch | None = None
+        """Made at the first search: it reads every skill's instructions."""
         self._observers: tuple[_Observer, ...] = ()
         self.reload()
 
@@ -269,10 +271,22 @@ class Shelf:
         return replace(found, descriptor=replace(found.descriptor, disclosure=_DISCLOSURES[choice]))
 
     def search(self, query: str, limit: int = 5) -> "list[Match]":
-        """Return the skills that fit a query in words, best first."""
-        from skillshelf.search import search
+        """Return the skills that fit a query, best first, each with the reasons. The list is empty if none fits.
 
-        return search(self._catalog, query, limit)
+        The first search reads the instructions of every skill; later ones only those of skills that changed. With the
+        extra `search`, similar meanings count beside equal words.
+        """
+        with self._lock:
+            if self._search is None:
+                from skillshelf.search import SkillSearch
+
+                self._search = SkillSearch(self._read_plain_instructions)
+            search = self._search
+        return search.search(self._catalog, query, limit)
+
+    def _read_plain_instructions(self, candidate: Candidate) -> str:
+        place = candidate.place
+        return self.sources[place.source].instructions(place.key, candidate.descriptor)
 
     def turn(self) -> Turn:
         """Open a turn: one user message to its final answer. Opening it picks up changes on disk."""
@@ -285,9 +299,7 @@ class Shelf:
 
     def read_instructions(self, candidate: Candidate) -> str:
         """Return the instructions of a skill, also of a shadowed one, with a note if the model lacks tools of it."""
-        place = candidate.place
-        text = self.sources[place.source].instructions(place.key, candidate.descriptor)
-        return self._toolbox.add_note(place, text)
+        return self._toolbox.add_note(candidate.place, self._read_plain_instructions(candidate))
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of the code skills, under their policies: the same tuple until one is attached or changes.

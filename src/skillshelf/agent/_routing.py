@@ -1,6 +1,5 @@
 """For a model that cannot call tools: the shelf finds the skill that fits a message and puts it before the message."""
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +27,8 @@ _SMALL_TALK = frozenset(
     "hmm isn just know let like ll lol m make more morning nice night no nope now ok okay one perfect re really s said "
     "say see sorry stuff sure t tell thank thanks thing think thx ve very wait wasn won yeah yes".split()
 )
+_FIELD_WEIGHTS = {"name": 4.0, "description": 2.0, "references": 1.0, "instructions": 0.0}
+"""A word somewhere in the instructions ranks a skill, but does not show that the message is about it."""
 _WORD = re.compile(r"[^\W_]+")
 _READABLE = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt")
 _MAX_REFERENCES = 50
@@ -63,15 +64,11 @@ def route(shelf: "Shelf", turn: "Turn", message: str, *, budget: int, previous: 
     if budget < LEAST_BUDGET or not words:
         return None
 
-    # In the search, a word that one skill alone has weighs this much, whatever the size of the shelf.
-    unit = math.log(1 + len(shelf.catalog) / 2) if shelf.catalog else 1.0
-    matches = [match for match in shelf.search(" ".join(words)) if match.descriptor.disclosure != "manual"]
-    match = _choose_match(matches, previous, unit)
+    match = _choose_match(shelf.search(" ".join(words)), previous)
     if match is None:
         return None
-    name = match.descriptor.name
-    reference, text = _load(shelf, turn, name, message, budget, "shelf")
-    return Route(name, reference, text, round(match.score / unit, 2), ", ".join(match.why))
+    reference, text = _load(shelf, turn, match.name, message, budget, "shelf")
+    return Route(match.name, reference, text, round(_weigh_evidence(match), 2), ", ".join(match.why))
 
 
 def route_named(shelf: "Shelf", turn: "Turn", name: str, message: str, *, budget: int) -> Route:
@@ -80,16 +77,21 @@ def route_named(shelf: "Shelf", turn: "Turn", name: str, message: str, *, budget
     return Route(name, reference, text, 0.0, "asked for by name")
 
 
-def _choose_match(matches: "list[Match]", previous: str | None, unit: float) -> "Match | None":
+def _choose_match(matches: "list[Match]", previous: str | None) -> "Match | None":
     if not matches:
         return None
     best = matches[0]
     for match in matches:
-        fits_half_as_well = match.score >= THRESHOLD / 2 * unit
+        fits_half_as_well = _weigh_evidence(match) >= THRESHOLD / 2
         is_clearly_worse = best.score >= 1.5 * match.score
-        if match.descriptor.name == previous and fits_half_as_well and not is_clearly_worse:
+        if match.name == previous and fits_half_as_well and not is_clearly_worse:
             return match
-    return best if best.score >= THRESHOLD * unit else None
+    return best if _weigh_evidence(best) >= THRESHOLD else None
+
+
+def _weigh_evidence(match: "Match") -> float:
+    """Return how much speaks for a skill: the words it shares with the message, by rarity and field."""
+    return sum(word.rarity * _FIELD_WEIGHTS[word.field] for word in match.words)
 
 
 def _load(

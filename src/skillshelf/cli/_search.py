@@ -1,10 +1,13 @@
 """`skillshelf search`: the skills that fit a task."""
 
 import argparse
+from dataclasses import asdict
+from typing import Any
 
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf, skill_as_json
+from skillshelf.search import Match
 from skillshelf.text import clean_line
 
 EXAMPLES = """
@@ -24,10 +27,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
     matches = open_shelf(args).search(query, args.limit)
     if args.json:
-        found = [
-            {"score": match.score, "reasons": list(match.why), **skill_as_json(match.descriptor)} for match in matches
-        ]
-        out.print_json({"query": query, "matches": found})
+        out.print_json({"query": query, "matches": [_match_as_json(match) for match in matches]})
         return 0 if matches else 1
     if not matches:
         complain(f"No skill fits {query!r}. `skillshelf list` shows all skills.")
@@ -35,7 +35,22 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     for rank, match in enumerate(matches, 1):
         skill = match.descriptor
-        out.print_styled(f"{rank}. {clean_line(skill.name)}  ({skill.source})", "bold")
+        out.print_styled(f"{rank}. {clean_line(match.name)}  ({skill.source})", "bold")
         out.print_styled(out.shorten(clean_line(skill.description), lines=2), indent=3)
-        out.print_styled(f"{match.score:.1f}  {', '.join(match.why)}", "dim", indent=3)
+        out.print_styled(f"{match.score:.2f}  {clean_line(', '.join(match.why))}", "dim", indent=3)
+        if match.copies:
+            out.print_styled(f"copies: {clean_line(', '.join(match.copies))}", "dim", indent=3)
     return 0
+
+
+def _match_as_json(match: Match) -> dict[str, Any]:
+    return {
+        "score": match.score,
+        "next_score": match.next_score,
+        "reasons": list(match.why),
+        "words": [asdict(word) for word in match.words],
+        "similarity_share": match.similarity_share,
+        "copies": list(match.copies),
+        **skill_as_json(match.descriptor),
+        "name": match.name,
+    }

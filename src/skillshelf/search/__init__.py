@@ -1,0 +1,17 @@
+"""Find the skills that fit a request: words in their fields, word pairs, and similarity of meaning."""
+
+from skillshelf.search._engine import MIN_SCORE, MIN_SCORE_IN_WORDS, UNSPACED_WEIGHTS, WEIGHTS, SkillSearch, Weights
+from skillshelf.search._match import FoundWord, Match
+from skillshelf.search._similarity import is_similarity_installed
+
+__all__ = [
+    "MIN_SCORE",
+    "MIN_SCORE_IN_WORDS",
+    "UNSPACED_WEIGHTS",
+    "WEIGHTS",
+    "FoundWord",
+    "Match",
+    "SkillSearch",
+    "Weights",
+    "is_similarity_installed",
+]

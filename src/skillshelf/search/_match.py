@@ -1,0 +1,56 @@
+"""A skill that fits a query, and the reasons."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from skillshelf.descriptor import SkillDescriptor
+
+Field = Literal["name", "description", "references", "instructions"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWord:
+    """A word of the query that a skill has."""
+
+    word: str
+    """As the query spells it."""
+    field: Field
+    """The most telling field that has it."""
+    rarity: float
+    """1 for a word that a single skill has, less for a more common one."""
+    share: float
+    """The part of the score that it brought, between 0 and 1."""
+    corrected: str = ""
+    """The beginning of the word that was looked for instead, if no skill has this spelling."""
+
+    def __str__(self) -> str:
+        if self.corrected:
+            return f"{self.word} (read as {self.corrected}) in {self.field}"
+        return f"{self.word} in {self.field}"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A skill that fits a query."""
+
+    name: str
+    """The shortest name that leads to the skill: `pdf`, or `pdf@user` if another skill takes the bare name."""
+    descriptor: SkillDescriptor
+    score: float
+    """How well the skill fits, between 0 and 1. It means the same in small and large collections."""
+    words: tuple[FoundWord, ...]
+    """The words that were found, in the order of the query."""
+    similarity_share: float
+    """The part of the score that similarity of meaning brought. 0 without the extra `search`."""
+    next_score: float
+    """The score of the next match; 0 if there is none."""
+    copies: tuple[str, ...] = ()
+    """The names of skills that say almost the same and are left out."""
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """The reasons in words: `pdf in name`."""
+        reasons = [str(word) for word in self.words]
+        if self.similarity_share >= 0.005:
+            reasons.append(f"{self.similarity_share:.0%} similar meaning")
+        return tuple(reasons)
