@@ -147,6 +147,7 @@ def test_list_shows_a_line_per_skill(run: Run, shelf: Path) -> None:
             "pdf  project  2  [shadowed] The old one.",
             "secret  project  2  [manual] For people.",
             "",
+            "4 skills wait for your review before the agent uses them: run `skillshelf trust`",
             "1 error, 1 warning, 1 note: run `skillshelf check`",
         ]
     )
@@ -201,6 +202,7 @@ Fill in PDF forms.
 
 source         project
 location       skills/pdf/SKILL.md
+review         it waits for your review: the agent does not use it until you run `skillshelf trust`
 instructions   5 tokens, 17 bytes
 
 Load `forms.md`.

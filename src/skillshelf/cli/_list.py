@@ -7,6 +7,7 @@ from typing import Any
 from skillshelf.catalog import Candidate
 from skillshelf.cli._diagnostics import as_json
 from skillshelf.cli._output import Output, list_names
+from skillshelf.cli._overview import describe_pending, find_pending
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import find_problems
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf, read_instructions, skill_as_json
@@ -23,6 +24,8 @@ EXAMPLES = """
 """
 _TOOLS_MISSING = "tools missing"
 _MAX_LISTED_NAMES = 5
+_MAX_REVIEWED = 200
+"""Whether a skill was approved as it is shows only when all its files are read. For more skills that takes too long."""
 _COLUMNS = (
     Column("name", style="bold"),
     Column("source", style="cyan"),
@@ -52,6 +55,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if without_tools:
         names = list_names(without_tools, _MAX_LISTED_NAMES)
         out.print_styled(f"The model does not have all tools of {names}: `skillshelf why NAME` says why.", "yellow")
+    if len(candidates) <= _MAX_REVIEWED:
+        pending = find_pending(args)
+        if pending:
+            out.print_styled(f"{describe_pending(pending)}: run `skillshelf trust`", "yellow")
     problems = find_problems(shelf, locate_workspace(args).folder)
     if problems:
         out.print_styled(f"{problems.summary}: run `{problems.command}`", "yellow")

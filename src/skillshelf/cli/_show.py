@@ -1,13 +1,13 @@
 """`skillshelf show`: a skill's facts and instructions, or one of its references."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import open_shelf, skill_as_json
+from skillshelf.cli._workspace import explain_review, open_shelf, skill_as_json
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.shelf import Shelf
 from skillshelf.skill import Permission
@@ -53,7 +53,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
             facts["permissions"] = permissions
         out.print_json({**facts, "tokens": tokens, "instructions": instructions})
     else:
-        _show_skill(skill, instructions, tokens, permissions, out)
+        review = explain_review(shelf, shelf.catalog.find(args.name))
+        _show_skill(skill, instructions, list(_list_facts(skill, tokens, permissions, review)), out)
     return 0
 
 
@@ -104,13 +105,11 @@ def _show_reference(pages: Iterator[Loaded], as_json: bool, out: Output) -> None
         out.write("\n")
 
 
-def _show_skill(
-    skill: SkillDescriptor, instructions: str, tokens: int, permissions: Mapping[str, Permission], out: Output
-) -> None:
+def _show_skill(skill: SkillDescriptor, instructions: str, facts: Sequence[tuple[str, str]], out: Output) -> None:
     out.print_styled(skill.name, "bold")
     out.print_styled(clean_line(skill.description))
     out.print()
-    for label, value in _list_facts(skill, tokens, permissions):
+    for label, value in facts:
         out.print_styled(f"{clean_line(label):14} {clean_line(value)}", "dim")
     out.print()
     if out.is_terminal:
@@ -125,10 +124,12 @@ def _show_skill(
 
 
 def _list_facts(
-    skill: SkillDescriptor, tokens: int, permissions: Mapping[str, Permission]
+    skill: SkillDescriptor, tokens: int, permissions: Mapping[str, Permission], review: str
 ) -> Iterator[tuple[str, str]]:
     yield "source", skill.source
     yield "location", relative(skill.location)
+    if review:
+        yield "review", review
     yield "instructions", f"{tokens:,} tokens, {skill.size:,} bytes"
     if skill.tools:
         yield "tools", ", ".join(f"{name} ({permissions.get(name, 'not available')})" for name in skill.tools)
