@@ -1,6 +1,5 @@
 """The identity of a folder: enough to notice that another one stands at its path."""
 
-import ctypes
 import os
 import sys
 from typing import NamedTuple
@@ -47,6 +46,8 @@ def _birth_time(path: str, status: os.stat_result) -> int | None:
         return int(seconds * 1_000_000_000)
     if sys.platform != "linux":
         return None
+
+    import ctypes  # takes 3 ms, which only trust pays
 
     statx = getattr(ctypes.CDLL(None), "statx", None)  # Python has no function for it before 3.15
     if statx is None:

@@ -1,6 +1,5 @@
 """The page that the user reads before approving. Every line is cleaned for a terminal when it is added."""
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -275,6 +274,9 @@ def _write_change(
         yield _clean_line(f"  {path}: too long to compare; {versions}; the new text:")
         yield from _quote(new_text)
         return
+
+    import difflib  # takes 5 ms, which only a review pays
+
     old_name = path if old else "/dev/null"
     new_name = path if new else "/dev/null"
     for line in difflib.unified_diff(before, after, old_name, new_name, lineterm=""):
