@@ -267,33 +267,6 @@ def test_show_as_json_has_the_descriptor_and_the_instructions(run: Run, shelf: P
     )
 
 
-# -- search -----------------------------------------------------------------------------------------------------------
-
-
-def test_search_prints_the_best_match_first(run: Run, shelf: Path) -> None:
-    """Each match has the words that fit."""
-    code, out, _ = run("search", "fill", "pdf")
-    lines = out.splitlines()
-    assert code == 0
-    assert lines[:2] == ["1. pdf  (project)", "   Fill in PDF forms."]
-    assert "pdf in name" in lines[2]
-
-
-def test_search_without_a_match_exits_with_one(run: Run, shelf: Path) -> None:
-    """Standard error has a message, and the pipe stays empty."""
-    code, out, err = run("search", "xylophone")
-    assert (code, out) == (1, "")
-    assert "No skill fits 'xylophone'" in err
-    assert run("search", "--json", "xylophone")[0] == 1
-
-
-def test_search_as_json_has_scores_and_reasons(run: Run, shelf: Path) -> None:
-    """The number of matches follows the limit."""
-    read = json.loads(run("search", "--json", "--limit", "1", "pdf", "skill")[1])
-    assert (read["query"], len(read["matches"])) == ("pdf skill", 1)
-    assert {"score", "reasons", "name", "description", "location"} <= set(read["matches"][0])
-
-
 # -- listing and cost -------------------------------------------------------------------------------------------------
 
 

@@ -82,6 +82,7 @@ OUTPUTS = [
     ("show", "rich"),
     ("show", "pdf", "forms.md"),
     ("search", "fill", "a", "form"),
+    ("search", "form", "of", "an", "unheard", "submarine", "orchestra", "rehearsal"),
     ("check",),
     ("check", "--format", "json"),
     ("check", "--hosts", "skills"),

@@ -1,5 +1,6 @@
 """find-skills: the tools a model calls."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -64,8 +65,31 @@ def test_listing_and_search_name_the_references(find: SkillDiscoverySkill) -> No
         "skills": [{"name": "deploy", "description": "Ship the site to production.", "references": []}, card],
         "total": 2,
     }
-    assert find.search_skills("fill") == {"skills": [card]}
+    [found] = find.search_skills("fill")["skills"]
+    assert found == {**card, "score": found["score"], "matched": "fill in description"}
     assert find.search_skills("production")["skills"][0]["name"] == "deploy"
+
+
+def test_a_found_skill_takes_a_bounded_part_of_the_context() -> None:
+    """Five skills with endless descriptions, references and copies come in 10,000 characters."""
+    folders = {}
+    for number in range(8):
+        folder = {f"references/{'long-' * 8}{number}-{file}.md": "x" for file in range(300)}
+        description = f"Fill in form {number}. " + " ".join(f"word{number}x{each}" for each in range(500))
+        folders[f"fill-{number}"] = {"SKILL.md": text(f"fill-{number}", description), **folder}
+    find = SkillDiscoverySkill(Shelf([MemorySource(folders)]))
+    answer = find.search_skills("fill in a form")
+    assert len(answer["skills"]) == 5
+    assert all(found["more_references"] > 280 for found in answer["skills"])
+    assert len(json.dumps(answer)) <= 10_000
+
+
+def test_a_search_names_copies_instead_of_listing_them() -> None:
+    """The model reads one of them, and knows that there are others."""
+    body = " ".join(f"step{number} needs value{number}" for number in range(60))
+    skills = {name: text(name, "Fill in PDF forms.") + body for name in ("pdf", "pdf-copy")}
+    [found] = SkillDiscoverySkill(Shelf([MemorySource(skills)])).search_skills("fill in a pdf form")["skills"]
+    assert {found["name"], *found["copies"]} == {"pdf", "pdf-copy"}
 
 
 def test_a_search_says_when_nothing_fits(find: SkillDiscoverySkill) -> None:

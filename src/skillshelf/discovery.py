@@ -1,21 +1,31 @@
 """find-skills: the tools with which a model looks for skills and loads them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.errors import InvalidSkillError, SkillNotFoundError, ToolArgumentError
 from skillshelf.skill import BaseSkill, Tool, tool
+from skillshelf.text import clip
 from skillshelf.tools import tool_methods
 from skillshelf.turn import Turn, current_turn_of
 
 if TYPE_CHECKING:
+    from skillshelf.search import Match
     from skillshelf.shelf import Shelf
 
 LOAD_TOOL = "load_skill_instructions"
 """The name of the tool that loads a skill's instructions and references."""
 _SKILLS_PER_PAGE = 100
+
+# What a search says of each skill it found: together at most 2,000 characters, however much the skill has of it.
+_MAX_REFERENCES = 10
+_MAX_REFERENCES_LENGTH = 500
+_MAX_WORDS = 5
+_MAX_WORDS_LENGTH = 200
+_MAX_COPIES = 3
+_MAX_COPIES_LENGTH = 150
 
 
 class SkillDiscoverySkill(BaseSkill):
@@ -65,7 +75,7 @@ class SkillDiscoverySkill(BaseSkill):
         matches = self.shelf.search(query)
         if not matches:
             return {"skills": [], "note": "No skill fits this query. Try other words, or go on without a skill."}
-        return {"skills": [{**_describe(match.descriptor), "name": match.name} for match in matches]}
+        return {"skills": [_describe_match(match) for match in matches]}
 
     @tool
     def load_skill_instructions(self, skill_name: str, reference: str | None = "", offset: int = 0) -> str:
@@ -117,3 +127,34 @@ def _is_for_user_only(name: str, turn: Turn) -> bool:
 
 def _describe(skill: SkillDescriptor) -> dict[str, Any]:
     return {"name": skill.name, "description": skill.description, "references": list(skill.references)}
+
+
+def _describe_match(match: "Match") -> dict[str, Any]:
+    """Return a found skill for the model, within about 2,000 characters. Loading the skill shows the rest."""
+    skill = match.descriptor
+    references = _take(skill.references, _MAX_REFERENCES, _MAX_REFERENCES_LENGTH)
+    copies = _take(match.copies, _MAX_COPIES, _MAX_COPIES_LENGTH)
+    best_words = sorted(match.words, key=lambda word: -word.share)[:_MAX_WORDS]
+    described: dict[str, Any] = {
+        "name": match.name,
+        "description": clip(skill.description, MAX_DESCRIPTION),
+        "references": references,
+        "score": round(match.score, 2),
+        "matched": clip(", ".join(map(str, best_words)), _MAX_WORDS_LENGTH) or "similar meaning",
+    }
+    if len(references) < len(skill.references):
+        described["more_references"] = len(skill.references) - len(references)
+    if match.copies:
+        described["copies"] = copies
+    return described
+
+
+def _take(names: Sequence[str], limit: int, length: int) -> list[str]:
+    """Return the first names: at most `limit`, and no more than fit into `length` characters."""
+    taken: list[str] = []
+    for name in names[:limit]:
+        length -= len(name)
+        if length < 0:
+            break
+        taken.append(name)
+    return taken

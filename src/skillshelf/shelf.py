@@ -270,11 +270,12 @@ class Shelf:
             return None
         return replace(found, descriptor=replace(found.descriptor, disclosure=_DISCLOSURES[choice]))
 
-    def search(self, query: str, limit: int = 5) -> "list[Match]":
+    def search(self, query: str, limit: int = 5, *, min_score: float | None = None) -> "list[Match]":
         """Return the skills that fit a query, best first, each with the reasons. The list is empty if none fits.
 
-        The first search reads the instructions of every skill; later ones only those of skills that changed. With the
-        extra `search`, similar meanings count beside equal words.
+        Skills below `min_score` are left out; without it, the measured threshold holds. The first search reads the
+        instructions of every skill; later ones only those of skills that changed. With the extra `search`, similar
+        meanings count beside equal words.
         """
         with self._lock:
             if self._search is None:
@@ -282,7 +283,7 @@ class Shelf:
 
                 self._search = SkillSearch(self._read_plain_instructions)
             search = self._search
-        return search.search(self._catalog, query, limit)
+        return search.search(self._catalog, query, limit, min_score=min_score)
 
     def _read_plain_instructions(self, candidate: Candidate) -> str:
         place = candidate.place

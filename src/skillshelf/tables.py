@@ -86,6 +86,16 @@ def to_rich(table: Table, *, cut_to: int | None = None) -> "RenderableType":
     return Group(*parts)
 
 
+def draw_bar(share: float, length: int) -> str:
+    """Draw a bar that is `length` cells long for a share of 1.0, in steps of an eighth of a cell."""
+    eighths = max(1, round(share * length * 8))
+    whole, rest = divmod(eighths, 8)
+    bar = "█" * whole
+    if rest:
+        bar += " ▏▎▍▌▋▊▉"[rest]
+    return bar
+
+
 def _make_grid(table: Table, cut_to: int | None) -> "RichTable":
     from rich.table import Table as RichTable
     from rich.text import Text

@@ -12,7 +12,7 @@ from skillshelf.lint import MAX_TOKENS
 from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
-from skillshelf.tables import Cell, Column
+from skillshelf.tables import Cell, Column, draw_bar
 from skillshelf.text import count_noun
 from skillshelf.tokens import count, estimate
 from skillshelf.turn import Turn
@@ -177,20 +177,10 @@ def _add_bars(costs: list[SkillCost], columns: list[Column], rows: list[list[str
     for cost, row in zip(costs, rows, strict=False):
         bar = ""
         if cost.instructions:
-            bar = _draw_bar(cost.instructions / most, length)
+            bar = draw_bar(cost.instructions / most, length)
         style = "green"
         if cost.instructions > MAX_TOKENS:
             style = "yellow"
         row.append(Cell(bar, style))
     for row in rows[len(costs) :]:
         row.append("")
-
-
-def _draw_bar(share: float, length: int) -> str:
-    """Draw a bar that is `length` cells long for a share of 1.0, in steps of an eighth of a cell."""
-    eighths = max(1, round(share * length * 8))
-    whole, rest = divmod(eighths, 8)
-    bar = "█" * whole
-    if rest:
-        bar += " ▏▎▍▌▋▊▉"[rest]
-    return bar

@@ -47,14 +47,17 @@ class Output:
 
         self.print_rich(Padding(Text(clean(text), style), (0, 0, 0, indent), expand=False))
 
-    def print_table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> None:
+    def print_table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]], indent: int = 0) -> None:
         """Print a table: cut to the width of a terminal, in full in a pipe."""
         table = Table("", columns, rows)
-        if self.is_terminal:
-            self.print_rich(to_rich(table, cut_to=self.console.width))
+        if not self.is_terminal:
+            for line in to_plain_lines(table):
+                self.print(" " * indent + line)
             return
-        for line in to_plain_lines(table):
-            self.print(line)
+        from rich.padding import Padding
+
+        grid = to_rich(table, cut_to=self.console.width - indent)
+        self.print_rich(Padding(grid, (0, 0, 0, indent), expand=False))
 
     def print_rich(self, renderable: "RenderableType") -> None:
         """Print a rich object, without its control characters. For terminals only."""

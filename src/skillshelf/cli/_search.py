@@ -1,19 +1,24 @@
 """`skillshelf search`: the skills that fit a task."""
 
 import argparse
-from dataclasses import asdict
-from typing import Any
+import shlex
+from collections.abc import Sequence
 
-from skillshelf.cli._output import Output, complain
+from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
+from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, positive_number
-from skillshelf.cli._workspace import open_shelf, skill_as_json
-from skillshelf.search import Match
-from skillshelf.text import clean_line
+from skillshelf.cli._workspace import open_shelf
+from skillshelf.search import Match, find_threshold, is_similarity_installed
+from skillshelf.text import clean_line, clip
 
 EXAMPLES = """
   skillshelf search fill in a pdf form
+  skillshelf search --explain sign a contract   which words matched, where, and what each brought
   skillshelf search --limit 1 --json deploy
 """
+_MAX_COPIES = 5
+_MAX_ECHOED = 200
+"""Characters of the query that a message repeats."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -21,36 +26,80 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--limit", metavar="N", type=positive_number, default=5, help="show at most N skills (default: 5)"
     )
+    parser.add_argument(
+        "--explain", action="store_true", help="show which words matched in which field, and what each brought"
+    )
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
-    matches = open_shelf(args).search(query, args.limit)
+    threshold = find_threshold()
+    # One more than wanted, however poor: the runner-up of the last match, or the nearest if nothing fits.
+    ranked = open_shelf(args).search(query, args.limit + 1, min_score=0.0)
+    matches = [match for match in ranked[: args.limit] if match.score >= threshold]
+
     if args.json:
-        out.print_json({"query": query, "matches": [_match_as_json(match) for match in matches]})
+        answer = {
+            "query": query,
+            "matches": [match_as_json(match, query) for match in matches],
+            "threshold": threshold,
+            "with_similarity": is_similarity_installed(),
+        }
+        if ranked and not matches:
+            answer["nearest"] = match_as_json(ranked[0], query)
+        out.print_json(answer)
         return 0 if matches else 1
     if not matches:
-        complain(f"No skill fits {query!r}. `skillshelf list` shows all skills.")
+        _report_nothing(query, ranked, threshold)
+        if args.explain and ranked:
+            _print_match(1, ranked, query, out, explain=True)
+        if args.explain or out.is_terminal:
+            note_words_alone(out)
         return 1
 
-    for rank, match in enumerate(matches, 1):
-        skill = match.descriptor
-        out.print_styled(f"{rank}. {clean_line(match.name)}  ({skill.source})", "bold")
-        out.print_styled(out.shorten(clean_line(skill.description), lines=2), indent=3)
-        out.print_styled(f"{match.score:.2f}  {clean_line(', '.join(match.why))}", "dim", indent=3)
-        if match.copies:
-            out.print_styled(f"copies: {clean_line(', '.join(match.copies))}", "dim", indent=3)
+    for rank in range(1, len(matches) + 1):
+        if rank > 1 and (args.explain or out.is_terminal):
+            out.print()
+        _print_match(rank, ranked, query, out, explain=args.explain)
+    if args.explain or out.is_terminal:
+        note_words_alone(out)
     return 0
 
 
-def _match_as_json(match: Match) -> dict[str, Any]:
-    return {
-        "score": match.score,
-        "next_score": match.next_score,
-        "reasons": list(match.why),
-        "words": [asdict(word) for word in match.words],
-        "similarity_share": match.similarity_share,
-        "copies": list(match.copies),
-        **skill_as_json(match.descriptor),
-        "name": match.name,
-    }
+def _print_match(rank: int, ranked: Sequence[Match], query: str, out: Output, *, explain: bool) -> None:
+    match = ranked[rank - 1]
+    skill = match.descriptor
+    out.print_styled(f"{rank}. {clean_line(match.name)}  ({skill.source})", "bold")
+    out.print_styled(out.shorten(clean_line(skill.description), lines=2), indent=3)
+    if explain:
+        out.print_styled(_compare_with_next(match, ranked[rank:]), "cyan", indent=3)
+        print_score(match, query, out)
+    else:
+        out.print_styled(f"{match.score:.2f}  {clean_line(', '.join(match.why))}", "dim", indent=3)
+    if match.copies:
+        copies = list_names(match.copies, _MAX_COPIES)
+        out.print_styled(f"copies, not listed: {clean_line(copies)}", "dim", indent=3)
+
+
+def _compare_with_next(match: Match, following: Sequence[Match]) -> str:
+    text = f"score {match.score:.2f}"
+    if following:
+        text += f", ahead of {clean_line(following[0].name)} with {following[0].score:.2f}"
+    elif match.next_score:
+        text += f", ahead of the next with {match.next_score:.2f}"
+    return text
+
+
+def _report_nothing(query: str, ranked: Sequence[Match], threshold: float) -> None:
+    echoed = clip(query, _MAX_ECHOED)
+    if not ranked:
+        complain(f"No skill fits {echoed!r}: none has any of its words. `skillshelf list` shows all skills.")
+        return
+    nearest = ranked[0]
+    complain(
+        f"No skill fits {echoed!r}. The nearest is {clean_line(nearest.name)} with a score of {nearest.score:.2f}; "
+        f"a match needs {threshold:.2f}.\n"
+        f"If it should fit, use such words in its description: "
+        f"`skillshelf why {shlex.quote(nearest.name)} --for {shlex.quote(echoed)}` says more. "
+        f"`skillshelf list` shows all skills."
+    )

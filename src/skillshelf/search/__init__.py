@@ -1,8 +1,17 @@
 """Find the skills that fit a request: words in their fields, word pairs, and similarity of meaning."""
 
-from skillshelf.search._engine import MIN_SCORE, MIN_SCORE_IN_WORDS, UNSPACED_WEIGHTS, WEIGHTS, SkillSearch, Weights
+from skillshelf.search._engine import (
+    MIN_SCORE,
+    MIN_SCORE_IN_WORDS,
+    UNSPACED_WEIGHTS,
+    WEIGHTS,
+    SkillSearch,
+    Weights,
+    find_threshold,
+)
 from skillshelf.search._match import FoundWord, Match
 from skillshelf.search._similarity import is_similarity_installed
+from skillshelf.search._words import spell_words
 
 __all__ = [
     "MIN_SCORE",
@@ -13,5 +22,7 @@ __all__ = [
     "Match",
     "SkillSearch",
     "Weights",
+    "find_threshold",
     "is_similarity_installed",
+    "spell_words",
 ]

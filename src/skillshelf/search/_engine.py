@@ -51,6 +51,13 @@ _EXCLUSION = re.compile(
 """`Do not use for spreadsheets.`: words that a skill says it is not about."""
 
 
+def find_threshold(*, with_similarity: bool | None = None) -> float:
+    """Return the score below which a skill does not fit a query; by default for a search on this machine."""
+    if with_similarity is None:
+        with_similarity = load_encoder() is not None
+    return MIN_SCORE if with_similarity else MIN_SCORE_IN_WORDS
+
+
 class Weights(NamedTuple):
     """How much each part counts."""
 
@@ -127,7 +134,7 @@ class SkillSearch:
         Skills below `min_score` are left out, too; without it, the measured threshold holds.
         """
         if min_score is None:
-            min_score = MIN_SCORE if self.has_similarity else MIN_SCORE_IN_WORDS
+            min_score = find_threshold(with_similarity=self.has_similarity)
         with self._lock:
             self._update(catalog)
             return self._search(catalog, query, limit, min_score)

@@ -58,6 +58,14 @@ def split_query(text: str) -> list[tuple[str, str]]:
     return words
 
 
+def spell_words(text: str) -> list[str]:
+    """Return the words that a search for this text looks for, each once and as the text spells it."""
+    spellings: dict[str, str] = {}
+    for word, spelling in split_query(text):
+        spellings.setdefault(word, spelling)
+    return list(spellings.values())
+
+
 def is_unspaced(text: str) -> bool:
     """Return whether the text has characters of a script that is written without spaces."""
     return not text.isascii() and _UNSPACED_RUN.search(text) is not None
