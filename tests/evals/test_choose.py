@@ -15,6 +15,7 @@ from evals.provider import Provider
 from evals.run_kit import outcome
 from skillshelf.errors import EvalError
 from skillshelf.evals import make_variants, read_current_skill, select_queries
+from skillshelf.evals._case import digest_text
 from skillshelf.evals._descriptions import find_majority
 from skillshelf.evals.formats import find_cases
 from skillshelf.evals.stats import choose_best
@@ -166,7 +167,13 @@ def test_missing_recordings_are_to_be_recorded(run: Run, skill: Callable[..., Pa
     assert "8 trials could not be completed: " in out
     assert "The same command with --record instead of --replay asks the model" in out
     assert "--resume" not in out
-    skill(BETTER, queries={f"{query} it": should for query, should in queries.items()})  # each differs in its own way
+    folder = skill(BETTER, queries=queries)
+    names = {query: f"triggers {digest_text(query)}" for query in queries}
+    changed = [
+        {"name": names[query], "query": f"{query} it", "should_trigger": should}  # each differs in its own way
+        for query, should in queries.items()
+    ]
+    (folder / "evals" / "triggers.json").write_text(json.dumps(changed))
     code, out, _ = run(*CHOOSE, "--replay", "kept")
     assert code == 3
     assert "\nand 2 trials more, for 1 other reason\n" in out
@@ -183,7 +190,7 @@ def test_cases_that_are_not_queries_are_left_out_with_a_note(
         "  - {name: scripted, prompt: merge it, should_trigger: true, script: [no]}\n"
         "  - {name: both, prompt: merge them all, should_trigger: true, checks: [{response_contains: never said}]}\n"
     )
-    code, out, said = run(*CHOOSE, *model, "-k", "o")
+    code, out, said = run(*CHOOSE, *model, "-k", "pdf/both")
     assert code == 2, "of the triggers none is left, and the one of `both` is too few"
     assert "1 that should load it and 0 that should not" in said
     code, out, said = run(*CHOOSE, *model, "--report", "out")
@@ -234,7 +241,7 @@ def test_a_killed_choice_is_resumed(tmp_path: Path, skill: Callable[..., Path]) 
         assert dict(provider.answered) == {(query, call): 2 for query in queries for call in (1, 2)}
     for number in (1, 2):
         outcomes = json.loads((report / f"description-{number}" / "run.json").read_text())["outcomes"]
-        assert [one["case"] for one in outcomes] == [f"pdf/triggers {at}" for at in (1, 2, 3, 4)]
+        assert [one["case"] for one in outcomes] == [f"pdf/triggers {digest_text(query)}" for query in queries]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_no_cases_says_where_it_looked_and_how_to_write_one(run: Run, write: Wri
     assert code == 2
     assert "there is no case in skills" in said
     assert "cases:" in said
-    assert "with 'x' in its name or tags" in run("eval", "skills", "-k", "x")[2]
+    assert "with 'x' in its name, query or tags" in run("eval", "skills", "-k", "x")[2]
 
 
 def test_the_run_s_model_answers_cases_without_a_script(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:

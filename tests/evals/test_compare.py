@@ -1,6 +1,7 @@
 """Two runs, case by case."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_cases_of_two_runs_are_paired_by_id() -> None:
     assert found.versus.difference.cases == 5
     assert found.versus.difference.value == pytest.approx((-1 / 3 + 1 + 1 / 3 - 1 / 3 + 0) / 5)
     assert found.versus.unpaired == 1
+
+
+def test_different_prompts_are_never_paired() -> None:
+    """Two runs may use one name for different questions."""
+    asked = replace(case("a"), turns_digest="1")
+    changed = replace(asked, turns_digest="2", prompt="Something else")
+    found = compare(run_of({asked: ("ppp",)}), run_of({changed: ("mmm",)}, run_id="new"))
+    assert (found.changes, found.only_a, found.only_b) == ((), ("pdf/a",), ("pdf/a",))
+    assert "1 case with another prompt in each run: not compared" in render_plain(comparison_tables(found))
 
 
 def test_swapping_the_runs_changes_every_sign_and_nothing_else() -> None:

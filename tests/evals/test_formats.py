@@ -16,6 +16,7 @@ from skillshelf.agent import Fail, ScriptedCall
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check, find_cases, run_trial
+from skillshelf.evals._case import digest_text
 from skillshelf.evals.formats import parse_document
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -334,10 +335,34 @@ def test_each_query_of_a_trigger_set_is_a_case() -> None:
     cases, faults = one("wild-triggers")
     path = f"{FIXTURES}/wild-triggers/evals/trigger-eval.json"
     assert faults == []
+    first, second = (f"minutes/trigger-eval {digest_text(case.prompt)}" for case in cases.values())
     assert [(case.id, case.should_trigger, case.location, case.checks[0].name) for case in cases.values()] == [
-        ("minutes/trigger-eval 1", True, f"{path}:2", "skill_loaded minutes"),
-        ("minutes/trigger-eval 2", False, f"{path}:3", "not skill_loaded minutes"),
+        (first, True, f"{path}:2", "skill_loaded minutes"),
+        (second, False, f"{path}:3", "not skill_loaded minutes"),
     ]
+
+
+def test_a_query_is_known_by_its_text_wherever_it_stands(write: Callable[..., Path]) -> None:
+    def read(*queries: str) -> dict[str, str]:
+        entries = [{"query": query, "should_trigger": True} for query in queries]
+        skill = write("pdf", evals__triggers_json=json.dumps(entries)).parent
+        return {case.prompt: case.id for case in find_cases([skill])[0]}
+
+    before = read("Read the csv.", "Tell a joke.")
+    after = read("A new one.", "Tell a joke.", "Read the csv.")
+    assert before.items() <= after.items()
+    assert len(set(after.values())) == 3
+
+
+def test_a_query_that_is_written_twice_runs_once(write: Callable[..., Path]) -> None:
+    entries = [{"query": "x", "should_trigger": True}, {"query": "x", "should_trigger": True}]
+    skill = write("pdf", evals__triggers_json=json.dumps(entries)).parent
+    [case], [note] = find_cases([skill])
+    assert (note.severity, note.code) == ("warning", "case-twice")
+    assert f"this case is also at {case.location}; it is run once" in note.message
+    entries[1]["should_trigger"] = False
+    write("pdf", evals__triggers_json=json.dumps(entries))
+    assert [note.severity for note in find_cases([skill])[1]] == ["error"], "it cannot be both"
 
 
 def test_the_skill_is_found_by_its_name_beside_the_file() -> None:
@@ -351,7 +376,11 @@ def test_a_json_file_may_hold_a_single_case(read: Any, tmp_path: Path) -> None:
     (tmp_path / "pdf").mkdir()
     (tmp_path / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: PDFs.\n---\n\nDo.\n")
     [case], faults = read('{"skills": ["pdf"], "query": "Read it.", "expected_behavior": ["It reads"]}', "one.json")
-    assert (case.id, [one.name for one in case.checks], faults) == ("pdf/one 1", ["judge 'It reads'"], [])
+    assert (case.id, [one.name for one in case.checks], faults) == (
+        f"pdf/one {digest_text('Read it.')}",
+        ["judge 'It reads'"],
+        [],
+    )
 
 
 @pytest.mark.parametrize(

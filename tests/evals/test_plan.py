@@ -33,7 +33,7 @@ def test_a_plan_is_cases_by_arms_by_repeats(write: Write) -> None:
     ids = ["pdf/a#with#1", "pdf/a#with#2", "pdf/a#without#1", "pdf/a#without#2", "b#with#1", "b#with#2"]
     assert [trial.id for trial in plan.trials] == ids
     assert make_plan(cases, 2, "none") == plan
-    assert plan.infos[0] == CaseInfo("pdf/a", "a", "pdf", None, "", "do a")
+    assert plan.infos[0] == CaseInfo("pdf/a", "a", "pdf", None, "", "do a", turns_digest=cases[0].turns_digest)
     assert plan.skills == {"pdf": str(folder / "SKILL.md")}
 
 

@@ -255,11 +255,11 @@ all    with      12/17    71% [32%, 93%]       1   21.3k  27.0 s  $0.1947
 all    without    5/12    42% [11%, 81%]           10.6k  18.0 s  $0.0939
 
 Cases to look at
-status  passed  case       why
-missed     2/3  pdf/merge  response_contains 'total': it is not there
-missed     0/3  pdf/ask    skill_loaded pdf: it is not there
-missed     2/3  pdf/leave  not skill_loaded pdf: it is not there
-error      2/2  pdf/split  ModelHTTPError: 529 overloaded
+status  passed  case                          why
+missed     2/3  pdf/merge                     response_contains 'total': it is not there
+missed     0/3  pdf/ask: 'Fill in this form'  skill_loaded pdf: it is not there
+missed     2/3  pdf/leave: 'What is a PDF?'   not skill_loaded pdf: it is not there
+error      2/2  pdf/split                     ModelHTTPError: 529 overloaded
 
 Gain
 skill  against  cases  gain [95%]          verdict  p      tokens per trial   cost per trial

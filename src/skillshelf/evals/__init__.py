@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skillshelf.evals._folders import is_skill, skills_in
     from skillshelf.evals._plan import Plan, make_plan
     from skillshelf.evals._recording import Recording, Replay
-    from skillshelf.evals._results import CaseInfo, CheckResult, Outcome, Run
+    from skillshelf.evals._results import CaseInfo, CheckResult, Outcome, Run, describe_case
     from skillshelf.evals._trace import FileState, Trace
     from skillshelf.evals._trial import DEFAULT_TIMEOUT, run_trial
     from skillshelf.evals.check import Check, Verdict
@@ -58,6 +58,7 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "Plan",
     "Variant",
     "decide",
+    "describe_case",
     "is_skill",
     "make_plan",
     "make_variants",
@@ -86,7 +87,7 @@ __getattr__ = export_lazily(
         "_folders": ["is_skill", "skills_in"],
         "_plan": ["Plan", "make_plan"],
         "_recording": ["Recording", "Replay"],
-        "_results": ["CaseInfo", "CheckResult", "Outcome", "Run"],
+        "_results": ["CaseInfo", "CheckResult", "Outcome", "Run", "describe_case"],
         "_trace": ["FileState", "Trace"],
         "_trial": ["DEFAULT_TIMEOUT", "run_trial"],
         "check": ["Check", "Verdict"],

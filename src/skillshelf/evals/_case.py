@@ -10,8 +10,10 @@ raw. Importing it runs the author's code, as a case in Python does.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -68,11 +70,29 @@ class Case:
     """Where the case is written, as `path:line`."""
     model: str = ""
     """The model that the case is for, as `--model` takes it; empty for the model of the run."""
+    is_named: bool = True
+    """False if the author gave the case no name, so that only its prompt tells a reader what it is about."""
 
     @property
     def id(self) -> str:
         """The case's name, unique in a run and the same in every run."""
         return f"{self.skill}/{self.name}" if self.skill else self.name
+
+    @property
+    def prompt(self) -> str:
+        """The first message."""
+        return next((turn.text for turn in self.turns if isinstance(turn, Message)), "")
+
+    @property
+    def turns_digest(self) -> str:
+        """A digest of the messages and edits. Results of different ones cannot be compared, whatever their names."""
+        turns = [[turn.text] if isinstance(turn, Message) else [turn.path, turn.text] for turn in self.turns]
+        return digest_text(json.dumps(turns))
+
+
+def digest_text(text: str) -> str:
+    """Return a short digest that tells the texts of one suite apart."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
 def make_code_source(skills: Iterable[CodeSkill]) -> ObjectSource:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._baseline import NONE, Baseline
-from skillshelf.evals._case import Case, Message, code_skill_file, code_skill_name, make_code_source
+from skillshelf.evals._case import Case, code_skill_file, code_skill_name, make_code_source
 from skillshelf.evals._folders import skill_name, skills_in
-from skillshelf.evals._results import Arm, CaseInfo
+from skillshelf.evals._results import Arm, CaseInfo, describe_case
 from skillshelf.evals.stats import SkillContent, read_skill_contents
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import Unreadable, decode, read
@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def infos(self) -> tuple[CaseInfo, ...]:
-        return tuple(_describe_case(case) for case in self.cases)
+        return tuple(describe_case(case) for case in self.cases)
 
     @property
     def skills(self) -> dict[str, str]:
@@ -109,18 +109,6 @@ def _refuse_duplicates(cases: Iterable[Case]) -> None:
                 f"{case.location or 'a case'}: {case.id!r} is also in {first}", "Give one of them another name"
             )
         locations[case.id] = case.location
-
-
-def _describe_case(case: Case) -> CaseInfo:
-    prompts = [turn.text for turn in case.turns if isinstance(turn, Message)]
-    return CaseInfo(
-        id=case.id,
-        name=case.name,
-        skill=case.skill,
-        should_trigger=case.should_trigger,
-        location=case.location,
-        prompt=prompts[0] if prompts else "",
-    )
 
 
 def _make_arms(case: Case, against: Baseline | None) -> Iterator[tuple[Arm, Case]]:

@@ -7,13 +7,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from skillshelf.agent.events import SkillLoaded, Usage
+from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace, trace_from_json
 from skillshelf.evals.check import About, Check, Verdict
+from skillshelf.text import clip
 
 Status = Literal["passed", "missed", "error"]
 """`error` means that the trial, or one of its checks, could not be made. It is neither a pass nor a miss."""
 Arm = Literal["with", "without", "old"]
 """With the skill as it is, without it, or with the version that `--baseline` names."""
+
+MAX_QUERY = 80
+"""Characters of a query in the name of a case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,35 @@ class CaseInfo:
     """`path:line`."""
     prompt: str = ""
     """The first message."""
+    is_named: bool = True
+    """False if the author gave the case no name."""
+    turns_digest: str = ""
+    """A digest of all messages and edits."""
+
+    @property
+    def query(self) -> str:
+        """The prompt of a trigger case, and of one without a name: it is what the author knows the case by."""
+        if self.should_trigger is None and self.is_named:
+            return ""
+        return " ".join(self.prompt.split())
+
+    @property
+    def label(self) -> str:
+        """The id of the case, with its query, for readers."""
+        return f"{self.id}: {clip(self.query, MAX_QUERY)!r}" if self.query else self.id
+
+
+def describe_case(case: Case) -> CaseInfo:
+    return CaseInfo(
+        id=case.id,
+        name=case.name,
+        skill=case.skill,
+        should_trigger=case.should_trigger,
+        location=case.location,
+        prompt=case.prompt,
+        is_named=case.is_named,
+        turns_digest=case.turns_digest,
+    )
 
 
 @dataclass(frozen=True, slots=True)

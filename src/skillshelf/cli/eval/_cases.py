@@ -8,7 +8,7 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._workspace import list_searched
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals import Case, Message
+from skillshelf.evals import Case, Message, describe_case
 from skillshelf.evals.formats import find_cases
 from skillshelf.evals.formats import list_cases as read_case_outlines
 from skillshelf.evals.report import disarm_line
@@ -38,8 +38,8 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
     wanted = args.filter.lower()
     selected = []
     for case in cases:
-        searched = " ".join((case.id, *case.tags)).lower()
-        if wanted in searched:
+        texts = (case.id, describe_case(case).query, *case.tags)
+        if any(wanted in text.lower() for text in texts):
             selected.append(case)
     return selected, notes
 
@@ -47,7 +47,7 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
 def explain_no_cases(args: argparse.Namespace) -> CommandError:
     """Return an error that says where cases were looked for and how to write one."""
     places = ", ".join(shown_path(path) for path in args.paths or list_searched(args))
-    fitting = f" with {args.filter!r} in its name or tags" if args.filter else ""
+    fitting = f" with {args.filter!r} in its name, query or tags" if args.filter else ""
     return CommandError(
         f"there is no case{fitting} in {places} or in the evals/ folders of the skills below.\n",
         _HOW_TO_WRITE_A_CASE,
@@ -84,7 +84,7 @@ def _row(case: Case) -> list[str | Cell]:
     path, _, line = case.location.rpartition(":")
     if path:
         place = f"{shown_path(path)}:{line}"
-    return [disarm_line(case.id), str(len(case.checks)), _model_name(case), place]
+    return [disarm_line(describe_case(case).label), str(len(case.checks)), _model_name(case), place]
 
 
 def _model_name(case: Case) -> str:

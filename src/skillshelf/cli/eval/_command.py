@@ -105,7 +105,7 @@ def _add_case_arguments(parser: Parser) -> None:
 
 def _add_filter(parser: Parser) -> None:
     parser.add_argument(
-        "-k", dest="filter", metavar="TEXT", default="", help="only cases with this text in their name or tags"
+        "-k", dest="filter", metavar="TEXT", default="", help="only cases with this text in their name, query or tags"
     )
 
 

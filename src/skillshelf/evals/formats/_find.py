@@ -224,6 +224,17 @@ def _note_fault(fault: EvalError) -> Diagnostic:
 
 def _note_duplicate(case: Case, first: Case) -> Diagnostic:
     path, _, line = case.location.rpartition(":")
-    message = f"there is a case {case.id!r} already, at {first.location}"
     number = int(line) if line.isdecimal() else 0
+    if _is_same(case, first):
+        message = f"this case is also at {first.location}; it is run once"
+        return Diagnostic("warning", "case-twice", message, path, number, "Remove one of them")
+    message = f"there is a case {case.id!r} already, at {first.location}"
     return Diagnostic("error", "case-twice", message, path, number, "Rename one of them")
+
+
+def _is_same(case: Case, other: Case) -> bool:
+    """True if two cases ask and expect the same, so that leaving one out loses nothing."""
+    if case.is_named or case.should_trigger != other.should_trigger:
+        return False
+    has_same_checks = [check.name for check in case.checks] == [check.name for check in other.checks]
+    return has_same_checks and case.turns == other.turns and case.files == other.files

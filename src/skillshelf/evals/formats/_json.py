@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import Case, Message
+from skillshelf.evals._case import Case, Message, digest_text
 from skillshelf.evals._folders import check_workspace_path, is_skill, resolve_inside, skill_name
 from skillshelf.evals.check import Check, judge, trigger
 from skillshelf.evals.formats._document import read_bytes, read_text
@@ -153,7 +153,8 @@ def _read_case(entry: Any, number: int, line: int, home: Home) -> Case:
     if should_trigger is not None and not home.skill:
         raise EvalError("it is not known which skill should trigger", "Put the file in the skill's folder evals/")
     return Case(
-        name=_name_of(entry, number, home),
+        name=_name_of(entry, prompt, home),
+        is_named=bool(_given_name(entry)),
         turns=(Message(prompt),),
         checks=tuple(_read_checks(entry, should_trigger, home.skill)),
         skill=home.skill,
@@ -164,13 +165,26 @@ def _read_case(entry: Any, number: int, line: int, home: Home) -> Case:
     )
 
 
-def _name_of(entry: Mapping[str, Any], number: int, home: Home) -> str:
-    """Return the entry's name or id; else the name of the file and the number, which are the same in every run."""
-    given = entry.get("name") or entry.get("id", "")
-    if isinstance(given, str) and given.strip():
-        return given
+def _name_of(entry: Mapping[str, Any], prompt: str, home: Home) -> str:
+    """Return the entry's name; else its number, or a digest of the prompt, which other entries cannot change."""
+    name = _given_name(entry)
+    if name:
+        return name
     stem = os.path.splitext(os.path.basename(home.path))[0]
-    return f"{stem} {number if given == '' else given}"
+    number = entry.get("id")
+    if type(number) is int:
+        return f"{stem} {number}"
+    if not entry.get("files"):
+        return f"{stem} {digest_text(prompt)}"
+    return f"{stem} {digest_text(json.dumps([prompt, entry['files']]))}"
+
+
+def _given_name(entry: Mapping[str, Any]) -> str:
+    for key in ("name", "id"):
+        given = entry.get(key)
+        if isinstance(given, str) and given.strip():
+            return given
+    return ""
 
 
 def _read_checks(entry: Mapping[str, Any], should_trigger: bool | None, skill: str) -> Iterator[Check]:

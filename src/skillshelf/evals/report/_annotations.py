@@ -87,7 +87,7 @@ def _annotate_cause(cause: _Cause, cases: Sequence[CaseSummary], path: str) -> I
     fix = _FIXES[cause.code]
     if not path:
         for case in cases:
-            message = f"{case.info.id} {_share_passed(case)}: {_list_reasons(case)}"
+            message = f"{case.info.label} {_share_passed(case)}: {_list_reasons(case)}"
             yield Diagnostic("error", cause.code, message, *_place_of(case), fix)
         return
 
@@ -121,7 +121,7 @@ def _describe_query(case: CaseSummary) -> str:
 
 def _describe_case(case: CaseSummary) -> str:
     place = f"{case.info.location}, " if case.info.location else ""
-    return f"{case.info.id} ({place}{_share_passed(case)}): {_list_reasons(case)}"
+    return f"{case.info.label} ({place}{_share_passed(case)}): {_list_reasons(case)}"
 
 
 def _share_passed(case: CaseSummary) -> str:

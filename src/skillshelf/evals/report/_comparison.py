@@ -10,6 +10,7 @@ from skillshelf.evals.report._format import format_change, format_gain, format_p
 from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, summarize_trials
 from skillshelf.evals.report._tables import cut_rows
 from skillshelf.tables import Column, Table
+from skillshelf.text import count_noun
 
 Kind = Literal["newly failing", "worse", "better", "newly passing", "same", "untested"]
 KINDS_IN_ORDER: tuple[Kind, ...] = ("newly failing", "worse", "untested", "newly passing", "better", "same")
@@ -42,10 +43,14 @@ class RunComparison:
 
 
 def compare(a: Run, b: Run) -> RunComparison:
-    """Compare two runs by the ids of their cases."""
+    """Compare two runs case by case. Cases are paired if they have the same id and the same prompt."""
     before = _main_outcomes(a)
     after = _main_outcomes(b)
-    both = [case.id for case in b.cases if case.id in before and case.id in after]
+    digests = {case.id: case.turns_digest for case in a.cases}
+    # A case whose prompt has changed is another question under the same name.
+    both = [
+        case.id for case in b.cases if case.id in before and case.id in after and case.turns_digest == digests[case.id]
+    ]
     changes = [_make_change(case, summarize_trials(before[case]), summarize_trials(after[case])) for case in both]
     changes.sort(key=lambda change: KINDS_IN_ORDER.index(change.kind))
     return RunComparison(
@@ -53,8 +58,8 @@ def compare(a: Run, b: Run) -> RunComparison:
         b=b,
         versus=compare_arms(a.id, {case: before[case] for case in both}, {case: after[case] for case in both}),
         changes=tuple(changes),
-        only_a=tuple(case for case in before if case not in after),
-        only_b=tuple(case for case in after if case not in before),
+        only_a=tuple(case for case in before if case not in both),
+        only_b=tuple(case for case in after if case not in both),
     )
 
 
@@ -112,13 +117,14 @@ def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
     title = f"{comparison.b.id} against {comparison.a.id} on {len(comparison.changes)} cases"
     whole = Table(title, (Column("what"), Column("change [95%]")), totals, _make_notes(comparison))
 
+    labels = {case.id: case.label for case in comparison.b.cases}
     rows = [
         (
             change.kind,
             format_rate(change.before.rate),
             format_rate(change.after.rate),
             _format_difference(change),
-            change.case,
+            labels[change.case],
         )
         for change in comparison.changes
         if change.kind != "same"
@@ -148,8 +154,13 @@ def _make_notes(comparison: RunComparison) -> list[str]:
     for run, cases in ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b)):
         if cases:
             more = " …" if len(cases) > MAX_CASES_NAMED else ""
-            notes.append(f"only in {run.id}: {', '.join(cases[:MAX_CASES_NAMED])}{more}")
+            labels = {case.id: case.label for case in run.cases}
+            named = ", ".join(labels[case] for case in cases[:MAX_CASES_NAMED])
+            notes.append(f"only in {run.id}: {named}{more}")
 
+    changed = sum(case in comparison.only_b for case in comparison.only_a)
+    if changed:
+        notes.append(f"{count_noun(changed, 'case')} with another prompt in each run: not compared")
     return notes
 
 

@@ -85,7 +85,7 @@ def _account_for(case: CaseSummary) -> str:
     """Return the repeats of a case in one line."""
     counts = case.main.counts
     errors = f", {format_errors(counts.errors)}" if counts.errors else ""
-    return f"{case.info.id}: {counts.passed} of {counts.trials} passed, {format_rate(case.main.rate)}{errors}"
+    return f"{case.info.label}: {counts.passed} of {counts.trials} passed, {format_rate(case.main.rate)}{errors}"
 
 
 def _render_attributes(attributes: dict[str, str]) -> str:

@@ -156,7 +156,7 @@ def _cases_table(summary: Summary) -> Table:
     for case in cases:
         counts = case.main.counts
         status = "missed" if counts.missed else "error"
-        rows.append((status, f"{counts.passed}/{counts.trials}", case.info.id, _explain_case(case)))
+        rows.append((status, f"{counts.passed}/{counts.trials}", case.info.label, _explain_case(case)))
 
     columns = (Column("status"), Column("passed", right=True), Column("case"), Column("why"))
     return Table("Cases to look at", columns, rows)

@@ -143,7 +143,7 @@ def _render_case(case: CaseSummary) -> Html:
         tag(
             "summary",
             tag("span", status, class_=f"badge {status}"),
-            tag("span", case.info.id, class_="id"),
+            tag("span", case.info.label, class_="id"),
             tag("span", share, class_="quiet"),
         )
     ]
