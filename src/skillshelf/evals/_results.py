@@ -9,7 +9,7 @@ from typing import Any, Literal
 from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace, trace_from_json
-from skillshelf.evals.check import About, Check, Verdict
+from skillshelf.evals.check import About, Check, Verdict, is_judge
 from skillshelf.text import clip
 
 Status = Literal["passed", "missed", "error"]
@@ -37,6 +37,8 @@ class CaseInfo:
     """False if the author gave the case no name."""
     turns_digest: str = ""
     """A digest of all messages and edits."""
+    live: bool = True
+    """True if a model answers or judges. A case with a script and without a judge ends the same way every time."""
 
     @property
     def query(self) -> str:
@@ -61,6 +63,7 @@ def describe_case(case: Case) -> CaseInfo:
         prompt=case.prompt,
         is_named=case.is_named,
         turns_digest=case.turns_digest,
+        live=case.script is None or any(is_judge(check) for check in case.checks),
     )
 
 
@@ -140,6 +143,12 @@ class Run:
     repeats: int = 1
     baseline: str = ""
     """`none`, a path or a revision; empty if the run has no baseline."""
+    replayed: bool = False
+    """True if recorded answers stood in for every model."""
+
+    def is_live(self, case: CaseInfo) -> bool:
+        """Return whether chance has a part in how a case of this run ends."""
+        return case.live and not self.replayed
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -149,6 +158,7 @@ class Run:
             "model": self.model,
             "repeats": self.repeats,
             "baseline": self.baseline,
+            "replayed": self.replayed,
             "skills": dict(self.skills),
             "cases": [asdict(case) for case in self.cases],
             "outcomes": [outcome_as_json(outcome) for outcome in self.outcomes],
@@ -199,4 +209,5 @@ def run_from_json(plain: Mapping[str, Any]) -> Run:
         skills=dict(plain["skills"]),
         repeats=plain["repeats"],
         baseline=plain["baseline"],
+        replayed=plain["replayed"],
     )

@@ -201,7 +201,17 @@ def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argpars
         raise
     if args.update_golden:
         outcomes = _update_golden_files(plan.cases, outcomes)
-    return Run(folder.id, folder.started, model, plan.infos, outcomes, plan.skills, plan.repeats, plan.baseline)
+    return Run(
+        id=folder.id,
+        started=folder.started,
+        model=model,
+        cases=plan.infos,
+        outcomes=outcomes,
+        skills=plan.skills,
+        repeats=plan.repeats,
+        baseline=plan.baseline,
+        replayed=bool(args.replay),
+    )
 
 
 @contextmanager
