@@ -92,6 +92,8 @@ OUTPUTS = [
     ("cost",),
     ("why", "pdf"),
     ("why", "pdff"),
+    ("why", "csv", "--for", "fill in a form"),
+    ("why", "rich", "--for", "fill in a form"),
     ("set", "pdf", "full"),
     ("new", "my-skill"),
     ("new", "my-code", "--code", "my_package"),

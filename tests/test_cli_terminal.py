@@ -76,6 +76,8 @@ COMMANDS = [
     ("cost",),
     ("why", "tame"),
     ("why", HOSTILE),
+    ("why", "tame", "--for", f"does over {HOSTILE}"),
+    ("why", HOSTILE, "--for", "does over"),
     ("why", f"odd{HOSTILE.replace('/', '')}"),
     ("new", HOSTILE),
     ("nonsense", HOSTILE),

@@ -19,7 +19,7 @@ LAYERS = [
     {"choices", "sources", "settings", "watch"},
     {"workspace"},
     {"turn", "discovery", "loop", "shelf", "toolbox"},
-    {"lint", "bundled", "demo", "slash", "rendering", "streams", "tables", "trust"},
+    {"lint", "bundled", "demo", "slash", "rendering", "standing", "streams", "tables", "trust"},
     {"adapters"},
     {"agent"},
     {"evals", "mcp"},

@@ -12,7 +12,6 @@ from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
-from skillshelf.sources import DirectorySource
 from skillshelf.tokens import Counter, estimate
 from skillshelf.workspace import Workspace, choose_workspace
 
@@ -67,14 +66,13 @@ def read_instructions(shelf: Shelf, candidate: Candidate) -> str | None:
 
 def explain_review(shelf: Shelf, candidate: Candidate) -> str:
     """Return whether the agent uses a skill of the workspace as it is now; empty for skills that need no review."""
-    source = shelf.sources[candidate.place.source]
-    if not isinstance(source, DirectorySource) or source.name not in ("project", "parent"):
-        return ""
-    from skillshelf.trust import Trust, find_pending_folder
+    from skillshelf.trust import Trust, find_pending_skill, needs_review
 
+    source = shelf.sources[candidate.place.source]
+    if not needs_review(source):
+        return ""
     trust = Trust.open()
-    folder = os.path.dirname(candidate.descriptor.location)
-    pending = find_pending_folder(folder, source.root, trust)
+    pending = find_pending_skill(source, candidate.descriptor.location, trust)
     if pending is None and trust.find_own(source.root):
         return "the repository is your own, so the agent uses it as it is"
     if pending is None:

@@ -4,7 +4,7 @@ from skillshelf.descriptor import ListingForm
 from skillshelf.listing._choose import make_listing
 from skillshelf.listing._feed import Feed, describe_change
 from skillshelf.listing._markup import OPENING, Entry, parse, to_xml
-from skillshelf.listing._section import Listing, Shortened
+from skillshelf.listing._section import Level, Listing, Shortened
 from skillshelf.tokens import DEFAULT_BUDGET
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "OPENING",
     "Entry",
     "Feed",
+    "Level",
     "Listing",
     "ListingForm",
     "Shortened",

@@ -33,6 +33,18 @@ MissingPart = Literal["description", "references", "instructions", "omitted"]
 ReadInstructions = Callable[[SkillDescriptor], str]
 
 
+class Level(IntEnum):
+    """How much the section shows of a skill that it names."""
+
+    NAME = 1
+    SHORT = 2
+    """The beginning of the description, and the number of references."""
+    WHOLE = 3
+    """The whole description and the names of the references."""
+    FULL = 4
+    """The instructions, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shortened:
     """A skill that the section does not show whole, and the part that is missing."""
@@ -55,6 +67,19 @@ class Listing:
     introduction: str = ""
     """The words before the entries, which say how to use skills."""
 
+    def level_of(self, name: str) -> Level | None:
+        """Return how much the section shows of a skill, or None if it does not name it."""
+        entry = next((entry for entry in self.entries if entry.name == name), None)
+        if entry is None:
+            return None
+        if entry.is_bare:
+            return Level.NAME
+        if entry.instructions is not None:
+            return Level.FULL
+        if Shortened(name, "description") in self.shortened:
+            return Level.SHORT
+        return Level.WHOLE
+
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """A warning that counts the shortened skills, if there are any."""
@@ -73,18 +98,6 @@ class Listing:
                 fix="raise the budget, or keep fewer and shorter skills here",
             ),
         )
-
-
-class Level(IntEnum):
-    """How much the section shows of a skill that it names."""
-
-    NAME = 1
-    SHORT = 2
-    """The beginning of the description, and the number of references."""
-    WHOLE = 3
-    """The whole description and the names of the references."""
-    FULL = 4
-    """The instructions, too."""
 
 
 @dataclass(frozen=True, slots=True)

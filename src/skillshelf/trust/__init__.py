@@ -13,6 +13,7 @@ from skillshelf.trust._own import OwnChanges, OwnRepository
 from skillshelf.trust._pending import Pending, UnreviewedFile
 from skillshelf.trust._questions import MINE_CONSEQUENCE, MINE_QUESTION, Review, ReviewQuestion
 from skillshelf.trust._review import describe_kinds, review_text, summary
+from skillshelf.trust._skill_review import find_pending_skill, needs_review
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 from skillshelf.trust._source import TrustedSource
 from skillshelf.trust._store import Trust
@@ -36,8 +37,10 @@ __all__ = [
     "begin_hold",
     "describe_kinds",
     "find_pending_folder",
+    "find_pending_skill",
     "find_unapproved_file",
     "find_unapproved_folder",
+    "needs_review",
     "review_text",
     "summary",
     "trusted_text",

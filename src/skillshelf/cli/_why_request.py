@@ -1,0 +1,134 @@
+"""`skillshelf why NAME --for REQUEST`: why a skill comes up for a request, or does not."""
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
+from skillshelf.cli._output import Output
+from skillshelf.cli._workspace import open_shelf
+from skillshelf.listing import Level
+from skillshelf.search import is_similarity_installed
+from skillshelf.settings import load_settings
+from skillshelf.standing import RESULTS, Rival, Standing, explain_standing
+from skillshelf.tables import Cell, Column
+from skillshelf.text import clean_line, clip
+
+_LEVELS = {
+    Level.NAME: "name",
+    Level.SHORT: "shortened",
+    Level.WHOLE: "description",
+    Level.FULL: "instructions",
+    None: "nothing",
+}
+"""What the listing shows of a skill, for another program."""
+_SHOWN = {
+    Level.NAME: "its name only",
+    Level.SHORT: "the beginning of its description",
+    Level.WHOLE: "its description",
+    Level.FULL: "its instructions",
+}
+_MAX_LEADS = 4
+_MAX_ECHOED = 200
+
+
+def explain(args: argparse.Namespace, out: Output) -> int:
+    """Print how a skill stands with a request. Returns 0 if the model comes across it, otherwise 1."""
+    request = args.request.strip()
+    if not request:
+        raise CommandError("The request is empty.", "Give the user's words: --for 'fill in this form'.")
+    settings = load_settings({})
+    standing = explain_standing(
+        open_shelf(args), args.name, request, disclosure=settings.disclosure, budget=settings.budget
+    )
+    if args.json:
+        out.print_json(_standing_as_json(standing))
+    else:
+        _print_standing(standing, out)
+    return 0 if standing.comes_up else 1
+
+
+def _print_standing(standing: Standing, out: Output) -> None:
+    out.print_styled(_headline(standing), "bold")
+    for obstacle in standing.obstacles:
+        out.print()
+        out.print_styled(f"{obstacle.code}: {clean_line(obstacle.message)}", "yellow")
+        if obstacle.fix:
+            out.print_styled(f"fix: {clean_line(obstacle.fix)}", "cyan", indent=2)
+    if standing.rivals:
+        out.print()
+        _print_rivals(standing, out)
+    if standing.match is not None:
+        out.print()
+        out.print_styled(_describe_rank(standing))
+        print_score(standing.match, standing.request, out)
+    if standing.level is not None:
+        out.print()
+        out.print_styled(f"In every call, the listing shows {_SHOWN[standing.level]} to the model.")
+    if standing.comes_up and (standing.rank == 1 or standing.level is not None):
+        out.print_styled(
+            "Whether the model then loads it is up to the model: `skillshelf eval` measures how often it does.", "dim"
+        )
+    if standing.threshold:
+        note_words_alone(out)
+
+
+def _headline(standing: Standing) -> str:
+    name = clean_line(standing.name)
+    request = repr(clip(standing.request, _MAX_ECHOED))
+    if not standing.comes_up:
+        return f"{name} does not come up for {request}."
+    if standing.rank == 1 and standing.is_found:
+        return f"{name} comes first for {request}."
+    if standing.is_found:
+        return f"{name} comes up for {request}, but not first."
+    return f"{name} is in the listing, but a search for {request} does not find it."
+
+
+def _describe_rank(standing: Standing) -> str:
+    assert standing.match is not None
+    text = f"In search, it is number {standing.rank} with a score of {standing.match.score:.2f}"
+    if standing.runner_up is not None:
+        text += f", ahead of {clean_line(standing.runner_up.name)} with {standing.runner_up.score:.2f}"
+    return f"{text}; a match needs {standing.threshold:.2f}, and the model gets the first {RESULTS}."
+
+
+def _print_rivals(standing: Standing, out: Output) -> None:
+    columns = [
+        Column("better fit", style="bold"),
+        Column("score", right=True),
+        Column("ahead by"),
+    ]
+    rows: list[list[str | Cell]] = []
+    for rival in standing.rivals:
+        rows.append([rival.match.name, f"{rival.match.score:.2f}", _describe_leads(rival)])
+    out.print_table(columns, rows)
+
+
+def _describe_leads(rival: Rival) -> str:
+    return ", ".join(map(str, rival.leads[:_MAX_LEADS])) or "little in everything"
+
+
+def _standing_as_json(standing: Standing) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "name": standing.name,
+        "query": standing.request,
+        "comes_up": standing.comes_up,
+        "obstacles": [asdict(obstacle) for obstacle in standing.obstacles],
+        "listed": _LEVELS[standing.level],
+        "rank": standing.rank,
+        "threshold": standing.threshold,
+        "with_similarity": is_similarity_installed(),
+        "rivals": [
+            {
+                "name": rival.match.name,
+                "score": rival.match.score,
+                "leads": [asdict(lead) for lead in rival.leads],
+            }
+            for rival in standing.rivals
+        ],
+    }
+    if standing.match is not None:
+        answer["match"] = match_as_json(standing.match, standing.request)
+    return answer
