@@ -47,6 +47,7 @@ def test_help_explains_the_program(run: Run) -> None:
             ["list", "list the skills on the shelf"],
             ["show", "show a skill or one of its references"],
             ["search", "find the skills that fit a task"],
+            ["overlap", "list the skills that compete for the same requests"],
             ["check", "check skills against the format, and their references"],
             ["map", "show which skills of this repository other agents see"],
             ["listing", "print the section that goes into the system prompt"],
@@ -68,7 +69,7 @@ def test_help_explains_the_program(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["list", "show", "search", "check", "listing", "cost", "why", "new", "trust", "chat"]
+    "command", ["list", "show", "search", "overlap", "check", "listing", "cost", "why", "new", "trust", "chat"]
 )
 def test_help_explains_each_command(run: Run, command: str) -> None:
     """Each has a sentence, its options, and examples that begin with its name."""

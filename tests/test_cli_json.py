@@ -66,6 +66,7 @@ def workspace(write: Callable[..., Path], tmp_path: Path) -> Path:
     write("skills/deploy", "Ship it: carefully")
     write("old/skills/pdf", "The old one.")
     write("skills/csv", evals__cases_yaml=CASE)
+    write("drafts/form", "Fill in PDF forms.")
     rich = write("skills/rich")
     rich.write_text(
         "---\nname: rich\ndescription: Has everything.\nlicense: MIT\ncompatibility: any\nallowed-tools: Read Grep\n"
@@ -83,6 +84,8 @@ OUTPUTS = [
     ("show", "pdf", "forms.md"),
     ("search", "fill", "a", "form"),
     ("search", "form", "of", "an", "unheard", "submarine", "orchestra", "rehearsal"),
+    ("overlap",),
+    ("overlap", "drafts/form"),
     ("check",),
     ("check", "--format", "json"),
     ("check", "--hosts", "skills"),

@@ -66,6 +66,8 @@ COMMANDS = [
     ("search", "does", "over"),
     ("search", HOSTILE),
     ("search", "--explain", "does", "over", HOSTILE),
+    ("overlap",),
+    ("overlap", HOSTILE),
     ("check",),
     ("check", "--format", "github"),
     ("check", "--json"),
@@ -94,7 +96,7 @@ def test_no_control_character_reaches_a_terminal(hostile: Path, arguments: tuple
 
 
 @pytest.mark.parametrize(
-    "arguments", COMMANDS[:11], ids=lambda arguments: " ".join(arguments)[:24].encode("unicode_escape").decode()
+    "arguments", COMMANDS[:13], ids=lambda arguments: " ".join(arguments)[:24].encode("unicode_escape").decode()
 )
 def test_no_control_character_reaches_a_pipe(hostile: Path, arguments: tuple[str, ...]) -> None:
     """A pipe often ends in a terminal."""

@@ -25,6 +25,7 @@ COMMANDS = {
     "list": "list the skills on the shelf",
     "show": "show a skill or one of its references",
     "search": "find the skills that fit a task",
+    "overlap": "list the skills that compete for the same requests",
     "check": "check skills against the format, and their references",
     "map": "show which skills of this repository other agents see",
     "listing": "print the section that goes into the system prompt",
@@ -41,7 +42,7 @@ COMMANDS = {
     "completion": "print a script for the completion of your shell",
 }
 _WITHOUT_JSON = ("demo", "serve", "completion")
-_WITH_PACKAGES = ("list", "show", "search", "check", "listing", "cost", "why", "set", "chat", "serve")
+_WITH_PACKAGES = ("list", "show", "search", "overlap", "check", "listing", "cost", "why", "set", "chat", "serve")
 _EXAMPLES = """
 examples:
   skillshelf new pdf-forms              create a skill in .skillshelf/skills/

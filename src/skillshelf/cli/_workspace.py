@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from skillshelf.catalog import Candidate, Catalog
@@ -11,19 +11,20 @@ from skillshelf.cli._output import relative
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
-from skillshelf.shelf import Shelf
+from skillshelf.shelf import Shelf, project_sources, workspace_sources
+from skillshelf.sources import Source
 from skillshelf.tokens import Counter, estimate
 from skillshelf.workspace import Workspace, choose_workspace
 
 _ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "size")
 
 
-def open_shelf(args: argparse.Namespace, counter: Counter = estimate) -> Shelf:
-    """Open the shelf of the workspace. Raises SourceError if there is no such folder."""
+def open_shelf(args: argparse.Namespace, counter: Counter = estimate, *, further: Sequence[Source] = ()) -> Shelf:
+    """Open the shelf of the workspace, with `further` sources at its end. Raises SourceError if there is no folder."""
     workspace = locate_workspace(args)
-    return Shelf.open(
-        workspace, packages=find_packages(args), entry_points=True, counter=counter, choices=load_choices()
-    )
+    project = project_sources(workspace)
+    sources = workspace_sources(workspace, project, packages=find_packages(args), entry_points=True)
+    return Shelf([*sources, *further], counter=counter, choices=load_choices(), here=workspace.folder)
 
 
 def find_packages(args: argparse.Namespace) -> tuple[str, ...]:

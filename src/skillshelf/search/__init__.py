@@ -10,6 +10,7 @@ from skillshelf.search._engine import (
     find_threshold,
 )
 from skillshelf.search._match import FoundWord, Match
+from skillshelf.search._overlap import ContestedPhrase, Overlap, OverlapReport, Phrase, find_overlaps, list_phrases
 from skillshelf.search._similarity import is_similarity_installed
 from skillshelf.search._words import spell_words
 
@@ -18,11 +19,17 @@ __all__ = [
     "MIN_SCORE_IN_WORDS",
     "UNSPACED_WEIGHTS",
     "WEIGHTS",
+    "ContestedPhrase",
     "FoundWord",
     "Match",
+    "Overlap",
+    "OverlapReport",
+    "Phrase",
     "SkillSearch",
     "Weights",
+    "find_overlaps",
     "find_threshold",
     "is_similarity_installed",
+    "list_phrases",
     "spell_words",
 ]

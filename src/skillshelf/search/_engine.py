@@ -189,7 +189,7 @@ class SkillSearch:
         except SkillError:  # gone or broken since the scan: what the catalog has can still be found
             instructions = ""
         skill = candidate.descriptor
-        short = split_keys(f"{skill.name}\n{_cut_exclusions(skill.description[:MAX_DESCRIPTION])}")
+        short = split_keys(f"{skill.name}\n{cut_exclusions(skill.description[:MAX_DESCRIPTION])}")
         rest = "\n".join((instructions[:MAX_INSTRUCTIONS], *skill.references[:_MAX_REFERENCES]))
         return Text(short, split_keys(rest))
 
@@ -375,7 +375,8 @@ def _relative(scores: Any) -> Any:
     return scores / best if best else scores
 
 
-def _cut_exclusions(description: str) -> str:
+def cut_exclusions(description: str) -> str:
+    """Return a description without the words that say what the skill is not for."""
     return _EXCLUSION.sub("", description)
 
 

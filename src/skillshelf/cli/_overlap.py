@@ -1,0 +1,229 @@
+"""`skillshelf overlap`: skills whose descriptions compete for the same requests."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skillshelf.catalog import Candidate
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._matches import note_words_alone
+from skillshelf.cli._output import Output, relative
+from skillshelf.cli._parsers import Parser, positive_number
+from skillshelf.cli._workspace import all_candidates, open_shelf
+from skillshelf.errors import MissingExtraError
+from skillshelf.search import Overlap, OverlapReport, find_overlaps, is_similarity_installed
+from skillshelf.shelf import Shelf
+from skillshelf.sources import DirectorySource
+from skillshelf.tables import Cell, Column
+from skillshelf.text import clean_line, count_noun
+
+EXAMPLES = """
+  skillshelf overlap                    pairs of skills that take requests from each other, worst first
+  skillshelf overlap drafts/pdf-sign    what a new skill would take from those on the shelf
+  skillshelf overlap --limit 1 --json
+"""
+_MAX_PHRASES = 5
+"""Phrases of a pair that are printed. JSON has all of them."""
+_EVALS_FOLDER = "evals"
+_ORIGINS = {"quoted": "quoted request", "sentence": "sentence", "eval": "eval case"}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        nargs="?",
+        help="only the overlaps of this skill: its folder or SKILL.md, which need not be on the shelf yet",
+    )
+    parser.add_argument(
+        "--limit", metavar="N", type=positive_number, default=10, help="show at most N pairs (default: 10)"
+    )
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    shelf = open_shelf(args)
+    only: list[str] = []
+    notes: list[str] = []
+    if args.path is not None:
+        shelf, added = _add_skills(shelf, args)
+        only = [shelf.catalog.reach(candidate) for candidate in added]
+        notes += _note_hidden(shelf, added)
+    queries = _read_eval_queries(shelf, notes)
+    report = find_overlaps(shelf, only=only, queries=queries)
+
+    shown = report.overlaps[: args.limit]
+    if args.json:
+        out.print_json(
+            {
+                "skill_count": report.skills,
+                "phrase_counts": dict(report.phrases),
+                "overlap_count": len(report.overlaps),
+                "overlaps": [_overlap_as_json(overlap) for overlap in shown],
+                "with_similarity": is_similarity_installed(),
+                "notes": notes,
+            }
+        )
+        return 0
+
+    _print_summary(report, only, out)
+    for number, overlap in enumerate(shown, 1):
+        out.print()
+        _print_overlap(number, overlap, out)
+    out.print()
+    if len(report.overlaps) > len(shown):
+        hidden = count_noun(len(report.overlaps) - len(shown), "more pair")
+        out.print_styled(f"{hidden}: --limit {len(report.overlaps)} shows all.", "dim")
+    out.print_styled(_describe_phrases(report), "dim")
+    for note in notes:
+        out.print_styled(clean_line(f"Note: {note}"), "yellow")
+    note_words_alone(out)
+    return 0
+
+
+# --- the skills and their phrases ---
+
+
+def _add_skills(shelf: Shelf, args: argparse.Namespace) -> tuple[Shelf, list[Candidate]]:
+    """Return a shelf that has the skills at the given path, and these skills. Raises CommandError if there are none."""
+    folder = os.path.realpath(args.path)
+    if os.path.isfile(folder):
+        folder = os.path.dirname(folder)
+    added = _find_below(shelf, folder)
+    if not added and os.path.isdir(folder):
+        # Last, so that the skills on the shelf keep their names.
+        shelf = open_shelf(args, further=[DirectorySource(folder, "new")])
+        added = _find_below(shelf, folder)
+    if not added:
+        raise CommandError(
+            f"There is no skill at {args.path!r}.",
+            "Give the folder of a skill, or its SKILL.md. `skillshelf check PATH` says what is wrong with it.",
+        )
+    return shelf, added
+
+
+def _find_below(shelf: Shelf, folder: str) -> list[Candidate]:
+    prefix = folder.rstrip("/") + "/"
+    return [each for each in all_candidates(shelf.catalog) if each.descriptor.location.startswith(prefix)]
+
+
+def _note_hidden(shelf: Shelf, added: Sequence[Candidate]) -> list[str]:
+    """Return a note for each skill that the model would not see."""
+    notes: list[str] = []
+    for candidate in added:
+        skill = candidate.descriptor
+        first = shelf.catalog.find(skill.name)
+        if skill.disclosure == "manual":
+            notes.append(f"{skill.name} competes with no other skill: its disclosure is manual, so no model sees it")
+        elif first != candidate:
+            notes.append(
+                f"{relative(first.descriptor.location)} has the name {skill.name!r} already, so the listing would not "
+                "show this one: rename it"
+            )
+    return notes
+
+
+def _read_eval_queries(shelf: Shelf, notes: list[str]) -> Mapping[str, Sequence[str]]:
+    """Return the messages of eval cases that a skill is for, by the name that reaches the skill."""
+    folders: dict[str, str] = {}
+    for candidate in all_candidates(shelf.catalog):
+        folder = os.path.dirname(candidate.descriptor.location)
+        if os.path.isabs(folder) and os.path.isdir(f"{folder}/{_EVALS_FOLDER}"):
+            folders[folder] = shelf.catalog.reach(candidate)
+    if not folders:
+        return {}
+    try:
+        from skillshelf.evals import Message, list_cases
+    except MissingExtraError as error:
+        notes.append(f"the queries of eval cases were not read: {error}")
+        return {}
+
+    queries: dict[str, list[str]] = {}
+    for folder, name in folders.items():
+        cases, _ = list_cases([folder])  # runs nothing of theirs; `skillshelf eval list` reports their faults
+        for case in cases:
+            first = case.turns[0] if case.turns else None
+            if case.should_trigger is not False and isinstance(first, Message) and not first.text.startswith("/"):
+                queries.setdefault(name, []).append(first.text)
+    return queries
+
+
+# --- output ---
+
+
+def _print_summary(report: OverlapReport, only: Sequence[str], out: Output) -> None:
+    subject = ", ".join(map(clean_line, only[:3])) or "the skills on the shelf"
+    if not report.overlaps:
+        out.print_styled(f"No overlap: {subject} can be told apart from the others by every phrase.", "bold")
+        return
+    pairs = count_noun(len(report.overlaps), "pair")
+    verb = "competes" if len(report.overlaps) == 1 else "compete"
+    out.print_styled(f"{pairs} of skills {verb} for the same requests, worst first.", "bold")
+
+
+def _print_overlap(number: int, overlap: Overlap, out: Output) -> None:
+    out.print_styled(f"{number}. {clean_line(_headline(overlap))}", "bold")
+    columns = [
+        Column("phrase of"),
+        Column("own score", right=True),
+        Column("other's", right=True),
+        Column("from", style="dim"),
+        Column("phrase"),
+    ]
+    rows: list[list[str | Cell]] = []
+    for contested in overlap.phrases[:_MAX_PHRASES]:
+        style = "red" if contested.is_taken else "yellow"
+        rows.append(
+            [
+                contested.owner,
+                f"{contested.owner_score:.2f}",
+                Cell(f"{contested.rival_score:.2f}", style),
+                _ORIGINS[contested.phrase.origin],
+                contested.phrase.text,
+            ]
+        )
+    if rows:
+        out.print_table(columns, rows, indent=3)
+    more = len(overlap.phrases) - len(rows)
+    if more:
+        out.print_styled(f"and {count_noun(more, 'more phrase')}", "dim", indent=3)
+    out.print_styled(clean_line(overlap.advice), "cyan", indent=3)
+
+
+def _headline(overlap: Overlap) -> str:
+    if overlap.are_copies:
+        return f"{overlap.first} and {overlap.second} are copies"
+    parts: list[str] = []
+    for loser, winner in ((overlap.first, overlap.second), (overlap.second, overlap.first)):
+        lost = sum(contested.owner == loser for contested in overlap.taken)
+        if lost:
+            parts.append(f"{winner} takes {count_noun(lost, 'phrase')} from {loser}")
+    if not parts:
+        return f"{overlap.first} and {overlap.second} are hard to tell apart"
+    return ", ".join(parts)
+
+
+def _describe_phrases(report: OverlapReport) -> str:
+    tried = [count_noun(count, _ORIGINS[origin]) for origin, count in report.phrases.items() if count]
+    return f"Searched for what {count_noun(report.skills, 'skill')} offer: {', '.join(tried) or 'no phrases'}."
+
+
+def _overlap_as_json(overlap: Overlap) -> dict[str, Any]:
+    return {
+        "names": [overlap.first, overlap.second],
+        "are_copies": overlap.are_copies,
+        "advice_text": overlap.advice,
+        "phrases": [
+            {
+                "text": contested.phrase.text,
+                "origin": contested.phrase.origin,
+                "owner": contested.owner,
+                "rival": contested.rival,
+                "owner_score": contested.owner_score,
+                "rival_score": contested.rival_score,
+                "taken": contested.is_taken,
+                "shared_words": list(contested.shared_words),
+            }
+            for contested in overlap.phrases
+        ],
+    }
