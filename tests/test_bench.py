@@ -25,6 +25,7 @@ ROWS = [
     "sweep: reload()",
     "listing, first time",
     "listing, unchanged",
+    "first search, which builds the index",
     "search of seven words",
     "second load of a reference in a turn",
     "import skillshelf",

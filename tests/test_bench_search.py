@@ -17,8 +17,10 @@ from benchmarks.search.measures import (
     Answer,
     Quality,
     calibration_error,
+    compare_scores,
     discounted_gain,
     percentile,
+    resample,
     sort_into_bins,
     wilson,
 )
@@ -118,6 +120,23 @@ def test_scores_that_say_how_often_they_are_right_are_calibrated() -> None:
     assert [each.count for each in bins] == [4, 4]
     assert calibration_error(bins) == pytest.approx(0)
     assert calibration_error(sort_into_bins([answer(1.0), answer(1.0)], (0.0, 0.5, 1.0))) == pytest.approx(1)
+
+
+def test_scores_are_compared_between_queries_with_and_without_their_skill() -> None:
+    low = [answer(0.1), answer(0.2)]
+    high = [answer(0.8), answer(0.9)]
+    assert compare_scores(high, low) == 1
+    assert compare_scores(low, high) == 0
+    assert compare_scores(low, low) == 0.5
+
+
+def test_few_authors_say_less_than_their_many_queries_seem_to() -> None:
+    good = [answer(1.0, is_hit=True)] * 50
+    bad = [answer(1.0)] * 50
+    over_authors = resample([good, bad])
+    over_queries = wilson(50, 100)
+    assert over_authors.high - over_authors.low > over_queries.high - over_queries.low
+    assert resample([good, good]).low == 1
 
 
 def test_a_threshold_is_the_highest_that_holds_back_no_more_than_allowed() -> None:
@@ -227,7 +246,7 @@ def test_the_command_prints_every_table(folder: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.search", str(folder), "--fast", "--sizes", "6"]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
-    for text in ("hit@1 / nDCG@10", "German → English", "typo", "nothing fits", "right, by score", "query p50"):
+    for text in ("hit@1 / nDCG@10", "German → English", "typo", "Nothing fits", "right, by score", "query, median"):
         assert text in finished.stdout
     assert "ours without the extra" in finished.stdout
 

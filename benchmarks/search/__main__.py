@@ -1,7 +1,7 @@
 """Measure how well and how fast skills are found, beside plain BM25.
 
 Our own small set is always measured. With the folder of the public data, the tables are about that, too. Weights are
-chosen on one half of the repositories and reported on the other, and the other way round.
+chosen on one half of the authors and reported on the other, and the other way round.
 """
 
 import argparse
@@ -16,13 +16,16 @@ from benchmarks.search.baselines import ALL_FIELDS, SHORT_FIELDS, PlainBM25, is_
 from benchmarks.search.collections import OWN_DATA, Collection, DataError
 from benchmarks.search.presence import ask_all, choose_sizes, measure_present_with_bm25
 from benchmarks.search.speed import Speed, write_skills
-from benchmarks.search.tables import Measured
+from benchmarks.search.tables import Measured, Table
 from benchmarks.search.worker import WorkerError, find, load_metatool, load_public, time_search
 from skillshelf.search import is_similarity_installed
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC_DATA = ROOT.parent / "shared" / "retrieval"
+PAGE = ROOT / "docs" / "concepts" / "search.md"
 PICTURE = ROOT / "docs" / "images" / "search.svg"
+_BEGIN = "<!-- measured: written by `python -m benchmarks.search FOLDER --docs` -->"
+_END = "<!-- end of measured -->"
 _TIMED_QUERIES = 200
 _WITHOUT = "ours without the extra"
 _WITH = "ours with the extra"
@@ -47,12 +50,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", nargs="?", type=Path, help="a folder with the public data, or other data of its kind")
     parser.add_argument("--fast", action="store_true", help="a sample of the queries, few skills, no choice of weights")
     parser.add_argument("--sizes", type=int, nargs="*", metavar="N", help="skills to time (5000 50000; --fast: 1000)")
-    parser.add_argument("--plot", action="store_true", help="draw docs/images/search.svg")
+    parser.add_argument("--docs", action="store_true", help="write the tables and picture of docs/concepts/search.md")
     options = parser.parse_args(arguments)
     if options.folder is None and PUBLIC_DATA.exists():
         options.folder = PUBLIC_DATA
     if options.sizes is None:
         options.sizes = [1_000] if options.fast else [5_000, 50_000]
+    if options.docs and (options.fast or options.folder is None):
+        parser.error("--docs needs the folder of the public data, and cannot be combined with --fast")
     return options
 
 
@@ -62,31 +67,36 @@ def _measure(options: argparse.Namespace) -> None:
     if not is_similarity_installed():
         print("Ours with the extra is left out: install skillshelf[search].\n")
 
-    own, own_methods = _measure_folder(OWN_DATA, is_fast=False, can_choose=False)
-    print(f"Our own set: {len(own.queries):,} queries, {len(own.skills):,} skills\n")
-    _print(
-        tables.show_summary(own, own_methods, has_recorded=False),
-        tables.show_languages(own, own_methods),
-        tables.show_traits(own, own_methods),
-        tables.show_silence(own_methods),
-        tables.show_unanswerable(own_methods),
-    )
-    collection, methods = own, own_methods
+    collection, methods = _measure_folder(OWN_DATA, is_fast=False, can_choose=False)
+    own = [
+        tables.show_summary(collection, methods),
+        tables.show_languages(collection, methods),
+        tables.show_traits(collection, methods),
+        tables.show_silence(methods),
+        tables.show_unanswerable(methods),
+    ]
+    _print("Our own set", own)
+
+    public: list[Table] = []
     if options.folder is not None:
         collection, methods = _measure_folder(options.folder, is_fast=options.fast, can_choose=not options.fast)
-        print(f"The given folder: {len(collection.queries):,} queries, {len(collection.skills):,} skills\n")
-        _print(
-            tables.show_summary(collection, methods, has_recorded=options.folder == PUBLIC_DATA),
+        public = [
+            tables.show_summary(collection, methods),
             tables.show_kinds(collection, methods),
             tables.show_sizes(methods),
             tables.show_silence(methods),
-            *(tables.show_reliability(method) for method in methods),
+            *(tables.show_reliability(method) for method in methods if method.findings),
             tables.show_choices(methods),
-        )
-    if options.plot:
-        PICTURE.write_text(plot.draw(collection, methods))
-        print(f"Drew {PICTURE.relative_to(ROOT)}\n")
-    _print(tables.show_speed(_measure_speed(collection, options.sizes)))
+        ]
+        _print("The given folder", public)
+
+    speed: list[Table] = []
+    if options.sizes:
+        speed = [tables.show_speed(_measure_speed(collection, options.sizes))]
+        _print("Speed", speed)
+    if options.docs:
+        PICTURE.write_text(plot.draw(collection, methods), encoding="utf-8")
+        _write_page(public, own[:3] + own[4:], speed)
 
 
 def _measure_folder(folder: Path, *, is_fast: bool, can_choose: bool) -> tuple[Collection, list[Measured]]:
@@ -100,7 +110,7 @@ def _measure_folder(folder: Path, *, is_fast: bool, can_choose: bool) -> tuple[C
     for title, has_extra in (_WITHOUT, False), (_WITH, True):
         if has_extra and not is_similarity_installed():
             continue
-        print(f"measuring {title} …", file=sys.stderr, flush=True)
+        _report(title)
         findings = find(folder, has_extra=has_extra, is_fast=is_fast, can_choose=can_choose)
         by_size = {size: presence.present for size, presence in findings.by_size.items()}
         methods.append(Measured(title, by_size, findings.near_misses, findings.metatool, findings))
@@ -108,7 +118,7 @@ def _measure_folder(folder: Path, *, is_fast: bool, can_choose: bool) -> tuple[C
 
 
 def _measure_bm25(title: str, fields: Sequence[str], collection: Collection, tools: Collection | None) -> Measured:
-    print(f"measuring {title} …", file=sys.stderr, flush=True)
+    _report(title)
     engine = PlainBM25(collection.skills, fields)
     measured = Measured(title, {})
     for size in choose_sizes(collection):
@@ -119,14 +129,14 @@ def _measure_bm25(title: str, fields: Sequence[str], collection: Collection, too
     return measured
 
 
-def _measure_speed(collection: Collection, sizes: Sequence[int]) -> dict[str, list[tuple[Speed, float]]]:
+def _measure_speed(collection: Collection, sizes: Sequence[int]) -> dict[str, list[Speed]]:
     """Time collections of several sizes on disk, with the extra and without it."""
     texts = [query.text for query in collection.queries]
     queries = random.Random(4).sample(texts, min(_TIMED_QUERIES, len(texts)))
-    speeds: dict[str, list[tuple[Speed, float]]] = {}
+    speeds: dict[str, list[Speed]] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="skillshelf-skills-") as folder:
-            print(f"measuring the speed at {size:,} skills …", file=sys.stderr, flush=True)
+            _report(f"the speed at {size:,} skills")
             write_skills(collection, size, Path(folder))
             for title, has_extra in (_WITHOUT, False), (_WITH, True):
                 if has_extra and not is_similarity_installed():
@@ -135,10 +145,25 @@ def _measure_speed(collection: Collection, sizes: Sequence[int]) -> dict[str, li
     return speeds
 
 
-def _print(*sections: str) -> None:
-    for section in sections:
-        if section:
-            print(section, end="\n\n", flush=True)
+def _print(title: str, shown: Sequence[Table]) -> None:
+    print(f"=== {title} ===\n")
+    for table in shown:
+        if table.rows:
+            print(table.for_terminal(), end="\n\n", flush=True)
+
+
+def _write_page(public: Sequence[Table], own: Sequence[Table], speed: Sequence[Table]) -> None:
+    """Write the tables into the page. Those of our own set come after the public ones, under a heading of their own."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
+    after = rest.partition(_END)[2]
+    sections = [table.for_page() for table in (*public, *speed) if table.rows]
+    sections.append("## On our own set")
+    sections += [table.for_page() for table in own if table.rows]
+    PAGE.write_text(before + "\n\n".join([_BEGIN, *sections, _END]) + after, encoding="utf-8")
+
+
+def _report(what: str) -> None:
+    print(f"measuring {what} …", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """How good the answers of a search are."""
 
 import math
+import random
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,6 +11,7 @@ from benchmarks.search.collections import Query
 
 DEPTH = 10
 _NORMAL_95 = 1.959964
+_RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,32 @@ def wilson(hits: int, count: int) -> Interval:
     middle = (share + square / (2 * count)) / (1 + square / count)
     reach = _NORMAL_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
     return Interval(max(0.0, middle - reach), min(1.0, middle + reach))
+
+
+def resample(groups: Iterable[Sequence[Answer]]) -> Interval:
+    """Return the 95 % interval of the hit rate if the groups, not their queries, are a sample (bootstrap).
+
+    The queries of one author resemble each other, so that few authors say less than many queries seem to.
+    """
+    counted = [(sum(answer.is_hit for answer in group), len(group)) for group in groups]
+    choice = random.Random(5)
+    rates: list[float] = []
+    for _ in range(_RESAMPLES):
+        chosen = choice.choices(counted, k=len(counted))
+        rates.append(sum(hits for hits, _ in chosen) / sum(count for _, count in chosen))
+    return Interval(percentile(rates, 0.025), percentile(rates, 0.975))
+
+
+def compare_scores(present: Sequence[Answer], absent: Sequence[Answer]) -> float:
+    """Return how likely the score with the right skill is higher than one without: 0.5 says nothing, 1 all (AUC)."""
+    if not present or not absent:
+        return 0.5
+    ordered = sorted(answer.score for answer in absent)
+    below = 0.0
+    for answer in present:
+        low = bisect_left(ordered, answer.score)
+        below += low + (bisect_right(ordered, answer.score) - low) / 2
+    return below / (len(present) * len(absent))
 
 
 def sort_into_bins(answers: Iterable[Answer], edges: Sequence[float]) -> list[Bin]:

@@ -16,6 +16,7 @@ from skillshelf import DirectorySource, Shelf
 _PARENTS = 3
 _MAX_LINES = 120
 _EDITS = 5
+_WARM_UP = 20
 _SCANS = 3
 _CLAUSE = re.compile(r"(?<=[.,;])\s+")
 
@@ -35,9 +36,13 @@ class Speed:
     update: float
     """The first search after the instructions of one skill changed, beyond a usual search."""
     memory: int
-    """Resident bytes that came with the index."""
+    """Resident bytes that came with the index, those of libraries and tables included."""
     stored: int
     """Bytes in the cache folder that came with the index."""
+    fixed_memory: int = 0
+    """Resident bytes that the search of a single skill takes: libraries and tables."""
+    next_process: float = 0.0
+    """The first search of another process, which may find a stored index."""
 
 
 def write_skills(collection: Collection, count: int, folder: Path) -> None:
@@ -82,11 +87,11 @@ def measure_speed(folder: str, queries: Sequence[str]) -> Speed:
     """Measure one folder of skills. Call it in a process of its own, with an empty cache folder."""
     scans = [_cpu(lambda: Shelf([DirectorySource(folder)])) for _ in range(_SCANS)]
     shelf = Shelf([DirectorySource(folder, cache=True)])
-    gc.collect()
     bytes_before = _measure_cache()
+    gc.collect()
     memory_before = _resident_bytes()
     build = _cpu(lambda: shelf.search(queries[0]))
-    for query in queries[:20]:
+    for query in queries[:_WARM_UP]:
         shelf.search(query)
     gc.collect()
     memory = _resident_bytes() - memory_before
@@ -108,10 +113,24 @@ def measure_speed(folder: str, queries: Sequence[str]) -> Speed:
     )
 
 
-def measure_first_search(folder: str, query: str) -> float:
-    """Return the seconds of the first search of a new process, which may find a stored index."""
+@dataclass(frozen=True)
+class FirstSearch:
+    """The first search of a process."""
+
+    seconds: float
+    memory: int
+
+
+def measure_first_search(folder: str, queries: Sequence[str]) -> FirstSearch:
+    """Measure the first search of this process, and the memory that it and some more take."""
     shelf = Shelf([DirectorySource(folder, cache=True)])
-    return _cpu(lambda: shelf.search(query))
+    gc.collect()
+    memory_before = _resident_bytes()
+    seconds = _cpu(lambda: shelf.search(queries[0]))
+    for query in queries[:_WARM_UP]:
+        shelf.search(query)
+    gc.collect()
+    return FirstSearch(seconds, _resident_bytes() - memory_before)
 
 
 def _measure_update(shelf: Shelf, folder: str, number: int, query: str) -> float:

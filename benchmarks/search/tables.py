@@ -1,14 +1,23 @@
-"""The tables of `make bench-search`."""
+"""The tables of `make bench-search`, for the terminal and for docs/concepts/search.md."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from benchmarks.report import aligned, amount, times
-from benchmarks.search.baselines import RECORDED
+from benchmarks.report import aligned, amount, markdown, times
+from benchmarks.search.baselines import RECORDED, RECORDED_SKILLS
 from benchmarks.search.choosing import Choice
 from benchmarks.search.collections import Collection, Query
-from benchmarks.search.measures import Answer, Quality, calibration_error, mean, sort_into_bins
+from benchmarks.search.measures import (
+    Answer,
+    Quality,
+    calibration_error,
+    compare_scores,
+    mean,
+    resample,
+    sort_into_bins,
+)
+from benchmarks.search.presence import Presence
 from benchmarks.search.speed import Speed
 from benchmarks.search.worker import Findings
 
@@ -34,31 +43,55 @@ class Measured:
         return self.by_size[max(self.by_size)]
 
 
-def show_summary(collection: Collection, methods: Sequence[Measured], *, has_recorded: bool) -> str:
-    """Return the table of the whole collection. The recorded figures belong to the public data alone."""
-    headings = ["hit@1 / nDCG@10", "all", "MetaTool hit@1", "Chinese, Japanese hit@1", "near misses first"]
+@dataclass(frozen=True)
+class Table:
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def for_terminal(self) -> str:
+        return f"{self.title}\n\n{aligned(self.headings, self.rows)}"
+
+    def for_page(self) -> str:
+        return f"### {self.title}\n\n{markdown(self.headings, self.rows)}"
+
+
+# --- quality ---
+
+
+def show_summary(collection: Collection, methods: Sequence[Measured]) -> Table:
+    """Return the results in the whole collection, with the recorded figures if it is the public data."""
+    headings = [
+        "hit@1 / nDCG@10",
+        "all",
+        "interval of hit@1 over authors",
+        "MetaTool, hit@1",
+        "Chinese and Japanese, hit@1",
+        "near misses first",
+    ]
     rows: list[list[str]] = []
-    if has_recorded:
-        rows += [[each.title, each.hit_rate, each.metatool, each.cjk, each.near_misses] for each in RECORDED]
+    if len(collection.skills) == RECORDED_SKILLS:
+        rows += [[each.title, each.hit_rate, "", each.metatool, each.cjk, each.near_misses] for each in RECORDED]
     for method in methods:
         cjk = _choose(collection.queries, method.whole, lambda query: query.is_cjk)
         rows.append(
             [
                 method.title,
                 str(Quality(method.whole)),
+                _interval_over_authors(collection.queries, method.whole),
                 _hit_rate(Quality(method.metatool)),
                 _hit_rate(cjk, with_interval=True),
                 _near_misses(method),
             ]
         )
         if method.findings and method.findings.choices:
-            chosen = method.findings.choices
-            rows.append([f"{method.title}, chosen on the other half", _mean_of_halves(chosen), "", "", ""])
-    return aligned(headings, rows)
+            halves = _mean_of_halves(method.findings.choices)
+            rows.append([f"{method.title}, weights chosen on the other half", halves, "", "", "", ""])
+    return Table(f"{len(collection.queries):,} queries, {len(collection.skills):,} skills", headings, rows)
 
 
-def show_kinds(collection: Collection, methods: Sequence[Measured]) -> str:
-    """Return the table by kind of query, by script and by half."""
+def show_kinds(collection: Collection, methods: Sequence[Measured]) -> Table:
+    """Return the results by kind of query, by script and by half."""
     queries = collection.queries
     columns: dict[str, Callable[[Query], bool]] = {}
     for kind, title in KINDS.items():
@@ -72,158 +105,134 @@ def show_kinds(collection: Collection, methods: Sequence[Measured]) -> str:
     rows: list[list[str]] = []
     for method in methods:
         rows.append([method.title, *(str(_choose(queries, method.whole, test)) for test in used.values())])
-    return aligned(headings, rows)
+    return Table("By kind of query, script and half", headings, rows)
 
 
-def show_sizes(methods: Sequence[Measured]) -> str:
+def show_sizes(methods: Sequence[Measured]) -> Table:
     sizes = sorted(methods[0].by_size)
-    headings = ["hit@1 / nDCG@10 among", *(f"{size:,} skills" for size in sizes)]
+    headings = ["hit@1 / nDCG@10", *(f"{size:,} skills" for size in sizes)]
     rows = [[method.title, *(str(Quality(method.by_size[size])) for size in sizes)] for method in methods]
-    return aligned(headings, rows)
+    return Table("By number of skills", headings, rows)
 
 
-def show_languages(collection: Collection, methods: Sequence[Measured]) -> str:
+def show_languages(collection: Collection, methods: Sequence[Measured]) -> Table:
     """Return hit@1 by the language of the query and that of the right skill."""
 
-    def language_of(query: Query) -> str:
-        skill = collection.skills[min(query.answers)]
-        return f"{LANGUAGES[query.language or 'en']} → {LANGUAGES[skill.get('lang', 'en')]}"
+    def name_languages(query: Query) -> str:
+        asked = query.language or "en"
+        written = collection.skills[min(query.answers)].get("lang", "en")
+        if asked == written != "en":
+            return "another language → the same"
+        if asked == "en" != written:
+            return "English → another language"
+        return f"{LANGUAGES[asked]} → {LANGUAGES[written]}"
 
-    return _show_groups("hit@1, query → skill", collection, methods, language_of)
+    return _show_groups("By language", "hit@1, query → skill", collection, methods, name_languages)
 
 
-def show_traits(collection: Collection, methods: Sequence[Measured]) -> str:
-    return _show_groups("hit@1, what is difficult", collection, methods, lambda query: query.trait)
+def show_traits(collection: Collection, methods: Sequence[Measured]) -> Table:
+    return _show_groups("By difficulty", "hit@1", collection, methods, lambda query: query.trait)
 
 
 def _show_groups(
-    heading: str, collection: Collection, methods: Sequence[Measured], group_of: Callable[[Query], str]
-) -> str:
-    groups: dict[str, int] = {}
+    title: str, heading: str, collection: Collection, methods: Sequence[Measured], name_group: Callable[[Query], str]
+) -> Table:
+    counts: dict[str, int] = {}
     for query in collection.queries:
-        group = group_of(query)
+        group = name_group(query)
         if group:
-            groups[group] = groups.get(group, 0) + 1
+            counts[group] = counts.get(group, 0) + 1
     rows: list[list[str]] = []
-    for group, count in groups.items():
+    for group, count in counts.items():
         row = [f"{group} ({count})"]
         for method in methods:
-            quality = _choose(collection.queries, method.whole, lambda query, group=group: group_of(query) == group)
+            quality = _choose(collection.queries, method.whole, lambda query, group=group: name_group(query) == group)
             row.append(_hit_rate(quality, with_interval=True))
         rows.append(row)
-    return aligned([heading, *(method.title for method in methods)], rows)
+    return Table(title, [heading, *(method.title for method in methods)], rows)
 
 
-def show_silence(methods: Sequence[Measured]) -> str:
+def show_choices(methods: Sequence[Measured]) -> Table:
+    """Return the weights that each half would choose, beside the shipped ones."""
+    rows: list[list[str]] = []
+    for method in methods:
+        if method.findings is None or not method.findings.choices:
+            continue
+        rows.append([method.title, "shipped", _weights(method.findings.weights), str(Quality(method.whole))])
+        for choice in method.findings.choices:
+            where = f"half {1 - choice.reported_half}, reported on half {choice.reported_half}"
+            rows.append([method.title, where, _weights(choice.weights), str(Quality(choice.answers))])
+        rows.append([method.title, "mean of both halves", "", _mean_of_halves(method.findings.choices)])
+    return Table("Weights chosen on one half of the authors", ["", "chosen on", "weights", "hit@1 / nDCG@10"], rows)
+
+
+# --- nothing fits ---
+
+
+def show_silence(methods: Sequence[Measured]) -> Table:
     """Return how often a search stays silent: it should if the right skill is missing, and should not otherwise."""
     headings = [
-        "nothing fits",
+        "",
         "skills",
-        "threshold",
         "answers though the skill is missing",
         "silent though it is there",
         "of them it would have been first",
         f"silent if missing, at {_MOST_SILENT:.0%} silent if there",
+        "score is higher with the skill (AUC)",
     ]
     rows: list[list[str]] = []
     for method in methods:
         if method.findings is None:
             continue
         threshold = method.findings.threshold
+        title = f"{method.title}, threshold {threshold:g}"
+        together = Presence()
         for size, presence in sorted(method.findings.by_size.items()):
-            silenced = [answer for answer in presence.present if answer.score < threshold]
-            strict = find_threshold(presence.present, _MOST_SILENT)
-            rows.append(
-                [
-                    method.title,
-                    f"{size:,}",
-                    f"{threshold:g}",
-                    _percent(1 - silent_share(presence.absent, threshold)),
-                    _percent(silent_share(presence.present, threshold)),
-                    str(sum(answer.is_hit for answer in silenced)),
-                    f"{_percent(silent_share(presence.absent, strict))} (threshold {strict:.2f})",
-                ]
-            )
-    return aligned(headings, rows)
+            together.present += presence.present
+            together.absent += presence.absent
+            rows.append([title, f"{size:,}", *_silence(presence, threshold)])
+        if len(method.findings.by_size) > 1:
+            rows.append([title, "all sizes", *_silence(together, threshold)])
+    return Table("Nothing fits", headings, rows)
 
 
-def show_unanswerable(methods: Sequence[Measured]) -> str:
-    lines: list[str] = []
+def _silence(presence: Presence, threshold: float) -> list[str]:
+    silenced = [answer for answer in presence.present if answer.score < threshold]
+    strict = find_threshold(presence.present, _MOST_SILENT)
+    return [
+        _percent(1 - silent_share(presence.absent, threshold)),
+        _percent(silent_share(presence.present, threshold)),
+        str(sum(answer.is_hit for answer in silenced)),
+        f"{_percent(silent_share(presence.absent, strict))} (threshold {strict:.2f})",
+        f"{compare_scores(presence.present, presence.absent):.2f}",
+    ]
+
+
+def show_unanswerable(methods: Sequence[Measured]) -> Table:
+    rows: list[list[str]] = []
     for method in methods:
         if method.findings and method.findings.unanswerable:
             answers = method.findings.unanswerable
-            silent = round(silent_share(answers, method.findings.threshold) * len(answers))
-            lines.append(f"{method.title}: silent at {silent} of {len(answers)} queries that no skill is for")
-    return "\n".join(lines)
+            silent = sum(answer.score < method.findings.threshold for answer in answers)
+            rows.append([method.title, f"{silent} of {len(answers)}"])
+    return Table("Queries that no skill is for", ["", "silent"], rows)
 
 
-def show_reliability(method: Measured) -> str:
+def show_reliability(method: Measured) -> Table:
     """Return how often the first skill is right, by its score: as often as the score says, if it is calibrated."""
-    if method.findings is None:
-        return ""
+    assert method.findings is not None
     by_size = method.findings.by_size
-    sizes = sorted(by_size)
-    columns = {f"{size:,} skills": by_size[size].present for size in sizes}
-    whole = by_size[sizes[-1]]
-    columns[f"{sizes[-1]:,}, every second query without its skill"] = [*whole.present, *whole.absent]
+    whole = max(by_size)
+    columns = {f"{size:,} skills": by_size[size].present for size in sorted(by_size)}
+    mixed = [*by_size[whole].present, *by_size[whole].absent]
+    columns[f"{whole:,}, every second query without its skill"] = mixed
     binned = {title: sort_into_bins(answers, EDGES) for title, answers in columns.items()}
     rows: list[list[str]] = []
     for at, (low, high) in enumerate(pairwise(EDGES)):
         cells = [bins[at] for bins in binned.values()]
         rows.append([f"{low:.1f}–{high:.1f}", *(f"{_percent(each.share_right)} of {each.count}" for each in cells)])
     rows.append(["off by, on average", *(f"{100 * calibration_error(bins):.0f} points" for bins in binned.values())])
-    return aligned([f"right, by score: {method.title}", *binned], rows)
-
-
-def show_choices(methods: Sequence[Measured]) -> str:
-    lines: list[str] = []
-    for method in methods:
-        if method.findings is None or not method.findings.choices:
-            continue
-        lines.append(f"{method.title}, weights as shipped: {_weights(method.findings.weights)}")
-        for choice in method.findings.choices:
-            lines.append(
-                f"{method.title}, chosen on half {1 - choice.reported_half}: {_weights(choice.weights)} → "
-                f"half {choice.reported_half}: {Quality(choice.answers)}"
-            )
-        lines.append(f"{method.title}, mean of both halves: {_mean_of_halves(method.findings.choices)}")
-    return "\n".join(lines)
-
-
-def show_speed(speeds: Mapping[str, Sequence[tuple[Speed, float]]]) -> str:
-    headings = [
-        "speed (processor time)",
-        "skills",
-        "query p50",
-        "p95",
-        "build",
-        "cold scan",
-        "ratio",
-        "first search of the next process",
-        "after an edit",
-        "memory a skill",
-        "disk a skill",
-    ]
-    rows: list[list[str]] = []
-    for title, measured in speeds.items():
-        smallest = min((speed for speed, _ in measured), key=lambda speed: speed.skills)
-        for speed, again in measured:
-            rows.append(
-                [
-                    title,
-                    f"{speed.skills:,}",
-                    amount(speed.median, "s"),
-                    amount(speed.slow, "s"),
-                    amount(speed.build, "s"),
-                    amount(speed.scan, "s"),
-                    times(speed.build / speed.scan),
-                    amount(again, "s"),
-                    amount(speed.update, "s"),
-                    _bytes_per_skill(speed, smallest),
-                    f"{speed.stored / speed.skills:,.0f} B",
-                ]
-            )
-    return aligned(headings, rows)
+    return Table(f"First skill right, by score: {method.title}", ["score", *binned], rows)
 
 
 def silent_share(answers: Sequence[Answer], threshold: float) -> float:
@@ -237,11 +246,47 @@ def find_threshold(answers: Sequence[Answer], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
-def _bytes_per_skill(speed: Speed, smallest: Speed) -> str:
-    """Return what a further skill takes: the difference between two sizes, without the table of vectors."""
-    if speed is smallest:
-        return f"{speed.memory / speed.skills:,.0f} B, tables included"
-    return f"{(speed.memory - smallest.memory) / (speed.skills - smallest.skills):,.0f} B"
+# --- speed ---
+
+
+def show_speed(speeds: Mapping[str, Sequence[Speed]]) -> Table:
+    headings = [
+        "processor time",
+        "skills",
+        "query, median",
+        "95th percentile",
+        "build",
+        "cold scan",
+        "build / scan",
+        "first search of the next process",
+        "added by an edit",
+        "memory of a skill",
+        "disk of a skill",
+    ]
+    rows: list[list[str]] = []
+    for title, measured in speeds.items():
+        for speed in measured:
+            rows.append(
+                [
+                    title,
+                    f"{speed.skills:,}",
+                    amount(speed.median, "s"),
+                    amount(speed.slow, "s"),
+                    amount(speed.build, "s"),
+                    amount(speed.scan, "s"),
+                    times(speed.build / speed.scan),
+                    amount(speed.next_process, "s"),
+                    amount(speed.update, "s"),
+                    amount((speed.memory - speed.fixed_memory) / speed.skills, "B"),
+                    amount(speed.stored / speed.skills, "B"),
+                ]
+            )
+    for each in RECORDED:
+        rows.append([each.title, "5,000 / 50,000", each.milliseconds, *([""] * 8)])
+    return Table("Speed, memory and disk", headings, rows)
+
+
+# --- cells ---
 
 
 def _near_misses(method: Measured) -> str:
@@ -253,6 +298,14 @@ def _near_misses(method: Measured) -> str:
     threshold = method.findings.threshold
     wrong = mean(answer.is_hit and answer.score >= threshold for answer in method.near_misses)
     return f"{_percent(wrong)} ({first:.1f} % without the threshold)"
+
+
+def _interval_over_authors(queries: Sequence[Query], answers: Sequence[Answer]) -> str:
+    groups: dict[str, list[Answer]] = {}
+    for query, answer in zip(queries, answers, strict=True):
+        groups.setdefault(query.repository, []).append(answer)
+    interval = resample(groups.values())
+    return f"{100 * interval.low:.0f}–{100 * interval.high:.0f}"
 
 
 def _mean_of_halves(choices: Sequence[Choice]) -> str:

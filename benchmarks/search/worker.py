@@ -7,11 +7,12 @@ import them, whatever is installed.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from benchmarks.search.presence import (  # noqa: E402
     measure_presence,
     rank_with,
 )
-from benchmarks.search.speed import Speed, measure_first_search, measure_speed  # noqa: E402
+from benchmarks.search.speed import FirstSearch, Speed, measure_first_search, measure_speed  # noqa: E402
 from skillshelf.search import MIN_SCORE, MIN_SCORE_IN_WORDS, WEIGHTS, SkillSearch, Weights  # noqa: E402
 
 
@@ -60,6 +61,7 @@ class Findings:
 
 FINDINGS = TypeAdapter(Findings)
 SPEED = TypeAdapter(Speed)
+FIRST_SEARCH = TypeAdapter(FirstSearch)
 
 
 class WorkerError(Exception):
@@ -115,20 +117,26 @@ def _choose(collection: Collection, search: SkillSearch) -> list[Choice]:
 def find(folder: Path, *, has_extra: bool, is_fast: bool, can_choose: bool) -> Findings:
     """Measure a folder in a process of its own."""
     options = [*_flag("--fast", is_fast), *_flag("--choose", can_choose)]
-    return FINDINGS.validate_json(_run("findings", str(folder), has_extra, options, os.environ))
+    # One thread of OpenBLAS gives the same answers, and sooner if other programs are running.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    return FINDINGS.validate_json(_run("findings", str(folder), has_extra, options, environment))
 
 
-def time_search(folder: Path, queries: Sequence[str], *, has_extra: bool) -> tuple[Speed, float]:
-    """Measure the speed on a folder of skills, and the first search of the next process."""
+def time_search(folder: Path, queries: Sequence[str], *, has_extra: bool) -> Speed:
+    """Measure the speed on a folder of skills, each part in a new process."""
     with tempfile.TemporaryDirectory(prefix="skillshelf-search-") as temp:
         asked = Path(temp, "queries.json")
         asked.write_text(json.dumps(queries))
-        environment = {**os.environ, "XDG_CACHE_HOME": temp + "/cache", "PYTHONHASHSEED": "0"}
+        environment = {**os.environ, "XDG_CACHE_HOME": temp + "/cache"}
         os.mkdir(environment["XDG_CACHE_HOME"])
         options = ["--queries", str(asked)]
         speed = SPEED.validate_json(_run("speed", str(folder), has_extra, options, environment))
-        again = float(_run("first-search", str(folder), has_extra, options, environment))
-    return speed, again
+        again = FIRST_SEARCH.validate_json(_run("first-search", str(folder), has_extra, options, environment))
+        single = Path(temp, "single")
+        single.mkdir()
+        shutil.copytree(next(folder.iterdir()), single / "skill")
+        alone = FIRST_SEARCH.validate_json(_run("first-search", str(single), has_extra, options, environment))
+    return replace(speed, fixed_memory=alone.memory, next_process=again.seconds)
 
 
 def _flag(name: str, is_set: bool) -> list[str]:
@@ -161,7 +169,7 @@ def main() -> None:
     if options.job == "speed":
         print(SPEED.dump_json(measure_speed(str(options.folder), queries)).decode())
     else:
-        print(measure_first_search(str(options.folder), queries[0]))
+        print(FIRST_SEARCH.dump_json(measure_first_search(str(options.folder), queries)).decode())
 
 
 if __name__ == "__main__":
