@@ -18,7 +18,7 @@ LAYERS = [
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"choices", "sources", "settings", "watch"},
     {"workspace"},
-    {"turn", "discovery", "loop", "shelf", "toolbox"},
+    {"turn", "discovery", "loop", "routing", "shelf", "toolbox"},
     {"lint", "bundled", "demo", "slash", "rendering", "standing", "streams", "tables", "trust"},
     {"adapters"},
     {"agent"},

@@ -22,6 +22,7 @@ from skillshelf.workspace import Workspace, choose_workspace
 
 if TYPE_CHECKING:
     from skillshelf.listing import Listing, ListingForm
+    from skillshelf.routing import Route
     from skillshelf.search import Match, SkillSearch
     from skillshelf.watch import Watch
 
@@ -39,6 +40,8 @@ class _CachedListing(NamedTuple):
     listing: "Listing"
 
 
+_MAX_LISTINGS = 64
+"""Listings that are kept: a ranking is one conversation's."""
 _DISCLOSURES: dict[Choice, Disclosure] = {"full": "always", "name": "auto", "manual": "manual"}
 
 
@@ -71,8 +74,8 @@ class Shelf:
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
         self._lock = ForkSafeLock()
-        self._listings: dict[tuple[str, int], _CachedListing] = {}
-        """The last listing of each disclosure and budget."""
+        self._listings: dict[tuple[str, int, tuple[str, ...]], _CachedListing] = {}
+        """The last listing of each disclosure, budget and ranking, as far as it is kept."""
         self._search: SkillSearch | None = None
         """Made at the first search: it reads every skill's instructions."""
         self._observers: tuple[_Observer, ...] = ()
@@ -181,11 +184,13 @@ class Shelf:
     ) -> "Listing":
         """Return the Available Skills section. It is byte-identical until a reload changes something.
 
-        `ranking` names the skills that matter most, best first: they come first when the budget is spent.
+        `ranking` names the skills that matter most, best first: they get their descriptions before the budget is spent
+        on others. `route` finds one for a message.
         """
         catalog = self._catalog
-        cached = self._listings.get((disclosure, budget))
-        if cached and cached.generation == catalog.generation and not ranking:
+        key = (disclosure, budget, tuple(ranking))
+        cached = self._listings.get(key)
+        if cached and cached.generation == catalog.generation:
             return cached.listing
 
         from skillshelf.listing import make_listing
@@ -199,9 +204,33 @@ class Shelf:
             ranking=ranking,
             choose=self.choice_for,
         )
-        if not ranking:
-            self._listings[disclosure, budget] = _CachedListing(catalog.generation, listing)
+        for oldest in list(self._listings)[: len(self._listings) + 1 - _MAX_LISTINGS]:
+            self._listings.pop(oldest, None)
+        self._listings[key] = _CachedListing(catalog.generation, listing)
         return listing
+
+    def route(
+        self,
+        text: str,
+        *,
+        loaded: Iterable[str] = (),
+        previous: "Route | None" = None,
+        keep: bool = True,
+        disclosure: "ListingForm" = "auto",
+        budget: int = DEFAULT_BUDGET,
+    ) -> "Route":
+        """Choose the skills that a listing describes first, for a user's message. `route.listing` is that listing.
+
+        Nothing changes if every skill's description fits. `loaded` names the skills that the conversation has loaded,
+        the last one at the end. `previous` is the route of the message before: its choice stays if it describes the
+        skill that fits this message best, so that a cached prompt is not lost for nothing. With `keep=False` the choice
+        is made anew in any case.
+        """
+        from skillshelf.routing import choose_route
+
+        return choose_route(
+            self, text, loaded=loaded, previous=previous, keep=keep, disclosure=disclosure, budget=budget
+        )
 
     # --- the user's choices ---
 

@@ -76,13 +76,13 @@ def make_feeds(
     return BoundedDict(partial(Feed, shelf, count_tokens, mark, disclosure=disclosure, budget=budget))
 
 
-async def open_turn(shelf: Shelf, make_listing: Callable[[], object]) -> Turn:
-    """Return the turn that the caller has opened, or a new one. The listing is made, so that it is at hand."""
+async def open_turn(shelf: Shelf, make_listing: Callable[[Turn], object]) -> Turn:
+    """Return the turn that the caller has opened, or a new one. Its listing is made, so that it is at hand."""
     from skillshelf.threads import in_thread  # needs anyio, which comes with each of the extras
 
     def open_now() -> Turn:
         turn = current_turn_of(shelf) or shelf.turn()
-        make_listing()
+        make_listing(turn)
         return turn
 
     # Checking every skill takes milliseconds, in which the event loop would do nothing else.

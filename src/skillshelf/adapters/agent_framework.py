@@ -51,7 +51,8 @@ class Skills(ContextProvider):
         context.extend_tools(self.source_id, self._tools.current())
         feed = self._feeds.get_or_make(session.session_id)
         feed.turn_begins()
-        turn = await open_turn(self.shelf, feed.listing)
+        text = "\n".join(message.text for message in context.input_messages if message.role == "user")
+        turn = await open_turn(self.shelf, lambda turn: feed.route(turn, text))
         # Instructions given here would not change during the run; middleware runs before each model call.
         context.extend_middleware(self.source_id, [_ListingMiddleware(self.source_id, feed), _TurnMiddleware(turn)])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.adapters._common import call_tool, open_turn
 from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
-from skillshelf.listing import describe_change
+from skillshelf.listing import describe_change, merge_listings
 from skillshelf.results import Image, Part, base64_of, parts_of
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.tools import Tool
@@ -30,6 +30,7 @@ except ImportError:
 
 if TYPE_CHECKING:
     from skillshelf.listing import Listing, ListingForm
+    from skillshelf.routing import Route
     from skillshelf.shelf import Shelf
 
 _SERVER = "skillshelf"
@@ -109,15 +110,30 @@ class _Connection:
         self.sent = skills.listing()
         """The listing in the system prompt."""
         self.known = self.sent
-        """The listing after all notes."""
+        """The same with everything that notes have added."""
+        self.route: Route | None = None
+        self.loaded: dict[str, None] = {}
         self.allowed: list[tuple[str, dict[str, Any]]] = []
 
-    async def on_message(self, *_: Any) -> Any:
-        """Begin a turn, in which the user has not allowed anything yet, and note what has changed."""
+    async def on_message(self, hook_input: Any, *_: Any) -> Any:
+        """Begin a turn, in which the user has not allowed anything yet. Note what has changed, and what fits."""
         self.allowed.clear()
+        text = hook_input.get("prompt", "")
         if not self.callers_turn:
-            self.turn = await open_turn(self.skills.shelf, self.skills.listing)
+            self.turn = await open_turn(self.skills.shelf, lambda turn: self._choose(text))
         return self._make_note("UserPromptSubmit", self.known)
+
+    def _choose(self, text: str) -> None:
+        """Choose the skills to describe for a message."""
+        skills = self.skills
+        self.loaded.update(dict.fromkeys(activation.skill for activation in self.turn.activations))
+        self.route = skills.shelf.route(
+            text, loaded=self.loaded, previous=self.route, disclosure=skills.disclosure, budget=skills.budget
+        )
+
+    def _listing(self) -> Listing:
+        ranking = self.route.ranking if self.route else ()
+        return self.skills.shelf.listing(self.skills.disclosure, self.skills.budget, ranking=ranking)
 
     async def on_cleared(self, hook_input: Any, *_: Any) -> Any:
         """Repeat the notes, which are gone after `/clear` or a compaction; the system prompt is still there."""
@@ -128,11 +144,12 @@ class _Connection:
 
     def _make_note(self, event: str, known: Listing) -> Any:
         """Return the hook's answer for a model that knows this listing."""
-        self.known = self.skills.listing()
-        if known.text == self.known.text:
+        now = self._listing()
+        note = describe_change(known, now)
+        self.known = merge_listings(known, now)
+        if not note:
             return {}
 
-        note = describe_change(known, self.known)
         # A budget in tokens does not limit characters exactly, so it shrinks until the note fits.
         budget = _MAX_HOOK_CHARACTERS // 2
         while budget and len(note.encode("utf-16-le", "surrogatepass")) > 2 * _MAX_HOOK_CHARACTERS:

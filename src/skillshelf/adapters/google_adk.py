@@ -53,9 +53,10 @@ class Skills(BaseToolset):
         key = (context.invocation_id, id(context.session))
         if key not in self._turns:
             feed = self._feed_of(context)
-            turn = await open_turn(self.shelf, feed.listing)
-            self._turns.setdefault(key, turn)  # a branch that runs beside this one may have been faster
             feed.turn_begins()
+            text = _text_of_content(context.user_content)
+            turn = await open_turn(self.shelf, lambda turn: feed.route(turn, text))
+            self._turns.setdefault(key, turn)  # a branch that runs beside this one may have been faster
             # A toolset does not learn when an invocation ends, but each has a session object of its own.
             weakref.finalize(context.session, self._turns.pop, key, None)
         return self._turns[key]
@@ -120,6 +121,12 @@ def _encode_part(part: Part) -> str | types.Part:
 def _count_tokens(contents: Sequence[types.Content]) -> int:
     """Estimate the tokens of a conversation."""
     return sum(estimate(_text_of(part)) for content in contents for part in content.parts or ())
+
+
+def _text_of_content(content: types.Content | None) -> str:
+    """Return the words of a user's message."""
+    parts = content.parts if content else None
+    return "\n".join(part.text for part in parts or () if part.text)
 
 
 def _text_of(part: types.Part) -> str:

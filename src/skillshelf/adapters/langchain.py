@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ try:
         ModelRequest,
     )
     from langchain.agents.middleware.types import PrivateStateAttr
-    from langchain_core.messages import BaseMessage, SystemMessage
+    from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
     from langchain_core.messages.utils import count_tokens_approximately
     from langchain_core.tools import BaseTool, ToolException
     from langgraph.constants import CONFIG_KEY_CHECKPOINTER
@@ -71,8 +71,8 @@ class Skills(AgentMiddleware[_State, Any, Any]):
         name = uuid4().hex
         feed = self._feed_of(runtime)
         feed.turn_begins()
-        self._turns.get_or_make(name)
-        feed.listing()  # made now, so that it is at hand in the event loop
+        turn = self._turns.get_or_make(name)
+        feed.route(turn, _last_message(state["messages"]))  # in a thread, so that it is at hand in the event loop
         return {"skillshelf_turn": name}
 
     async def abefore_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
@@ -179,6 +179,14 @@ def _mark_approved(request: ToolCallRequest) -> ToolCallRequest:
     if not isinstance(tool, _Tool):
         return request
     return request.override(tool=tool.model_copy(update={"approved": _can_interrupt(request)}))
+
+
+def _last_message(messages: Sequence[BaseMessage]) -> str:
+    """Return the text of the user's last message."""
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return message.text
+    return ""
 
 
 def _append_text(message: BaseMessage, text: str) -> Any:

@@ -70,7 +70,7 @@ class Skills:
         # and instructions run in tasks of their own, whose context variables a tool does not see.
         run = id(ctx.usage)
         if run not in self._turns:
-            turn = await open_turn(self.shelf, self._listing)
+            turn = await open_turn(self.shelf, lambda _: self._listing())
             self._turns.setdefault(run, turn)  # a call that runs beside this one may have been faster
             weakref.finalize(ctx.usage, self._turns.pop, run, None)
         return self._turns[run]

@@ -18,7 +18,15 @@ try:
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
-    from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, UserPromptPart, tool_return_ta
+    from pydantic_ai.messages import (
+        BinaryContent,
+        ModelMessage,
+        ModelRequest,
+        TextContent,
+        UserContent,
+        UserPromptPart,
+        tool_return_ta,
+    )
     from pydantic_ai.tools import Tool as FrameworkTool
     from pydantic_ai.toolsets import FunctionToolset
 except ImportError:
@@ -52,7 +60,8 @@ class Skills(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Skills:
         """Return a copy with the turn of this run."""
         run = copy(self)
-        run._turn = await open_turn(self.shelf, self.feeds.get_or_make(ctx.conversation_id).listing)
+        feed = self.feeds.get_or_make(ctx.conversation_id)
+        run._turn = await open_turn(self.shelf, lambda turn: feed.route(turn, _text_of_prompt(ctx.prompt)))
         return run
 
     def get_instructions(self) -> Any:
@@ -122,6 +131,14 @@ def _encode_part(part: Part) -> str | BinaryContent:
     if isinstance(part, Image | Audio):
         return BinaryContent(part.data, media_type=part.media_type)
     return part
+
+
+def _text_of_prompt(prompt: str | Sequence[UserContent] | None) -> str:
+    """Return the words of a user's message, without its files. A run that only goes on has no message."""
+    if prompt is None or isinstance(prompt, str):
+        return prompt or ""
+    texts = [item.content if isinstance(item, TextContent) else item for item in prompt]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _mark(message: ModelMessage) -> str:

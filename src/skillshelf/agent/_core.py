@@ -17,7 +17,7 @@ from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import OWN_TOOLS, Approve, Policy
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.events import Event, Failed, Usage
-from skillshelf.agent.sessions import Sessions
+from skillshelf.agent.sessions import Sessions, loaded_skills
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Choice, Delta
 from skillshelf.errors import SessionError, SourceError
@@ -31,7 +31,7 @@ from skillshelf.workspace import Workspace
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from skillshelf.listing import Listing, ListingForm
+    from skillshelf.listing import Feed, Listing, ListingForm
     from skillshelf.trust import Trust
 
 _NOTHING_SPENT = Usage(0, 0, cost=0.0)
@@ -157,8 +157,8 @@ class AgentCore:
 
     @property
     def listing(self) -> Listing:
-        """The Available Skills section as it is now."""
-        return self.shelf.listing(self.disclosure, self._budget)
+        """The Available Skills section as it is now in this conversation."""
+        return self._feed.listing()
 
     def reload_skills(self) -> Delta:
         """Bring the skills up to date with the disk. The next model call gets a fresh listing."""
@@ -174,7 +174,11 @@ class AgentCore:
 
     def renew_listing(self) -> None:
         """Give the next model call a fresh listing, because the beginning of its prompt changes anyway."""
-        self._skills_capability.feeds.get_or_make(self.conversation.id).renew()
+        self._feed.renew()
+
+    @property
+    def _feed(self) -> Feed:
+        return self._skills_capability.feeds.get_or_make(self.conversation.id)
 
     def process_message(self, text: str) -> AsyncGenerator[Event, None]:
         """Answer a message. `/skills:<name> [arguments]` invokes a skill; any other text goes to the model as it is."""
@@ -251,6 +255,7 @@ class AgentCore:
         self.used = 0
         self.turn = None
         self.routed_to = None
+        self._feed.pin(text.name for text in loaded_skills(conversation.messages))
 
     async def _answer(self, message: str, make_prompt: MakePrompt) -> AsyncGenerator[Event, None]:
         """Run a turn in a task of its own: a reader that goes away stops it, and its context stays its own."""

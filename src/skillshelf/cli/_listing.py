@@ -15,6 +15,7 @@ EXAMPLES = """
   skillshelf listing                            the section that `Shelf.listing()` returns
   skillshelf listing --disclosure catalog       names, descriptions and references; no instructions
   skillshelf listing --budget 1000              what fits into 1,000 tokens
+  skillshelf listing --for "fill in a form"     what a conversation that begins like this gets
   skillshelf listing --format xml               as the format's reference library writes it
 """
 _SHORTENED = {
@@ -36,6 +37,9 @@ def add_arguments(parser: Parser) -> None:
         help=f"the most tokens that `auto` may use (your settings', or {DEFAULT_BUDGET})",
     )
     parser.add_argument(
+        "--for", dest="message", metavar="TEXT", help="describe first what fits this message, if not all skills fit"
+    )
+    parser.add_argument(
         "--format", choices=("text", "xml"), default="text", help="skillshelf's section (text), or the format's own"
     )
 
@@ -43,12 +47,17 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     if args.json and args.format != "text":
         raise CommandError(f"--json and --format {args.format} exclude each other.", "Give one of them.")
+    if args.message is not None and args.format != "text":
+        raise CommandError(f"--for and --format {args.format} exclude each other.", "Give one of them.")
     shelf = open_shelf(args)
     if args.format == "xml":
         out.print(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))
         return 0
     settings = load_settings({"disclosure": args.disclosure, "budget": args.budget})
     listing = shelf.listing(settings.disclosure, settings.budget)
+    if args.message is not None:
+        route = shelf.route(args.message, disclosure=settings.disclosure, budget=settings.budget)
+        listing = route.listing
     if args.json:
         shortened = [{"name": entry.name, "what": entry.what} for entry in listing.shortened]
         facts = {"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)}

@@ -2,7 +2,7 @@
 
 from skillshelf.descriptor import ListingForm
 from skillshelf.listing._choose import make_listing
-from skillshelf.listing._feed import Feed, describe_change
+from skillshelf.listing._feed import Feed, describe_change, merge_listings
 from skillshelf.listing._markup import OPENING, Entry, parse, to_xml
 from skillshelf.listing._section import Level, Listing, Shortened
 from skillshelf.tokens import DEFAULT_BUDGET
@@ -18,6 +18,7 @@ __all__ = [
     "Shortened",
     "describe_change",
     "make_listing",
+    "merge_listings",
     "parse",
     "to_xml",
 ]

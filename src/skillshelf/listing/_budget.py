@@ -1,10 +1,10 @@
 """Spend a budget of tokens on the skills of a section, skill by skill.
 
-First come the claims: skills that should be shown in full. Then every skill gets its name, then a shortened
-description, then the whole one with the names of its references, then its instructions. Each time the skills come in
-their order of priority, and the first step that does not fit ends the spending. So no more is left over than the next
-step costs, and a larger budget takes the same steps and then more. A claim that does not fit is skipped instead: one
-skill with long instructions must not empty the section.
+First come the claims: skills that should be shown in full. Skills that were put ahead get their whole descriptions.
+Then every skill gets its name, then a shortened description, then the whole one with the names of its references, then
+its instructions. Each time the skills come in their order of priority, and the first step that does not fit ends the
+spending. So no more is left over than the next step costs, and a larger budget takes the same steps and then more. A
+claim that does not fit is skipped instead: one skill with long instructions must not empty the section.
 
 A counter need not be additive: its counts are rounded, and tokens merge. So sums of counts only guide the search, and
 the counts of whole sections decide.
@@ -28,6 +28,8 @@ class Priorities:
 
     claims: Sequence[int]
     """Skills to be shown in full before anything else."""
+    ahead: Sequence[int]
+    """Skills to be shown with their whole descriptions before the others are named."""
     by_name: Sequence[int]
     """All skills."""
     by_description: Sequence[int]
@@ -50,6 +52,9 @@ def spend(
 
     draft.grant_claims(priorities.claims)
     for level, order in (
+        (Level.NAME, priorities.ahead),
+        (Level.SHORT, priorities.ahead),
+        (Level.WHOLE, priorities.ahead),
         (Level.NAME, priorities.by_name),
         (Level.SHORT, priorities.by_description),
         (Level.WHOLE, priorities.by_description),

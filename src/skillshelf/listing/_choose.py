@@ -1,6 +1,7 @@
 """Choose how much of each skill the Available Skills section shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import IntEnum
 
 from skillshelf.catalog import Catalog
@@ -45,7 +46,8 @@ def make_listing(
     """Return the section for a catalog.
 
     `read` returns a skill's instructions. `ranking` names skills, the most useful first: within the budget of `auto`
-    they come before the others. `choose` returns the user's choice for a skill, which counts in every form.
+    they get their descriptions before the others are named. `choose` returns the user's choice for a skill, which
+    counts in every form.
     """
     skills = [skill for skill in catalog.values() if skill.disclosure != "manual"]
     if not skills:
@@ -64,13 +66,15 @@ def make_listing(
     fitted = spend(skills, priorities, budget, counter, read)
     if fitted is not None:
         claims = [skills[index].name for index in priorities.claims]
-        return finish_section(skills, fitted, counter, claims, by_name_only)
+        described = [part for index, part in enumerate(fitted) if skills[index].name not in by_name_only]
+        is_crowded = any(part is None or part.level < Level.WHOLE for part in described)
+        return replace(finish_section(skills, fitted, counter, claims, by_name_only), is_crowded=is_crowded)
 
     text = write_count(len(skills))
     if counter(text) > budget:
         text = ""
     omitted = tuple(Shortened(skill.name, "omitted") for skill in skills)
-    return Listing(text, counter(text), omitted, introduction=text)
+    return Listing(text, counter(text), omitted, introduction=text, is_crowded=True)
 
 
 def _set_priorities(
@@ -93,10 +97,11 @@ def _set_priorities(
     order = sorted(range(len(skills)), key=rank)
     claims = [index for index in order if kinds[index] != _Claim.NONE]
     by_description = [index for index in order if choices.get(skills[index].name) != "name"]
+    ahead = [index for index in by_description if skills[index].name in positions]
     by_instructions = by_description
     if not ranking:
         by_instructions = sorted(by_description, key=lambda index: skills[index].size)
-    return Priorities(claims, order, by_description, by_instructions)
+    return Priorities(claims, ahead, order, by_description, by_instructions)
 
 
 def _find_claim(skill: SkillDescriptor, choice: Choice | None) -> _Claim:

@@ -1,26 +1,32 @@
 """The listing over a conversation: what each model call learns about the shelf.
 
 A provider caches the beginning of a prompt. So the section that was sent stays as it is, byte for byte, and a note at
-the end of the conversation reports what changed since. If there is no cache to lose, the section itself is brought up
-to date.
+the end of the conversation reports what changed since, or describes skills that fit the user's next message. If there
+is no cache to lose, the section itself is brought up to date.
 """
 
 import time
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.listing._markup import escape_name, render
+from skillshelf.listing._markup import Entry, escape_name, render
+from skillshelf.listing._section import SHORT_DESCRIPTION
+from skillshelf.text import clip
 from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
     from skillshelf.descriptor import ListingForm
     from skillshelf.listing._section import Listing
+    from skillshelf.routing import Route
     from skillshelf.shelf import Shelf
+    from skillshelf.turn import Turn
 
 # Providers cache no prompt shorter than this many tokens, and forget one after this many seconds.
 _MIN_CACHED_TOKENS = 1024
 _CACHE_SECONDS = 300.0
+_MAX_LOADED = 20
+"""Names of loaded skills that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,14 @@ class Feed:
         self._sent: Listing | None = None
         """The listing whose text is in the section."""
         self._reported: Listing | None = None
-        """The listing that the model knows from the section and the notes."""
+        """The listing that the section and the notes report."""
+        self._known: Listing | None = None
+        """The same with everything that the model has seen of each skill, even if a later listing shows less."""
         self._last_call = 0.0
+        self._route: Route | None = None
+        self._loaded: dict[str, None] = {}
+        """The names of skills that turns before the current one loaded, the last at the end."""
+        self._turn: Turn | None = None
         self.notes: tuple[Note, ...] = ()
 
     def renew(self) -> None:
@@ -70,9 +82,43 @@ class Feed:
         if self.notes:
             self.renew()
 
+    def route(self, turn: "Turn", text: str) -> "Listing":
+        """Choose the skills that the listing describes first, for the user's message that this turn answers.
+
+        The choice holds until another turn has one. It does not change if the user invoked a skill with the message.
+        """
+        if turn is self._turn:
+            return self.listing()
+        if self._turn is not None:
+            self.pin(activation.skill for activation in self._turn.activations)
+        self._turn = turn
+        if not text.strip() or any(activation.by == "user" for activation in turn.activations):
+            return self.listing()
+
+        is_cached = self._sent is not None and self._clock() - self._last_call < _CACHE_SECONDS
+        self._route = self._shelf.route(
+            text,
+            loaded=self._loaded,
+            previous=self._route,
+            keep=is_cached,
+            disclosure=self._disclosure,
+            budget=self._budget,
+        )
+        return self._route.listing
+
+    def pin(self, names: Iterable[str]) -> None:
+        """Describe these skills, which the conversation has loaded, as long as there is room."""
+        for name in names:
+            self._loaded.pop(name, None)
+            self._loaded[name] = None
+        for oldest in list(self._loaded)[:-_MAX_LOADED]:
+            del self._loaded[oldest]
+
     def listing(self) -> "Listing":
         """Return the listing as it is now."""
-        return self._shelf.listing(self._disclosure, self._budget)
+        if self._route is None:
+            return self._shelf.listing(self._disclosure, self._budget)
+        return self._shelf.listing(self._disclosure, self._budget, ranking=self._route.ranking)
 
     def section(self, messages: Sequence[Any]) -> str:
         """Return the section for the next model call of a conversation of these messages, and update the notes."""
@@ -80,7 +126,7 @@ class Feed:
         last_call = self._last_call
         self._last_call = self._clock()
 
-        if self._sent is None or self._reported is None:
+        if self._sent is None or self._known is None:
             return self._send(now)
         if now is self._reported and not self.notes:
             return self._sent.text
@@ -90,10 +136,12 @@ class Feed:
         if not is_cached or not self.fits(messages):
             return self._send(now)
 
-        if now.text != self._reported.text:
-            note = Note(len(messages) - 1, self._mark(messages[-1]), describe_change(self._reported, now))
-            self.notes = (*self.notes, note)
+        if now is not self._reported:
+            news = describe_change(self._known, now)
             self._reported = now
+            self._known = merge_listings(self._known, now)
+            if news:
+                self.notes = (*self.notes, Note(len(messages) - 1, self._mark(messages[-1]), news))
             if sum(len(note.text) for note in self.notes) >= len(now.text):  # as long as the section itself
                 return self._send(now)
         return self._sent.text
@@ -108,39 +156,94 @@ class Feed:
     def _send(self, listing: "Listing") -> str:
         self._sent = listing
         self._reported = listing
+        self._known = listing
         self.notes = ()
         return listing.text
 
 
-def describe_change(old: "Listing", new: "Listing") -> str:
-    """Return a note for a conversation that knows `old`: the difference, or all of `new` if that is shorter."""
+def describe_change(known: "Listing", new: "Listing") -> str:
+    """Return a note for a conversation that knows a listing: the difference, or all of `new` if that is shorter.
+
+    It is empty if the new listing only shows less of skills that are still there: the model has seen more of them.
+    """
     if not new.text:
-        return "No skills are available any more."
-    difference = _describe_difference(old, new)
+        return "No skills are available any more." if known.text else ""
+    difference = _describe_difference(known, new)
     return difference if len(difference) < len(new.text) else new.text
 
 
-def _describe_difference(old: "Listing", new: "Listing") -> str:
-    before = {entry.name: entry for entry in old.entries}
+def merge_listings(known: "Listing", new: "Listing") -> "Listing":
+    """Return the new listing with everything that is known of its skills already."""
+    before = {entry.name: entry for entry in known.entries}
+    entries = [_richer(before.get(entry.name), entry) for entry in new.entries]
+    seen = [before[cut.name] for cut in new.shortened if cut.what == "omitted" and cut.name in before]
+    return replace(new, entries=(*entries, *seen))
+
+
+def _describe_difference(known: "Listing", new: "Listing") -> str:
+    before = {entry.name: entry for entry in known.entries}
     after = {entry.name: entry for entry in new.entries}
-    added = [entry for name, entry in after.items() if name not in before]
-    changed = [entry for name, entry in after.items() if name in before and before[name] != entry]
+    unnamed_before = _unnamed(known) - before.keys()
+    unnamed_after = _unnamed(new)
+
+    added = [entry for name, entry in after.items() if name not in before and name not in unnamed_before]
+    removed = [name for name in before if name not in after and name not in unnamed_after]
+    changed: list[Entry] = []
+    described: list[Entry] = []
+    for name, entry in after.items():
+        seen = before.get(name) or Entry(name, "")
+        is_added = name not in before and name not in unnamed_before
+        if is_added or _richer(seen, entry) == seen:
+            continue
+        if _richer(entry, seen) == entry:
+            described.append(entry)
+        else:
+            changed.append(entry)
 
     sentences: list[str] = []
     for label, names in (
         ("Added", [entry.name for entry in added]),
         ("Changed", [entry.name for entry in changed]),
-        ("Removed", [name for name in before if name not in after]),
+        ("Removed", removed),
     ):
         if names:
             sentences.append(f"{label}: {', '.join(map(escape_name, names))}.")
-    if not sentences:
+    if not sentences and before.keys() | unnamed_before != after.keys() | unnamed_after:
         sentences.append("Those not named above: `search_skills(query)` finds them.")
+    if sentences:
+        sentences.insert(0, "The available skills changed.")
+    if described:
+        sentences.append(f"These may fit the message: {', '.join(escape_name(entry.name) for entry in described)}.")
 
-    note = f"The available skills changed. {' '.join(sentences)}"
+    note = " ".join(sentences)
     # A model that was shown every skill in full does not know yet how to load one.
-    if new.introduction != old.introduction:
+    if note and new.introduction != known.introduction:
         note += f"\n{new.introduction}"
-    if added or changed:
-        note += f"\n{render([*added, *changed])}"
+    shown = [*added, *changed, *described]
+    if shown:
+        note += f"\n{render(shown)}"
     return note
+
+
+def _unnamed(listing: "Listing") -> set[str]:
+    """Return the skills that a listing leaves out."""
+    return {cut.name for cut in listing.shortened if cut.what == "omitted"}
+
+
+def _richer(one: Entry | None, other: Entry) -> Entry:
+    """Return `one` if the other entry shows nothing that `one` does not show as well."""
+    if one is None:
+        return other
+    if other.is_bare:
+        return one
+    has_same_description = other.description in (one.description, clip(one.description, SHORT_DESCRIPTION))
+    has_same_references = set(other.references) <= set(one.references) and _count_references(
+        other
+    ) == _count_references(one)
+    if has_same_description and has_same_references and other.instructions == one.instructions:
+        return one
+    return other
+
+
+def _count_references(entry: Entry) -> int:
+    return len(entry.references) + entry.more

@@ -66,6 +66,8 @@ class Listing:
     """The skills in the order of the text: by name, those that are shown by name alone at the end."""
     introduction: str = ""
     """The words before the entries, which say how to use skills."""
+    is_crowded: bool = False
+    """True if the budget has no room for the whole descriptions of all skills."""
 
     def level_of(self, name: str) -> Level | None:
         """Return how much the section shows of a skill, or None if it does not name it."""

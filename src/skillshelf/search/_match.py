@@ -48,6 +48,17 @@ class Match:
     """The names of skills that say almost the same and are left out."""
 
     @property
+    def is_clear(self) -> bool:
+        """True if the query has a word of the skill's name, or two of its description.
+
+        The score is the share of a query that a skill covers, so short replies such as `go on` can score high with any
+        skill that has these words somewhere.
+        """
+        in_name = sum(word.field == "name" for word in self.words)
+        in_description = sum(word.field == "description" for word in self.words)
+        return in_name > 0 or in_description > 1
+
+    @property
     def why(self) -> tuple[str, ...]:
         """The reasons in words: `pdf in name`."""
         reasons = [str(word) for word in self.words]

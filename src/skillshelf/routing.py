@@ -1,0 +1,166 @@
+"""Choose the skills that a listing describes first, if it cannot describe them all.
+
+A route is made for each message of the user. Within it come, in this order: skills that are pinned, because they are
+`always` skills or were loaded in the conversation; skills that fit the message; skills that fitted earlier messages;
+and a few others in rotation. All others follow in their usual order.
+
+A changed listing costs the provider's cached prompt, so a choice stays until it would leave the skill that fits the
+message best without its description. docs/concepts/listing.md has the measurements.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from skillshelf.catalog import Catalog
+from skillshelf.listing import Listing, ListingForm
+
+if TYPE_CHECKING:
+    from skillshelf.search import Match
+    from skillshelf.shelf import Shelf
+
+Reason = Literal["pinned", "matched", "kept", "rotated", "usual"]
+
+MAX_LOADED = 5
+"""Loaded skills that are pinned: the last ones."""
+MAX_MATCHES = 5
+"""Skills that fit a message and are described for it."""
+DECISIVE_MATCHES = 1
+"""The first so many matches must be described; for the others alone, the choice does not change."""
+MAX_KEPT = 5
+"""Skills that fitted earlier messages and stay."""
+ROTATING = 3
+"""Skills in rotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedSkill:
+    """A skill's place in a route, and the reason for it."""
+
+    name: str
+    rank: int | None
+    """1 for the first; None for a skill that comes after all of these, in its usual order."""
+    reason: Reason
+    match: "Match | None" = None
+    """How the skill fits the message, if it is among the best matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The choice of skills for a message, and the listing that it leads to."""
+
+    text: str
+    """The message."""
+    skills: tuple[RoutedSkill, ...]
+    """The skills that come first. Empty if the listing describes all skills anyway."""
+    listing: Listing
+    matches: tuple["Match", ...] = ()
+    """The skills that fit the message, best first, whether or not they changed the choice."""
+    is_kept: bool = False
+    """True if this is the choice of the previous route."""
+    rotation: int = 0
+    """The position, among all skills, of the first skill that is next in rotation."""
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The names of the first skills, for `Shelf.listing(ranking=…)`."""
+        return tuple(skill.name for skill in self.skills)
+
+    def find(self, name: str) -> RoutedSkill:
+        """Return a skill's place. The reason is `usual` for a skill that the route does not put first."""
+        match = next((match for match in self.matches if match.name == name), None)
+        for skill in self.skills:
+            if skill.name == name:
+                return replace(skill, match=match)
+        return RoutedSkill(name, None, "usual", match)
+
+
+def choose_route(
+    shelf: "Shelf",
+    text: str,
+    *,
+    loaded: Iterable[str],
+    previous: Route | None,
+    keep: bool,
+    disclosure: ListingForm,
+    budget: int,
+) -> Route:
+    """Return the route for a message: see `Shelf.route`."""
+    rotation = _first_position(text) if previous is None else previous.rotation
+    usual = shelf.listing(disclosure, budget)
+    if not usual.is_crowded:
+        return Route(text, (), usual, rotation=rotation)
+
+    matches = tuple(match for match in shelf.search(text, MAX_MATCHES) if _can_be_described(shelf, match))
+    decisive = [match.name for match in matches[:DECISIVE_MATCHES] if match.is_clear]
+    kept: Route | None = None
+    if keep and previous is not None:
+        listing = shelf.listing(disclosure, budget, ranking=previous.ranking)
+        kept = replace(previous, text=text, listing=listing, matches=matches, is_kept=True)
+        if _count_described(listing, decisive) == len(decisive):
+            return kept
+
+    skills, rotation = _choose_skills(shelf.catalog, matches, loaded, previous, rotation)
+    listing = shelf.listing(disclosure, budget, ranking=[skill.name for skill in skills])
+    if kept is not None and _count_described(listing, decisive) <= _count_described(kept.listing, decisive):
+        return kept  # the budget has no room for them in any case
+    return Route(text, skills, listing, matches, rotation=rotation)
+
+
+def _choose_skills(
+    catalog: Catalog, matches: Sequence["Match"], loaded: Iterable[str], previous: Route | None, rotation: int
+) -> tuple[tuple[RoutedSkill, ...], int]:
+    """Return the skills that come first, and where the rotation goes on."""
+    reasons: dict[str, Reason] = {}
+    for name, skill in catalog.items():
+        if skill.disclosure == "always":
+            reasons[name] = "pinned"
+    listed = [name for name in dict.fromkeys(loaded) if _is_listed(catalog, name)]
+    for name in reversed(listed[-MAX_LOADED:]):
+        reasons.setdefault(name, "pinned")
+    for match in matches:
+        reasons.setdefault(match.name, "matched")
+    if previous is not None:
+        for name in _fitted_before(catalog, previous, reasons):
+            reasons[name] = "kept"
+
+    names = list(catalog)
+    start = rotation % len(names)
+    for name in (*names[start:], *names[:start])[:ROTATING]:
+        if _is_listed(catalog, name):
+            reasons.setdefault(name, "rotated")
+    skills = tuple(RoutedSkill(name, rank, reason) for rank, (name, reason) in enumerate(reasons.items(), 1))
+    return skills, start + ROTATING
+
+
+def _fitted_before(catalog: Catalog, previous: Route, others: Iterable[str]) -> Iterator[str]:
+    """Yield the skills that a previous choice matched or kept, and that are not among others now."""
+    taken = set(others)
+    count = 0
+    for skill in previous.skills:
+        is_wanted = skill.reason in ("matched", "kept") and skill.name not in taken
+        if is_wanted and _is_listed(catalog, skill.name) and count < MAX_KEPT:
+            count += 1
+            yield skill.name
+
+
+def _is_listed(catalog: Catalog, name: str) -> bool:
+    """Return True if a listing of everything has a skill of this name."""
+    skill = catalog.get(name)
+    return skill is not None and skill.name == name and skill.disclosure != "manual"
+
+
+def _can_be_described(shelf: "Shelf", match: "Match") -> bool:
+    """Return False for a skill that another one shadows, or that the user wants to see by name only."""
+    return _is_listed(shelf.catalog, match.name) and shelf.choice_for(match.descriptor) != "name"
+
+
+def _count_described(listing: Listing, names: Sequence[str]) -> int:
+    wanted = set(names)
+    return sum(entry.name in wanted and not entry.is_bare for entry in listing.entries)
+
+
+def _first_position(text: str) -> int:
+    """Return where the rotation of a conversation begins: not at the same skill in each of them."""
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:4])
