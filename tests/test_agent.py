@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from agent_kit import User, agent, of, prompts, requests, say
+from crowd import BUDGET, ask_about, entry_of, write_skills
 from pydantic_ai.messages import ModelResponse
 
-from skillshelf import BaseSkill, tool
+from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.agent import AgentCore, Policy, can_confine
 from skillshelf.agent.events import (
     Event,
@@ -31,6 +32,7 @@ from skillshelf.agent.events import (
     Usage,
     from_json,
 )
+from skillshelf.agent.sessions import Sessions
 from skillshelf.evals import Outcome, Trace
 from skillshelf.slash import SKILL_PREFIX, CommandCall, Commands, skill_commands
 from skillshelf.testing import ScriptedModel, call, fail
@@ -595,3 +597,30 @@ def test_full_disclosure_puts_all_instructions_into_every_request(tmp_path: Path
     assert len(requests(core)) == 3
     for request in requests(core):
         assert [body for body in bodies if body not in request.system] == []
+
+
+def test_a_crowded_listing_describes_what_fits_each_message(tmp_path: Path) -> None:
+    """The system prompt stays as it was sent, and a later message has a note."""
+    core = AgentCore(ScriptedModel("long " * 3_000, "b", "c", "d"), budget=BUDGET)
+    core.load_skills(tmp_path, shelf=Shelf([MemorySource(write_skills())]))
+    say(core, ask_about(150), ask_about(170), "thanks!", ask_about(170))
+    first, second, third, fourth = requests(core)
+    assert entry_of(150) in first.system
+    assert {second.system, third.system, fourth.system} == {first.system}
+    assert entry_of(170) in str(second)
+    assert str(fourth).count(entry_of(170)) == 1
+    assert entry_of(170) not in str(core.conversation.messages)
+    assert core.listing.tokens <= BUDGET
+
+
+def test_a_resumed_conversation_describes_the_skills_it_has_loaded(tmp_path: Path) -> None:
+    """They are known from the history."""
+    shelf = Shelf([MemorySource(write_skills())])
+    core = AgentCore(ScriptedModel(call("load_skill_instructions", skill_name="skill-190"), "a", "b"), budget=BUDGET)
+    core.load_skills(tmp_path, shelf=shelf, sessions=Sessions(str(tmp_path)))
+    say(core, "hello")
+    session = core.conversation.id
+    core.new_session()
+    core.resume(session)
+    say(core, ask_about(20))
+    assert entry_of(190) in requests(core)[-1].system

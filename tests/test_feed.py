@@ -1,8 +1,11 @@
 """The listing over a conversation: what was sent stays, and what changed is told."""
 
+from crowd import BUDGET, ask_about, entry_of, write_skills
+
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import Entry, Feed, Listing
 from skillshelf.listing._markup import render
+from skillshelf.turn import Turn
 
 LONG = 5_000
 
@@ -132,3 +135,78 @@ def test_a_note_explains_loading_if_the_section_did_not() -> None:
     told = feed.section(said(3)) + "".join(note.text for note in feed.notes)
     assert '"b"' in told
     assert "load_skill_instructions" in told
+
+
+# --- routes: not every skill can be described ---
+
+
+def crowded(budget: int = BUDGET) -> tuple[Feed, MemorySource, Shelf]:
+    source = MemorySource(write_skills())
+    shelf = Shelf([source])
+    return Feed(shelf, lambda messages: len("".join(messages)), budget=budget, clock=Clock()), source, shelf
+
+
+def ask(feed: Feed, shelf: Shelf, at: int, messages: int, loads: str = "") -> str:
+    turn = Turn(shelf)
+    feed.route(turn, ask_about(at))
+    if loads:
+        turn.load(loads)
+    return feed.section(said(messages))
+
+
+def test_a_skill_that_fits_a_later_message_comes_in_a_note() -> None:
+    """The section stays, and the note says nothing of skills that the new listing shows less of."""
+    feed, _, shelf = crowded()
+    sent = ask(feed, shelf, 150, 1)
+    notes = feed.notes
+    assert "parcel150" in sent
+    assert notes == ()
+    assert ask(feed, shelf, 170, 3) == sent
+    (note,) = feed.notes
+    assert note.text.startswith("These may fit the message: skill-")
+    assert entry_of(170) in note.text
+    assert "Removed" not in note.text
+    assert "changed" not in note.text
+    assert "<skill_names>" not in note.text
+
+
+def test_a_note_does_not_repeat_what_the_conversation_has_seen() -> None:
+    """Back at the first subject after many others, there is nothing new to say about it."""
+    feed, _, shelf = crowded()
+    ask(feed, shelf, 150, 1)
+    ask(feed, shelf, 170, 3)
+    ask(feed, shelf, 190, 5)
+    ask(feed, shelf, 170, 7)
+    assert sum("parcel170 " in note.text for note in feed.notes) == 1
+
+
+def test_a_turn_keeps_its_choice_and_an_invocation_changes_nothing() -> None:
+    """A second run in the same turn, an empty message, and a skill that the user asked for leave the listing."""
+    feed, _, shelf = crowded()
+    turn = Turn(shelf)
+    first = feed.route(turn, ask_about(150))
+    assert feed.route(turn, ask_about(170)) is first
+    assert feed.route(Turn(shelf), " ") is first
+    invoked = Turn(shelf)
+    invoked.load("skill-003", by="user")
+    assert feed.route(invoked, ask_about(170)) is first
+
+
+def test_loaded_skills_are_pinned_once_the_choice_is_made_anew() -> None:
+    feed, _, shelf = crowded()
+    ask(feed, shelf, 150, 1, loads="skill-111")
+    assert "parcel111" not in feed.listing().text
+    ask(feed, shelf, 170, 3)
+    assert "parcel111" in feed.listing().text
+
+
+def test_a_skill_that_is_gone_is_reported_but_not_one_that_lost_its_place() -> None:
+    """With so little room that not even all names fit, routes change which skills are named."""
+    feed, source, shelf = crowded(budget=700)
+    ask(feed, shelf, 150, 1)
+    ask(feed, shelf, 170, 3)
+    assert not any("Removed" in note.text for note in feed.notes)
+    source.remove("skill-150")
+    shelf.reload()
+    feed.section(said(4))
+    assert "The available skills changed. Removed: skill-150." in feed.notes[-1].text

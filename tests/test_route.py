@@ -189,7 +189,7 @@ def test_a_route_survives_a_reload() -> None:
     shelf.reload()
     second = shelf.route(message_for(150), previous=first, budget=BUDGET)
     assert not describes(second.listing, "skill-150")
-    third = shelf.route("my zeppelin", previous=second, budget=BUDGET)
+    third = shelf.route("Draft my zeppelin.", previous=second, budget=BUDGET)
     assert "zeppelin" in third.listing.text
     assert "skill-150" not in third.ranking
 

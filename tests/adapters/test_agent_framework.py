@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("agent_framework", reason="needs the extra: pip install 'skillshelf[agent-framework]'")
 
 from agent_framework import Agent, AgentResponse, AgentSession, Message
+from crowd import BUDGET, ask_about, entry_of, write_skills
 
 from adapters.place import Place
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
@@ -236,3 +237,17 @@ def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "agent_framework", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[agent-framework\]'"):
         importlib.import_module("skillshelf.adapters.agent_framework")
+
+
+def test_a_crowded_listing_describes_what_fits_the_message() -> None:
+    stock = Shelf([MemorySource(write_skills())])
+    agent, session = make_agent(Skills(stock, budget=BUDGET), "a", "b"), AgentSession()
+
+    async def talk() -> None:
+        await agent.run(ask_about(150), session=session)
+        await agent.run(ask_about(170), session=session)
+
+    asyncio.run(talk())
+    first, second = (options["instructions"] for _, options in requests(agent))
+    assert entry_of(150) in first
+    assert entry_of(170) in second

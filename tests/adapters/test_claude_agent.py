@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crowd import BUDGET, ask_about, entry_of, write_skills
 
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.errors import SettingsError
@@ -372,3 +373,22 @@ def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[claude-agent\]'"):
         importlib.import_module("skillshelf.adapters.claude_agent")
+
+
+def test_a_crowded_listing_is_followed_by_what_fits_the_message() -> None:
+    """The system prompt is made before the first message, so the descriptions come in notes, each once."""
+    options = Skills(Shelf([MemorySource(write_skills())]), budget=BUDGET).options()
+    claude = ScriptedClaude(options, ([], "a"), ([], "b"), ([], "c"))
+
+    async def talk() -> None:
+        async with ClaudeSDKClient(options, claude) as client:
+            for at in (150, 170, 150):
+                await client.query(ask_about(at))
+                _ = [message async for message in client.receive_response()]
+
+    asyncio.run(talk())
+    assert len(set(claude.system_prompts)) == 1
+    first, second = claude.context
+    assert entry_of(150) in first
+    assert entry_of(170) in second
+    assert entry_of(150) not in second

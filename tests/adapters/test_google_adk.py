@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("google.adk", reason="needs the extra: pip install 'skillshelf[google-adk]'")
 
+from crowd import BUDGET, ask_about, entry_of, write_skills
 from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
 from google.adk.runners import InMemoryRunner
@@ -212,3 +213,16 @@ def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "google.adk.tools.base_tool", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[google-adk\]'"):
         importlib.import_module("skillshelf.adapters.google_adk")
+
+
+def test_a_crowded_listing_describes_what_fits_the_message() -> None:
+    own = AgentWithSession(Skills(Shelf([MemorySource(write_skills())]), budget=BUDGET), "a", "b")
+
+    async def talk() -> None:
+        await own.say(types.Part(text=ask_about(150)))
+        await own.say(types.Part(text=ask_about(170)))
+
+    asyncio.run(talk())
+    first, second = (str(request.config.system_instruction) for request in own.model.requests)
+    assert entry_of(150) in first
+    assert entry_of(170) in second

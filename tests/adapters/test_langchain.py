@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from crowd import BUDGET, ask_about, entry_of, write_skills
 
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.sources import ObjectSource
@@ -329,3 +330,16 @@ def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[langchain\]'"):
         importlib.import_module("skillshelf.adapters.langchain")
+
+
+def test_a_crowded_listing_describes_what_fits_the_message() -> None:
+    """Without a thread id there is no conversation, and the skills come in their usual order."""
+    stock = Shelf([MemorySource(write_skills())])
+    model = script("a", "b", "c")
+    agent = create_agent(model, middleware=[Skills(stock, budget=BUDGET)], checkpointer=InMemorySaver())
+    agent.invoke(hello(ask_about(150)), THREAD)
+    agent.invoke(hello(ask_about(170)), THREAD)
+    assert entry_of(150) in model.requests[0][0].text
+    assert entry_of(170) in model.requests[1][0].text
+    create_agent(model, middleware=[Skills(stock, budget=BUDGET)]).invoke(hello(ask_about(150)))
+    assert model.requests[2][0].text == stock.listing(budget=BUDGET).text
