@@ -168,18 +168,27 @@ def test_a_skill_without_a_word_of_the_request_does_not_match(run: Run, write_ow
 
 
 def test_the_listing_is_measured_with_the_users_budget(run: Run, write_own: WriteOwn) -> None:
-    """With less and less room, a skill is shortened, shown by name only, and left out."""
+    """With less and less room, even the skill that fits is shortened, shown by name only, and left out."""
     long_tail = "It also handles tables, charts, images, footnotes and everything else that anybody may ever ask for. "
     for number in range(30):
         write_own(
             f"skill-{number:02}", f"Handles topic{number} for teams that need it. {long_tail * 4}", "Do it.\n" * 50
         )
     seen: list[str] = []
-    for budget in (8_000, 2_500, 400, 100):
+    for budget in (8_000, 250, 150, 100):
         set_budget(budget)
         seen += [code for code in codes(run, "skill-29", "topic29") if code not in seen]
     assert seen == ["shortened", "name-only", "left-out"]
     assert run("why", "skill-29", "--for", "topic29")[0] == 0, "search still finds it"
+
+
+def test_the_listing_is_that_of_a_conversation_that_begins_with_the_request(run: Run, write_own: WriteOwn) -> None:
+    """A skill that fits is described before others are."""
+    for number in range(100):
+        write_own(f"skill-{number:02}", f"Handles topic{number} for teams that need it, in all its forms.")
+    set_budget(800)
+    assert codes(run, "skill-95", "topic95") == []
+    assert codes(run, "skill-95", "topic42")[-1] == "name-only"
 
 
 def test_a_shortened_description_names_the_words_that_are_cut(run: Run, write_own: WriteOwn) -> None:
@@ -188,7 +197,7 @@ def test_a_shortened_description_names_the_words_that_are_cut(run: Run, write_ow
     )
     for number in range(30):
         write_own(f"skill-{number:02}", f"Handles texts. {filler * 4} Knows topic{number}.", "Do it.\n" * 50)
-    set_budget(2_500)
+    set_budget(250)
     [obstacle] = explain(run, "skill-29", "topic29")["obstacles"]
     assert obstacle["message"] == "the listing shortens its description, and leaves out 'topic29'"
 

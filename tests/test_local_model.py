@@ -200,6 +200,6 @@ def test_the_weights_are_found_without_importing_their_package() -> None:
 
 def test_choosing_a_model_imports_no_framework_before_it_is_used() -> None:
     """`import skillshelf` stays quick."""
-    script = "import sys, skillshelf; from skillshelf.agent import load_settings, resolve, route; print(*sys.modules)"
+    script = "import sys, skillshelf; from skillshelf.agent import load_settings, preload, resolve; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not {"pydantic_ai", "openai", "xllamacpp", "genai_prices"} & set(done.stdout.split())

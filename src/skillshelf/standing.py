@@ -128,7 +128,8 @@ def explain_standing(
 ) -> Standing:
     """Explain why a skill comes up for a request, or why it does not.
 
-    `listing` is the one that the model got. Without it, one is made with this form and budget.
+    `listing` is the one that the model got. Without it, one is made with this form and budget, as a conversation that
+    begins with the request gets it.
     """
     catalog = shelf.catalog
     if name not in catalog:
@@ -142,7 +143,7 @@ def explain_standing(
         return Standing(name, request, tuple(obstacles))
 
     if listing is None:
-        listing = shelf.listing(disclosure, budget)
+        listing = shelf.route(request, disclosure=disclosure, budget=budget).listing
     is_first_of_name = catalog.find(skill.name) == candidate
     level = listing.level_of(skill.name) if is_first_of_name else None
 

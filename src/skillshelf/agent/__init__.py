@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
     from skillshelf.agent._models import DEFAULTS, ChosenModel, ModelPreview, preview_model, resolve, usage_of
     from skillshelf.agent._policy import SHELL, WRITING, Answer, Approval, Policy
-    from skillshelf.agent._routing import route
+    from skillshelf.agent._preload import preload
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent.sessions import Sessions
@@ -55,10 +55,10 @@ __all__ = [
     "hide_keys",
     "load_settings",
     "measure_context",
+    "preload",
     "preview_model",
     "read_script",
     "resolve",
-    "route",
     "usage_of",
 ]
 
@@ -71,7 +71,7 @@ __getattr__ = export_lazily(
         "_explain": ["Explanation", "explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "SHELL", "WRITING"],
-        "_routing": ["route"],
+        "_preload": ["preload"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "sessions": ["Sessions"],

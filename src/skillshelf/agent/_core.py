@@ -73,7 +73,7 @@ class AgentCore:
         """Tokens of the window that the last model call filled."""
         self.turn: Turn | None = None
         """The shelf's turn in progress, or the last one."""
-        self.routed_to: str | None = None
+        self.preloaded: str | None = None
         """The last skill that the shelf chose for a model without tools."""
 
         self._code_skills = skills
@@ -254,7 +254,7 @@ class AgentCore:
         self.spent = _NOTHING_SPENT
         self.used = 0
         self.turn = None
-        self.routed_to = None
+        self.preloaded = None
         self._feed.pin(text.name for text in loaded_skills(conversation.messages))
 
     async def _answer(self, message: str, make_prompt: MakePrompt) -> AsyncGenerator[Event, None]:

@@ -26,7 +26,7 @@ from skillshelf.agent._conversation import needs_compaction
 from skillshelf.agent._explain import explain_error
 from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
-from skillshelf.agent._routing import route, route_named
+from skillshelf.agent._preload import preload, preload_named
 from skillshelf.agent.events import (
     Event,
     Failed,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 # A turn that needs more model calls than this goes in circles.
 _MAX_MODEL_CALLS = 200
 # A small model reads slowly, so the skill that comes with a message stays short.
-_MAX_ROUTED_TOKENS = 8_000
+_MAX_PRELOADED_TOKENS = 8_000
 
 
 class Prompt(NamedTuple):
@@ -187,8 +187,8 @@ class Exchange:
         if core.model.tools:
             return Prompt(self._message)
 
-        chosen = route(core.shelf, turn, self._message, budget=self._tokens_for_skill(), previous=core.routed_to)
-        core.routed_to = chosen.skill if chosen else None
+        chosen = preload(core.shelf, turn, self._message, budget=self._tokens_for_skill(), previous=core.preloaded)
+        core.preloaded = chosen.skill if chosen else None
         if chosen is None:
             return Prompt(self._message)
         return Prompt(f"{chosen.text}\n\n{self._message}")
@@ -209,12 +209,12 @@ class Exchange:
         self.emit(SkillInvoked(skill.name, arguments))
         if core.model.tools:
             return Prompt(apply_message(skill, turn.load(name, by="user").text, arguments, reach=name))
-        core.routed_to = skill.name
-        chosen = route_named(core.shelf, turn, name, arguments, budget=self._tokens_for_skill())
+        core.preloaded = skill.name
+        chosen = preload_named(core.shelf, turn, name, arguments, budget=self._tokens_for_skill())
         return Prompt(f'Apply Skill "{name}"\n\n{chosen.text}\n\n{arguments}'.rstrip(), invoked_skill=name)
 
     def _tokens_for_skill(self) -> int:
-        return min(self._core.model.window // 4, _MAX_ROUTED_TOKENS)
+        return min(self._core.model.window // 4, _MAX_PRELOADED_TOKENS)
 
     # -- for the gate -------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from skillshelf.search._engine import (
 from skillshelf.search._match import FoundWord, Match
 from skillshelf.search._overlap import ContestedPhrase, Overlap, OverlapReport, Phrase, find_overlaps, list_phrases
 from skillshelf.search._similarity import is_similarity_installed
-from skillshelf.search._words import spell_words
+from skillshelf.search._words import spell_words, split_words
 
 __all__ = [
     "MIN_SCORE",
@@ -32,4 +32,5 @@ __all__ = [
     "is_similarity_installed",
     "list_phrases",
     "spell_words",
+    "split_words",
 ]

@@ -1,11 +1,12 @@
 """For a model that cannot call tools: the shelf finds the skill that fits a message and puts it before the message."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.errors import SkillError
+from skillshelf.search import split_words
 from skillshelf.text import text_for_model
 from skillshelf.tokens import Counter
 
@@ -14,22 +15,10 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
     from skillshelf.turn import Turn
 
-THRESHOLD = 3.5
-"""How well a skill must fit: a word that only its name has counts 4, one that only its description has 2.
-
-Measured on author evals and small talk: docs/guides/models.md has the numbers.
-"""
 LEAST_BUDGET = 100
 """Tokens below which there is no room for a skill."""
-# Words that people use in any conversation say nothing about a skill.
-_SMALL_TALK = frozenset(
-    "about again also am any because bye cool d didn doesn don get give go going good goodbye got great hello hey hi "
-    "hmm isn just know let like ll lol m make more morning nice night no nope now ok okay one perfect re really s said "
-    "say see sorry stuff sure t tell thank thanks thing think thx ve very wait wasn won yeah yes".split()
-)
-_FIELD_WEIGHTS = {"name": 4.0, "description": 2.0, "references": 1.0, "instructions": 0.0}
-"""A word somewhere in the instructions ranks a skill, but does not show that the message is about it."""
-_WORD = re.compile(r"[^\W_]+")
+_CLEARLY_BETTER = 1.5
+"""How many times the score of the previous skill another one must have."""
 _READABLE = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt")
 _MAX_REFERENCES = 50
 """References of a skill that are compared with a message."""
@@ -41,7 +30,7 @@ _CUT = "\n\n[Cut here: about {} of {} tokens are left out.]"
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Preloaded:
     """A skill that the shelf puts before a message."""
 
     skill: str
@@ -50,48 +39,44 @@ class Route:
     text: str
     """The block that goes before the user's message. Its end cannot be forged from inside."""
     score: float
-    """How well the skill fits; `THRESHOLD` is the least. 0 for a skill that the user invoked."""
+    """How well the skill fits, as search scores it. 0 for a skill that the user invoked."""
     why: str
 
 
-def route(shelf: "Shelf", turn: "Turn", message: str, *, budget: int, previous: str | None = None) -> Route | None:
-    """Load the skill that fits the message in this turn. Return None if none fits well.
+def preload(
+    shelf: "Shelf", turn: "Turn", message: str, *, budget: int, previous: str | None = None
+) -> Preloaded | None:
+    """Load the skill that the message is clearly about, in this turn. Return None if there is none.
 
     `previous` is the skill of the turn before. It stays unless another fits clearly better. Raises the errors of
     `turn.load`.
     """
-    words = [word for word in _WORD.findall(message.lower()) if word not in _SMALL_TALK]
-    if budget < LEAST_BUDGET or not words:
+    if budget < LEAST_BUDGET:
         return None
-
-    match = _choose_match(shelf.search(" ".join(words)), previous)
+    match = _choose_match(shelf.search(message), previous)
     if match is None:
         return None
     reference, text = _load(shelf, turn, match.name, message, budget, "shelf")
-    return Route(match.name, reference, text, round(_weigh_evidence(match), 2), ", ".join(match.why))
+    return Preloaded(match.name, reference, text, match.score, ", ".join(match.why))
 
 
-def route_named(shelf: "Shelf", turn: "Turn", name: str, message: str, *, budget: int) -> Route:
+def preload_named(shelf: "Shelf", turn: "Turn", name: str, message: str, *, budget: int) -> Preloaded:
     """Load the skill that the user invoked, whatever the message says. Raises the errors of `turn.load`."""
     reference, text = _load(shelf, turn, name, message, max(budget, LEAST_BUDGET), "user")
-    return Route(name, reference, text, 0.0, "asked for by name")
+    return Preloaded(name, reference, text, 0.0, "asked for by name")
 
 
-def _choose_match(matches: "list[Match]", previous: str | None) -> "Match | None":
+def _choose_match(matches: "Sequence[Match]", previous: str | None) -> "Match | None":
+    """Return the best match if it is clear. The previous skill needs less to stay than another to begin."""
     if not matches:
         return None
     best = matches[0]
     for match in matches:
-        fits_half_as_well = _weigh_evidence(match) >= THRESHOLD / 2
-        is_clearly_worse = best.score >= 1.5 * match.score
-        if match.name == previous and fits_half_as_well and not is_clearly_worse:
+        shares_word = any(word.field in ("name", "description") for word in match.words)
+        is_clearly_worse = best.score >= _CLEARLY_BETTER * match.score
+        if match.name == previous and shares_word and not is_clearly_worse:
             return match
-    return best if _weigh_evidence(best) >= THRESHOLD else None
-
-
-def _weigh_evidence(match: "Match") -> float:
-    """Return how much speaks for a skill: the words it shares with the message, by rarity and field."""
-    return sum(word.rarity * _FIELD_WEIGHTS[word.field] for word in match.words)
+    return best if best.is_clear else None
 
 
 def _load(
@@ -177,7 +162,7 @@ def _find_reference(shelf: "Shelf", name: str, message: str) -> str:
     candidate = shelf.catalog.find(name)
     source = shelf.sources[candidate.place.source]
     skill = candidate.descriptor
-    wanted = _word_roots(message) - _word_roots(skill.name)
+    wanted = {*split_words(message)} - {*split_words(skill.name)}
     readable = [path for path in skill.references if path.lower().endswith(_READABLE)]
 
     best = ""
@@ -199,18 +184,9 @@ def _find_reference(shelf: "Shelf", name: str, message: str) -> str:
 def _score_reference(path: str, text: str, wanted: set[str]) -> int:
     stem = path.rpartition("/")[2].rpartition(".")[0]
     headings = "\n".join(line for line in text.splitlines() if line.startswith("#"))
-    in_name = wanted & _word_roots(stem)
-    in_headings = wanted & _word_roots(headings)
+    in_name = wanted.intersection(split_words(stem))
+    in_headings = wanted.intersection(split_words(headings))
     if not in_name and not in_headings:
         return 0
     # A word somewhere in the text breaks a tie, but does not make a file fit.
-    return (3 * len(in_name) + 2 * len(in_headings)) * 100 + len(wanted & _word_roots(text))
-
-
-def _word_roots(text: str) -> set[str]:
-    """Return the words of a text, cut so that most forms of a word are the same."""
-    roots: set[str] = set()
-    for word in _WORD.findall(text.lower()):
-        if len(word) > 2 and word not in _SMALL_TALK:
-            roots.add(word[:5] if len(word) > 5 else word.removesuffix("s"))
-    return roots
+    return (3 * len(in_name) + 2 * len(in_headings)) * 100 + len(wanted.intersection(split_words(text)))
