@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -320,7 +321,7 @@ def test_the_judge_sees_skills_tools_and_files() -> None:
         ("max_tokens", 10, "max_tokens 10"),
         ("not", {"skill_loaded": "pdf"}, "not skill_loaded pdf"),
         ("not", "skill_loaded", "not skill_loaded demo"),
-        ("not", {"not": {"max_tokens": 1}}, "not not max_tokens 1"),
+        ("not", {"not": {"max_tokens": 1}}, "max_tokens 1"),
     ],
 )
 def test_a_case_file_names_a_check_and_its_arguments(name: str, argument: Any, expected: str) -> None:
@@ -332,16 +333,16 @@ def test_a_case_file_names_a_check_and_its_arguments(name: str, argument: Any, e
     ("name", "argument", "said"),
     [
         ("skil_loaded", "pdf", "there is no check 'skil_loaded'. Did you mean skill_loaded"),
-        ("zzz", None, "Checks: file_contains, file_unchanged"),
+        ("zzz", None, "file_contains, file_unchanged, golden, judge"),
         ("skill_loaded", None, "skill_loaded: missing a required argument: 'name'. Its arguments: name"),
         ("skill_loaded", {"nam": "pdf"}, "Its arguments: name"),
         ("response_contains", 1.5, "response_contains: text is 1.5. It must be text: put it in quotes"),
         ("response_contains", {"text": "a", "turn": "1"}, "turn is '1'. It must be a whole number"),
         ("golden", True, "golden: path is True. It must be text"),
         ("max_tokens", "many", "It must be a whole number"),
-        ("max_cost", "much", "Give a number of US dollars"),
+        ("max_cost", "much", "max_cost: dollars is 'much'. It must be a number"),
         ("tool_called", {"name": "run", "arguments": "x"}, "It must be a mapping"),
-        ("skill_reloaded", {"name": "a", "kind": "moved"}, "Choose one of added, changed, removed"),
+        ("skill_reloaded", {"name": "a", "kind": "moved"}, "It must be 'added', 'changed' or 'removed'"),
         ("judge", " ", "the rubric is empty"),
         ("not", ["a", "b"], "Give it one check"),
         ("golden", "../../etc/passwd", "leads out of"),
@@ -355,54 +356,69 @@ def test_a_faulty_check_in_a_case_file_says_what_would_be_right(
     assert said in str(caught.value)
 
 
-def mentions(word: str) -> Callable[[Trace], Verdict]:
-    return lambda trace: Verdict(word in trace.answer)
+def mentions(trace: Trace, word: str) -> Verdict:
+    return Verdict(word in trace.answer)
 
 
 def test_users_register_checks_by_name() -> None:
     """The names of built-in checks are taken."""
-    check.register("mentions", mentions)
-    check.register("mentions", mentions)
+    check.register(mentions)
+    made = check.register(mentions)
+    assert verdict(made("wrote")).passed
     assert verdict(check.from_config("mentions", "wrote")).passed
     assert verdict(~check.from_config("mentions", {"word": "sorry"})).passed
-    assert check.mentions is mentions
-    for name, function in (("judge", mentions), ("not", mentions), ("mentions", lambda word: None), ("a b", mentions)):
-        with pytest.raises(EvalError):
-            check.register(name, function)  # type: ignore[arg-type]
+    assert check.mentions("wrote").name == made("wrote").name == "mentions wrote"
+    with pytest.raises(EvalError, match=r"mentions: word is 1\. It must be text"):
+        check.from_config("mentions", 1)
     with pytest.raises(AttributeError, match="Did you mean mentions"):
         check.mention  # noqa: B018
 
 
-def is_short(most: int) -> Callable[[Trace], bool]:
-    return lambda trace: len(trace.answer) <= most
+def _judge_of_my_own(trace: Trace) -> bool:
+    return True
 
 
-def is_short_later(most: int) -> Any:
-    async def look(trace: Trace) -> bool:
-        return len(trace.answer) <= most
-
-    return look
+def _takes_anything(trace: Trace, *words: str) -> bool:
+    return True
 
 
-@pytest.mark.parametrize("made", [is_short, is_short_later])
-def test_a_registered_check_may_return_a_bool(made: Callable[[int], Any]) -> None:
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(_judge_of_my_own, "judge"), (_judge_of_my_own, "mentions"), (_judge_of_my_own, "a b"), (_takes_anything, "any")],
+)
+def test_a_check_needs_a_free_name_and_named_arguments(function: Any, name: str) -> None:
+    check.register(mentions)
+    with pytest.raises(EvalError):
+        check.register(FunctionType(function.__code__, globals(), name))
+
+
+def is_short(trace: Trace, most: int) -> bool:
+    return len(trace.answer) <= most
+
+
+async def is_short_later(trace: Trace, most: int) -> bool:
+    return len(trace.answer) <= most
+
+
+@pytest.mark.parametrize("function", [is_short, is_short_later])
+def test_a_registered_check_may_return_a_bool(function: Callable[..., Any]) -> None:
     """It may be async, and `not` works with it."""
-    check.register(made.__name__, made)
-    assert verdict(check.from_config(made.__name__, 80)) == Verdict(True, "held")
-    assert verdict(check.from_config(made.__name__, 8)) == Verdict(False, "did not hold")
-    assert verdict(check.from_config("not", {made.__name__: 8})).passed
-    assert verdict(~Check("bare", made(8))).passed
+    check.register(function)
+    name = function.__name__
+    assert verdict(check.from_config(name, 80)) == Verdict(True, "held")
+    assert verdict(check.from_config(name, 8)) == Verdict(False, "did not hold")
+    assert verdict(check.from_config("not", {name: 8})).passed
 
 
-def test_a_registered_check_that_returns_no_function_is_refused() -> None:
-    """Otherwise every trial would be an error."""
-    check.register("at_once", _at_once)
-    with pytest.raises(EvalError, match=r"at_once makes True\. Return a Check"):
-        check.from_config("at_once", "x")
+def test_a_check_knows_its_subject() -> None:
+    """Reports need no look at its name."""
+    about = (~check.reference_loaded("pdf", "forms.md")).about
+    assert about == check.About("reference_loaded", "pdf", "forms.md", is_negated=True, is_of_loading=True)
+    assert check.custom(is_nice).about == check.NO_SUBJECT
 
 
-def _at_once(word: str) -> Any:
-    return word == "x"
+def is_nice(trace: Trace) -> bool:
+    return True
 
 
 @pytest.mark.parametrize("function", [lambda trace: 1 / 0, lambda trace: None, lambda trace: "yes"])

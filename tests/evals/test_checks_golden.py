@@ -58,9 +58,9 @@ def test_the_opposite_of_a_golden_check_is_never_written_from_a_run(tmp_path: Pa
     (tmp_path / "evals" / "bad.txt").write_text("First.\n")
     one = (~check.golden("bad.txt")).below(str(tmp_path / "evals"), str(tmp_path))
     assert verdict(one, Trace(answers=("Second.",))).passed
-    assert verdict(one, Trace(answers=("First.",))) == Verdict(False, f"it equals {one.path}")
+    assert verdict(one, Trace(answers=("First.",))) == Verdict(False, f"not: it equals {one.arguments['path']}")
     assert bless([_case("a", one)], [tried(_case("a", one), "Third.")]).written == ()
-    assert (~one).name == "not not golden bad.txt"
+    assert (~one).name == "golden bad.txt"
     assert verdict(~one, Trace(answers=("First.",))).passed
 
 
@@ -73,7 +73,8 @@ def test_the_path_of_an_opposite_golden_check_in_python_is_relative_to_its_file(
     )
     [case], faults = find_cases([str(tmp_path / "cases.py")])
     assert not faults
-    assert verdict(case.checks[0], Trace(answers=("First.",))) == Verdict(False, f"it equals {tmp_path / 'bad.txt'}")
+    missed = Verdict(False, f"not: it equals {tmp_path / 'bad.txt'}")
+    assert verdict(case.checks[0], Trace(answers=("First.",))) == missed
     assert bless([case], [tried(case, "First.")]).written == ()
     assert bless([case], [tried(case, "Good.")]).written == (str(tmp_path / "good.txt"),)
     assert (tmp_path / "bad.txt").read_text() == "First.\n"

@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -358,9 +359,7 @@ def test_a_query_without_the_skill_on_its_shelf_is_refused(tmp_path: Path, skill
     """Its description would make no difference."""
     folder = skill(BETTER)
     (tmp_path / "elsewhere").mkdir()
-    (folder / "evals" / "more.yaml").write_text(
-        "skills: [../../../elsewhere]\ncases: [{name: alone, prompt: merge, should_trigger: true}]\n"
-    )
     queries = select_queries(find_cases([folder])[0], "pdf")
-    with pytest.raises(EvalError, match=r"more\.yaml:2: the skill 'pdf' is not on the case's shelf"):
+    queries = (replace(queries[0], skills=(str(tmp_path / "elsewhere"),)), *queries[1:])
+    with pytest.raises(EvalError, match=r"triggers\.json:1: the skill 'pdf' is not on the case's shelf"):
         make_variants(read_current_skill(str(folder)), [CURRENT, BETTER], queries, str(tmp_path / "stage"))

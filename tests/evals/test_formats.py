@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from skillshelf.agent import Fail, ScriptedCall
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Edit, Message, check, find_cases, run_trial
+from skillshelf.evals import Case, Edit, Message, check, find_cases, list_cases, run_trial
 from skillshelf.evals._case import digest_text
 from skillshelf.evals.formats import parse_document
 
@@ -237,10 +237,10 @@ def test_cases_in_python_are_read() -> None:
     cases, _ = one("greeter")
     path = f"{GREETER}/evals/more.py"
     ada, stored = cases["greets Ada"], cases["stored"]
-    assert (ada.skill, ada.skills, ada.location) == ("greeter", (GREETER,), f"{path}:15")
+    assert (ada.skill, ada.skills, ada.location) == ("greeter", (GREETER,), f"{path}:13")
     assert [one.name for one in ada.checks] == ["response_contains 'Ada'", "short"]
-    assert (stored.turns, stored.location) == ((Message("Greet Eve."),), f"{path}:18")
-    assert stored.checks[0].path == f"{GREETER}/evals/golden/hello.txt"  # type: ignore[attr-defined]
+    assert (stored.turns, stored.location) == ((Message("Greet Eve."),), f"{path}:16")
+    assert stored.checks[0].arguments["path"] == f"{GREETER}/evals/golden/hello.txt"
 
 
 def test_files_may_use_checks_that_a_module_beside_them_registers() -> None:
@@ -515,3 +515,69 @@ def test_an_emoji_that_json_writes_in_two_halves_may_be_a_key(read: Any) -> None
     )
     assert faults == []
     assert list(cases[0].files) == ["😀.txt"]
+
+
+# -- typos -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check_line", "said"),
+    [
+        (
+            "skill_loaded: csv-claen",
+            "there is no skill 'csv-claen' on the shelf of this case. Did you mean 'csv-clean'?",
+        ),
+        ("not: {skill_loaded: zzz}", "there is no skill 'zzz' on the shelf of this case. It has csv-clean"),
+        ("skill_invoked: csv_clean", "Did you mean 'csv-clean'?"),
+        ("reference_loaded: formt.md", "csv-clean has no reference 'formt.md'. Did you mean 'references/format.md'?"),
+        ("not: {reference_loaded: x.md}", "csv-clean has no reference 'x.md'. It has references/format.md"),
+        ("reference_denied: {skill: csv, reference: x}", "there is no skill 'csv' on the shelf"),
+    ],
+)
+def test_a_check_of_a_skill_or_reference_that_is_not_there_is_refused(
+    write: Callable[..., Path], check_line: str, said: str
+) -> None:
+    """The line is that of the check. Nothing is run, so nothing is paid for."""
+    text = f"cases:\n- name: a\n  prompt: x\n  checks:\n  - response_contains: x\n  - {check_line}\n"
+    body = "See references/format.md.\n"
+    skill = write("csv-clean", body=body, references__format_md="# F\n", evals__cases_yaml=text).parent
+    cases, [fault] = find_cases([skill])
+    assert cases == ()
+    assert (fault.severity, fault.line) == ("error", 6)
+    assert said in f"{fault.message}. {fault.fix}"
+    assert list_cases([skill])[1] == (fault,)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "{prompt: Make the skill new-one., checks: [skill_reloaded: new-one]}",
+        "{prompt: x, script: [{tool: write_file, arguments: {path: new-one/a}}, y], checks: [skill_loaded: new-one]}",
+        "{turns: [x, {write: {.skillshelf/skills/a/SKILL.md: 'name: new'}}, y], checks: [skill_reloaded: a]}",
+        '{prompt: x, files: {a/SKILL.md: "---\\nname: new-one\\n---"}, checks: [skill_loaded: new-one]}',
+        "{prompt: Read secret.txt, checks: [not: {reference_loaded: secret.txt}]}",
+        "{prompt: x, checks: [reference_denied: secret.txt, listing_contains: nothing]}",
+        "{prompt: x, checks: [reference_loaded: format.md, reference_loaded: references/format.md]}",
+    ],
+)
+def test_a_name_that_the_case_itself_mentions_may_come_to_be(write: Callable[..., Path], case: str) -> None:
+    text = f"cases:\n- {case.replace('{', '{name: a, ', 1)}\n"
+    body = "See references/format.md.\n"
+    skill = write("csv-clean", body=body, references__format_md="# F\n", evals__cases_yaml=text).parent
+    assert [note.message for note in find_cases([skill])[1]] == []
+
+
+def test_the_skill_under_test_must_be_on_the_shelf(write: Callable[..., Path], tmp_path: Path) -> None:
+    write("skills/csv-clean")
+    (tmp_path / "suite.yaml").write_text(
+        "skills: [skills]\ncases:\n- {name: a, prompt: x, skill: csv-claen, should_trigger: true}\n"
+    )
+    [fault] = find_cases([tmp_path / "suite.yaml"])[1]
+    assert (fault.line, fault.fix) == (3, "Did you mean 'csv-clean'?")
+
+
+def test_typos_in_python_cases_are_found_too(write: Callable[..., Path]) -> None:
+    text = "from skillshelf.evals import *\nCASES = [Case('a', ('x',), (check.skill_loaded('csv-claen'),))]\n"
+    skill = write("csv-clean", evals__cases_py=text).parent
+    [fault] = find_cases([skill])[1]
+    assert (fault.line, fault.fix) == (2, "Did you mean 'csv-clean'?")

@@ -65,7 +65,9 @@ class Clone:
 
 _REGISTERED = """
 from skillshelf.evals import Case, Message, Verdict, check
-check.register("polite", lambda: lambda trace: Verdict("please" in trace.answer))
+@check.register
+def polite(trace):
+    return "please" in trace.answer
 held = check.custom(lambda trace: True)
 CASES = [Case("asks", (Message("Ask."),), (held,), skills=("../.agents/skills",), script=("please",))]
 """

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace, trace_from_json
-from skillshelf.evals.check import About, Check, Verdict, is_judge
+from skillshelf.evals.check import NO_SUBJECT, About, Check, Verdict, is_judge
 from skillshelf.text import clip
 
 Status = Literal["passed", "missed", "error"]
@@ -73,7 +73,7 @@ class CheckResult:
 
     name: str
     verdict: Verdict
-    about: About | None = None
+    about: About = NO_SUBJECT
 
 
 def make_result(check: Check, verdict: Verdict) -> CheckResult:
@@ -189,14 +189,12 @@ def outcome_from_json(plain: Mapping[str, Any]) -> Outcome:
 
 
 def _check_as_json(result: CheckResult) -> dict[str, Any]:
-    about = asdict(result.about) if result.about else None
-    return {"name": result.name, **asdict(result.verdict), "about": about}
+    return {"name": result.name, **asdict(result.verdict), "about": asdict(result.about)}
 
 
 def _check_from_json(plain: Mapping[str, Any]) -> CheckResult:
     verdict = Verdict(plain["passed"], plain["reason"], plain["error"], plain["unrecorded"])
-    about = About(**plain["about"]) if plain["about"] else None
-    return CheckResult(plain["name"], verdict, about)
+    return CheckResult(plain["name"], verdict, About(**plain["about"]))
 
 
 def run_from_json(plain: Mapping[str, Any]) -> Run:

@@ -1,8 +1,10 @@
 """The checks: `check.skill_loaded("pdf")`, `~check.tool_called("run_command")`. They read a trial's trace.
 
-    check.register("mentions", lambda word: lambda trace: Verdict(word in trace.answer))
+    @check.register
+    def mentions(trace: Trace, word: str) -> bool:
+        return word in trace.answer
 
-adds one of your own, which case files then use by its name.
+adds one of your own: `check.mentions("total")` in Python, and `- mentions: total` in case files.
 """
 
 from skillshelf.evals.check._behavior import (
@@ -14,10 +16,11 @@ from skillshelf.evals.check._behavior import (
     response_matches,
     tool_called,
 )
-from skillshelf.evals.check._check import About, Check, Verdict, custom, look
-from skillshelf.evals.check._golden import Golden, bless, golden
+from skillshelf.evals.check._check import NO_SUBJECT, About, Check, Verdict, custom, look
+from skillshelf.evals.check._golden import bless, golden
 from skillshelf.evals.check._judge import is_judge, judge, judged_by, parse_verdict
 from skillshelf.evals.check._loading import (
+    is_reference_named,
     listing_contains,
     reference_denied,
     reference_loaded,
@@ -29,10 +32,10 @@ from skillshelf.evals.check._loading import (
 from skillshelf.evals.check._registry import CaseContext, from_config, get_registered, register
 
 __all__ = [
+    "NO_SUBJECT",
     "About",
     "CaseContext",
     "Check",
-    "Golden",
     "Verdict",
     "bless",
     "custom",
@@ -41,6 +44,7 @@ __all__ = [
     "from_config",
     "golden",
     "is_judge",
+    "is_reference_named",
     "judge",
     "judged_by",
     "listing_contains",

@@ -6,13 +6,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from skillshelf.agent.events import ToolCalled, ToolReturned
 from skillshelf.errors import EvalError
 from skillshelf.evals._text import clip_quote, list_items
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import About, Check, Verdict, built_in, refuse_empty
+from skillshelf.evals.check._check import NonEmpty, Verdict, built_in
 from skillshelf.text import clip
 
 SEARCH_SECONDS = 3.0
@@ -23,51 +25,60 @@ _BRANCH = re.compile(r"[*+?{|]")
 _SEARCH_PROGRAM = "import json, re, sys; pattern, text = json.load(sys.stdin); print(bool(re.search(pattern, text)))"
 
 
-@built_in()
-def response_contains(text: str, turn: int | None = None) -> Check:
-    """Check that the answer to the last message, or to the message of this number, contains a text."""
-    refuse_empty("response_contains", text=text)
-    _refuse_turn("response_contains", turn)
-
-    def look(trace: Trace) -> Verdict:
-        answer = _find_answer(trace, turn)
-        if isinstance(answer, Verdict):
-            return answer
-        return Verdict(text in answer, f"the answer: {clip_quote(answer)!r}")
-
-    return Check(f"response_contains {clip(text, 60)!r}{_turn_note(turn)}", look, about=About("response_contains"))
+def _check_turn(turn: int) -> int:
+    if turn < 1:
+        raise EvalError(f"turn is {turn}", "The first answer is 1; leave `turn` out for the last one")
+    return turn
 
 
-@built_in()
-def response_matches(regex: str, turn: int | None = None) -> Check:
-    """Check that a pattern matches somewhere in the answer to the last message, or to the message of this number.
-
-    A search that takes longer than a few seconds is stopped, and the verdict is an error.
-    """
-    refuse_empty("response_matches", regex=regex)
-    _refuse_turn("response_matches", turn)
+def _check_regex(regex: str) -> str:
     try:
         re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
         raise EvalError(
             f"{clip_quote(regex)!r} is not a regular expression: {error}", "Use the syntax of Python"
         ) from None
+    return regex
 
-    async def look(trace: Trace) -> Verdict:
-        answer = _find_answer(trace, turn)
-        if isinstance(answer, Verdict):
-            return answer
-        try:
-            held = await _search(regex, answer)
-        except subprocess.TimeoutExpired:
-            advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
-            return Verdict(False, error=f"The search for {clip_quote(regex)!r} {advice}")
-        except (subprocess.SubprocessError, OSError) as error:
-            return Verdict(False, error=f"The search for {clip_quote(regex)!r} failed: {error}")
 
-        return Verdict(held, f"the answer: {clip_quote(answer)!r}")
+TurnNumber = Annotated[int, AfterValidator(_check_turn)]
+Regex = Annotated[NonEmpty, AfterValidator(_check_regex)]
+NotNegative = Annotated[int, Field(ge=0)]
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-    return Check(f"response_matches {clip(regex, 60)!r}{_turn_note(turn)}", look, about=About("response_matches"))
+
+def _describe_search(wanted: str, turn: int | None) -> str:
+    shown = repr(clip(wanted, 60))
+    return shown if turn is None else f"{shown} in answer {turn}"
+
+
+@built_in(describe=lambda text, turn: _describe_search(text, turn))
+def response_contains(trace: Trace, text: NonEmpty, turn: TurnNumber | None = None) -> Verdict:
+    """Check that the answer to the last message, or to the message of this number, contains a text."""
+    answer = _find_answer(trace, turn)
+    if isinstance(answer, Verdict):
+        return answer
+    return Verdict(text in answer, f"the answer: {clip_quote(answer)!r}")
+
+
+@built_in(describe=lambda regex, turn: _describe_search(regex, turn))
+async def response_matches(trace: Trace, regex: Regex, turn: TurnNumber | None = None) -> Verdict:
+    """Check that a pattern matches somewhere in the answer to the last message, or to the message of this number.
+
+    A search that takes longer than a few seconds is stopped, and the verdict is an error.
+    """
+    answer = _find_answer(trace, turn)
+    if isinstance(answer, Verdict):
+        return answer
+    try:
+        held = await _search(regex, answer)
+    except subprocess.TimeoutExpired:
+        advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
+        return Verdict(False, error=f"The search for {clip_quote(regex)!r} {advice}")
+    except (subprocess.SubprocessError, OSError) as error:
+        return Verdict(False, error=f"The search for {clip_quote(regex)!r} failed: {error}")
+
+    return Verdict(held, f"the answer: {clip_quote(answer)!r}")
 
 
 async def _search(regex: str, text: str) -> bool:
@@ -88,11 +99,6 @@ async def _search(regex: str, text: str) -> bool:
     return str(done.stdout).strip() == "True"
 
 
-def _refuse_turn(check: str, turn: int | None) -> None:
-    if turn is not None and turn < 1:
-        raise EvalError(f"{check}: turn is {turn}", "The first answer is 1; leave `turn` out for the last one")
-
-
 def _find_answer(trace: Trace, turn: int | None) -> str | Verdict:
     """Return the answer to look at, or a verdict with the error that there is none."""
     if turn is None:
@@ -103,32 +109,21 @@ def _find_answer(trace: Trace, turn: int | None) -> str | Verdict:
     return Verdict(False, error=f"There is no answer {turn}: the case has {len(trace.answers)}.")
 
 
-def _turn_note(turn: int | None) -> str:
-    return "" if turn is None else f" in answer {turn}"
-
-
-@built_in()
-def tool_called(name: str, arguments: Mapping[str, Any] | None = None) -> Check:
+@built_in(describe=lambda name, arguments: f"{name} {arguments}" if arguments else name)
+def tool_called(trace: Trace, name: NonEmpty, arguments: dict[str, Any] | None = None) -> Verdict:
     """Check that the model called the tool with these arguments, among others. A refused call does not count."""
-    refuse_empty("tool_called", name=name)
-    wanted = dict(arguments or {})
+    calls = [event for event in trace.events if isinstance(event, ToolCalled)]
+    problems = {event.id: _problem_of(event) for event in trace.events if isinstance(event, ToolReturned)}
+    held = False
+    shown = []
+    for call in calls:
+        problem = problems.get(call.id, "")
+        if call.name == name and is_part(arguments or {}, call.arguments) and problem != "refused":
+            held = True
+        note = f" ({problem})" if problem else ""
+        shown.append(f"{call.name} {call.arguments}{note}")
 
-    def look(trace: Trace) -> Verdict:
-        calls = [event for event in trace.events if isinstance(event, ToolCalled)]
-        problems = {event.id: _problem_of(event) for event in trace.events if isinstance(event, ToolReturned)}
-        held = False
-        shown = []
-        for call in calls:
-            problem = problems.get(call.id, "")
-            if call.name == name and is_part(wanted, call.arguments) and problem != "refused":
-                held = True
-            note = f" ({problem})" if problem else ""
-            shown.append(f"{call.name} {call.arguments}{note}")
-
-        return Verdict(held, f"tools called: {list_items(shown)}")
-
-    shown_name = f"tool_called {name} {wanted}" if wanted else f"tool_called {name}"
-    return Check(shown_name, look, about=About("tool_called"))
+    return Verdict(held, f"tools called: {list_items(shown)}")
 
 
 def _problem_of(event: ToolReturned) -> str:
@@ -147,63 +142,41 @@ def is_part(wanted: Any, given: Any) -> bool:
     return type(wanted) is type(given) and bool(wanted == given)  # True and 1 are different arguments
 
 
-@built_in()
-def file_contains(path: str, text: str) -> Check:
+@built_in(describe=lambda path, text: f"{path} {clip(text, 40)!r}")
+def file_contains(trace: Trace, path: NonEmpty, text: NonEmpty) -> Verdict:
     """Check that a file of the workspace contains this text after the trial."""
-    refuse_empty("file_contains", path=path, text=text)
-
-    def look(trace: Trace) -> Verdict:
-        state = trace.files.get(path)
-        if state is None:
-            changed = [path for path, state in trace.files.items() if state.changed]
-            return Verdict(False, f"there is no file {path}; changed: {list_items(changed)}")
-        if state.text is None:
-            return Verdict(False, error=f"{path} is not text, or too long to search.")
-        return Verdict(text in state.text, f"{path} is: {clip_quote(state.text)!r}")
-
-    return Check(f"file_contains {path} {clip(text, 40)!r}", look, about=About("file_contains"))
+    state = trace.files.get(path)
+    if state is None:
+        changed = [path for path, state in trace.files.items() if state.changed]
+        return Verdict(False, f"there is no file {path}; changed: {list_items(changed)}")
+    if state.text is None:
+        return Verdict(False, error=f"{path} is not text, or too long to search.")
+    return Verdict(text in state.text, f"{path} is: {clip_quote(state.text)!r}")
 
 
 @built_in()
-def file_unchanged(path: str) -> Check:
+def file_unchanged(trace: Trace, path: NonEmpty) -> Verdict:
     """Check that a file of the case is as the case wrote it."""
-    refuse_empty("file_unchanged", path=path)
-
-    def look(trace: Trace) -> Verdict:
-        if path in trace.removed:
-            return Verdict(False, f"{path} is gone")
-        if path not in trace.files:
-            return Verdict(False, error=f"The case has no file {path} that could change.")
-        if trace.files[path].changed:
-            return Verdict(False, f"{path} changed, or is new")
-        return Verdict(True, f"{path} is as it was")
-
-    return Check(f"file_unchanged {path}", look, about=About("file_unchanged"))
+    if path in trace.removed:
+        return Verdict(False, f"{path} is gone")
+    if path not in trace.files:
+        return Verdict(False, error=f"The case has no file {path} that could change.")
+    if trace.files[path].changed:
+        return Verdict(False, f"{path} changed, or is new")
+    return Verdict(True, f"{path} is as it was")
 
 
 @built_in()
-def max_tokens(tokens: int) -> Check:
+def max_tokens(trace: Trace, tokens: NotNegative) -> Verdict:
     """Check that the model calls of the trial took no more tokens than this, input and output together."""
-    if type(tokens) is not int or tokens < 0:  # not isinstance: True is an int
-        raise EvalError(f"max_tokens is {tokens!r}", "Give a whole number of tokens")
-
-    def look(trace: Trace) -> Verdict:
-        used = trace.usage.input + trace.usage.output
-        return Verdict(used <= tokens, f"{used:,} tokens of at most {tokens:,}")
-
-    return Check(f"max_tokens {tokens}", look, about=About("max_tokens"))
+    used = trace.usage.input + trace.usage.output
+    return Verdict(used <= tokens, f"{used:,} tokens of at most {tokens:,}")
 
 
 @built_in()
-def max_cost(dollars: float) -> Check:
+def max_cost(trace: Trace, dollars: Dollars) -> Verdict:
     """Check that the model calls of the trial cost no more than this, in US dollars."""
-    if isinstance(dollars, bool) or not isinstance(dollars, int | float) or dollars < 0:
-        raise EvalError(f"max_cost is {dollars!r}", "Give a number of US dollars, such as 0.05")
-
-    def look(trace: Trace) -> Verdict:
-        cost = trace.usage.cost
-        if cost is None:
-            return Verdict(False, error="The price of this model is not known.")
-        return Verdict(cost <= dollars, f"${cost:.4f} of at most ${dollars:.4f}")
-
-    return Check(f"max_cost {dollars}", look, about=About("max_cost"))
+    cost = trace.usage.cost
+    if cost is None:
+        return Verdict(False, error="The price of this model is not known.")
+    return Verdict(cost <= dollars, f"${cost:.4f} of at most ${dollars:.4f}")

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from skillshelf.evals._folders import resolve_inside
 from skillshelf.evals._text import clip_quote, find_first_difference
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import About, Check, Verdict, built_in, negate, refuse_empty
+from skillshelf.evals.check._check import Check, NonEmpty, StoredPath, Verdict, built_in
 from skillshelf.files import replace_file
 
 if TYPE_CHECKING:
@@ -21,72 +20,41 @@ if TYPE_CHECKING:
 MAX_GOLDEN_FILE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Golden(Check):
-    """A golden check. `bless` can bring its stored text up to date."""
-
-    path: str = ""
-    file: str | None = None
-    """The file of the workspace to compare; None for the answer."""
-
-    @property
-    def is_negated(self) -> bool:
-        return self.about is not None and self.about.negated
-
-    def below(self, folder: str, root: str) -> Golden:
-        """Return the check with its path resolved against `folder`. Raises EvalError if it leads out of `root`."""
-        return _make_golden(self.name, resolve_inside(root, folder, self.path), self.file, self.about)
-
-    def __invert__(self) -> Golden:
-        """Return the opposite, which is a Golden too: its path may still have to be resolved with `below`."""
-        return _make_golden(f"not {self.name}", self.path, self.file, negate(self.about))
-
-    def find_text(self, trace: Trace) -> str | None:
-        """Return the text that this check compares; None if the trial left no such text."""
-        if self.file is None:
-            return trace.answer
-        state = trace.files.get(self.file)
-        return state.text if state else None
-
-
-@built_in()
-def golden(path: str, file: str | None = None) -> Golden:
+@built_in(describe=lambda path, file: f"{path} for {file}" if file else path)
+def golden(trace: Trace, path: StoredPath, file: NonEmpty | None = None) -> Verdict:
     """Check that the last answer, or a file of the workspace, equals the text stored in `path`.
 
     Kinds of line endings and newlines at the end make no difference.
     """
-    refuse_empty("golden", path=path)
-    name = f"golden {path} for {file}" if file else f"golden {path}"
-    return _make_golden(name, path, file, About("golden"))
+    how_to_write = "write it, or let `skillshelf eval --update-golden` write it from a run, unless it is for `not`"
+    try:
+        stored = _read(path)
+    except FileNotFoundError:
+        return Verdict(False, error=f"{path} is missing; {how_to_write}.")
+    except (OSError, ValueError) as error:
+        return Verdict(False, error=f"{path} cannot be read: {error}; {how_to_write}.")
+
+    text = _find_text(trace, file)
+    if text is None:
+        return Verdict(False, f"there is no text file {file} to compare")
+    difference = find_first_difference(_normalize(text), _normalize(stored))
+    if difference is None:
+        return Verdict(True, f"it equals {path}")
+    ours = _show_line(difference.ours)
+    theirs = _show_line(difference.theirs)
+    return Verdict(False, f"line {difference.number} is {ours}; {path} has {theirs}")
 
 
-def _make_golden(name: str, path: str, file: str | None, about: About | None) -> Golden:
-    def look(trace: Trace) -> Verdict:
-        try:
-            stored = _read(path)
-        except FileNotFoundError:
-            return Verdict(False, error=f"{path} is missing; {_how_to_write(check)}.")
-        except (OSError, ValueError) as error:
-            return Verdict(False, error=f"{path} cannot be read: {error}; {_how_to_write(check)}.")
-
-        text = check.find_text(trace)
-        if text is None:
-            return Verdict(check.is_negated, f"there is no text file {file} to compare")
-        difference = find_first_difference(_normalize(text), _normalize(stored))
-        if difference is None:
-            return Verdict(not check.is_negated, f"it equals {path}")
-        ours = _show_line(difference.ours)
-        theirs = _show_line(difference.theirs)
-        return Verdict(check.is_negated, f"line {difference.number} is {ours}; {path} has {theirs}")
-
-    check = Golden(name, look, about=about, path=path, file=file)
-    return check
+def _find_text(trace: Trace, file: str | None) -> str | None:
+    """Return the text that a golden check compares; None if the trial left no such text."""
+    if file is None:
+        return trace.answer
+    state = trace.files.get(file)
+    return state.text if state else None
 
 
-def _how_to_write(check: Golden) -> str:
-    if check.is_negated:
-        return "write the text that must not appear"
-    return "`skillshelf eval --update-golden` writes it from a run"
+def _is_golden(check: Check) -> bool:
+    return check.kind.name == "golden"
 
 
 def _show_line(line: str | None) -> str:
@@ -115,7 +83,7 @@ def bless(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Blessed:
     """The cases that want a text, by path and text."""
     left: list[str] = []
     for case in cases:
-        goldens = [check for check in case.checks if isinstance(check, Golden) and not check.is_negated]
+        goldens = [check for check in case.checks if _is_golden(check) and not check.is_negated]
         if not goldens:
             continue
         example = _find_example(case, outcomes)
@@ -123,9 +91,9 @@ def bless(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Blessed:
             left.append(f"{case.id}: no trial passed its other checks, so its golden files stay as they are")
             continue
         for check in goldens:
-            text = check.find_text(example.trace)
+            text = _find_text(example.trace, check.arguments["file"])
             if text is not None:
-                wanted[check.path][_normalize(text) + "\n"].append(case.id)
+                wanted[check.arguments["path"]][_normalize(text) + "\n"].append(case.id)
 
     written: list[str] = []
     for path, cases_by_text in wanted.items():
@@ -150,7 +118,7 @@ def _find_example(case: Case, outcomes: Iterable[Outcome]) -> Outcome | None:
         others = [
             result.verdict
             for check, result in zip(case.checks, outcome.checks, strict=True)
-            if not isinstance(check, Golden) or check.is_negated
+            if not _is_golden(check) or check.is_negated
         ]
         if all(verdict.passed and not verdict.error for verdict in others):
             return outcome
@@ -169,10 +137,10 @@ def _look_again(outcome: Outcome, checks: Sequence[Check]) -> Outcome:
         return outcome
     results = []
     for check, result in zip(checks, outcome.checks, strict=True):
-        if isinstance(check, Golden):
-            verdict = check.look(outcome.trace)
+        if _is_golden(check):
+            verdict = check.kind.function(outcome.trace, **check.arguments)
             assert isinstance(verdict, Verdict)
-            result = replace(result, verdict=verdict)
+            result = replace(result, verdict=check.conclude(verdict, outcome.trace))
         results.append(result)
 
     return replace(outcome, checks=tuple(results))

@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator
 
 from skillshelf.agent import explain_error
 from skillshelf.agent.events import ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, Usage
@@ -16,7 +18,7 @@ from skillshelf.errors import EvalError, NotRecordedError
 from skillshelf.evals._placeholders import hide_folders
 from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import About, Check, Verdict, built_in
+from skillshelf.evals.check._check import Check, Verdict, built_in
 from skillshelf.text import clip
 
 if TYPE_CHECKING:
@@ -43,34 +45,37 @@ Decide only by what the work shows. Begin your answer with the word YES where th
 not met or the work does not show it. Then give the reason in one sentence."""
 
 
-@built_in()
-def judge(rubric: str, model: str | Model[Any] | None = None) -> Check:
-    """Let a model decide whether the trial meets the rubric: by default that of `judged_by` or the settings."""
+def _check_rubric(rubric: str) -> str:
     if not rubric.strip():
         raise EvalError("the rubric is empty", "Write a sentence that a careful reader can answer with yes or no")
+    return rubric
 
-    async def look(trace: Trace) -> Verdict:
-        try:
-            if model is None or isinstance(model, str):
-                judging_model = _find_model.get()(model or "")
-            else:
-                judging_model = model
-            answer = await asyncio.wait_for(_ask(judging_model, rubric, trace), JUDGE_SECONDS)
-        except Exception as error:  # a provider may raise anything, and the trial then counts neither way
-            problem = f"The judge could not be asked: {explain_error(error).message}"
-            return Verdict(False, error=problem, unrecorded=isinstance(error, NotRecordedError))
 
-        verdict = parse_verdict(answer)
-        if verdict is None:
-            return Verdict(False, error=f"The judge said neither YES nor NO: {clip_quote(answer)!r}")
-        return verdict
+@built_in(describe=lambda rubric, model: repr(clip(rubric, 80)))
+async def judge(trace: Trace, rubric: Annotated[str, AfterValidator(_check_rubric)], model: Any = None) -> Verdict:
+    """Let a model decide whether the trial meets the rubric: by default that of `judged_by` or the settings.
 
-    return Check(f"judge {clip(rubric, 80)!r}", look, about=About("judge"))
+    `model` is the name of another model, or in Python the model itself.
+    """
+    try:
+        if model is None or isinstance(model, str):
+            judging_model = _find_model.get()(model or "")
+        else:
+            judging_model = model
+        answer = await asyncio.wait_for(_ask(judging_model, rubric, trace), JUDGE_SECONDS)
+    except Exception as error:  # a provider may raise anything, and the trial then counts neither way
+        problem = f"The judge could not be asked: {explain_error(error).message}"
+        return Verdict(False, error=problem, unrecorded=isinstance(error, NotRecordedError))
+
+    verdict = parse_verdict(answer)
+    if verdict is None:
+        return Verdict(False, error=f"The judge said neither YES nor NO: {clip_quote(answer)!r}")
+    return verdict
 
 
 def is_judge(check: Check) -> bool:
     """True if a check asks a model."""
-    return check.about is not None and check.about.kind == "judge"
+    return check.kind.name == "judge"
 
 
 def parse_verdict(answer: str) -> Verdict | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import CodeSkill, code_skill_name
+from skillshelf.evals._case import Case, CodeSkill, code_skill_name
 from skillshelf.evals._folders import (
     EVALS_FOLDER,
     check_workspace_path,
@@ -17,6 +17,7 @@ from skillshelf.evals._folders import (
     skills_in,
 )
 from skillshelf.evals.formats._document import read_bytes
+from skillshelf.evals.formats._shelves import CaseShelf, ShelfReader
 from skillshelf.files import open_below, walk
 
 MAX_WORKSPACE = 16 * 1024 * 1024
@@ -40,6 +41,23 @@ class Home:
     folder: str = ""
     """The folder of the skill."""
     listing: CaseListing | None = None
+    shelves: ShelfReader = field(default_factory=ShelfReader)
+
+    def check_subjects(self, case: Case) -> None:
+        """Raise EvalError if the case or one of its checks is about a skill or reference that it does not have."""
+        shelf = self.read_shelf(case)
+        if shelf is None:
+            return
+        if case.skill:
+            shelf.check_skill(case.skill)
+        for check in case.checks:
+            shelf.check_subject(check)
+
+    def read_shelf(self, case: Case) -> CaseShelf | None:
+        """Return the shelf of a case; None if it cannot be known without running something."""
+        if self.listing and case.code_skills:
+            return None
+        return self.shelves.read_shelf(case)
 
     @property
     def base(self) -> str:

@@ -25,7 +25,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
 from skillshelf.evals._folders import check_workspace_path
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check import Check, Golden, Verdict, custom, trigger
+from skillshelf.evals.check import Check, Verdict, custom, trigger
 from skillshelf.evals.formats._document import read_text
 from skillshelf.evals.formats._home import Home, check_size, find_only_skill, resolve_skill_folders
 
@@ -166,7 +166,7 @@ def _complete_case(item: Any, number: int, home: Home, line: int) -> Case:
     if not skills and home.folder:
         skills = (home.folder,)
     files = {check_workspace_path(path): _to_bytes(path, data) for path, data in item.files.items()}
-    return replace(
+    case = replace(
         item,
         turns=tuple(_complete_turn(turn) for turn in turns),
         checks=(*trigger(skill, item.should_trigger), *(_complete_check(check, home) for check in item.checks)),
@@ -175,6 +175,8 @@ def _complete_case(item: Any, number: int, home: Home, line: int) -> Case:
         skills=skills,
         location=item.location or f"{home.path}:{line}",
     )
+    home.check_subjects(case)
+    return case
 
 
 def _complete_turn(turn: Any) -> Message | Edit:
@@ -196,10 +198,8 @@ def _to_bytes(path: str, data: Any) -> bytes:
 
 
 def _complete_check(check: Any, home: Home) -> Check:
-    if isinstance(check, Golden):
-        return check.below(home.base, home.root)
     if isinstance(check, Check):
-        return check
+        return check.below(home.base, home.root)
     if callable(check):
         return custom(check)
     raise EvalError(f"a check is {type(check).__name__}", "It must be a Check, or a function Trace -> Verdict")
@@ -211,7 +211,7 @@ def make_listed_check(name: str) -> Check:
     def look(trace: Trace) -> Verdict:
         return Verdict(False, error=f"The check {name} was listed and not evaluated.")
 
-    return Check(name, look)
+    return custom(look, name)
 
 
 def _outline_cases(tree: ast.Module, home: Home) -> list[Case]:
@@ -224,13 +224,13 @@ def _outline_cases(tree: ast.Module, home: Home) -> list[Case]:
 
 
 def _find_registered_checks(tree: ast.Module) -> set[str]:
-    """Return the names in calls such as `check.register("name", …)`."""
+    """Return the names of functions below `@check.register`."""
     names = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called_name(node) == "register" and node.args:
-            name = _text_of(node.args[0])
-            if name:
-                names.add(name)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if any(_name_of(decorator) == "register" for decorator in node.decorator_list):
+            names.add(node.name)
     return names
 
 
@@ -279,10 +279,15 @@ def _is_edit(turn: ast.expr) -> bool:
 
 
 def _called_name(call: ast.Call) -> str:
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    if isinstance(call.func, ast.Name):
-        return call.func.id
+    return _name_of(call.func)
+
+
+def _name_of(node: ast.expr) -> str:
+    """Return the last part of a dotted name; empty for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
     return ""
 
 

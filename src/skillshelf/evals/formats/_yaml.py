@@ -27,7 +27,7 @@ skill), `policy`, `model`, `tags`. A case may set the same, and has a `name` and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import EvalError
@@ -124,7 +124,7 @@ def _read_case(item: Any, line: int, shared: _Shared, home: Home) -> Case:
     code_skills = _read_code_skills(fields, home) or shared.code_skills
     skill = fields.text("skill") or shared.skill or home.skill or _find_only_skill(skills, code_skills, home)
     should_trigger = fields.flag("should_trigger")
-    return Case(
+    case = Case(
         name=name,
         turns=_read_turns(fields),
         skill=skill,
@@ -137,8 +137,8 @@ def _read_case(item: Any, line: int, shared: _Shared, home: Home) -> Case:
         tags=(*shared.tags, *fields.texts("tags")),
         location=f"{home.path}:{line}",
         model=fields.text("model") or shared.model,
-        checks=_read_checks(fields, home, skill, should_trigger),
     )
+    return replace(case, checks=_read_checks(fields, home, case))
 
 
 def _read_skills(fields: Fields, home: Home) -> tuple[str, ...]:
@@ -263,15 +263,25 @@ def _read_step(value: Any) -> str | ScriptedCall | Fail:
     raise EvalError(f"{show_value(value)} is not a step of a script", _HOW_TO_WRITE_A_STEP)
 
 
-def _read_checks(fields: Fields, home: Home, skill: str, should_trigger: bool | None) -> tuple[Check, ...]:
+def _read_checks(fields: Fields, home: Home, case: Case) -> tuple[Check, ...]:
     try:
-        checks = list(trigger(skill, should_trigger))
+        checks = list(trigger(case.skill, case.should_trigger))
     except EvalError as fault:
         raise fields.fault("should_trigger", fault.problem, fault.fix) from None
 
+    shelf = home.read_shelf(case)
+    if shelf and case.skill:
+        try:
+            shelf.check_skill(case.skill)
+        except EvalError as fault:
+            raise fields.fault("skill", fault.problem, fault.fix) from None
+
     for item, line in fields.items("checks"):
         try:
-            checks.append(_read_check(item, home, skill))
+            check = _read_check(item, home, case.skill)
+            if shelf:
+                shelf.check_subject(check)
+            checks.append(check)
         except EvalError as fault:
             raise _with_line(fault, fields.path, line) from None
 

@@ -76,9 +76,9 @@ def _find_causes(case: CaseSummary) -> list[_Cause]:
 
 def _cause_of(failure: Failure, case: CaseSummary) -> _Cause:
     about = failure.about
-    if about and about.kind == "skill_loaded":
-        return _Cause(TRIGGER_FALSE if about.negated else TRIGGER_MISSED, about.skill)
-    if about and about.kind == "reference_loaded" and not about.negated:
+    if about.kind == "skill_loaded":
+        return _Cause(TRIGGER_FALSE if about.is_negated else TRIGGER_MISSED, about.skill)
+    if about.kind == "reference_loaded" and not about.is_negated:
         return _Cause(REFERENCE_MISSED, about.skill, about.reference)
     return _Cause(CASE_MISSED, case.info.skill)
 

@@ -42,10 +42,6 @@ from skillshelf.text import count_noun
 ARMS: tuple[Arm, ...] = ("with", "without", "old")
 NUMBERS_OF_TRIES = (2, 3, 5, 10)
 """The values of k for pass@k and pass^k."""
-# Checks of what was offered and loaded. Without the skill on the shelf, their results are known beforehand.
-_CHECKS_OF_LOADING = frozenset(
-    {"skill_invoked", "skill_loaded", "skill_reloaded", "reference_loaded", "reference_denied"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Failure:
     check: str
     reason: str
     times: int
-    about: About | None = None
+    about: About
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,12 +382,9 @@ def _remove_checks_of_loading(trials: Trials, without: Mapping[str, str]) -> Tri
     }
 
 
-def _is_known(about: About | None, missing_skill: str) -> bool:
-    if about is None:
-        return False
-    if about.kind == "listing_contains":
-        return True
-    return about.kind in _CHECKS_OF_LOADING and about.skill == missing_skill
+def _is_known(about: About, missing_skill: str) -> bool:
+    """True if the result of a check is known beforehand because this skill is not on the shelf."""
+    return about.is_of_loading and about.skill in ("", missing_skill)
 
 
 def _without_errors(trials: Trials) -> dict[str, list[Outcome]]:
