@@ -1,4 +1,4 @@
-"""Choose the weights on one half of the repositories and report them on the other, and the other way round.
+"""Choose the weights on one half of the authors and report them on the other, and the other way round.
 
 The shipped weights were chosen with these queries at hand. If weights that never saw a query do as well on it, the
 shipped ones have not learnt the queries by heart.
@@ -11,7 +11,10 @@ from benchmarks.search.collections import Query
 from benchmarks.search.measures import Answer, Quality
 from skillshelf.search import Weights
 
-_STEPS = (2.0, 2.0, 1.4)
+Ask = Callable[[Weights, Sequence[Query]], list[Answer]]
+"""Puts queries to the search with some weights."""
+
+_STEPS = (2.0, 1.4)
 """A weight is tried this many times lower and higher, in each round."""
 _LEAST_GAIN = 0.05
 """Points of nDCG@10 that a change must bring: less is chance."""
@@ -27,46 +30,31 @@ class Choice:
     """To the queries of the reported half, in their order."""
 
 
-def choose_on_halves(
-    queries: Sequence[Query], ask: Callable[[Weights], list[Answer]], *, with_similarity: bool
-) -> list[Choice]:
-    """Choose twice. `ask` puts all queries to the search with some weights."""
+def choose_on_halves(queries: Sequence[Query], ask: Ask, *, with_similarity: bool) -> list[Choice]:
+    """Choose twice, once on each half."""
     # Only proportions matter, so the first weight stays.
     free = [name for name in Weights._fields[1:] if with_similarity or name != "similarity"]
-    known: dict[Weights, list[Answer]] = {}
-
-    def remember(weights: Weights) -> list[Answer]:
-        if weights not in known:
-            known[weights] = ask(weights)
-        return known[weights]
-
-    return [_choose(queries, remember, free, reported_half) for reported_half in (0, 1)]
+    return [_choose(queries, ask, free, reported_half) for reported_half in (0, 1)]
 
 
-def _choose(
-    queries: Sequence[Query], ask: Callable[[Weights], list[Answer]], free: Sequence[str], reported_half: int
-) -> Choice:
+def _choose(queries: Sequence[Query], ask: Ask, free: Sequence[str], reported_half: int) -> Choice:
     """Start with equal weights, and change one after the other as long as the seen half gains.
 
     The shipped weights would be an unfair start: they were chosen on both halves. Queries in Chinese and Japanese have
     weights of their own, which stay as they are shipped.
     """
-    is_seen = [query.half != reported_half and not query.is_cjk for query in queries]
-
-    def weigh(weights: Weights) -> float:
-        return Quality([answer for answer, is_chosen in zip(ask(weights), is_seen, strict=True) if is_chosen]).gain
+    seen = [query for query in queries if query.half != reported_half and not query.is_cjk]
+    reported = [query for query in queries if query.half == reported_half]
 
     best = Weights(*(1.0 for _ in Weights._fields))
-    best_gain = weigh(best)
+    best_gain = Quality(ask(best, seen)).gain
     for step in _STEPS:
         for name in free:
             start = best
             for factor in (1 / step, step):
                 tried = start._replace(**{name: round(getattr(start, name) * factor, 3)})
-                gain = weigh(tried)
+                gain = Quality(ask(tried, seen)).gain
                 if gain > best_gain + _LEAST_GAIN:
                     best = tried
                     best_gain = gain
-
-    reported = [answer for answer, query in zip(ask(best), queries, strict=True) if query.half == reported_half]
-    return Choice(reported_half, best._asdict(), reported)
+    return Choice(reported_half, best._asdict(), ask(best, reported))

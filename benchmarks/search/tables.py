@@ -219,20 +219,22 @@ def show_unanswerable(methods: Sequence[Measured]) -> Table:
 
 
 def show_reliability(method: Measured) -> Table:
-    """Return how often the first skill is right, by its score: as often as the score says, if it is calibrated."""
+    """Return how often the first skill is right, by its score: as often as the score says, if it is calibrated.
+
+    Every second query is one whose right skill is missing.
+    """
     assert method.findings is not None
     by_size = method.findings.by_size
-    whole = max(by_size)
-    columns = {f"{size:,} skills": by_size[size].present for size in sorted(by_size)}
-    mixed = [*by_size[whole].present, *by_size[whole].absent]
-    columns[f"{whole:,}, every second query without its skill"] = mixed
+    columns = {f"{size:,} skills": [*by_size[size].present, *by_size[size].absent] for size in sorted(by_size)}
+    columns["all sizes"] = [answer for answers in columns.values() for answer in answers]
     binned = {title: sort_into_bins(answers, EDGES) for title, answers in columns.items()}
     rows: list[list[str]] = []
     for at, (low, high) in enumerate(pairwise(EDGES)):
         cells = [bins[at] for bins in binned.values()]
         rows.append([f"{low:.1f}–{high:.1f}", *(f"{_percent(each.share_right)} of {each.count}" for each in cells)])
     rows.append(["off by, on average", *(f"{100 * calibration_error(bins):.0f} points" for bins in binned.values())])
-    return Table(f"First skill right, by score: {method.title}", ["score", *binned], rows)
+    title = f"First skill right, by score, if half of the requests have a skill: {method.title}"
+    return Table(title, ["score", *binned], rows)
 
 
 def silent_share(answers: Sequence[Answer], threshold: float) -> float:

@@ -27,7 +27,7 @@ if __name__ == "__main__" and "--without-extra" in sys.argv:
     sys.modules.update(dict.fromkeys(EXTRA_MODULES))  # None: an import fails, and the module cannot be found
 
 from benchmarks.search.choosing import Choice, choose_on_halves  # noqa: E402
-from benchmarks.search.collections import Collection, load  # noqa: E402
+from benchmarks.search.collections import Collection, Query, load  # noqa: E402
 from benchmarks.search.measures import Answer  # noqa: E402
 from benchmarks.search.presence import (  # noqa: E402
     Presence,
@@ -37,7 +37,8 @@ from benchmarks.search.presence import (  # noqa: E402
     rank_with,
 )
 from benchmarks.search.speed import FirstSearch, Speed, measure_first_search, measure_speed  # noqa: E402
-from skillshelf.search import MIN_SCORE, MIN_SCORE_IN_WORDS, WEIGHTS, SkillSearch, Weights  # noqa: E402
+from skillshelf import search as search_room  # noqa: E402
+from skillshelf.search import MIN_SCORE, WEIGHTS, SkillSearch, Weights  # noqa: E402
 
 
 @dataclass
@@ -87,7 +88,7 @@ def measure_findings(folder: Path, *, is_fast: bool, can_choose: bool) -> Findin
     catalog = collection.make_catalog()
     search = collection.make_search()
     findings = Findings(
-        threshold=MIN_SCORE if search.has_similarity else MIN_SCORE_IN_WORDS,
+        threshold=_find_threshold(search),
         weights=dict(WEIGHTS._asdict()),
         by_size={size: measure_presence(collection, size, collection.make_search) for size in choose_sizes(collection)},
         near_misses=ask_all(collection.near_misses, rank_with(search, catalog, 1)),
@@ -101,12 +102,19 @@ def measure_findings(folder: Path, *, is_fast: bool, can_choose: bool) -> Findin
     return findings
 
 
+def _find_threshold(search: SkillSearch) -> float:
+    """Return the score that the best skill must reach. Words alone may have a threshold of their own."""
+    if search.has_similarity:
+        return MIN_SCORE
+    return float(getattr(search_room, "MIN_SCORE_IN_WORDS", MIN_SCORE))
+
+
 def _choose(collection: Collection, search: SkillSearch) -> list[Choice]:
     catalog = collection.make_catalog()
 
-    def ask(weights: Weights) -> list[Answer]:
+    def ask(weights: Weights, queries: Sequence[Query]) -> list[Answer]:
         search.weights = weights
-        return ask_all(collection.queries, rank_with(search, catalog))
+        return ask_all(queries, rank_with(search, catalog))
 
     return choose_on_halves(collection.queries, ask, with_similarity=search.has_similarity)
 
