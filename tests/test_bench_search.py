@@ -247,7 +247,14 @@ def test_the_command_prints_every_table(folder: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.search", str(folder), "--fast", "--sizes", "6"]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
-    for text in ("hit@1 / nDCG@10", "German → English", "typo", "Nothing fits", "right, by score, if half", "query, median"):
+    for text in (
+        "hit@1 / nDCG@10",
+        "German → English",
+        "typo",
+        "Nothing fits",
+        "right, by score, if half",
+        "query, median",
+    ):
         assert text in finished.stdout
     assert "ours without the extra" in finished.stdout
 

@@ -26,12 +26,12 @@ _THRESHOLDS = [at / 50 for at in range(51)]
 _STYLE = """
   .page { fill: #ffffff } .text { fill: #24292f } .quiet { fill: #57606a } .grid { stroke: #d8dee4 }
   .m0 { fill: #b9c0c8 } .m1 { fill: #7d8590 } .m2 { fill: #e69f00 } .m3 { fill: #0072b2 }
-  .l0 { stroke: #0072b2 } .l1 { stroke: #d55e00 } .t0 { fill: #0072b2 } .t1 { fill: #c04f00 }
+  .l0 { stroke: #0072b2 } .l1 { stroke: #d55e00 } .l2 { stroke: #57606a } .t0 { fill: #0072b2 } .t1 { fill: #c04f00 }
   polyline { fill: none; stroke-width: 2 }
   @media (prefers-color-scheme: dark) {
     .page { fill: #1e2129 } .text { fill: #e6edf3 } .quiet { fill: #9ea7b3 } .grid { stroke: #3a414c }
     .m0 { fill: #4b535e } .m1 { fill: #848d97 } .m3 { fill: #56b4e9 }
-    .l0 { stroke: #56b4e9 } .l1 { stroke: #f0883e } .t0 { fill: #56b4e9 } .t1 { fill: #f0883e }
+    .l0 { stroke: #56b4e9 } .l1 { stroke: #f0883e } .l2 { stroke: #9ea7b3 } .t0 { fill: #56b4e9 } .t1 { fill: #f0883e }
   }
 """
 _DASHES = ("2 3", "6 4", "10 3 2 3", "")
@@ -89,12 +89,13 @@ def _draw_bars(collection: Collection, methods: Sequence[Measured]) -> list[str]
             )
             if number == len(methods) - 1:
                 drawn.append(_text(left + (number + 0.5) * bar, y - 4, f"{rate:.0f}", "text", "middle"))
-        drawn.append(_text(left + 0.4 * slot, _BOTTOM + 18, title, "quiet", "middle"))
-    x = float(_BARS_LEFT)
+        for line, words in enumerate(title.split(", ")):
+            drawn.append(_text(left + 0.4 * slot, _BOTTOM + 18 + 14 * line, words, "quiet", "middle"))
     for number, method in enumerate(methods):
-        drawn.append(f'<rect class="m{number % 4}" x="{x:.1f}" y="46" width="10" height="10"/>')
-        drawn.append(_text(x + 14, 55, method.title, "text", size=11))
-        x += 28 + 5.6 * len(method.title)
+        x = _BARS_LEFT + 200 * (number // 2)
+        y = 50 + 16 * (number % 2)
+        drawn.append(f'<rect class="m{number % 4}" x="{x}" y="{y - 9}" width="10" height="10"/>')
+        drawn.append(_text(x + 14, y, method.title, "text", size=11))
     return drawn
 
 
@@ -135,12 +136,13 @@ def _draw_lines(title: str, by_size: dict[int, Presence], threshold: float) -> l
         for kind, answers in enumerate((by_size[size].absent, by_size[size].present)):
             points = " ".join(f"{panel.x(at):.1f},{panel.y(100 * silent_share(answers, at)):.1f}" for at in _THRESHOLDS)
             drawn.append(f'<polyline class="l{kind}" stroke-dasharray="{dash}" points="{points}"/>')
-        y = _TOP + 14 + 16 * number
+        y = _TOP + 30 + 16 * number
         drawn.append(
-            f'<polyline class="grid" style="stroke-width: 2" stroke-dasharray="{dash}" '
+            f'<polyline class="l2" stroke-dasharray="{dash}" '
             f'points="{_LINES_RIGHT + 6},{y - 4} {_LINES_RIGHT + 30},{y - 4}"/>'
         )
         drawn.append(_text(_LINES_RIGHT + 34, y, f"{size:,}", "quiet", size=11))
+    drawn.append(_text(_LINES_RIGHT + 34, _TOP + 14, "skills", "quiet", size=11))
     drawn.append(_text(_LINES_RIGHT, _HEIGHT - 10, title, "quiet", "end", 11))
     return drawn
 
