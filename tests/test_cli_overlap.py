@@ -109,6 +109,17 @@ def test_overlap_of_a_draft_shows_what_it_would_take(run: Run, write: Write, tmp
 
 
 @pytest.mark.usefixtures("shelf")
+def test_overlap_of_a_draft_names_the_skill_that_answers_its_requests_today(run: Run, write: Write) -> None:
+    """The draft would come first for them, however well the other skill does without it."""
+    draft = write("../draft/strings", 'Tune piano strings. Use for "tune piano strings".', "Tune piano strings.\n")
+    code, out, _ = run("overlap", str(draft))
+    assert code == 0
+    assert "1. strings would take 1 phrase from piano" in out
+    [overlap] = read_overlaps(run, str(draft))
+    assert [phrase["new"] for phrase in overlap["phrases"]] == [True]
+
+
+@pytest.mark.usefixtures("shelf")
 def test_overlap_of_a_skill_on_the_shelf_is_limited_to_it(run: Run) -> None:
     assert read_overlaps(run, "skills/piano") == []
     [overlap] = read_overlaps(run, "skills/review-comments/SKILL.md")
@@ -141,7 +152,7 @@ def test_phrases_are_quoted_requests_and_sentences_without_exclusions() -> None:
     """A single quoted word is not a request, and words in quotes are not part of a sentence."""
     text = (
         '---\nname: pdf\ndescription: \'Fill in PDF forms and check them. Use for "sign a form" or "pdf". '
-        "Do not use for scanned pages of a book.'\n---\nDo it.\n"
+        "Do not use for scanned pages of a book. For letters to a customer, see mail.'\n---\nDo it.\n"
     )
     skill = Shelf([MemorySource({"pdf": text})]).catalog["pdf"]
     assert [(phrase.origin, phrase.text) for phrase in list_phrases(skill, ["complete this"])] == [

@@ -43,14 +43,18 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
+    before: Shelf | None = None
     only: list[str] = []
     notes: list[str] = []
     if args.path is not None:
-        shelf, added = _add_skills(shelf, args)
+        extended, added = _add_skills(shelf, args)
+        if extended is not shelf:
+            before = shelf
+            shelf = extended
         only = [shelf.catalog.reach(candidate) for candidate in added]
         notes += _note_hidden(shelf, added)
     queries = _read_eval_queries(shelf, notes)
-    report = find_overlaps(shelf, only=only, queries=queries)
+    report = find_overlaps(shelf, only=only, before=before, queries=queries)
 
     shown = report.overlaps[: args.limit]
     if args.json:
@@ -124,7 +128,7 @@ def _note_hidden(shelf: Shelf, added: Sequence[Candidate]) -> list[str]:
 
 
 def _read_eval_queries(shelf: Shelf, notes: list[str]) -> Mapping[str, Sequence[str]]:
-    """Return the messages of eval cases that a skill is for, by the name that reaches the skill."""
+    """Return the queries of eval cases that should lead to a skill, by the name that reaches it."""
     folders: dict[str, str] = {}
     for candidate in all_candidates(shelf.catalog):
         folder = os.path.dirname(candidate.descriptor.location)
@@ -143,7 +147,7 @@ def _read_eval_queries(shelf: Shelf, notes: list[str]) -> Mapping[str, Sequence[
         cases, _ = list_cases([folder])  # runs nothing of theirs; `skillshelf eval list` reports their faults
         for case in cases:
             first = case.turns[0] if case.turns else None
-            if case.should_trigger is not False and isinstance(first, Message) and not first.text.startswith("/"):
+            if case.should_trigger and isinstance(first, Message):
                 queries.setdefault(name, []).append(first.text)
     return queries
 
@@ -198,6 +202,9 @@ def _headline(overlap: Overlap) -> str:
         lost = sum(contested.owner == loser for contested in overlap.taken)
         if lost:
             parts.append(f"{winner} takes {count_noun(lost, 'phrase')} from {loser}")
+        answered = sum(each.is_new and each.owner == loser for each in overlap.phrases)
+        if answered:
+            parts.append(f"{loser} would take {count_noun(answered, 'phrase')} from {winner}")
     if not parts:
         return f"{overlap.first} and {overlap.second} are hard to tell apart"
     return ", ".join(parts)
@@ -222,6 +229,7 @@ def _overlap_as_json(overlap: Overlap) -> dict[str, Any]:
                 "owner_score": contested.owner_score,
                 "rival_score": contested.rival_score,
                 "taken": contested.is_taken,
+                "new": contested.is_new,
                 "shared_words": list(contested.shared_words),
             }
             for contested in overlap.phrases

@@ -35,6 +35,8 @@ _NEIGHBOURS = 5
 _DEEPER = 100
 _MAX_NAMED_WORDS = 4
 _QUOTED = re.compile(r"(?<![^\s(,;:/])[\"“]([^\"“”\n]{3,80})[\"”]")
+_REFERRAL = re.compile(r"\bsee\s+[`'/]?[\w-]+[`'.]?$|^for\b.*\buse\s+[`'/]?[\w-]+[`'.]?$|\binstead\b", re.I)
+"""`For paid ads, see ad-creative.`: a sentence about another skill."""
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 
 
@@ -60,11 +62,13 @@ class ContestedPhrase:
     """Words of the phrase that the rival has in its name or description."""
     is_in_both: bool = False
     """True if both descriptions contain the phrase."""
+    is_new: bool = False
+    """True if the owner would take the phrase: today, without the owner, the rival comes first with this score."""
 
     @property
     def is_taken(self) -> bool:
         """True if a search for the owner's own phrase ranks the rival first."""
-        return self.rival_score > self.owner_score
+        return self.rival_score > self.owner_score and not self.is_new
 
     @property
     def lead(self) -> float:
@@ -98,6 +102,8 @@ class Overlap:
             return "Both descriptions have the same sentence: begin each with what only that skill does."
         if worst.is_in_both:
             return f"Both descriptions claim {worst.phrase.text!r}: keep it in one of them."
+        if worst.is_new:
+            return f"Say in both descriptions which requests {worst.owner} is for and which {worst.rival} keeps."
         if worst.is_taken and worst.phrase.origin == "eval":
             return f"Say in the description of {worst.owner}, in the words of that request, that it is for it."
         words = ", ".join(map(repr, worst.shared_words[:_MAX_NAMED_WORDS]))
@@ -120,14 +126,19 @@ class OverlapReport:
 
 
 def find_overlaps(
-    shelf: "Shelf", *, only: Collection[str] = (), queries: Mapping[str, Sequence[str]] | None = None
+    shelf: "Shelf",
+    *,
+    only: Collection[str] = (),
+    before: "Shelf | None" = None,
+    queries: Mapping[str, Sequence[str]] | None = None,
 ) -> OverlapReport:
     """Find the skills that compete for the same requests.
 
-    `only` names skills whose overlaps are wanted; without it, those of all are. `queries` has further requests that
-    skills are for, by name. Skills that the model does not see, and other versions of the same name, do not count.
+    `only` names skills whose overlaps are wanted; without it, those of all are. If these skills are new, `before` is
+    the shelf without them: it says which skills answer their requests today. `queries` has further requests that skills
+    are for, by name. Skills that the model does not see, and other versions of the same name, do not count.
     """
-    finder = _OverlapFinder(shelf, frozenset(only), queries or {})
+    finder = _OverlapFinder(shelf, frozenset(only), before, queries or {})
     return finder.find()
 
 
@@ -146,18 +157,24 @@ def list_phrases(skill: SkillDescriptor, queries: Sequence[str] = ()) -> list[Ph
             add(quoted[1], "quoted")
     for query in queries:
         add(query, "eval")
-    for sentence in _SENTENCE_END.split(_QUOTED.sub(" ", description)):
-        if len(set(split_words(sentence))) >= _MIN_WORDS:
-            add(sentence, "sentence")
+    for sentence in _SENTENCE_END.split(description):
+        if len(_QUOTED.findall(sentence)) > 1 or _REFERRAL.search(sentence.strip()):
+            continue  # a list of requests, which were added above, or a request for another skill
+        plain = _QUOTED.sub(" ", sentence)
+        if len(set(split_words(plain))) >= _MIN_WORDS:
+            add(plain, "sentence")
     return list(phrases.values())[:_MAX_PHRASES]
 
 
 class _OverlapFinder:
     """Tries the phrases of skills, and collects those that another skill fits as well."""
 
-    def __init__(self, shelf: "Shelf", only: frozenset[str], queries: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, shelf: "Shelf", only: frozenset[str], before: "Shelf | None", queries: Mapping[str, Sequence[str]]
+    ) -> None:
         self._shelf = shelf
         self._only = only
+        self._before = before
         self._catalog = shelf.catalog
         self._queries = queries
         self._threshold = find_threshold()
@@ -218,10 +235,14 @@ class _OverlapFinder:
             if own is None:
                 own = _find_own(self._search(phrase.text, _DEEPER), name)
             rival = self._find_rival(matches, candidate.descriptor)
+            is_new = self._before is not None and name in self._only and own is not None and own is matches[0]
+            if self._before is not None and is_new:
+                today = self._before.search(phrase.text, _NEIGHBOURS, min_score=0.0)
+                rival = self._find_rival(today, candidate.descriptor)
             if own is not None and own.name != name and own.descriptor.name != candidate.descriptor.name:
                 self._copies.add(frozenset((name, own.name)))
             elif rival is not None:
-                self._note(phrase, name, candidate.descriptor, own, rival)
+                self._note(phrase, name, candidate.descriptor, own, rival, is_new=is_new)
 
     def _find_rival(self, matches: Sequence[Match], skill: SkillDescriptor) -> Match | None:
         """Return the best skill of another name, if it fits the phrase at all."""
@@ -231,7 +252,9 @@ class _OverlapFinder:
                 return match
         return None
 
-    def _note(self, phrase: Phrase, name: str, skill: SkillDescriptor, own: Match | None, rival: Match) -> None:
+    def _note(
+        self, phrase: Phrase, name: str, skill: SkillDescriptor, own: Match | None, rival: Match, *, is_new: bool
+    ) -> None:
         own_score = own.score if own else 0.0
         if rival.score < _CONTESTED * own_score:
             return
@@ -243,7 +266,7 @@ class _OverlapFinder:
             for each in (skill, rival.descriptor)
         )
         self._contested.setdefault(frozenset((name, rival.name)), []).append(
-            ContestedPhrase(phrase, name, rival.name, own_score, rival.score, tuple(shared), is_in_both)
+            ContestedPhrase(phrase, name, rival.name, own_score, rival.score, tuple(shared), is_in_both, is_new)
         )
 
     def _make_overlap(self, pair: frozenset[str]) -> Overlap:
