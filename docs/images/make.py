@@ -36,6 +36,10 @@ PICTURES = {
     "check": ("skillshelf check",),
     "cost": ("skillshelf cost",),
     "show": ("skillshelf show incident-runbook",),
+    "explain": (
+        "skillshelf search --explain --limit 1 flaten a pdf form quickly",
+        'skillshelf why release-notes --for "review this migration for the release"',
+    ),
 }
 
 

@@ -97,7 +97,7 @@ class Standing:
     """Its place among the search results, from 1; 0 if search does not rank it."""
     match: Match | None = None
     rivals: tuple[Rival, ...] = ()
-    """The first of the skills that come before it."""
+    """The first of the skills that fit the request and come before it."""
     runner_up: Match | None = None
     """The skill that comes after it, if it is the first."""
     threshold: float = 0.0
@@ -109,9 +109,14 @@ class Standing:
         return self.match is not None and self.rank <= RESULTS and self.match.score >= self.threshold
 
     @property
+    def is_usable(self) -> bool:
+        """True if the model may use the skill at all."""
+        return not any(obstacle.code in _UNUSABLE for obstacle in self.obstacles)
+
+    @property
     def comes_up(self) -> bool:
         """True if the model can use the skill and reads what it is for, in the listing or in a search."""
-        if any(obstacle.code in _UNUSABLE for obstacle in self.obstacles):
+        if not self.is_usable:
             return False
         is_described = self.level is not None and self.level > Level.NAME
         return is_described or self.is_found
@@ -151,11 +156,10 @@ def explain_standing(
     ranked = shelf.search(request, _RANKED, min_score=0.0)
     rank = _find_rank(ranked, name)
     match = ranked[rank - 1] if rank and ranked[rank - 1].name == name else None
-    rivals = tuple(_compare(rival, match) for rival in ranked[: max(0, rank - 1)][:_MAX_RIVALS])
     if rank and match is None:
         obstacles.append(_explain_copy(ranked[rank - 1]))
-    elif rank == 0 and ranked and ranked[0].score >= threshold:
-        rivals = tuple(_compare(rival, None) for rival in ranked[:_MAX_RIVALS])
+    ahead = ranked[: rank - 1] if rank else ranked
+    rivals = tuple(_compare(rival, match) for rival in ahead[:_MAX_RIVALS] if rival.score >= threshold)
     obstacles += _find_search_obstacles(request, rank, match, ranked, threshold)
     if is_first_of_name:
         obstacles += _find_listing_obstacles(shelf, skill, listing, budget, match)
@@ -244,7 +248,8 @@ def _explain_copy(original: Match) -> Obstacle:
 def _find_search_obstacles(
     request: str, rank: int, match: Match | None, ranked: Sequence[Match], threshold: float
 ) -> Iterator[Obstacle]:
-    if rank == 0 and len(ranked) < _RANKED:
+    has_no_word = match is not None and not match.words and match.score < threshold
+    if has_no_word or (rank == 0 and len(ranked) < _RANKED):
         yield Obstacle("no-match", "it has no word of the request", _advise(spell_words(request)))
     elif rank == 0:
         message = f"it is not among the {_RANKED} skills that fit best"

@@ -65,7 +65,8 @@ def _print_standing(standing: Standing, out: Output) -> None:
         print_score(standing.match, standing.request, out)
     if standing.level is not None:
         out.print()
-        out.print_styled(f"In every call, the listing shows {_SHOWN[standing.level]} to the model.")
+        verb = "shows" if standing.is_usable else "would show"
+        out.print_styled(f"In every call, the listing {verb} {_SHOWN[standing.level]} to the model.")
     if standing.comes_up and (standing.rank == 1 or standing.level is not None):
         out.print_styled(
             "Whether the model then loads it is up to the model: `skillshelf eval` measures how often it does.", "dim"
