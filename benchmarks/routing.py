@@ -163,7 +163,8 @@ def choose_names(collection: Collection, size: int, randomness: random.Random) -
     randomness.shuffle(wanted)
     randomness.shuffle(others)
     # At most a third has queries: on a real shelf, too, most skills are not what the user is about.
-    chosen = [*wanted[: max(SKILLS_PER_CONVERSATION, size // 3)], *others][:size]
+    third = max(SKILLS_PER_CONVERSATION, size // 3)
+    chosen = [*wanted[:third], *others, *wanted[third:]][:size]
     names: dict[str, str] = {}
     taken: set[str] = set()
     for identifier in chosen:

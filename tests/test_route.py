@@ -96,6 +96,7 @@ def test_the_choice_stays_while_it_describes_what_fits_best(crowded: Shelf) -> N
         assert second.listing is first.listing
     other = crowded.route(message_for(120), previous=first, budget=BUDGET)
     assert not other.is_kept
+    assert other.rotation == first.rotation
     assert describes(other.listing, "skill-120")
     assert describes(other.listing, "skill-250")
 

@@ -60,7 +60,7 @@ class Route:
     is_kept: bool = False
     """True if this is the choice of the previous route."""
     rotation: int = 0
-    """The position, among all skills, of the first skill that is next in rotation."""
+    """The position, among all skills, of the first one in rotation."""
 
     @property
     def ranking(self) -> tuple[str, ...]:
@@ -87,7 +87,10 @@ def choose_route(
     budget: int,
 ) -> Route:
     """Return the route for a message: see `Shelf.route`."""
-    rotation = _first_position(text) if previous is None else previous.rotation
+    rotation = _first_position(text)
+    if previous is not None:
+        # If there may be a cache to lose, only what fits the message is worth a change.
+        rotation = previous.rotation if keep else previous.rotation + ROTATING
     usual = shelf.listing(disclosure, budget)
     if not usual.is_crowded:
         return Route(text, (), usual, rotation=rotation)
@@ -101,7 +104,7 @@ def choose_route(
         if _count_described(listing, decisive) == len(decisive):
             return kept
 
-    skills, rotation = _choose_skills(shelf.catalog, matches, loaded, previous, rotation)
+    skills = _choose_skills(shelf.catalog, matches, loaded, previous, rotation)
     listing = shelf.listing(disclosure, budget, ranking=[skill.name for skill in skills])
     if kept is not None and _count_described(listing, decisive) <= _count_described(kept.listing, decisive):
         return kept  # the budget has no room for them in any case
@@ -110,8 +113,8 @@ def choose_route(
 
 def _choose_skills(
     catalog: Catalog, matches: Sequence["Match"], loaded: Iterable[str], previous: Route | None, rotation: int
-) -> tuple[tuple[RoutedSkill, ...], int]:
-    """Return the skills that come first, and where the rotation goes on."""
+) -> tuple[RoutedSkill, ...]:
+    """Return the skills that come first."""
     reasons: dict[str, Reason] = {}
     for name, skill in catalog.items():
         if skill.disclosure == "always":
@@ -130,8 +133,7 @@ def _choose_skills(
     for name in (*names[start:], *names[:start])[:ROTATING]:
         if _is_listed(catalog, name):
             reasons.setdefault(name, "rotated")
-    skills = tuple(RoutedSkill(name, rank, reason) for rank, (name, reason) in enumerate(reasons.items(), 1))
-    return skills, start + ROTATING
+    return tuple(RoutedSkill(name, rank, reason) for rank, (name, reason) in enumerate(reasons.items(), 1))
 
 
 def _fitted_before(catalog: Catalog, previous: Route, others: Iterable[str]) -> Iterator[str]:
