@@ -214,3 +214,23 @@ def test_similar_meanings_find_skills_without_a_common_word() -> None:
     assert match.similarity_share == 1
     assert match.why == ("100% similar meaning",)
     assert search_words(shelf, "doctor") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "is_clear"),
+    [
+        ("haiku", True),
+        ("seventeen syllables", True),
+        ("syllables", False),
+        ("count them on paper", False),
+        ("count on paper with pencil lines", True),
+    ],
+)
+def test_a_match_is_clear_by_one_word_of_the_name_two_of_the_description_or_four_of_the_text(
+    query: str, is_clear: bool
+) -> None:
+    text = "---\nname: haiku\ndescription: Poems of seventeen syllables.\n---\nCount with pencil lines on paper.\n"
+    other = "---\nname: tax\ndescription: Returns for the office.\n---\nAdd the numbers.\n"
+    match = Shelf([MemorySource({"haiku": text, "tax": other})]).search(query)[0]
+    assert match.name == "haiku"
+    assert match.is_clear == is_clear

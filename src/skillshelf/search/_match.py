@@ -49,14 +49,14 @@ class Match:
 
     @property
     def is_clear(self) -> bool:
-        """True if the query has a word of the skill's name, or two of its description.
+        """True if the query has a word of the skill's name, two of its description, or four of its whole text.
 
         The score is the share of a query that a skill covers, so short replies such as `go on` can score high with any
         skill that has these words somewhere.
         """
         in_name = sum(word.field == "name" for word in self.words)
         in_description = sum(word.field == "description" for word in self.words)
-        return in_name > 0 or in_description > 1
+        return in_name >= 1 or in_description >= 2 or len(self.words) >= 4
 
     @property
     def why(self) -> tuple[str, ...]:
