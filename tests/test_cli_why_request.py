@@ -199,7 +199,21 @@ def test_a_shortened_description_names_the_words_that_are_cut(run: Run, write_ow
         write_own(f"skill-{number:02}", f"Handles texts. {filler * 4} Knows topic{number}.", "Do it.\n" * 50)
     set_budget(250)
     [obstacle] = explain(run, "skill-29", "topic29")["obstacles"]
-    assert obstacle["message"] == "the listing shortens its description, and leaves out 'topic29'"
+    assert obstacle["message"] == "the listing has room for the beginning of its description only: 'topic29' is cut off"
+
+
+def test_a_description_that_is_too_long_is_reported_as_such(run: Run, write_own: WriteOwn) -> None:
+    """The budget is not to blame."""
+    write_own("essay", "Write essays. " + "With a very long tail. " * 60)
+    [obstacle] = explain(run, "essay", "write essays")["obstacles"]
+    assert (obstacle["code"], obstacle["fix"]) == ("shortened", "shorten it")
+
+
+def test_the_advice_for_equal_words_is_to_say_what_differs(run: Run, write_own: WriteOwn) -> None:
+    write_own("ci-checks", "Repair a failed build.", "A failed build is repaired.\n")
+    write_own("failed-build", "Repair a failed build.", "Look at it.\n")
+    [obstacle] = explain(run, "ci-checks", "repair a failed build")["obstacles"]
+    assert obstacle["fix"] == "its description has the words already: say what it does that failed-build does not"
 
 
 def test_an_empty_request_is_refused(run: Run, write_own: WriteOwn) -> None:

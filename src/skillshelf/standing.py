@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from skillshelf.catalog import Candidate
-from skillshelf.descriptor import SkillDescriptor
-from skillshelf.listing import Level, Listing, ListingForm
+from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
+from skillshelf.listing import Level, Listing, ListingForm, Shortened
 from skillshelf.search import FoundWord, Match, find_threshold, spell_words
 from skillshelf.shelf import Shelf
 from skillshelf.text import closest_names, count_noun
@@ -267,15 +267,20 @@ def _find_search_obstacles(
             message = f"{ranked[0].name} fits better"
         if rank > RESULTS:
             message += f", and a search gives the model the first {RESULTS}"
-        lacking: Sequence[str] = ()
-        if match is not None:
-            leads = _compare(ranked[0], match).leads
-            lacking = [lead.word for lead in leads if lead.own_field not in ("name", "description")]
-        yield Obstacle("outranked", message, _advise(lacking))
+        yield Obstacle("outranked", message, _advise_against(ranked[0], match))
 
 
 def _words_of(match: Match) -> list[str]:
     return [word.word for word in sorted(match.words, key=lambda word: -word.share)]
+
+
+def _advise_against(rival: Match, match: Match | None) -> str:
+    """Return what to change so that a skill fits better than its rival."""
+    leads = _compare(rival, match).leads
+    lacking = [lead.word for lead in leads if lead.word and lead.own_field not in ("name", "description")]
+    if lacking:
+        return _advise(lacking)
+    return f"its description has the words already: say what it does that {rival.name} does not"
 
 
 def _advise(words: Sequence[str]) -> str:
@@ -327,7 +332,7 @@ def _find_listing_obstacles(
     elif level == Level.NAME:
         message = f"the listing has its name only: the budget of {budget:,} tokens has no room for its description"
         yield Obstacle("name-only", message, raise_budget)
-    elif level == Level.SHORT:
+    elif Shortened(skill.name, "description") in listing.shortened:
         yield _explain_shortened(skill, listing, match)
 
 
@@ -338,7 +343,11 @@ def _explain_shortened(skill: SkillDescriptor, listing: Listing, match: Match | 
     cut: list[str] = []
     if match is not None:
         cut = [word.word for word in match.words if word.field == "description" and word.word.lower() not in shown]
-    message = "the listing shortens its description"
+    message = "the listing has room for the beginning of its description only"
+    fix = "put what matters most into its first sentence"
+    if len(skill.description) > MAX_DESCRIPTION and len(entry.description) >= MAX_DESCRIPTION // 2:
+        message = f"its description is longer than {MAX_DESCRIPTION:,} characters, and the listing shows no more"
+        fix = "shorten it"
     if cut:
-        message += f", and leaves out {', '.join(map(repr, cut[:_MAX_NAMED_WORDS]))}"
-    return Obstacle("shortened", message, "put what matters most into its first sentence")
+        message += f": {', '.join(map(repr, cut[:_MAX_NAMED_WORDS]))} is cut off"
+    return Obstacle("shortened", message, fix)

@@ -78,7 +78,8 @@ class Listing:
             return Level.NAME
         if entry.instructions is not None:
             return Level.FULL
-        if Shortened(name, "description") in self.shortened:
+        # Of a very long description, the section shows as much as the format allows: that is all it ever shows.
+        if len(entry.description) <= SHORT_DESCRIPTION and Shortened(name, "description") in self.shortened:
             return Level.SHORT
         return Level.WHOLE
 
