@@ -1,6 +1,7 @@
 """One trial of a case: what counts, what is an error, and that nothing leaves the workspace."""
 
 import asyncio
+import json
 import os
 import tempfile
 import time
@@ -12,6 +13,7 @@ import pytest
 
 from skillshelf.agent import ChosenModel
 from skillshelf.evals import Case, Edit, Message, Trace, run_trial
+from skillshelf.evals._trace import trace_from_json
 from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call
 
@@ -103,3 +105,14 @@ def test_a_model_that_never_answers_is_an_error_after_a_while() -> None:
     trace = asyncio.run(run_trial(case, ChosenModel.from_model(ScriptedModel("Hello.", hangs)), 4.0))
     assert trace.error == "The trial took longer than 4 seconds; --timeout gives it more"
     assert trace.answers == ("Hello.",)
+
+
+def test_checks_get_the_bytes_of_new_and_changed_files() -> None:
+    """They survive the way from a worker as JSON, and are dropped once the checks are made."""
+    writes = call("run_command", command="printf '\\000new' > in.bin; printf 'a\\377' > made.bin")
+    trace = tried(writes, "Done.", files={"in.bin": b"\0old", "same.txt": b"same"})
+    changed = {path: state.data for path, state in trace.changed_files.items()}
+    assert changed == {"in.bin": b"\0new", "made.bin": b"a\xff"}
+    assert (trace.files["same.txt"].data, trace.files["same.txt"].size) == (None, 4)
+    assert trace_from_json(json.loads(json.dumps(trace.as_json()))) == trace
+    assert not any(state.data for state in trace.without_data().files.values())

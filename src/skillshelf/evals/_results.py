@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals._case import Case
-from skillshelf.evals._trace import Trace, trace_from_json
+from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import NO_SUBJECT, About, Check, Verdict, is_judge
 from skillshelf.text import clip
 
@@ -151,61 +154,18 @@ class Run:
         return case.live and not self.replayed
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "skillshelf_evals": 1,
-            "id": self.id,
-            "started": self.started,
-            "model": self.model,
-            "repeats": self.repeats,
-            "baseline": self.baseline,
-            "replayed": self.replayed,
-            "skills": dict(self.skills),
-            "cases": [asdict(case) for case in self.cases],
-            "outcomes": [outcome_as_json(outcome) for outcome in self.outcomes],
-        }
-
-
-def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "case": outcome.case,
-        "arm": outcome.arm,
-        "repeat": outcome.repeat,
-        "status": outcome.status,
-        "checks": [_check_as_json(result) for result in outcome.checks],
-        "trace": outcome.trace.as_json(),
-        "judging": asdict(outcome.judging) if outcome.judging else None,
-    }
-
-
-def outcome_from_json(plain: Mapping[str, Any]) -> Outcome:
-    return Outcome(
-        case=plain["case"],
-        arm=plain["arm"],
-        repeat=plain["repeat"],
-        checks=tuple(_check_from_json(result) for result in plain["checks"]),
-        trace=trace_from_json(plain["trace"]),
-        judging=Usage(**plain["judging"]) if plain.get("judging") else None,
-    )
-
-
-def _check_as_json(result: CheckResult) -> dict[str, Any]:
-    return {"name": result.name, **asdict(result.verdict), "about": asdict(result.about)}
-
-
-def _check_from_json(plain: Mapping[str, Any]) -> CheckResult:
-    verdict = Verdict(plain["passed"], plain["reason"], plain["error"], plain["unrecorded"])
-    return CheckResult(plain["name"], verdict, About(**plain["about"]))
+        """Return the run as `run.json` has it."""
+        plain: dict[str, Any] = _adapter().dump_python(self)
+        for outcome, plain_outcome in zip(self.outcomes, plain["outcomes"], strict=True):
+            plain_outcome["status"] = outcome.status
+        return {"skillshelf_evals": 1, **plain}
 
 
 def run_from_json(plain: Mapping[str, Any]) -> Run:
-    return Run(
-        id=plain["id"],
-        started=plain["started"],
-        model=plain["model"],
-        cases=tuple(CaseInfo(**case) for case in plain["cases"]),
-        outcomes=tuple(outcome_from_json(outcome) for outcome in plain["outcomes"]),
-        skills=dict(plain["skills"]),
-        repeats=plain["repeats"],
-        baseline=plain["baseline"],
-        replayed=plain["replayed"],
-    )
+    """Return the run that `as_json` described. Raises pydantic's ValidationError."""
+    return _adapter().validate_python(plain)
+
+
+@cache
+def _adapter() -> TypeAdapter[Run]:
+    return TypeAdapter(Run)

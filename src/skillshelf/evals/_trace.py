@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from skillshelf.agent.events import Event, Usage, from_json
+from pydantic import BeforeValidator, Discriminator, PlainSerializer, Tag, TypeAdapter
+
+from skillshelf.agent.events import BaseEvent, Event, Usage
+
+if TYPE_CHECKING:
+    StoredEvent = Event
+else:
+
+    def _kind_of(value: Any) -> str:
+        return value.kind if isinstance(value, BaseEvent) else value.get("event", "")
+
+    _as_json = PlainSerializer(BaseEvent.as_json)
+    _tagged = [Annotated[kind, _as_json, Tag(kind.kind)] for kind in get_args(Event)]
+    StoredEvent = Annotated[reduce(or_, _tagged), Discriminator(_kind_of)]
+
+
+def _encode_bytes(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _decode_bytes(value: str | bytes) -> bytes:
+    return base64.b64decode(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +41,19 @@ class FileState:
     """None if the file is not text, or too long to keep."""
     changed: bool
     """True if the file is new, or differs from the one that the case put there."""
+    size: int = 0
+    """In bytes."""
+    data: Annotated[bytes, BeforeValidator(_decode_bytes), PlainSerializer(_encode_bytes)] | None = None
+    """The content of a file that is new or changed, for as long as checks are made; None if it is too large.
+
+    The limits are `MAX_FILE_KEPT` and `MAX_FILES_KEPT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One run through all turns of a case."""
 
-    events: tuple[Event, ...] = ()
+    events: tuple[StoredEvent, ...] = ()
     answers: tuple[str, ...] = ()
     """The answer to each message."""
     systems: tuple[str, ...] = ()
@@ -45,29 +75,26 @@ class Trace:
         """The last answer."""
         return self.answers[-1] if self.answers else ""
 
+    @property
+    def changed_files(self) -> dict[str, FileState]:
+        """The files that the trial created or changed."""
+        return {path: state for path, state in self.files.items() if state.changed}
+
+    def without_data(self) -> Trace:
+        """Return the trace as it is kept after its checks are made."""
+        files = {path: replace(state, data=None) for path, state in self.files.items()}
+        return replace(self, files=files)
+
     def as_json(self) -> dict[str, Any]:
-        return {
-            "events": [event.as_json() for event in self.events],
-            "answers": list(self.answers),
-            "systems": list(self.systems),
-            "files": {path: asdict(state) for path, state in self.files.items()},
-            "removed": list(self.removed),
-            "usage": asdict(self.usage),
-            "seconds": self.seconds,
-            "error": self.error,
-            "unrecorded": self.unrecorded,
-        }
+        # Not in the mode for JSON, which refuses the half characters that file names and answers may hold.
+        plain: dict[str, Any] = _adapter().dump_python(self)
+        return plain
 
 
 def trace_from_json(plain: Mapping[str, Any]) -> Trace:
-    return Trace(
-        events=tuple(from_json(event) for event in plain["events"]),
-        answers=tuple(plain["answers"]),
-        systems=tuple(plain["systems"]),
-        files={path: FileState(**state) for path, state in plain["files"].items()},
-        removed=tuple(plain["removed"]),
-        usage=Usage(**plain["usage"]),
-        seconds=plain["seconds"],
-        error=plain["error"],
-        unrecorded=plain["unrecorded"],
-    )
+    return _adapter().validate_python(plain)
+
+
+@cache
+def _adapter() -> TypeAdapter[Trace]:
+    return TypeAdapter(Trace)

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 SKILLS_FOLDER = ".skillshelf/skills"
 MAX_TEXT_KEPT = 256 * 1024
-"""Checks can look into files of up to this size."""
+"""Checks can search the text of files up to this size."""
+MAX_FILE_KEPT = 8 * 1024 * 1024
+"""Checks get the bytes of a new or changed file up to this size,"""
+MAX_FILES_KEPT = 32 * 1024 * 1024
+"""and of as many files as have this size together."""
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -118,14 +122,30 @@ def find_changes(root: str, before: Mapping[str, str]) -> tuple[dict[str, FileSt
     `before` holds the digests that `make_workspace` returned.
     """
     now = _read_files(root)
-    files = {path: FileState(content.text, before.get(path) != content.digest) for path, content in now.items()}
+    room = MAX_FILES_KEPT
+    files = {}
+    for path, content in now.items():
+        is_changed = before.get(path) != content.digest
+        data = None
+        if is_changed and content.data is not None and len(content.data) <= room:
+            data = content.data
+            room -= len(data)
+        files[path] = FileState(content.text, is_changed, content.size, data)
     return files, tuple(sorted(before.keys() - now.keys()))
 
 
 class _Content(NamedTuple):
     digest: str
-    text: str | None
-    """None if the file is not text, or too long to keep."""
+    size: int
+    data: bytes | None
+    """None if the file is too large to keep."""
+
+    @property
+    def text(self) -> str | None:
+        """The file as text; None if it is not text, or too long to search."""
+        if self.data is None or len(self.data) > MAX_TEXT_KEPT or b"\0" in self.data:
+            return None
+        return self.data.decode("utf-8", "replace")
 
 
 def _read_files(root: str) -> dict[str, _Content]:
@@ -145,14 +165,13 @@ def _read_files(root: str) -> dict[str, _Content]:
 
 
 def _read_content(descriptor: int) -> _Content:
-    """Read an open file and close it. A model can make a file of any size, so only its beginning is kept."""
+    """Read an open file and close it. A model can make a file of any size, so only a small one is kept."""
     with open(descriptor, "rb") as file:
-        data = file.read(MAX_TEXT_KEPT + 1)
+        data = file.read(MAX_FILE_KEPT + 1)
         digest = hashlib.sha256(data)
-        while more := file.read(MAX_TEXT_KEPT):
+        size = len(data)
+        while more := file.read(MAX_FILE_KEPT):
             digest.update(more)
+            size += len(more)
 
-    text = None
-    if len(data) <= MAX_TEXT_KEPT and b"\0" not in data:
-        text = data.decode("utf-8", "replace")
-    return _Content(digest.hexdigest(), text)
+    return _Content(digest.hexdigest(), size, data if size <= MAX_FILE_KEPT else None)

@@ -190,7 +190,8 @@ async def make_outcome(
         for usage in judge_usages:
             judging = usage if judging is None else judging + usage
 
-    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace, judging)
+    # The contents of files are for the checks alone: a thousand trials of them would fill the memory.
+    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace.without_data(), judging)
 
 
 def add_worker_files(trace: Trace, files: Mapping[str, str], recording: TrialRecording | None) -> Trace:

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import types
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
+
+from pydantic import ValidationError
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._results import CheckResult, Outcome, Run, run_from_json
@@ -58,13 +57,11 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     file = os.fspath(path)
     if os.path.isdir(file):
         file = os.path.join(file, RUN_FILE)
-    plain = _read_json(file)
     try:
-        run = run_from_json(plain)
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
-        raise RunUnreadableError(file, f"it is incomplete or broken ({type(fault).__name__}: {fault})") from fault
-
-    problem = _find_wrong_type(run, Run, "run") or _find_inconsistency(run)
+        run = run_from_json(_read_json(file))
+    except ValidationError as fault:
+        raise RunUnreadableError(file, _describe_fault(fault)) from fault
+    problem = _find_inconsistency(run)
     if problem:
         raise RunUnreadableError(file, problem)
     return run
@@ -73,7 +70,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 def _read_json(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
-            plain = json.load(file)
+            plain = json.load(file, parse_constant=_refuse_constant)
     except OSError as fault:
         raise RunUnreadableError(path, fault.strerror or "it cannot be opened") from fault
     except (ValueError, RecursionError) as fault:
@@ -86,6 +83,21 @@ def _read_json(path: str) -> dict[str, Any]:
         reason = f"it has version {version} and this skillshelf reads {FORMAT_VERSION}; update it"
         raise RunUnreadableError(path, reason)
     return dict(plain)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _describe_fault(fault: ValidationError) -> str:
+    """Return the first fault with its place, such as `run.outcomes[0].arm is 'other'`."""
+    [first, *_] = fault.errors()
+    place = "run"
+    for part in first["loc"]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}"
+    if first["type"] == "missing":
+        return f"{place} is missing"
+    return f"{place} is {first['input']!r:.60}"
 
 
 def _find_inconsistency(run: Run) -> str:
@@ -102,65 +114,6 @@ def _find_inconsistency(run: Run) -> str:
         if number > 1:
             return f"it holds trial {repeat} of {case!r:.60}, {arm}, twice"
     return ""
-
-
-def _find_wrong_type(value: Any, hint: Any, place: str) -> str:
-    """Return the first value that does not have the type of its dataclass field; empty if all do.
-
-    The file may come from anywhere, and a report must not fail halfway because of it.
-    """
-    origin = get_origin(hint)
-    arguments = get_args(hint)
-    if hint is Any:
-        return ""
-    if origin in (Union, types.UnionType):
-        fits = any(not _find_wrong_type(value, kind, place) for kind in arguments)
-        return "" if fits else _describe_value(value, place)
-    if origin is Literal:
-        fits = isinstance(value, str) and value in arguments
-        return "" if fits else _describe_value(value, place)
-
-    container: Any = origin or (hint if is_dataclass(hint) else None)
-    if container and not isinstance(value, container):
-        return _describe_value(value, place)
-    if origin is tuple:
-        return _first_wrong((item, arguments[0], f"{place}[{index}]") for index, item in enumerate(value))
-    if origin in (Mapping, dict):
-        keys = [(key, arguments[0], place) for key in value]
-        values = [(item, arguments[1], f"{place}.{key}") for key, item in value.items()]
-        return _first_wrong([*keys, *values])
-    if is_dataclass(hint):
-        own_type: Any = type(value)
-        hints = _field_types(own_type)
-        return _first_wrong(
-            (getattr(value, field.name), hints[field.name], f"{place}.{field.name}") for field in fields(value)
-        )
-
-    return "" if _has_type(value, hint) else _describe_value(value, place)
-
-
-def _first_wrong(parts: Iterable[tuple[Any, Any, str]]) -> str:
-    for value, hint, place in parts:
-        problem = _find_wrong_type(value, hint, place)
-        if problem:
-            return problem
-    return ""
-
-
-def _has_type(value: Any, hint: Any) -> bool:
-    """True for a value of a plain type. JSON may write 1.0 as 1; True and NaN are not numbers."""
-    if hint is float:
-        return type(value) in (int, float) and math.isfinite(value)
-    return type(value) is (hint or types.NoneType)
-
-
-@lru_cache
-def _field_types(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _describe_value(value: Any, place: str) -> str:
-    return f"{place} is {value!r:.60}"
 
 
 def summary_as_json(summary: Summary) -> dict[str, Any]:
