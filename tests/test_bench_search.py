@@ -199,6 +199,15 @@ def test_copies_of_the_right_skill_are_taken_out_with_it() -> None:
     assert Collection(skills).find_copies(["a"]) == {"a", "b"}
 
 
+def test_a_fork_has_most_of_the_lines_of_the_right_skill_and_is_right_too() -> None:
+    body = "\n".join(f"line {number}" for number in range(100))
+    collection = Collection({"a": {"name": "a", "description": "d", "body": body}}, [Query("q", frozenset("a"))])
+    forked = collection.add_forks()
+    assert forked.queries[0].answers == {"a", "a#fork"}
+    assert 60 < len(forked.skills["a#fork"]["body"].splitlines()) < 90
+    assert forked.skills["a#fork"]["name"] != "a"
+
+
 def test_plain_bm25_finds_skills_by_their_words(folder: Path) -> None:
     pytest.importorskip("bm25s")
     collection = load(folder)

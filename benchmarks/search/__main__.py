@@ -9,6 +9,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.search import plot, tables
@@ -17,7 +18,7 @@ from benchmarks.search.collections import OWN_DATA, Collection, DataError
 from benchmarks.search.presence import ask_all, choose_sizes, measure_present_with_bm25
 from benchmarks.search.speed import Speed, write_skills
 from benchmarks.search.tables import Measured, Table
-from benchmarks.search.worker import WorkerError, find, load_metatool, load_public, time_search
+from benchmarks.search.worker import Findings, WorkerError, find, load_metatool, load_public, time_search
 from skillshelf.search import is_similarity_installed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +86,7 @@ def _measure(options: argparse.Namespace) -> None:
             tables.show_kinds(collection, methods),
             tables.show_sizes(methods),
             tables.show_silence(methods),
+            tables.show_forks(methods),
             *(tables.show_reliability(method) for method in methods if method.findings),
             tables.show_choices(methods),
         ]
@@ -107,11 +109,18 @@ def _measure_folder(folder: Path, *, is_fast: bool, can_choose: bool) -> tuple[C
     if is_bm25s_installed():
         for title, fields in (("BM25, name + description", SHORT_FIELDS), ("BM25, all text", ALL_FIELDS)):
             methods.append(_measure_bm25(title, fields, collection, tools))
-    for title, has_extra in (_WITHOUT, False), (_WITH, True):
-        if has_extra and not is_similarity_installed():
-            continue
-        _report(title)
-        findings = find(folder, has_extra=has_extra, is_fast=is_fast, can_choose=can_choose)
+    modes = {_WITHOUT: False}
+    if is_similarity_installed():
+        modes[_WITH] = True
+    _report(" and ".join(modes))
+    with ThreadPoolExecutor() as pool:
+        running: dict[str, Future[Findings]] = {}
+        for title, has_extra in modes.items():
+            # Both modes have the same weights, so they are chosen once.
+            does_choose = can_choose and has_extra == is_similarity_installed()
+            running[title] = pool.submit(find, folder, has_extra=has_extra, is_fast=is_fast, can_choose=does_choose)
+    for title, future in running.items():
+        findings = future.result()
         by_size = {size: presence.present for size, presence in findings.by_size.items()}
         methods.append(Measured(title, by_size, findings.near_misses, findings.metatool, findings))
     return collection, methods

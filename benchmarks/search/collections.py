@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.search import SkillSearch
 
 OWN_DATA = Path(__file__).with_name("data")
+_KEPT_BY_FORKS = 0.75
 
 
 class DataError(Exception):
@@ -104,6 +105,20 @@ class Collection:
 
     def make_search(self, **options: Any) -> SkillSearch:
         return SkillSearch(self.read, **options)
+
+    def add_forks(self) -> "Collection":
+        """Return the same with a changed copy of each right skill, which is right, too: it has most of the lines."""
+        skills = dict(self.skills)
+        queries: list[Query] = []
+        for query in self.queries:
+            forks = {identifier + "#fork" for identifier in query.answers}
+            queries.append(replace(query, answers=query.answers | forks))
+        for identifier in sorted({answer for query in self.queries for answer in query.answers}):
+            skill = self.skills[identifier]
+            choice = random.Random(identifier)
+            lines = [line for line in skill.get("body", "").splitlines() if choice.random() < _KEPT_BY_FORKS]
+            skills[identifier + "#fork"] = {**skill, "name": f"{skill['name']}-2", "body": "\n".join(lines)}
+        return Collection(skills, queries)
 
     def thin_out(self, share: float) -> "Collection":
         """Return all skills with a share of the queries, the same in each run."""

@@ -14,6 +14,7 @@ from benchmarks.search.measures import (
     calibration_error,
     compare_scores,
     mean,
+    percentile,
     resample,
     sort_into_bins,
 )
@@ -206,6 +207,32 @@ def _silence(presence: Presence, threshold: float) -> list[str]:
         f"{_percent(silent_share(presence.absent, strict))} (threshold {strict:.2f})",
         f"{compare_scores(presence.present, presence.absent):.2f}",
     ]
+
+
+def show_forks(methods: Sequence[Measured]) -> Table:
+    """Return what a changed copy beside the right skill does. Both are right, so nothing should get worse."""
+    rows: list[list[str]] = []
+    for method in methods:
+        if method.findings is None:
+            continue
+        size = method.findings.forked_size
+        threshold = method.findings.threshold
+        for title, answers in (
+            (method.title, method.findings.by_size[size].present),
+            (f"{method.title}, with a changed copy", method.findings.with_forks.present),
+        ):
+            scores = [answer.score for answer in answers]
+            rows.append(
+                [
+                    title,
+                    f"{size:,}",
+                    f"{Quality(answers).hit_rate:.1f}",
+                    _percent(silent_share(answers, threshold)),
+                    f"{percentile(scores, 0.5):.2f}",
+                ]
+            )
+    headings = ["", "skills", "hit@1", "silent though it is there", "median score"]
+    return Table("A changed copy beside the right skill", headings, rows)
 
 
 def show_unanswerable(methods: Sequence[Measured]) -> Table:

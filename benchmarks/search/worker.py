@@ -49,6 +49,9 @@ class Findings:
     """The score below which it says that nothing fits."""
     weights: dict[str, float]
     by_size: dict[int, Presence]
+    with_forks: Presence = field(default_factory=Presence)
+    """The same at `forked_size`, with a changed copy of each right skill in the collection."""
+    forked_size: int = 0
     near_misses: list[Answer] = field(default_factory=list)
     unanswerable: list[Answer] = field(default_factory=list)
     metatool: list[Answer] = field(default_factory=list)
@@ -94,12 +97,20 @@ def measure_findings(folder: Path, *, is_fast: bool, can_choose: bool) -> Findin
         near_misses=ask_all(collection.near_misses, rank_with(search, catalog, 1)),
         unanswerable=ask_all(collection.unanswerable, rank_with(search, catalog, 1)),
     )
+    findings.forked_size = _choose_forked_size(choose_sizes(collection))
+    forked = collection.add_forks()
+    findings.with_forks = measure_presence(forked, findings.forked_size, forked.make_search)
     tools = load_metatool(folder, is_fast=is_fast)
     if tools is not None:
         findings.metatool = ask_all(tools.queries, rank_with(tools.make_search(), tools.make_catalog(), 1))
     if can_choose:
         findings.choices = _choose(collection, search)
     return findings
+
+
+def _choose_forked_size(sizes: Sequence[int]) -> int:
+    """Return the second size, or the only one: twenty skills would be forks of each other."""
+    return sizes[min(1, len(sizes) - 1)]
 
 
 def _find_threshold(search: SkillSearch) -> float:
