@@ -66,6 +66,11 @@ def result(made: Check, verdict: Verdict) -> CheckResult:
     return CheckResult(made.name, verdict, made.about)
 
 
+def scripted_case(name: str) -> CaseInfo:
+    """Return a case that ends the same way every time."""
+    return replace(case(name), live=False)
+
+
 def case(name: str, skill: str = "pdf", should: bool | None = None, prompt: str = "") -> CaseInfo:
     case_id = f"{skill}/{name}" if skill else name
     return CaseInfo(case_id, name, skill, should, f"skills/{skill}/evals/cases.yaml:7", prompt or f"Do {name}.")

@@ -1,27 +1,39 @@
 """Two runs, case by case."""
 
 import json
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from evals.run_kit import case, run_of
-from skillshelf.evals import Run
-from skillshelf.evals.report import compare, comparison_as_json, comparison_exit_code, comparison_tables, render_plain
+from evals.run_kit import case, run_of, scripted_case
+from skillshelf.evals import CaseInfo, Run
+from skillshelf.evals.report import (
+    RunComparison,
+    compare,
+    comparison_as_json,
+    comparison_exit_code,
+    comparison_tables,
+    render_plain,
+)
 
 
 def before() -> Run:
-    return run_of(
-        {case(name): (word,) for name, word in zip("abcdefg", "ppp mmm pmm ppm ppp pp ppp".split(), strict=True)},
-        run_id="old",
-    )
+    return _run("old", dict(zip("abcdefg", "ppp mmm pmm ppm ppp pp ppp".split(), strict=True)))
 
 
 def after() -> Run:
-    return run_of(
-        {case(name): (word,) for name, word in zip("abcdefh", "ppm ppp ppm pmm ppp ee ppp".split(), strict=True)},
-        run_id="new",
-    )
+    return _run("new", dict(zip("abcdefh", "ppm ppp ppm pmm ppp ee ppp".split(), strict=True)))
+
+
+def _run(run_id: str, words: dict[str, str], *, live: bool = False) -> Run:
+    make = case if live else scripted_case
+    return run_of({make(name): (word,) for name, word in words.items()}, run_id=run_id)
+
+
+def _kinds(found: RunComparison) -> dict[str, str]:
+    return {change.case: change.kind for change in found.changes}
 
 
 def test_cases_of_two_runs_are_paired_by_id() -> None:
@@ -42,13 +54,13 @@ def test_cases_of_two_runs_are_paired_by_id() -> None:
     assert found.versus.unpaired == 1
 
 
-def test_different_prompts_are_never_paired() -> None:
-    """Two runs may use one name for different questions."""
-    asked = replace(case("a"), turns_digest="1")
-    changed = replace(asked, turns_digest="2", prompt="Something else")
-    found = compare(run_of({asked: ("ppp",)}), run_of({changed: ("mmm",)}, run_id="new"))
-    assert (found.changes, found.only_a, found.only_b) == ((), ("pdf/a",), ("pdf/a",))
-    assert "1 case with another prompt in each run: not compared" in render_plain(comparison_tables(found))
+def test_a_case_with_another_prompt_is_another_case() -> None:
+    """Two questions under one name are never paired."""
+    old = run_of({replace(case("a"), turns_digest="1"): ("p",), replace(case("b"), turns_digest="2"): ("p",)})
+    new = run_of({replace(case("a"), turns_digest="1"): ("p",), replace(case("b"), turns_digest="3"): ("m",)})
+    found = compare(old, new)
+    assert [change.case for change in found.changes] == ["pdf/a"]
+    assert (found.only_a, found.only_b) == (("pdf/b",), ("pdf/b",))
 
 
 def test_swapping_the_runs_changes_every_sign_and_nothing_else() -> None:
@@ -61,7 +73,7 @@ def test_swapping_the_runs_changes_every_sign_and_nothing_else() -> None:
 
 def test_a_run_does_not_differ_from_itself() -> None:
     found = compare(before(), before())
-    assert {one.kind for one in found.changes} == {"same"}
+    assert set(_kinds(found).values()) == {"same"}
     assert found.versus.difference
     assert (found.versus.difference.value, found.versus.difference.p) == (0, 1)
     assert comparison_exit_code(found) == 0
@@ -69,16 +81,47 @@ def test_a_run_does_not_differ_from_itself() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "code"),
-    [(("pp",), ("pm",), 1), (("pm",), ("mm",), 0), (("pp",), ("ee",), 3), (("mm",), ("pp",), 0)],
+    [("pp", "pm", 1), ("pm", "mm", 1), ("pp", "ee", 3), ("mm", "pp", 0), ("mm", "mm", 0)],
 )
-def test_a_newly_failing_case_sets_the_exit_code(old: tuple[str], new: tuple[str], code: int) -> None:
-    """A case that passes less often proves nothing; many of them do."""
-    assert comparison_exit_code(compare(run_of({case("a"): old}), run_of({case("a"): new}))) == code
+def test_a_scripted_case_that_got_worse_sets_the_exit_code(old: str, new: str, code: int) -> None:
+    """It ends the same way every time, so a change is no accident."""
+    assert comparison_exit_code(compare(_run("a", {"a": old}), _run("b", {"a": new}))) == code
+
+
+def test_replayed_cases_are_compared_like_scripted_ones() -> None:
+    """If one of the runs was live, chance may explain the difference."""
+    old, new = _run("a", {"a": "pp"}, live=True), _run("b", {"a": "pm"}, live=True)
+    recorded, replayed = replace(old, replayed=True), replace(new, replayed=True)
+    assert _kinds(compare(recorded, replayed)) == {"pdf/a": "newly failing"}
+    assert _kinds(compare(old, replayed)) == {"pdf/a": "lower"}
+
+
+def test_a_live_case_newly_fails_only_beyond_chance() -> None:
+    """One miss in five proves nothing; five in five do, and among twenty cases even those do not."""
+    few = compare(_run("a", {"a": "ppppp"}, live=True), _run("b", {"a": "ppppm"}, live=True))
+    assert (_kinds(few), comparison_exit_code(few)) == ({"pdf/a": "lower"}, 0)
+    all_of_them = compare(_run("a", {"a": "ppppp"}, live=True), _run("b", {"a": "mmmmm"}, live=True))
+    assert (_kinds(all_of_them), comparison_exit_code(all_of_them)) == ({"pdf/a": "newly failing"}, 1)
+
+    others = dict.fromkeys("bcdefghijklmnopqrst", "ppppp")
+    many = compare(_run("a", {"a": "ppppp", **others}, live=True), _run("b", {"a": "mmmmm", **others}, live=True))
+    assert (_kinds(many)["pdf/a"], comparison_exit_code(many)) == ("lower", 0)
+    assert many.changes[0].corrected_p == pytest.approx(20 * 2 / 252)
+
+
+def test_a_gate_on_new_failures_ignores_chance() -> None:
+    found = compare(_run("a", {"a": "ppp", "b": "pmm"}, live=True), _run("b", {"a": "ppm", "b": "mmm"}, live=True))
+    assert found.new_failures == ("pdf/a",)
+    assert [comparison_exit_code(found), comparison_exit_code(found, no_new_failures=True)] == [0, 1]
 
 
 def test_many_worse_cases_set_the_exit_code() -> None:
+    """None of them says much, but all of them together do."""
     names = [f"c{at}" for at in range(9)]
-    found = compare(run_of({case(name): ("ppm",) for name in names}), run_of({case(name): ("mmm",) for name in names}))
+    found = compare(
+        _run("a", dict.fromkeys(names, "ppm"), live=True), _run("b", dict.fromkeys(names, "mmm"), live=True)
+    )
+    assert set(_kinds(found).values()) == {"lower"}
     assert found.versus.difference
     assert (found.versus.difference.verdict, comparison_exit_code(found)) == ("worse", 1)
 
@@ -100,6 +143,13 @@ def test_the_terminal_says_what_changed() -> None:
     assert "pdf/e" not in text
 
 
+def test_the_terminal_says_what_may_be_chance() -> None:
+    found = compare(_run("a", {"a": "ppp", "b": "pp"}, live=True), _run("b", {"a": "ppm", "b": "pp"}, live=True))
+    text = render_plain(comparison_tables(found))
+    assert "1 lower, which may be chance\n1 same\n" in text
+    assert "Fisher's exact test of each live case, corrected for 2 cases (Holm)" in text
+
+
 def test_a_comparison_is_available_as_json() -> None:
     found = json.loads(json.dumps(comparison_as_json(compare(before(), after()))))
     assert (found["a"], found["b"], found["verdict"], found["only_b"]) == ("old", "new", "open", ["pdf/h"])
@@ -107,3 +157,20 @@ def test_a_comparison_is_available_as_json() -> None:
     assert interval["low"] < 0 < interval["high"]
     assert found["cases"][0]["change"] == "newly failing"
     assert found["cases"][0]["statistics"]["after"]["missed"] == 1
+
+
+@pytest.mark.parametrize(("rate", "cases", "repeats"), [(0.95, 10, 1), (0.95, 40, 1), (0.8, 8, 5)])
+def test_two_runs_of_the_same_thing_seldom_fail(rate: float, cases: int, repeats: int) -> None:
+    """At most 5% of comparisons of live runs exit with 1 if nothing changed. 60 are simulated."""
+    draw = random.Random(cases + repeats)
+    infos = [case(str(number)) for number in range(cases)]
+    alarms = 0
+    for _ in range(60):
+        old, new = _live_run(infos, rate, repeats, draw), _live_run(infos, rate, repeats, draw)
+        alarms += comparison_exit_code(compare(old, new)) == 1
+    assert alarms <= 0.05 * 60
+
+
+def _live_run(infos: Sequence[CaseInfo], rate: float, repeats: int, draw: random.Random) -> Run:
+    words = ["".join("p" if draw.random() < rate else "m" for _ in range(repeats)) for _ in infos]
+    return run_of({info: (word,) for info, word in zip(infos, words, strict=True)})

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
 
-from evals.run_kit import TEXTS, case, hostile, outcome, result, run_of, sample
+from evals.run_kit import TEXTS, case, hostile, outcome, result, run_of, sample, scripted_case
 from skillshelf.agent.events import Failed, Usage
 from skillshelf.evals import CaseInfo, CheckResult, Run, Verdict, check
 from skillshelf.evals.report import (
     Fault,
+    Gates,
     RunUnreadableError,
     Stop,
     Summary,
@@ -26,7 +27,7 @@ from skillshelf.evals.report import (
     compare,
     comparison_tables,
     disarm_line,
-    exit_code,
+    judge_run,
     read_run,
     render_junit,
     render_page,
@@ -39,7 +40,7 @@ from skillshelf.evals.report import (
     write_run,
 )
 from skillshelf.evals.report._format import format_interval, format_rate
-from skillshelf.evals.stats import Counts, Interval, SkillContent, wilson
+from skillshelf.evals.stats import Counts, Interval, SkillContent, exact_rate
 from skillshelf.rendering import Cleaned
 from skillshelf.tables import Table
 
@@ -78,7 +79,7 @@ def test_a_miss_counts_even_if_a_judge_could_not_be_asked() -> None:
     """The check that missed is shown, not the judge."""
     run = _tried(Verdict(True), Verdict(False, error="The judge could not be asked: 503"), Verdict(False, "no total"))
     summary = summarize(run)
-    assert (run.outcomes[0].status, exit_code(run)) == ("missed", 1)
+    assert (run.outcomes[0].status, judge_run(summary, Gates(no_new_failures=True)).exit_code) == ("missed", 1)
     assert summary.total.arms["with"].counts == Counts(0, 1, 0)
     assert _table(summary, "Cases to look at").rows == [("missed", "0/1", "pdf/a", "check 3: no total")]
     assert summary.faults == ()
@@ -163,7 +164,7 @@ def test_ordinary_colons_stay() -> None:
 )
 def test_an_interval_is_never_shown_narrower_than_it_is(passed: int, total: int, shown: str) -> None:
     """A thousand passes do not prove 100%, and 999 are not all."""
-    assert format_rate(wilson(passed, total)) == shown
+    assert format_rate(exact_rate(passed, total)) == shown
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
@@ -246,35 +247,36 @@ def test_a_pipe_gets_every_table_in_plain_text() -> None:
     summary = summarize(sample(), TEXTS)
     assert render_plain(summary_tables(summary), summary_line(summary)) == snapshot("""\
 Skills
-skill  arm      passed        rate [95%]  errors  tokens    time     cost
-csv    with        3/3  100% [20%, 100%]            3.5k   4.5 s  $0.0321
-csv    without     3/3  100% [20%, 100%]            2.6k   4.5 s  $0.0231
-pdf    with       9/14    64% [25%, 91%]       1   17.8k  22.5 s  $0.1626
-pdf    without     2/9     22% [2%, 73%]            8.0k  13.5 s  $0.0708
-all    with      12/17    71% [32%, 93%]       1   21.3k  27.0 s  $0.1947
-all    without    5/12    42% [11%, 81%]           10.6k  18.0 s  $0.0939
+skill  arm      passed       rate [95%]  errors  tokens    time     cost
+csv    with        3/3  100% [2%, 100%]            3.5k   4.5 s  $0.0321
+csv    without     3/3  100% [2%, 100%]            2.6k   4.5 s  $0.0231
+pdf    with       9/14   64% [22%, 93%]       1   17.8k  22.5 s  $0.1626
+pdf    without     2/9    22% [3%, 78%]            8.0k  13.5 s  $0.0708
+all    with      12/17   71% [29%, 94%]       1   21.3k  27.0 s  $0.1947
+all    without    5/12    42% [9%, 86%]           10.6k  18.0 s  $0.0939
 
 Cases to look at
 status  passed  case                          why
-missed     2/3  pdf/merge                     response_contains 'total': it is not there
+flaky      2/3  pdf/merge                     response_contains 'total': it is not there
 missed     0/3  pdf/ask: 'Fill in this form'  skill_loaded pdf: it is not there
-missed     2/3  pdf/leave: 'What is a PDF?'   not skill_loaded pdf: it is not there
+flaky      2/3  pdf/leave: 'What is a PDF?'   not skill_loaded pdf: it is not there
 error      2/2  pdf/split                     ModelHTTPError: 529 overloaded
 
 Gain
-skill  against  cases  gain [95%]          verdict  p      tokens per trial   cost per trial
-csv    without      1  ±0 pp [−100, +100]  open     1.000  +300               +$0.0030
-pdf    without      3  +67 pp [−40, +94]   open     0.250  +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
-all    without      4  +50 pp [−16, +86]   open     0.250  +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
+skill  against  cases  gain [95%]           verdict  corrected p  tokens per trial   cost per trial
+csv    without      1  ±0 pp [−100, +100]   open     1.000        +300               +$0.0030
+pdf    without      3  +67 pp [−100, +100]  open     0.750        +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
+all    without      4  +50 pp [−100, +100]  open     0.750        +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
 csv against without: no difference is seen: more runs will not settle it within 10,000
 pdf against without: 3 cases compared; 2 not tried on both sides
-pdf against without: needs about 6 cases in all (17 more runs)
+pdf against without: needs about 10 cases in all (40 more runs)
 all against without: 4 cases compared; 2 not tried on both sides
-all against without: needs about 8 cases in all (23 more runs)
+all against without: needs about 16 cases in all (69 more runs)
+p is corrected for 3 tests (Holm): if nothing differs, at most 5% of such tables have a verdict
 
 Triggers
 skill  precision [95%]  recall [95%]      F1 [95%]
-pdf       0% [0%, 80%]  0% [0%, 80%]  0% [0%, 80%]
+pdf       0% [0%, 98%]  0% [0%, 98%]  0% [0%, 92%]
 
 Who was loaded
 should be loaded  trials  csv  pdf  (none)
@@ -291,7 +293,8 @@ trials  cases  what
      1      1  ModelHTTPError: 529 overloaded
 neither passes nor misses: not in any rate above
 
-12 of 17 trials passed, 71% [32%, 93%]; pass@3 80%, pass^3 40%; 1 infrastructure error apart; 21.3k tokens, $0.1947
+12 of 17 trials passed, 71% [29%, 94%]; pass@3 80% [28%, 100%], pass^3 40% [5%, 86%]; \
+2 of 6 cases flaky; 1 infrastructure error apart; 21.3k tokens, $0.1947
 """)
 
 
@@ -303,7 +306,7 @@ def test_a_terminal_shows_the_same_words() -> None:
     console = Console(width=160, no_color=True, record=True, file=StringIO())
     console.print(Cleaned(render_rich(summary_tables(summary), summary_line(summary))))
     shown = console.export_text()
-    for part in ("pdf/merge", "Infrastructure errors", "Who was loaded", "+67 pp [−40, +94]", "evil<U+001B>"):
+    for part in ("pdf/merge", "Infrastructure errors", "Who was loaded", "+67 pp [−100, +100]", "evil<U+001B>"):
         assert part in shown
     assert "\x1b" not in shown
 
@@ -327,9 +330,9 @@ def test_a_thousand_misses_do_not_fill_the_screen() -> None:
         (("",), 2),
     ],
 )
-def test_exit_codes_tell_misses_from_errors(words: tuple[str, ...], code: int) -> None:
+def test_exit_codes_tell_misses_of_scripted_cases_from_errors(words: tuple[str, ...], code: int) -> None:
     """Misses on a baseline arm do not count."""
-    assert exit_code(run_of({case("a"): words})) == code
+    assert judge_run(summarize(run_of({scripted_case("a"): words}))).exit_code == code
 
 
 def test_junit_has_a_testcase_for_each_case() -> None:
@@ -344,7 +347,7 @@ def test_junit_has_a_testcase_for_each_case() -> None:
     failure = suites["pdf"].find("testcase[@name='merge']/failure")
     assert failure is not None
     assert failure.get("message") == "response_contains 'total': it is not there (1×)"
-    assert "pdf/merge: 2 of 3 passed, 67% [20%, 94%]" in (failure.text or "")
+    assert "pdf/merge: 2 of 3 passed, 67% [9%, 100%]" in (failure.text or "")
     error = suites["pdf"].find("testcase[@name='split']/error")
     assert error is not None
     assert error.get("type") == "infrastructure"

@@ -22,6 +22,7 @@ class Parser(argparse.ArgumentParser):
         self.set_defaults(parser=self)
         self._actions_by_name: Mapping[str, Parser] = {}
         self._default_action = ""
+        self._two_word_values: set[tuple[str, str]] = set()
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         argument = super().add_argument(*names, **options)
@@ -39,10 +40,25 @@ class Parser(argparse.ArgumentParser):
         self._actions_by_name = actions
         self._default_action = default
 
+    def join_next_word(self, option: str, word: str) -> None:
+        """Read the word after `option word` as part of the value, so that `--gate worse-than RUN` gives one value."""
+        self._two_word_values.add((option, word))
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._two_word_values and args is not None:
+            args = self._join_words(args)
         if self._default_action and args is not None:
             args = self._put_action_first(args)
         return super().parse_known_args(args, namespace)
+
+    def _join_words(self, words: Sequence[str]) -> list[str]:
+        joined: list[str] = []
+        for word in words:
+            if tuple(joined[-2:]) in self._two_word_values and not word.startswith("-"):
+                joined[-1] = f"{joined[-1]} {word}"
+            else:
+                joined.append(word)
+        return joined
 
     def _put_action_first(self, words: Sequence[str]) -> list[str]:
         """Return the words with the action in front, so that options may come before it as well as after it."""

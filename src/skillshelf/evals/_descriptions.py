@@ -19,7 +19,7 @@ from skillshelf.evals._plan import Plan, Trial
 from skillshelf.evals._results import Outcome
 from skillshelf.evals.check import trigger
 from skillshelf.evals.formats import YamlList, parse_document, read_bytes, read_text
-from skillshelf.evals.stats import Choice, Difference, Pair, Rate, choose_best, difference, settle, wilson
+from skillshelf.evals.stats import Choice, Difference, Pair, Rate, choose_best, difference, exact_rate, settle
 from skillshelf.listing import Entry
 from skillshelf.skillmd import SkillText, Unreadable, decode, read, render_skill
 from skillshelf.sources import SKILL_FILES
@@ -203,7 +203,7 @@ class Standing:
     def rate_on(self, queries: Sequence[int]) -> Rate:
         """Return the share of these queries that the description got right."""
         passed = sum(bool(self.scores[index]) for index in queries)
-        return wilson(passed, len(queries))
+        return exact_rate(passed, len(queries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +227,15 @@ class ChoiceResult:
         if self.choice is None:
             return None
         return self.standings[int(self.choice.best) - 1]
+
+    @property
+    def recommended(self) -> Standing | None:
+        """The description to use: the current one, unless the best is better beyond chance. None without a choice."""
+        if self.choice is None:
+            return None
+        if self.gain is not None and self.gain.verdict == "better":
+            return self.best
+        return self.standings[0]
 
     @property
     def left_out(self) -> int:

@@ -114,7 +114,7 @@ def _report(choice: _Choice, run: Run, folder: RunFolder, args: argparse.Namespa
         return code
     _print_decision(decision, out)
     _print_faults(run, folder, out)
-    _print_best_description(decision, choice.skill, out)
+    _print_recommended_description(decision, choice.skill, out)
     out.print_styled(f"{shown_path(folder.path)}/description-*/report.html  (run {run.id})", "dim")
     return code
 
@@ -148,10 +148,11 @@ def _print_faults(run: Run, folder: RunFolder, out: Output) -> None:
     out.print()
 
 
-def _print_best_description(decision: ChoiceResult, skill: CurrentSkill, out: Output) -> None:
-    """Print the best description as YAML for the frontmatter, unless the skill has it already."""
-    if decision.best is None or decision.best.number == 1:
+def _print_recommended_description(decision: ChoiceResult, skill: CurrentSkill, out: Output) -> None:
+    """Print a description that is better beyond chance as YAML for the frontmatter."""
+    recommended = decision.recommended
+    if recommended is None or recommended.number == 1:
         return
     out.print_styled(f"For {shown_path(skill.file)}:", "dim")
-    frontmatter = render_skill({"description": decision.best.description}, "")
+    frontmatter = render_skill({"description": recommended.description}, "")
     out.print(frontmatter.removeprefix("---\n").removesuffix("---\n\n"))

@@ -11,6 +11,7 @@ from skillshelf.errors import EvalError, MissingExtraError
 
 if TYPE_CHECKING:
     from skillshelf.evals import Run
+    from skillshelf.evals.report import Gates
 
 EXAMPLES = """
   skillshelf eval                                          run every case below this folder
@@ -18,6 +19,8 @@ EXAMPLES = """
   skillshelf eval skills/pdf --baseline main               is it better than on that branch?
   skillshelf eval --record evals/recorded                  store the model's answers
   skillshelf eval --replay evals/recorded --github         replay them in CI, without an API key
+  skillshelf eval --repeat 5 --fail-under 80%              fail unless the pass rate is surely above that
+  skillshelf eval --repeat 5 --gate worse-than RUN         fail if it is worse than that run beyond chance
   skillshelf eval --resume RUN                             continue a run that was interrupted
   skillshelf eval list                                     list the cases
   skillshelf eval compare A B                              compare two runs case by case
@@ -31,8 +34,11 @@ Cases run their own Python and commands, so they need your approval: review them
 --trust-workspace for one run. `list` runs nothing. A worker executes whatever its database contains: give it a database
 that only you can write to.
 
-Exit codes: 0 passed, 1 some cases failed, 2 wrong use, 3 no case failed but some trials could not be completed.
+Exit codes: 0 no gate failed, 1 a gate failed or a scripted or replayed case missed, 2 wrong use, 3 some trials could
+not be completed. Misses of live cases fail a run only through --fail-under and --gate.
 """
+_WORSE_THAN = "worse-than"
+_NO_NEW_FAILURES = "no-new-failures"
 ACTIONS = {
     "run": "run cases (the default)",
     "list": "list the cases without running anything",
@@ -70,6 +76,22 @@ def _add_run_arguments(parser: Parser) -> None:
     parser.add_argument("--junit", metavar="FILE", default="", help="also write JUnit XML to this file")
     parser.add_argument("--github", action="store_true", help="print annotations for a GitHub workflow")
     parser.add_argument(
+        "--fail-under",
+        metavar="RATE",
+        type=_rate,
+        help="exit 1 unless the lower end of the pass rate's interval reaches this, such as 90%%",
+    )
+    parser.add_argument(
+        "--gate",
+        metavar="GATE",
+        type=_run_gate,
+        action="append",
+        default=[],
+        help="`worse-than RUN`: exit 1 if worse than that run beyond chance; `no-new-failures`: exit 1 if a case "
+        "misses, or with worse-than, if one misses that passed there; repeatable",
+    )
+    parser.join_next_word("--gate", _WORSE_THAN)
+    parser.add_argument(
         "--update-golden", action="store_true", help="accept the results of this run as the new golden files"
     )
     parser.set_defaults(descriptions="")
@@ -83,6 +105,11 @@ def _add_compare_arguments(parser: Parser) -> None:
     runs = "a run: its name, its folder or its run.json"
     parser.add_argument("before", metavar="A", help=runs)
     parser.add_argument("after", metavar="B", help=runs)
+    parser.add_argument(
+        "--gate",
+        choices=(_NO_NEW_FAILURES,),
+        help="also exit 1 if a case that always passed in A misses in B, be it by chance",
+    )
 
 
 def _add_choose_arguments(parser: Parser) -> None:
@@ -90,7 +117,7 @@ def _add_choose_arguments(parser: Parser) -> None:
     parser.add_argument("--descriptions", metavar="FILE", default="", help="a YAML list of descriptions to compare")
     _add_filter(parser)
     _add_trial_options(parser)
-    parser.set_defaults(baseline="", junit="", github=False, update_golden=False)
+    parser.set_defaults(baseline="", junit="", github=False, update_golden=False, fail_under=None, gate=[])
 
 
 def _add_worker_arguments(parser: Parser) -> None:
@@ -155,6 +182,27 @@ def _trials_a_minute(text: str) -> int:
     return positive_number(text.removesuffix("/min"))
 
 
+def _rate(text: str) -> float:
+    """Parse a rate: `90%` or `0.9`."""
+    try:
+        rate = float(text.removesuffix("%"))
+    except ValueError:
+        rate = -1.0
+    if text.endswith("%"):
+        rate /= 100
+    if not 0 <= rate <= 1:
+        raise argparse.ArgumentTypeError(f"give a rate such as 90% or 0.9, not {text!r}")
+    return rate
+
+
+def _run_gate(text: str) -> str:
+    if text == _NO_NEW_FAILURES or text.startswith(f"{_WORSE_THAN} "):
+        return text
+    if text == _WORSE_THAN:
+        raise argparse.ArgumentTypeError("worse-than needs a run: its name, its folder or its run.json")
+    raise argparse.ArgumentTypeError(f"give `{_WORSE_THAN} RUN` or `{_NO_NEW_FAILURES}`, not {text!r}")
+
+
 def _postgresql_url(text: str) -> str:
     # argparse also converts the default, which is empty.
     if text and not text.startswith(("postgresql://", "postgres://")):
@@ -185,7 +233,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     # A resumed run may be one that `choose` began.
     if args.action == "choose" or args.descriptions:
         return choose_description(args, out)
-    return run_cases(args, out)
+    return run_cases(args, _make_gates(args), out)
 
 
 def _compare_runs(args: argparse.Namespace, out: Output) -> int:
@@ -199,13 +247,28 @@ def _compare_runs(args: argparse.Namespace, out: Output) -> int:
     )
 
     comparison = compare(_read_run(args.before), _read_run(args.after))
+    code = comparison_exit_code(comparison, no_new_failures=args.gate == _NO_NEW_FAILURES)
     if args.json:
-        out.print_json(comparison_as_json(comparison))
+        out.print_json({**comparison_as_json(comparison), "exit_code": code})
     elif out.is_terminal:
         out.print_rich(render_rich(comparison_tables(comparison)))
     else:
         out.write(render_plain(comparison_tables(comparison)))
-    return comparison_exit_code(comparison)
+    return code
+
+
+def _make_gates(args: argparse.Namespace) -> "Gates":
+    """Return the gates of a run. Raises EvalError if the run to compare with cannot be read."""
+    from skillshelf.evals.report import Gates
+
+    named = [gate.removeprefix(f"{_WORSE_THAN} ") for gate in args.gate if gate.startswith(_WORSE_THAN)]
+    if len(named) > 1:
+        raise EvalError("--gate worse-than is there twice", "Compare with one run")
+    return Gates(
+        fail_under=args.fail_under,
+        worse_than=_read_run(named[0]) if named else None,
+        no_new_failures=_NO_NEW_FAILURES in args.gate,
+    )
 
 
 def _read_run(name_or_path: str) -> "Run":

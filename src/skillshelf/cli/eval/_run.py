@@ -38,8 +38,10 @@ from skillshelf.evals.engine import (
 )
 from skillshelf.evals.report import (
     HTML_FILE,
+    Gates,
     annotate,
-    exit_code,
+    disarm_line,
+    judge_run,
     render_junit,
     render_plain,
     render_rich,
@@ -56,11 +58,11 @@ _EXIT_STYLES = {0: "green", 1: "red"}
 _STATUS_STYLES = {"passed": "green", "missed": "red", "error": "yellow"}
 
 
-def run_cases(args: argparse.Namespace, out: Output) -> int:
+def run_cases(args: argparse.Namespace, gates: Gates, out: Output) -> int:
     cases = find_approved_cases(args, out)
     return run_and_report(
         lambda stage: make_plan(cases, args.repeat, args.baseline, stage),
-        lambda run, plan, folder: _report(run, plan.contents, folder, args, out),
+        lambda run, plan, folder: _report(run, plan.contents, folder, gates, args, out),
         args,
         out,
     )
@@ -252,7 +254,12 @@ def _update_golden_files(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> 
 
 
 def _report(
-    run: Run, contents: Mapping[str, SkillContent], folder: RunFolder, args: argparse.Namespace, out: Output
+    run: Run,
+    contents: Mapping[str, SkillContent],
+    folder: RunFolder,
+    gates: Gates,
+    args: argparse.Namespace,
+    out: Output,
 ) -> int:
     """Write the files of a run, then print its summary, which can be printed again. Return the exit code."""
     write_run(run, folder.path, contents)
@@ -261,14 +268,20 @@ def _report(
         with open(args.junit, "w", encoding="utf-8") as file:
             file.write(render_junit(summary))
 
-    code = exit_code(run)
+    judgement = judge_run(summary, gates)
+    code = judgement.exit_code
     if args.json:
-        out.print_json({**summary_as_json(summary), "folder": folder.path, "exit_code": code})
+        results = [
+            {"name": result.gate, "passed": result.passed, "reason": result.text} for result in judgement.results
+        ]
+        out.print_json({**summary_as_json(summary), "folder": folder.path, "gates": results, "exit_code": code})
         return code
     if out.is_terminal:
         out.print_rich(render_rich(summary_tables(summary), summary_line(summary), _EXIT_STYLES.get(code, "yellow")))
     else:
         out.write(render_plain(summary_tables(summary), summary_line(summary)))
+    for line in judgement.lines:
+        out.print_styled(disarm_line(line), _EXIT_STYLES.get(code, "yellow"))
     out.print_styled(f"{shown_path(os.path.join(folder.path, HTML_FILE))}  (run {run.id})", "dim")
     if args.github:
         for note in annotate(summary):

@@ -9,15 +9,19 @@ from skillshelf.evals.report._comparison import (
     comparison_exit_code,
     comparison_tables,
 )
+from skillshelf.evals.report._gates import GateResult, Gates, Judgement, judge_run
 from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._run_files import HTML_FILE, RunUnreadableError, read_run, summary_as_json, write_run
-from skillshelf.evals.report._summary import Fault, Stop, Summary, exit_code, summarize
+from skillshelf.evals.report._summary import Fault, Stop, Summary, summarize
 from skillshelf.evals.report._tables import disarm_line, render_plain, render_rich, summary_line, summary_tables
 from skillshelf.evals.report.html import render_page
 
 __all__ = [
     "HTML_FILE",
     "Fault",
+    "GateResult",
+    "Gates",
+    "Judgement",
     "RunComparison",
     "RunUnreadableError",
     "Stop",
@@ -31,7 +35,7 @@ __all__ = [
     "comparison_exit_code",
     "comparison_tables",
     "disarm_line",
-    "exit_code",
+    "judge_run",
     "read_run",
     "render_junit",
     "render_page",

@@ -8,7 +8,7 @@ from typing import Any
 
 from skillshelf.evals._descriptions import MIN_QUERIES, ChoiceResult, Standing
 from skillshelf.evals.report._format import format_gain, format_interval, format_p, format_percent, format_rate
-from skillshelf.evals.stats import Choice, Rate
+from skillshelf.evals.stats import Choice, Difference, Rate
 from skillshelf.tables import Column, Table
 from skillshelf.text import clip
 
@@ -77,7 +77,10 @@ def choice_verdict(decision: ChoiceResult) -> Iterator[str]:
     points = round(100 * choice.flattery)
     flattery = f"flatters by {points} pp" if points > 0 else "does not flatter"
     yield f"The best score on all of them, {format_percent(choice.naive.value)}, {flattery}."
-    yield _compare_with_current(decision)
+    if decision.gain:
+        yield _compare_with_current(decision, decision.gain)
+    if decision.recommended is decision.standings[0]:
+        yield _advise_to_keep(decision)
     if decision.left_out:
         yield f"Left out for all descriptions: {_count_queries(decision.left_out)} without a score for some, by errors."
 
@@ -91,10 +94,7 @@ def _describe_tie(decision: ChoiceResult, choice: Choice) -> str:
     return f", like {others} of the others; {rule}"
 
 
-def _compare_with_current(decision: ChoiceResult) -> str:
-    gain = decision.gain
-    if gain is None:
-        return "There is nothing to change."
+def _compare_with_current(decision: ChoiceResult, gain: Difference) -> str:
     needed = ""
     if decision.queries_to_settle:
         needed = f"; about {decision.queries_to_settle} queries in all would settle it"
@@ -102,6 +102,13 @@ def _compare_with_current(decision: ChoiceResult) -> str:
         f"Against the current description, on those held out: {format_gain(gain)}, p {format_p(gain.p)}, "
         f"{_CERTAINTY[gain.verdict]}{needed}."
     )
+
+
+def _advise_to_keep(decision: ChoiceResult) -> str:
+    if decision.gain is None:
+        return "Keep yours: no other description did better."
+    best = f"description {decision.best.number}" if decision.best else "the other"
+    return f"Keep yours: {best} is not better beyond chance."
 
 
 def _count_queries(number: int) -> str:
@@ -118,6 +125,7 @@ def choice_as_json(decision: ChoiceResult) -> dict[str, Any]:
         "queries": queries,
         "left_out": decision.left_out,
         "best": decision.best.number if decision.best else None,
+        "recommended": decision.recommended.number if decision.recommended else None,
         **(_scores_as_json(choice) if choice else {}),
         "gain": {**asdict(gain), "verdict": gain.verdict} if gain else None,
         "queries_to_settle": decision.queries_to_settle,

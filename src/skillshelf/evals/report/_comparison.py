@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from skillshelf.evals._results import Outcome, Run
-from skillshelf.evals.report._format import format_change, format_gain, format_p, format_points, format_rate
+from skillshelf.evals.report._format import NO_VALUE, format_change, format_gain, format_p, format_points, format_rate
 from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, summarize_trials
 from skillshelf.evals.report._tables import cut_rows
+from skillshelf.evals.stats import CONFIDENCE, fisher, holm
 from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun
 
-Kind = Literal["newly failing", "worse", "better", "newly passing", "same", "untested"]
-KINDS_IN_ORDER: tuple[Kind, ...] = ("newly failing", "worse", "untested", "newly passing", "better", "same")
+Kind = Literal["newly failing", "worse", "untested", "lower", "newly passing", "better", "higher", "same"]
+"""`newly failing` cases always passed before, and `newly passing` ones do now. `lower` and `higher` may be chance."""
+KINDS_IN_ORDER: tuple[Kind, ...] = get_args(Kind)
+KINDS_WITHIN_CHANCE = frozenset({"lower", "higher"})
 MAX_CASES_NAMED = 10
 
 
@@ -25,6 +29,33 @@ class CaseChange:
     kind: Kind
     before: CaseArm
     after: CaseArm
+    corrected_p: float | None = None
+    """Of Fisher's exact test, by Holm's method for all cases together; None if chance has no part in the case."""
+
+    @property
+    def is_new_failure(self) -> bool:
+        """True if the case always passed before and has missed now, be it by chance."""
+        return self.before.rate.value == 1 and bool(self.after.counts.missed)
+
+
+@dataclass(frozen=True, slots=True)
+class _CaseResults:
+    """The trials of one case in both runs."""
+
+    case: str
+    before: CaseArm
+    after: CaseArm
+    live: bool
+
+    @property
+    def is_tested(self) -> bool:
+        return self.before.counts.trials > 0 and self.after.counts.trials > 0
+
+    @property
+    def p(self) -> float:
+        before = self.before.counts
+        after = self.after.counts
+        return fisher((before.passed, before.trials), (after.passed, after.trials))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +69,38 @@ class RunComparison:
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
 
-    def cases_of(self, kind: Kind) -> tuple[str, ...]:
-        return tuple(change.case for change in self.changes if change.kind == kind)
+    def cases_of(self, *kinds: Kind) -> tuple[str, ...]:
+        return tuple(change.case for change in self.changes if change.kind in kinds)
+
+    @property
+    def new_failures(self) -> tuple[str, ...]:
+        """The cases that always passed in A and missed in B, be it by chance."""
+        return tuple(change.case for change in self.changes if change.is_new_failure)
 
 
 def compare(a: Run, b: Run) -> RunComparison:
     """Compare two runs case by case. Cases are paired if they have the same id and the same prompt."""
     before = _main_outcomes(a)
     after = _main_outcomes(b)
-    digests = {case.id: case.turns_digest for case in a.cases}
+    old_infos = {case.id: case for case in a.cases}
     # A case whose prompt has changed is another question under the same name.
-    both = [
-        case.id for case in b.cases if case.id in before and case.id in after and case.turns_digest == digests[case.id]
+    infos = [
+        case
+        for case in b.cases
+        if case.id in before and case.id in after and case.turns_digest == old_infos[case.id].turns_digest
     ]
-    changes = [_make_change(case, summarize_trials(before[case]), summarize_trials(after[case])) for case in both]
+    results = [
+        _CaseResults(
+            case=info.id,
+            before=summarize_trials(before[info.id]),
+            after=summarize_trials(after[info.id]),
+            live=a.is_live(old_infos[info.id]) or b.is_live(info),
+        )
+        for info in infos
+    ]
+    changes = _make_changes(results)
     changes.sort(key=lambda change: KINDS_IN_ORDER.index(change.kind))
+    both = [info.id for info in infos]
     return RunComparison(
         a=a,
         b=b,
@@ -72,33 +120,47 @@ def _main_outcomes(run: Run) -> dict[str, list[Outcome]]:
     return by_case
 
 
-def _make_change(case: str, before: CaseArm, after: CaseArm) -> CaseChange:
-    old = before.rate.value
-    new = after.rate.value
-    kind: Kind
+def _make_changes(results: Sequence[_CaseResults]) -> list[CaseChange]:
+    """Return how each case changed. Live cases are tested, with a correction for how many of them there are."""
+    tested = [result for result in results if result.live and result.is_tested]
+    corrected = holm([result.p for result in tested])
+    corrected_by_case = {result.case: p for result, p in zip(tested, corrected, strict=True)}
+    changes = []
+    for result in results:
+        p = corrected_by_case.get(result.case)
+        changes.append(CaseChange(result.case, _find_kind(result, p), result.before, result.after, p))
+    return changes
+
+
+def _find_kind(result: _CaseResults, p: float | None) -> Kind:
+    old = result.before.rate.value
+    new = result.after.rate.value
     if old is None or new is None:
-        kind = "untested"
-    elif new == old:
-        kind = "same"
-    elif old == 1:
-        kind = "newly failing"
-    elif new == 1:
-        kind = "newly passing"
-    elif new > old:
-        kind = "better"
-    else:
-        kind = "worse"
+        return "untested"
+    if new == old:
+        return "same"
 
-    return CaseChange(case, kind, before, after)
+    may_be_chance = p is not None and p > 1 - CONFIDENCE
+    if new < old:
+        if may_be_chance:
+            return "lower"
+        return "newly failing" if old == 1 else "worse"
+    if may_be_chance:
+        return "higher"
+    return "newly passing" if new == 1 else "better"
 
 
-def comparison_exit_code(comparison: RunComparison) -> int:
-    """Return the exit code for CI: 1 if a case newly fails or the whole is worse beyond chance.
+def comparison_exit_code(comparison: RunComparison, no_new_failures: bool = False) -> int:
+    """Return the exit code for CI: 1 if B is worse beyond chance, as a whole or in a case.
 
-    3 means that errors left open whether that is so, 0 that it is not.
+    With `no_new_failures` it is also 1 if a case that always passed in A missed in B, be it by chance. 3 means that
+    errors left open whether that is so, 0 that it is not. If nothing changed, it is 1 in at most 5% of comparisons:
+    2.5% for the whole, as only worse counts, and 2.5% for all cases together.
     """
     found = comparison.versus.difference
-    if comparison.cases_of("newly failing") or (found and found.verdict == "worse"):
+    if comparison.cases_of("newly failing", "worse") or (found and found.verdict == "worse"):
+        return 1
+    if no_new_failures and comparison.new_failures:
         return 1
     if comparison.cases_of("untested") or not comparison.changes:
         return 3
@@ -124,6 +186,7 @@ def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
             format_rate(change.before.rate),
             format_rate(change.after.rate),
             _format_difference(change),
+            NO_VALUE if change.corrected_p is None else format_p(change.corrected_p),
             labels[change.case],
         )
         for change in comparison.changes
@@ -134,9 +197,14 @@ def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
         Column("before", right=True),
         Column("after", right=True),
         Column("pp", right=True),
+        Column("corrected p", right=True),
         Column("case"),
     )
-    return whole, cut_rows(Table("Cases that changed", columns, rows))
+    tested = sum(change.corrected_p is not None for change in comparison.changes)
+    notes = []
+    if rows and tested:
+        notes.append(f"p: Fisher's exact test of each live case, corrected for {count_noun(tested, 'case')} (Holm)")
+    return whole, cut_rows(Table("Cases that changed", columns, rows, notes))
 
 
 def _make_notes(comparison: RunComparison) -> list[str]:
@@ -144,7 +212,8 @@ def _make_notes(comparison: RunComparison) -> list[str]:
     for kind in KINDS_IN_ORDER:
         cases = comparison.cases_of(kind)
         if cases:
-            notes.append(f"{len(cases)} {kind}")
+            chance = ", which may be chance" if kind in KINDS_WITHIN_CHANCE else ""
+            notes.append(f"{len(cases)} {kind}{chance}")
 
     found = comparison.versus.difference
     if found:
@@ -186,7 +255,11 @@ def comparison_as_json(comparison: RunComparison) -> dict[str, Any]:
             {
                 "case": change.case,
                 "change": change.kind,
-                "statistics": {"before": _arm_as_json(change.before), "after": _arm_as_json(change.after)},
+                "statistics": {
+                    "corrected_p": change.corrected_p,
+                    "before": _arm_as_json(change.before),
+                    "after": _arm_as_json(change.after),
+                },
             }
             for change in comparison.changes
         ],

@@ -26,15 +26,17 @@ from skillshelf.evals.stats import (
     TriggerScore,
     TriggerTrial,
     clustered_rate,
+    correct_together,
     count_confusion,
     difference,
+    exact_rate,
+    flaky_share,
     mean,
     measure_coverage,
     pass_k,
     score_triggers,
     settle,
     sum_spending,
-    wilson,
 )
 from skillshelf.listing import parse
 from skillshelf.text import count_noun
@@ -77,7 +79,7 @@ class CaseArm:
     """Of the trials that missed."""
 
 
-_NO_TRIALS = CaseArm((), Counts(), wilson(0, 0), Spending(), (), ())
+_NO_TRIALS = CaseArm((), Counts(), exact_rate(0, 0), Spending(), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class ArmSummary:
     counts: Counts
     rate: Rate
     tries: tuple[PassK, ...]
+    flaky: Rate | None
+    """The share of repeated cases that passed sometimes and missed sometimes; None if no case was repeated."""
     spent: Spending
     """Everything that was paid for, errors and judges included."""
 
@@ -185,29 +189,15 @@ def summarize(run: Run, contents: Mapping[str, SkillContent] | None = None) -> S
         score = score_triggers(name, triggers) if has_triggers else None
         groups.append(_summarize_group(name, own_cases, run.repeats, score))
 
+    *skills, total = _correct_gains([*groups, _summarize_group("", cases, run.repeats)])
     return Summary(
         run=run,
-        total=_summarize_group("", cases, run.repeats),
-        skills=tuple(groups),
+        total=total,
+        skills=tuple(skills),
         confusion=count_confusion(triggers) if triggers else None,
         coverage=tuple(_cover(name, content, run.outcomes) for name, content in (contents or {}).items()),
         faults=_collect_faults(run.outcomes),
     )
-
-
-def exit_code(run: Run) -> int:
-    """Return the exit code for CI: 0 all trials with the skill passed, 1 some missed, 2 nothing was tried.
-
-    3 means that none missed, but some could not be made. Misses on baseline arms do not count: a case that misses
-    without the skill is what the skill is for. An error there counts, because the comparison is then incomplete.
-    """
-    if not run.outcomes:
-        return 2
-    if any(outcome.arm == "with" and outcome.status == "missed" for outcome in run.outcomes):
-        return 1
-    if any(outcome.status == "error" for outcome in run.outcomes):
-        return 3
-    return 0
 
 
 def find_error(outcome: Outcome) -> str:
@@ -238,7 +228,7 @@ def summarize_trials(outcomes: Iterable[Outcome]) -> CaseArm:
     return CaseArm(
         outcomes=ordered,
         counts=counts,
-        rate=wilson(counts.passed, counts.trials),
+        rate=exact_rate(counts.passed, counts.trials),
         spent=sum_spending((outcome.trace.usage, outcome.trace.seconds) for outcome in tried),
         failures=_collect_failures(tried),
         errors=tuple(find_error(outcome) for outcome in ordered if outcome.status == "error"),
@@ -309,6 +299,7 @@ def _summarize_arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
         counts=sum((case.counts for case in cases), Counts()),
         rate=clustered_rate(pairs),
         tries=tuple(result for result in tries if result),
+        flaky=flaky_share(pairs),
         spent=sum_spending((outcome.usage, outcome.trace.seconds) for outcome in outcomes),
     )
 
@@ -322,6 +313,25 @@ def _trigger_trials(case: CaseSummary) -> list[TriggerTrial]:
         for outcome in case.main.outcomes
         if outcome.status != "error"
     ]
+
+
+def _correct_gains(groups: Sequence[Group]) -> list[Group]:
+    """Correct the verdicts for being looked at together: the gain of each skill and, if there are several, of all.
+
+    The last group is that of all cases. For a single skill it is the same group once more, so it does not count.
+    """
+    *skills, _ = groups
+    looked_at = skills if len(skills) == 1 else groups
+    found = [versus.difference for group in looked_at for versus in group.versus if versus.difference]
+    tests = len(found)
+    corrected = dict(zip(found, correct_together(found), strict=True))
+
+    def correct(versus: Versus) -> Versus:
+        if versus.difference is None:
+            return versus
+        return replace(versus, difference=corrected[versus.difference], settle=settle(versus.pairs, tests))
+
+    return [replace(group, versus=tuple(correct(versus) for versus in group.versus)) for group in groups]
 
 
 Trials = Mapping[str, Sequence[Outcome]]

@@ -23,8 +23,9 @@ from skillshelf.evals.report._format import (
     skill_label,
 )
 from skillshelf.evals.report._summary import CaseSummary, Group, Summary
+from skillshelf.evals.stats import Counts
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, clip, count_noun
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,7 +36,7 @@ MAX_REASON = 200
 MAX_REASONS = 3
 MAX_GAPS = 4
 MAX_THEFTS = 5
-_STATUS_COLORS = {"missed": "red", "error": "yellow"}
+_STATUS_COLORS = {"missed": "red", "flaky": "red", "error": "yellow"}
 _WORKFLOW_COMMAND = re.compile(r"^\s*:(?=:)")
 
 
@@ -62,7 +63,11 @@ def summary_line(summary: Summary) -> str:
     parts = [f"{counts.passed} of {counts.trials} trials passed, {format_rate(arm.rate)}"]
     if arm.tries:
         most = arm.tries[-1]
-        parts.append(f"pass@{most.k} {format_percent(most.at)}, pass^{most.k} {format_percent(most.all)}")
+        at = f"pass@{most.k} {format_percent(most.at)} {format_interval(most.at_interval)}"
+        all_of = f"pass^{most.k} {format_percent(most.all)} {format_interval(most.all_interval)}"
+        parts.append(f"{at}, {all_of}")
+    if arm.flaky and arm.flaky.passed:
+        parts.append(f"{arm.flaky.passed} of {count_noun(arm.flaky.total, 'case')} flaky")
     if counts.errors:
         parts.append(format_errors(counts.errors))
     parts.append(f"{format_count(arm.spent.tokens)} tokens, {format_cost(arm.spent)}")
@@ -155,11 +160,17 @@ def _cases_table(summary: Summary) -> Table:
     rows = []
     for case in cases:
         counts = case.main.counts
-        status = "missed" if counts.missed else "error"
+        status = _describe_status(counts)
         rows.append((status, f"{counts.passed}/{counts.trials}", case.info.label, _explain_case(case)))
 
     columns = (Column("status"), Column("passed", right=True), Column("case"), Column("why"))
     return Table("Cases to look at", columns, rows)
+
+
+def _describe_status(counts: Counts) -> str:
+    if not counts.missed:
+        return "error"
+    return "flaky" if counts.passed else "missed"
 
 
 def _explain_case(case: CaseSummary) -> str:
@@ -176,12 +187,14 @@ def _explain_case(case: CaseSummary) -> str:
 def _gain_table(summary: Summary) -> Table:
     rows = []
     notes = []
+    tests = 1
     for label, group in labelled_groups(summary):
         for versus in group.versus:
             found = versus.difference
             gain = (NO_VALUE, NO_VALUE, NO_VALUE)
             if found:
-                gain = (format_gain(found), found.verdict, format_p(found.p))
+                gain = (format_gain(found), found.verdict, format_p(found.corrected_p))
+                tests = max(tests, found.tests)
             tokens = format_change(versus.tokens)
             cost = format_change(versus.cost, "$")
             rows.append((label, versus.base, str(len(versus.pairs)), *gain, tokens, cost))
@@ -190,7 +203,13 @@ def _gain_table(summary: Summary) -> Table:
             if found and found.verdict == "open" and versus.settle:
                 notes.append(f"{label} against {versus.base}: {versus.settle.text}")
 
-    titles = ("skill", "against", "cases", "gain [95%]", "verdict", "p", "tokens per trial", "cost per trial")
+    p_title = "p"
+    if tests > 1:
+        p_title = "corrected p"
+        notes.append(
+            f"p is corrected for {tests} tests (Holm): if nothing differs, at most 5% of such tables have a verdict"
+        )
+    titles = ("skill", "against", "cases", "gain [95%]", "verdict", p_title, "tokens per trial", "cost per trial")
     columns = [Column(title, right=title == "cases") for title in titles]
     return Table("Gain", columns, rows, notes)
 

@@ -1,22 +1,26 @@
 """Honest numbers: pure functions from counts to rates, differences, and the runs that would settle them."""
 
+from skillshelf.evals.stats._bounds import Interval
 from skillshelf.evals.stats._choose import Choice, choose_best
 from skillshelf.evals.stats._coverage import Coverage, Section, SkillContent, measure_coverage, read_skill_contents
-from skillshelf.evals.stats._paired import Difference, NeededRuns, Pair, difference, mcnemar, settle, sign_flip
+from skillshelf.evals.stats._exact import fisher, holm, mcnemar, sign_flip
+from skillshelf.evals.stats._paired import Difference, Pair, correct_together, difference
+from skillshelf.evals.stats._power import NeededRuns, settle
 from skillshelf.evals.stats._rates import (
+    CONFIDENCE,
     Counts,
-    Interval,
     Mean,
     PassK,
     Rate,
     Spending,
     clustered_rate,
+    exact_rate,
+    flaky_share,
     mean,
     pass_all,
     pass_at,
     pass_k,
     sum_spending,
-    wilson,
 )
 from skillshelf.evals.stats._triggers import (
     Confusion,
@@ -29,6 +33,7 @@ from skillshelf.evals.stats._triggers import (
 )
 
 __all__ = [
+    "CONFIDENCE",
     "Choice",
     "Confusion",
     "Counts",
@@ -48,8 +53,13 @@ __all__ = [
     "TriggerTrial",
     "choose_best",
     "clustered_rate",
+    "correct_together",
     "count_confusion",
     "difference",
+    "exact_rate",
+    "fisher",
+    "flaky_share",
+    "holm",
     "is_right",
     "mcnemar",
     "mean",
@@ -62,5 +72,4 @@ __all__ = [
     "settle",
     "sign_flip",
     "sum_spending",
-    "wilson",
 ]

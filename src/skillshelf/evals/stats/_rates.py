@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, pi, sqrt, tan
 from statistics import NormalDist, fmean, stdev
 
 from skillshelf.agent.events import Usage
+from skillshelf.evals.stats._bounds import Interval, Observation, bound_mean
 
 CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Where the true value lies, at a given confidence."""
-
-    low: float
-    high: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,60 +43,51 @@ class Rate:
         return self.passed / self.total if self.total else None
 
 
-def wilson(passed: int, total: int, confidence: float = CONFIDENCE) -> Rate:
-    """Return the rate of independent trials, such as the repeats of one case, with Wilson's score interval."""
+def exact_rate(passed: int, total: int, confidence: float = CONFIDENCE) -> Rate:
+    """Return the rate of independent trials, such as the repeats of one case, with the interval of Clopper & Pearson.
+
+    It holds the truth in at least 95% of runs, however few trials there are.
+    """
     if not 0 <= passed <= total:
         raise ValueError(f"{passed} passes of {total} trials are impossible")
-    interval = score_interval(passed / total, total, confidence) if total else None
-    return Rate(passed, total, interval)
+    if not total:
+        return Rate(0, 0, None)
+    return Rate(passed, total, share_interval(passed / total, total, confidence))
+
+
+def share_interval(share: float, size: float, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of a share of `size` independent trials, which may be fractional."""
+    observations = (Observation(1.0, times=share * size), Observation(0.0, times=size - share * size))
+    return bound_mean(tuple(one for one in observations if one.times > 0), confidence)
 
 
 def clustered_rate(cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> Rate:
-    """Return the rate over cases, each `(passed, total)`: Wilson's interval at the effective number of trials.
+    """Return the rate over cases, each `(passed, total)`, with an interval for cases like these.
 
-    Repeats of one case tell less than as many new cases. The variance is that of a ratio over clusters, as in Miller
-    2024, "Adding Error Bars to Evals" (arXiv:2411.00640); the interval is Wilson's with the size divided by the design
-    effect (Dean & Pagano 2015, J. Survey Statistics and Methodology 3:484).
+    The case is the unit: each is one observation, its own pass rate, with the weight of its trials. Repeats make that
+    observation sharper, but they are not more observations.
     """
     tried = [(passed, total) for passed, total in cases if total]
-    passed = sum(case_passed for case_passed, _ in tried)
-    total = sum(case_total for _, case_total in tried)
-    if not total:
+    if not tried:
         return Rate(0, 0, None)
 
-    share = passed / total
-    number = len(tried)
-    variance = 0.0
-    if number > 1:
-        spread = sum((case_passed - share * case_total) ** 2 for case_passed, case_total in tried)
-        variance = spread * number / (number - 1) / total**2
-
-    size = effective_size(share, variance, number, total)
-    # With one trial of each case this is the plain interval. With repeats, the spread between few cases is itself an
-    # estimate, which makes the interval wider.
-    size = max(min(size, number), size * certainty(number, confidence))
-    return Rate(passed, total, score_interval(share, size, confidence))
+    observations = tuple(
+        Observation(passed / total, total, times) for (passed, total), times in sorted(Counter(tried).items())
+    )
+    passed = sum(case_passed for case_passed, _ in tried)
+    total = sum(case_total for _, case_total in tried)
+    return Rate(passed, total, bound_mean(observations, confidence))
 
 
-def score_interval(share: float, size: float, confidence: float = CONFIDENCE) -> Interval:
-    """Return Wilson's score interval (1927, JASA 22:209) for a share of `size` trials, which may be fractional."""
-    z = normal_quantile(confidence)
-    middle = (share + z * z / (2 * size)) / (1 + z * z / size)
-    reach = z / (1 + z * z / size) * sqrt(share * (1 - share) / size + z * z / (4 * size * size))
-    # At shares of 0 and 1 the ends are exact. Floating-point arithmetic would be off in the last bit.
-    low = 0.0 if share == 0 else min(middle - reach, share)
-    high = 1.0 if share == 1 else max(middle + reach, share)
-    return Interval(max(0.0, low), min(1.0, high))
+def flaky_share(cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> Rate | None:
+    """Return the share of cases, each `(passed, total)`, that passed sometimes and missed sometimes.
 
-
-def effective_size(share: float, variance: float, cases: int, trials: int) -> float:
-    """Return how many independent trials would give this variance: at least the cases, at most the trials.
-
-    If all cases agree, it is the number of cases: that does not prove that another case would agree.
+    Only cases with at least two trials can show it; None if there is none.
     """
-    if variance <= 0 or share in (0.0, 1.0):
-        return cases
-    return min(float(trials), max(float(cases), share * (1 - share) / variance))
+    repeated = [(passed, total) for passed, total in cases if total > 1]
+    if not repeated:
+        return None
+    return exact_rate(sum(0 < passed < total for passed, total in repeated), len(repeated), confidence)
 
 
 def pass_at(k: int, passed: int, total: int) -> float:
@@ -127,22 +109,36 @@ class PassK:
     k: int
     at: float
     """The chance that one of k tries passes."""
+    at_interval: Interval
     all: float
     """The chance that all of k tries pass."""
+    all_interval: Interval
     cases: int
 
 
-def pass_k(k: int, cases: Iterable[tuple[int, int]]) -> PassK | None:
-    """Return pass@k and pass^k over cases, each `(passed, total)`; None if no case had k trials without an error."""
+def pass_k(k: int, cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> PassK | None:
+    """Return pass@k and pass^k over cases, each `(passed, total)`; None if no case had k trials without an error.
+
+    Each case is one observation, as in `clustered_rate`.
+    """
     enough = [(passed, total) for passed, total in cases if total >= k]
     if not enough:
         return None
+    at = [pass_at(k, passed, total) for passed, total in enough]
+    all_of = [pass_all(k, passed, total) for passed, total in enough]
     return PassK(
-        k,
-        sum(pass_at(k, passed, total) for passed, total in enough) / len(enough),
-        sum(pass_all(k, passed, total) for passed, total in enough) / len(enough),
-        len(enough),
+        k=k,
+        at=fmean(at),
+        at_interval=_interval_of_mean(at, confidence),
+        all=fmean(all_of),
+        all_interval=_interval_of_mean(all_of, confidence),
+        cases=len(enough),
     )
+
+
+def _interval_of_mean(values: Sequence[float], confidence: float) -> Interval:
+    counted = sorted(Counter(values).items())
+    return bound_mean(tuple(Observation(value, times=times) for value, times in counted), confidence)
 
 
 def _check_tries(k: int, passed: int, total: int) -> None:
@@ -229,12 +225,3 @@ def student_quantile(level: float, freedom: int) -> float:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     return z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
-
-
-def certainty(cases: int, confidence: float) -> float:
-    """Return the factor by which a variance from few cases shrinks the effective size.
-
-    It is the square of the normal quantile over Student's (Korn & Graubard 1998, Survey Methodology 24:193).
-    """
-    student = student_quantile((1 + confidence) / 2, max(1, cases - 1))
-    return (normal_quantile(confidence) / student) ** 2

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from skillshelf.evals.stats._rates import CONFIDENCE, Interval, Rate, clustered_rate
+from skillshelf.evals.stats._bounds import Interval
+from skillshelf.evals.stats._rates import CONFIDENCE, Rate, clustered_rate
 
 NONE = ""
 """The column of trials that loaded nothing."""
@@ -101,7 +102,7 @@ def count_confusion(trials: Sequence[TriggerTrial]) -> Confusion:
 
 
 def score_triggers(skill: str, trials: Sequence[TriggerTrial], confidence: float = CONFIDENCE) -> TriggerScore:
-    """Return the precision, recall and F1 of a skill, each with a Wilson interval clustered by case.
+    """Return the precision, recall and F1 of a skill, each with an interval over cases.
 
     A query for another skill that loads this one counts against its precision, even if the other was loaded too. A
     query that another skill should leave alone says nothing about this one. F1 is 2J / (1 + J), rising in the Jaccard

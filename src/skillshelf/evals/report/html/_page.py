@@ -38,10 +38,11 @@ from skillshelf.evals.report.html._trials import render_cases
 MAX_PAIRS = 60
 MAX_FAULT_CASES = 10
 _EXPLANATION = (
-    "Rates are over trials. Intervals are Wilson's at 95%, made wider where repeats of a case agree with each other, "
-    "and rounded outwards. A gain is the mean of the cases' own differences. It is settled only if its interval "
-    "excludes 0 and an exact test on the cases agrees. Against trials without the skill, checks of whether it is "
-    "loaded are left out. Infrastructure errors are neither passes nor misses and are not in any rate. A trial that "
+    "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
+    "often it was repeated. Interval ends are rounded outwards. A gain is the mean of the cases' own differences. An "
+    "exact test on the cases settles it, corrected for the number of rows, and its interval inverts that test. "
+    "Against trials without the skill, checks of whether it is loaded are left out. Infrastructure errors are neither "
+    "passes nor misses and are not in any rate. A trial that "
     "loads two skills counts in both columns of the matrix. If a skill should not be loaded, a load of another is "
     "neither right nor wrong."
 )
@@ -177,7 +178,7 @@ def _render_gain(summary: Summary) -> Html:
             found = versus.difference
             gain = (NO_VALUE, NO_VALUE, NO_VALUE, NO_VALUE)
             if found:
-                gain = (format_gain(found), found.verdict, format_p(found.p), found.method)
+                gain = (format_gain(found), found.verdict, format_p(found.corrected_p), found.method)
             cases = versus.account or str(len(versus.pairs))
             needed = versus.settle.text if versus.settle else ""
             rows.append((label, versus.base, *gain, cases, needed))

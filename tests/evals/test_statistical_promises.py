@@ -1,0 +1,193 @@
+"""Every claim of docs/reference/eval-statistics.md about how often something happens, by simulation.
+
+The simulations are seeded, so a test passes or fails for good. A share of 100 to 400 runs has a standard error of one
+to two points, which the limits leave room for.
+"""
+
+import random
+from collections.abc import Callable
+from statistics import fmean
+
+import pytest
+
+from evals.power import PAGE, Design, make_table, measure_power, simulate_pairs
+from skillshelf.evals.stats import (
+    Pair,
+    choose_best,
+    clustered_rate,
+    difference,
+    holm,
+    pass_all,
+    pass_k,
+    settle,
+    sign_flip,
+)
+
+Rates = tuple[float, float]
+"""The true pass rates of a case, without and with the skill."""
+Population = Callable[[random.Random], Rates]
+
+
+def _passes(rate: float, trials: int, draw: random.Random) -> int:
+    return sum(draw.random() < rate for _ in range(trials))
+
+
+def test_the_table_of_power_is_the_one_in_the_reference() -> None:
+    assert make_table() in PAGE.read_text("utf-8")
+
+
+def test_80_to_100_percent_is_found_as_surely_as_80_to_99() -> None:
+    for design in (Design(8, 5), Design(10, 5), Design(10, 10)):
+        assert measure_power(0.8, 1.0, design) >= measure_power(0.8, 0.99, design) - 0.03
+    assert measure_power(0.8, 1.0, Design(10, 5)) > 0.75
+    assert measure_power(0.8, 1.0, Design(10, 10)) > 0.99
+
+
+@pytest.mark.parametrize("design", [Design(6, 1), Design(6, 5), Design(10, 5), Design(20, 1)])
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
+def test_a_skill_that_changes_nothing_gets_a_verdict_in_at_most_5_percent_of_runs(rate: float, design: Design) -> None:
+    assert measure_power(rate, rate, design) <= 0.065
+
+
+def test_twenty_skills_that_change_nothing_get_a_verdict_in_at_most_5_percent_of_tables() -> None:
+    """Without the correction, it would be half of them."""
+    draw = random.Random(20)
+    tables = []
+    for _ in range(200):
+        runs = [simulate_pairs(0.7, 0.7, Design(20, 5), draw) for _ in range(20)]
+        tables.append([sign_flip([pair.difference for pair in pairs])[0] for pairs in runs])
+    assert fmean(min(p_values) <= 0.05 for p_values in tables) > 0.4
+    assert fmean(min(holm(p_values)) <= 0.05 for p_values in tables) <= 0.065
+
+
+def _same_everywhere(base: float, new: float) -> Population:
+    return lambda draw: (base, new)
+
+
+def _differing(draw: random.Random) -> Rates:
+    base = 0.6 * draw.random()
+    return base, base + 0.4
+
+
+def _carried_by(share: float) -> Population:
+    """Return cases of which some never pass without the skill, while the others do not need it."""
+    return lambda draw: (0.0 if draw.random() < share else 0.95, 0.95)
+
+
+@pytest.mark.parametrize("design", [Design(8, 5), Design(10, 1), Design(10, 5), Design(10, 10)])
+@pytest.mark.parametrize(
+    ("population", "gain"),
+    [(_same_everywhere(0.8, 1.0), 0.2), (_same_everywhere(0.95, 0.99), 0.04), (_differing, 0.4)],
+    ids=["80 to 100%", "95 to 99%", "cases that differ"],
+)
+def test_the_interval_of_a_gain_holds_the_truth(population: Population, gain: float, design: Design) -> None:
+    assert _coverage_of_gain(population, gain, design) >= 0.93
+
+
+@pytest.mark.parametrize(("share", "design"), [(0.2, Design(10, 5)), (0.4, Design(10, 1)), (0.2, Design(20, 5))])
+def test_the_interval_of_a_gain_that_few_cases_carry_is_less_sure(share: float, design: Design) -> None:
+    """With repeats of ten cases, of which two carry the gain, there are runs that met none of these two."""
+    assert _coverage_of_gain(_carried_by(share), 0.95 * share, design) >= 0.85
+
+
+def _coverage_of_gain(population: Population, gain: float, design: Design, runs: int = 100) -> float:
+    draw = random.Random(f"{gain} {design}")
+    held = []
+    for _ in range(runs):
+        pairs = []
+        for _ in range(design.cases):
+            base, new = population(draw)
+            passes = [(_passes(rate, design.repeats, draw), design.repeats) for rate in (base, new)]
+            pairs.append(Pair("", passes[0], passes[1]))
+        found = difference(pairs)
+        assert found
+        held.append(found.interval.low - 1e-9 <= gain <= found.interval.high + 1e-9)
+    return fmean(held)
+
+
+_POPULATIONS: dict[str, tuple[Callable[[random.Random], float], float]] = {
+    "all alike": (lambda draw: 0.9, 0.9),
+    "all different": (lambda draw: draw.random(), 0.5),
+    "all or nothing": (lambda draw: float(draw.random() < 0.9), 0.9),
+    "one in ten never passes": (lambda draw: 0.0 if draw.random() < 0.1 else 0.98, 0.882),
+}
+
+
+@pytest.mark.parametrize("design", [Design(5, 5), Design(10, 1), Design(10, 10), Design(20, 5)])
+@pytest.mark.parametrize("name", _POPULATIONS)
+def test_the_interval_of_a_rate_holds_the_truth_whatever_the_cases_are(name: str, design: Design) -> None:
+    rate, truth = _POPULATIONS[name]
+    draw = random.Random(f"{name} {design}")
+    held = []
+    above = []
+    for _ in range(150):
+        cases = [(_passes(rate(draw), design.repeats, draw), design.repeats) for _ in range(design.cases)]
+        interval = clustered_rate(cases).interval
+        assert interval
+        held.append(truth in interval)
+        above.append(interval.low > truth)
+    assert fmean(held) >= 0.94
+    assert fmean(above) <= 0.04, "a gate at the true rate is passed in at most 2.5% of runs"
+
+
+def test_the_interval_of_pass_all_holds_the_truth() -> None:
+    """pass^3 of cases with rates evenly spread between 0 and 1 is a quarter."""
+    draw = random.Random(3)
+    held = []
+    for _ in range(150):
+        found = pass_k(3, [(_passes(draw.random(), 5, draw), 5) for _ in range(10)])
+        assert found
+        held.append(0.25 in found.all_interval and 0.75 in found.at_interval)
+    assert fmean(held) >= 0.93
+    assert fmean(pass_all(3, _passes(draw.random(), 5, draw), 5) for _ in range(5_000)) == pytest.approx(0.25, abs=0.02)
+
+
+def test_the_corrected_score_of_the_best_description_holds_the_truth() -> None:
+    """Three descriptions that are right on 50, 60 and 70% of all queries, tried on 16 of them."""
+    truths = {"1": 0.5, "2": 0.6, "3": 0.7}
+    draw = random.Random(7)
+    held = []
+    for _ in range(60):
+        found = choose_best({name: [draw.random() < truth for _ in range(16)] for name, truth in truths.items()})
+        held.append(truths[found.best] in found.corrected_interval)
+    assert fmean(held) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "design"),
+    [
+        (0.5, 0.7, Design(8, 5)),
+        (0.8, 1.0, Design(6, 5)),
+        (0.8, 1.0, Design(8, 3)),
+        (0.8, 0.95, Design(10, 5)),
+        (0.5, 0.8, Design(10, 1)),
+    ],
+)
+def test_the_runs_that_are_said_to_settle_a_difference_do(base: float, new: float, design: Design) -> None:
+    """Of runs that measured the true difference and left it open: their advice settles it in about four of five."""
+    draw = random.Random(f"{base} {new} {design}")
+    by_repeats: list[bool] = []
+    by_cases: list[bool] = []
+    for _ in range(600):
+        pairs = simulate_pairs(base, new, design, draw)
+        measured = float(sum(pair.difference for pair in pairs)) / design.cases
+        advice = settle(pairs)
+        if advice is None or abs(measured - (new - base)) > 0.15 * (new - base):
+            continue
+        if advice.repeats:
+            by_repeats.append(_is_settled(base, new, Design(design.cases, advice.repeats), draw))
+        if advice.cases:
+            by_cases.append(_is_settled(base, new, Design(advice.cases, design.repeats), draw))
+        if len(by_cases) >= 40:
+            break
+
+    assert len(by_cases) >= 30
+    assert fmean(by_cases) >= 0.65
+    if design.repeats > 1:
+        assert len(by_repeats) >= 10
+        assert fmean(by_repeats) >= 0.65
+
+
+def _is_settled(base: float, new: float, design: Design, draw: random.Random) -> bool:
+    pairs = simulate_pairs(base, new, design, draw)
+    return sign_flip([pair.difference for pair in pairs])[0] <= 0.05
