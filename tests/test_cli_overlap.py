@@ -45,7 +45,7 @@ def test_overlap_names_the_phrases_that_another_skill_takes(run: Run) -> None:
 def test_overlap_says_where_its_phrases_come_from(run: Run) -> None:
     """The bundled skill has some, too."""
     out = run("overlap")[1]
-    assert "Searched for what 4 skills offer: " in out
+    assert "Searched for the phrases of 4 skills: " in out
     assert " quoted requests, " in out
 
 
@@ -130,6 +130,10 @@ def test_overlap_of_a_skill_on_the_shelf_is_limited_to_it(run: Run) -> None:
 def test_overlap_says_that_a_drafts_name_is_taken(run: Run, write: Write) -> None:
     draft = write("../draft/piano", "Move a piano to another house.")
     assert "skills/piano/SKILL.md has the name 'piano' already" in run("overlap", str(draft))[1]
+
+
+def test_overlap_of_a_skill_without_phrases_says_so(run: Run, write: Write) -> None:
+    assert "the description of vague says too little" in run("overlap", str(write("../draft/vague", "Helps.")))[1]
 
 
 @pytest.mark.parametrize("path", ["nowhere", "empty"])

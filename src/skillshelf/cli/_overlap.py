@@ -12,7 +12,7 @@ from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import all_candidates, open_shelf
 from skillshelf.errors import MissingExtraError
-from skillshelf.search import Overlap, OverlapReport, find_overlaps, is_similarity_installed
+from skillshelf.search import Overlap, OverlapReport, find_overlaps, is_similarity_installed, list_phrases
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
 from skillshelf.tables import Cell, Column
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             before = shelf
             shelf = extended
         only = [shelf.catalog.reach(candidate) for candidate in added]
-        notes += _note_hidden(shelf, added)
+        notes += _note_faults(shelf, added)
     queries = _read_eval_queries(shelf, notes)
     report = find_overlaps(shelf, only=only, before=before, queries=queries)
 
@@ -111,8 +111,8 @@ def _find_below(shelf: Shelf, folder: str) -> list[Candidate]:
     return [each for each in all_candidates(shelf.catalog) if each.descriptor.location.startswith(prefix)]
 
 
-def _note_hidden(shelf: Shelf, added: Sequence[Candidate]) -> list[str]:
-    """Return a note for each skill that the model would not see."""
+def _note_faults(shelf: Shelf, added: Sequence[Candidate]) -> list[str]:
+    """Return a note for each skill that the model would not see, or whose description says nothing."""
     notes: list[str] = []
     for candidate in added:
         skill = candidate.descriptor
@@ -124,6 +124,8 @@ def _note_hidden(shelf: Shelf, added: Sequence[Candidate]) -> list[str]:
                 f"{relative(first.descriptor.location)} has the name {skill.name!r} already, so the listing would not "
                 "show this one: rename it"
             )
+        elif not list_phrases(skill):
+            notes.append(f"the description of {skill.name} says too little to search for: say when to use the skill")
     return notes
 
 
@@ -212,7 +214,7 @@ def _headline(overlap: Overlap) -> str:
 
 def _describe_phrases(report: OverlapReport) -> str:
     tried = [count_noun(count, _ORIGINS[origin]) for origin, count in report.phrases.items() if count]
-    return f"Searched for what {count_noun(report.skills, 'skill')} offer: {', '.join(tried) or 'no phrases'}."
+    return f"Searched for the phrases of {count_noun(report.skills, 'skill')}: {', '.join(tried) or 'none'}."
 
 
 def _overlap_as_json(overlap: Overlap) -> dict[str, Any]:

@@ -23,6 +23,8 @@ Origin = Literal["quoted", "sentence", "eval"]
 
 _CONTESTED = 0.9
 """A skill that scores at least this share of another's score competes for the phrase."""
+_ANSWERED = 0.75
+"""A skill that scores this share of a new skill's score answers the phrase today, and loses it to the new skill."""
 _MAX_PHRASES = 12
 """Phrases of a skill that are tried. A description of 1,024 characters rarely has more."""
 _MAX_LENGTH = 300
@@ -256,7 +258,8 @@ class _OverlapFinder:
         self, phrase: Phrase, name: str, skill: SkillDescriptor, own: Match | None, rival: Match, *, is_new: bool
     ) -> None:
         own_score = own.score if own else 0.0
-        if rival.score < _CONTESTED * own_score:
+        enough = _ANSWERED if is_new else _CONTESTED
+        if rival.score < enough * own_score:
             return
         if _sends_to(phrase, rival.descriptor.name):
             return
