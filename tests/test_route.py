@@ -220,9 +220,9 @@ def test_a_routed_listing_keeps_to_the_budget_and_shows_what_is_pinned(
         assert shelf.counter(route.listing.text) <= budget
         if route.is_kept:
             continue
-        pinned = [f"skill-{load:03}" for load in dict.fromkeys(loads)][-MAX_LOADED:]
+        pinned = [f"skill-{load:03}" for load in dict.fromkeys(reversed(loads))][:MAX_LOADED]
         if route.skills:
-            assert list(route.ranking[: len(pinned)]) == pinned[::-1]
+            assert list(route.ranking[: len(pinned)]) == pinned
         described = [describes(route.listing, name) for name in route.ranking]
         assert described == sorted(described, reverse=True)  # the first of them come first
         if budget >= 1_500:

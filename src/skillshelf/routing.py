@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Catalog
-from skillshelf.listing import Listing, ListingForm
+from skillshelf.listing import Level, Listing, ListingForm
 
 if TYPE_CHECKING:
     from skillshelf.search import Match
@@ -26,8 +26,6 @@ MAX_LOADED = 5
 """Loaded skills that are pinned: the last ones."""
 MAX_MATCHES = 5
 """Skills that fit a message and are described for it."""
-DECISIVE_MATCHES = 1
-"""The first so many matches must be described; for the others alone, the choice does not change."""
 MAX_KEPT = 5
 """Skills that fitted earlier messages and stay."""
 ROTATING = 3
@@ -96,18 +94,18 @@ def choose_route(
         return Route(text, (), usual, rotation=rotation)
 
     matches = tuple(match for match in shelf.search(text, MAX_MATCHES) if _can_be_described(shelf, match))
-    decisive = [match.name for match in matches[:DECISIVE_MATCHES] if match.is_clear]
     kept: Route | None = None
     if keep and previous is not None:
         listing = shelf.listing(disclosure, budget, ranking=previous.ranking)
         kept = replace(previous, text=text, listing=listing, matches=matches, is_kept=True)
-        if _count_described(listing, decisive) == len(decisive):
+        is_clear = bool(matches) and matches[0].is_clear
+        if not is_clear or _describes(listing, matches[0].name):
             return kept
 
     skills = _choose_skills(shelf.catalog, matches, loaded, previous, rotation)
     listing = shelf.listing(disclosure, budget, ranking=[skill.name for skill in skills])
-    if kept is not None and _count_described(listing, decisive) <= _count_described(kept.listing, decisive):
-        return kept  # the budget has no room for them in any case
+    if kept is not None and not _describes(listing, matches[0].name):
+        return kept  # the budget has no room for it in any case
     return Route(text, skills, listing, matches, rotation=rotation)
 
 
@@ -119,8 +117,8 @@ def _choose_skills(
     for name, skill in catalog.items():
         if skill.disclosure == "always":
             reasons[name] = "pinned"
-    listed = [name for name in dict.fromkeys(loaded) if _is_listed(catalog, name)]
-    for name in reversed(listed[-MAX_LOADED:]):
+    latest = [name for name in dict.fromkeys(reversed([*loaded])) if _is_listed(catalog, name)]
+    for name in latest[:MAX_LOADED]:
         reasons.setdefault(name, "pinned")
     for match in matches:
         reasons.setdefault(match.name, "matched")
@@ -158,9 +156,9 @@ def _can_be_described(shelf: "Shelf", match: "Match") -> bool:
     return _is_listed(shelf.catalog, match.name) and shelf.choice_for(match.descriptor) != "name"
 
 
-def _count_described(listing: Listing, names: Sequence[str]) -> int:
-    wanted = set(names)
-    return sum(entry.name in wanted and not entry.is_bare for entry in listing.entries)
+def _describes(listing: Listing, name: str) -> bool:
+    level = listing.level_of(name)
+    return level is not None and level > Level.NAME
 
 
 def _first_position(text: str) -> int:
