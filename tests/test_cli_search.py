@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf.cli import _matches
-from skillshelf.search import find_threshold
+from skillshelf.search import MIN_SCORE
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -44,7 +44,7 @@ def test_search_as_json_has_scores_and_reasons(run: Run) -> None:
     assert {"score", "reasons", "name", "description", "location"} <= set(read["matches"][0])
     assert read["matches"][0]["missing_words"] == ["zzzz"]
     assert read["matches"][0]["next_score"] > 0
-    assert read["threshold"] == find_threshold()
+    assert read["threshold"] == MIN_SCORE
 
 
 def test_search_explains_which_words_matched_in_which_field(run: Run) -> None:
@@ -85,7 +85,7 @@ def test_search_that_finds_nothing_names_the_nearest_skill_and_the_threshold(run
     code, out, err = run("search", *query.split())
     assert (code, out) == (1, "")
     assert f"No skill fits '{query}'" in err
-    assert f"a match needs {find_threshold():.2f}" in err
+    assert f"a match needs {MIN_SCORE:.2f}" in err
     assert f"--for '{query}'` says more" in err
     read = json.loads(run("search", "--json", *query.split())[1])
     assert read["matches"] == []

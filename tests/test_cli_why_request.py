@@ -61,7 +61,7 @@ def test_an_outranked_skill_is_compared_with_the_better_one_word_by_word(run: Ru
     """The differences of the words and of the meaning make up the difference of the scores."""
     write_own("invoice", "Write an invoice for a customer.")
     write_own("letters", "Write letters.", "Mention the customer by name.\n")
-    request = "write a customer invoice"
+    request = "write a customer invoice in letters"
     answer = explain(run, "letters", request)
     assert [obstacle["code"] for obstacle in answer["obstacles"]] == ["outranked"]
     assert (answer["rank"], answer["comes_up"]) == (2, True)
@@ -74,7 +74,7 @@ def test_an_outranked_skill_is_compared_with_the_better_one_word_by_word(run: Ru
     assert sum(lead["points"] for lead in rival["leads"]) >= difference - 0.05
     code, out, _ = run("why", "letters", "--for", request)
     assert code == 0
-    assert "letters comes up for 'write a customer invoice', but not first." in out
+    assert "letters comes up for 'write a customer invoice in letters', but not first." in out
     assert "outranked: invoice fits better" in out
 
 

@@ -75,7 +75,7 @@ def test_a_found_skill_takes_a_bounded_part_of_the_context() -> None:
     folders = {}
     for number in range(8):
         folder = {f"references/{'long-' * 8}{number}-{file}.md": "x" for file in range(300)}
-        description = f"Fill in form {number}. " + " ".join(f"word{number}x{each}" for each in range(500))
+        description = f"Fill in form {number}. " + " ".join(f"form{number}x{each}" for each in range(500))
         folders[f"fill-{number}"] = {"SKILL.md": text(f"fill-{number}", description), **folder}
     find = SkillDiscoverySkill(Shelf([MemorySource(folders)]))
     answer = find.search_skills("fill in a form")

@@ -10,7 +10,7 @@ from skillshelf import MemorySource, Shelf
 from skillshelf.agent._preload import LEAST_BUDGET, Preloaded, preload, preload_named
 from skillshelf.descriptor import Activation
 from skillshelf.errors import SkillNotFoundError
-from skillshelf.search import find_threshold
+from skillshelf.search import MIN_SCORE
 from skillshelf.sources import DirectorySource
 from skillshelf.turn import Turn
 
@@ -68,7 +68,7 @@ def test_the_result_names_its_skill_and_the_reason(shelf: Shelf) -> None:
     assert found is not None
     assert (found.skill, found.reference) == ("pdf-forms", "")
     assert found.why.startswith("fill in description, pdf in name")
-    assert found.score >= find_threshold()
+    assert found.score >= MIN_SCORE
     assert found.text == (
         '<skill name="pdf-forms">\nFollow this skill as far as it fits the message below.\n'
         "<instructions>\nDo it.\n</instructions>\n</skill>\n"

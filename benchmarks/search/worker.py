@@ -37,7 +37,6 @@ from benchmarks.search.presence import (  # noqa: E402
     rank_with,
 )
 from benchmarks.search.speed import FirstSearch, Speed, measure_first_search, measure_speed  # noqa: E402
-from skillshelf import search as search_room  # noqa: E402
 from skillshelf.search import MIN_SCORE, WEIGHTS, SkillSearch, Weights  # noqa: E402
 
 
@@ -91,7 +90,7 @@ def measure_findings(folder: Path, *, is_fast: bool, can_choose: bool) -> Findin
     catalog = collection.make_catalog()
     search = collection.make_search()
     findings = Findings(
-        threshold=_find_threshold(search),
+        threshold=MIN_SCORE,
         weights=dict(WEIGHTS._asdict()),
         by_size={size: measure_presence(collection, size, collection.make_search) for size in choose_sizes(collection)},
         near_misses=ask_all(collection.near_misses, rank_with(search, catalog, 1)),
@@ -111,13 +110,6 @@ def measure_findings(folder: Path, *, is_fast: bool, can_choose: bool) -> Findin
 def _choose_forked_size(sizes: Sequence[int]) -> int:
     """Return the second size, or the only one: twenty skills would be forks of each other."""
     return sizes[min(1, len(sizes) - 1)]
-
-
-def _find_threshold(search: SkillSearch) -> float:
-    """Return the score that the best skill must reach. Words alone may have a threshold of their own."""
-    if search.has_similarity:
-        return MIN_SCORE
-    return float(getattr(search_room, "MIN_SCORE_IN_WORDS", MIN_SCORE))
 
 
 def _choose(collection: Collection, search: SkillSearch) -> list[Choice]:

@@ -159,6 +159,11 @@ class Catalog(Mapping[str, SkillDescriptor]):
 
     # --- what else there is to know ---
 
+    @property
+    def found(self) -> Mapping[Place, Found]:
+        """Everything that the sources found, also shadowed skills and places without a usable skill, in no order."""
+        return self._found
+
     @cached_property
     def shadowed(self) -> tuple[SkillDescriptor, ...]:
         """Skills that another of the same name comes before."""

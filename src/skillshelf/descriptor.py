@@ -157,6 +157,8 @@ class Found:
     diagnostics: tuple[Diagnostic, ...] = ()
     digest: bytes = b""
     """A hash of the file's bytes; empty if the file's times alone show whether it changed."""
+    stamp: int = 0
+    """Changes whenever the skill's files do, and is the same in every process; 0 if only reading the files can tell."""
     is_last_good: bool = False
     """True for an earlier version that stays in use because the file is broken now."""
 

@@ -13,7 +13,15 @@ from skillshelf.errors import SettingsError, SkillNotFoundError, SourceError
 from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
-from skillshelf.sources import DirectorySource, EntryPointSource, InFolder, ObjectSource, PackageSource, Source
+from skillshelf.sources import (
+    Cacheable,
+    DirectorySource,
+    EntryPointSource,
+    InFolder,
+    ObjectSource,
+    PackageSource,
+    Source,
+)
 from skillshelf.text import closest_names
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.toolbox import Toolbox, collect_tools
@@ -302,17 +310,39 @@ class Shelf:
     def search(self, query: str, limit: int = 5, *, min_score: float | None = None) -> "list[Match]":
         """Return the skills that fit a query, best first, each with the reasons. The list is empty if none fits.
 
-        Skills below `min_score` are left out; without it, the measured threshold holds. The first search reads the
-        instructions of every skill; later ones only those of skills that changed. With the extra `search`, similar
-        meanings count beside equal words.
+        Skills below `min_score` are left out; without it, the measured threshold holds. With the extra `search`,
+        similar meanings count beside equal words.
+
+        The first search reads the instructions of every skill; later ones only those of skills that changed. The index
+        of a larger shelf is kept in the user's cache, so that the next process need not build it.
         """
+        return self._open_search().search(self._catalog, query, limit, min_score=min_score)
+
+    def prepare_search(self) -> None:
+        """Build the index that `search` uses, or bring it up to date. Call it from a thread of its own if you like."""
+        self._open_search().prepare(self._catalog)
+
+    def _open_search(self) -> "SkillSearch":
         with self._lock:
             if self._search is None:
                 from skillshelf.search import SkillSearch
 
-                self._search = SkillSearch(self._read_plain_instructions)
-            search = self._search
-        return search.search(self._catalog, query, limit, min_score=min_score)
+                self._search = SkillSearch(self._read_plain_instructions, folder=self._find_index_folder())
+            return self._search
+
+    def _find_index_folder(self) -> str | None:
+        """Return the folder in the user's cache for the index of these sources; None if it must stay in memory."""
+        from skillshelf.search import find_index_folder
+
+        in_folders = [source for source in self.sources if isinstance(source, Cacheable)]
+        if not in_folders or not all(source.uses_cache for source in in_folders):
+            return None
+        names = []
+        for source in self.sources:
+            root = source.root if isinstance(source, InFolder) else ""
+            # A folder has other skills if it is served through its approvals.
+            names.append(f"{type(source).__qualname__}\0{source.name}\0{root}")
+        return find_index_folder(names)
 
     def _read_plain_instructions(self, candidate: Candidate) -> str:
         place = candidate.place

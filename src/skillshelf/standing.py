@@ -11,7 +11,7 @@ from typing import Literal
 from skillshelf.catalog import Candidate
 from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.listing import Level, Listing, ListingForm, Shortened
-from skillshelf.search import FoundWord, Match, find_threshold, spell_words
+from skillshelf.search import MIN_SCORE, FoundWord, Match, spell_words
 from skillshelf.shelf import Shelf
 from skillshelf.text import closest_names, count_noun
 from skillshelf.tokens import DEFAULT_BUDGET
@@ -152,7 +152,7 @@ def explain_standing(
     is_first_of_name = catalog.find(skill.name) == candidate
     level = listing.level_of(skill.name) if is_first_of_name else None
 
-    threshold = find_threshold()
+    threshold = MIN_SCORE
     ranked = shelf.search(request, _RANKED, min_score=0.0)
     rank = _find_rank(ranked, name)
     match = ranked[rank - 1] if rank and ranked[rank - 1].name == name else None

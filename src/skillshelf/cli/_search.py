@@ -8,7 +8,7 @@ from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf
-from skillshelf.search import Match, find_threshold, is_similarity_installed
+from skillshelf.search import MIN_SCORE, Match, is_similarity_installed
 from skillshelf.text import clean_line, clip
 
 EXAMPLES = """
@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
-    threshold = find_threshold()
+    threshold = MIN_SCORE
     # One more than wanted, however poor: the runner-up of the last match, or the nearest if nothing fits.
     ranked = open_shelf(args).search(query, args.limit + 1, min_score=0.0)
     matches = [match for match in ranked[: args.limit] if match.score >= threshold]

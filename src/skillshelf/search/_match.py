@@ -1,11 +1,9 @@
 """A skill that fits a query, and the reasons."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from skillshelf.descriptor import SkillDescriptor
-
-Field = Literal["name", "description", "references", "instructions"]
+from skillshelf.search._document import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,11 @@ class Match:
     """The shortest name that leads to the skill: `pdf`, or `pdf@user` if another skill takes the bare name."""
     descriptor: SkillDescriptor
     score: float
-    """How well the skill fits, between 0 and 1. It means the same in small and large collections."""
+    """How well the skill fits, between 0 and 1. It means the same in small and large collections.
+
+    For the best skill it is the probability that it is right, if for half of all requests there is a right skill. For
+    the others it is less, the further they are behind.
+    """
     words: tuple[FoundWord, ...]
     """The words that were found, in the order of the query."""
     similarity_share: float

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Candidate
-from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
-from skillshelf.search._engine import cut_exclusions, find_threshold
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.search._document import cut_exclusions
 from skillshelf.search._match import Match
+from skillshelf.search._ranking import MIN_SCORE
 from skillshelf.search._words import split_words
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Origin = Literal["quoted", "sentence", "eval"]
 """Where a phrase comes from: quoted in the description, a sentence of the description, or an eval case."""
 
-_CONTESTED = 0.9
+_CONTESTED = 0.8
 """A skill that scores at least this share of another's score competes for the phrase."""
 _ANSWERED = 0.75
 """A skill that scores this share of a new skill's score answers the phrase today, and loses it to the new skill."""
@@ -146,7 +147,7 @@ def find_overlaps(
 
 def list_phrases(skill: SkillDescriptor, queries: Sequence[str] = ()) -> list[Phrase]:
     """Return the requests that a skill is for: quoted ones and `queries` first, then sentences of its description."""
-    description = cut_exclusions(skill.description[:MAX_DESCRIPTION])
+    description = cut_exclusions(skill.description)
     phrases: dict[str, Phrase] = {}
 
     def add(text: str, origin: Origin) -> None:
@@ -179,7 +180,7 @@ class _OverlapFinder:
         self._before = before
         self._catalog = shelf.catalog
         self._queries = queries
-        self._threshold = find_threshold()
+        self._threshold = MIN_SCORE
         self._contested: dict[frozenset[str], list[ContestedPhrase]] = {}
         self._copies: set[frozenset[str]] = set()
         self._skills = 0

@@ -7,12 +7,13 @@ pydantic and requests, and takes longer than a search. Nothing is downloaded.
 import importlib.util
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
-if TYPE_CHECKING:
-    from skillshelf.descriptor import SkillDescriptor
+from skillshelf.descriptor import SkillDescriptor
+from skillshelf.search._document import cut_exclusions
 
 Array = Any
 """An array of NumPy, which is there with the extra `search` alone."""
@@ -20,9 +21,10 @@ _TABLE = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _MAX_CHARACTERS = 2_000
 """Characters of a text that are compared. A description has at most 1,024 that are shown."""
-_BLOCK = 4_096
-"""Vectors compared at once. They are stored in bytes, and one block of floats fits the processor's cache."""
+_BLOCK = 1_024
+"""Vectors compared at once. For more, NumPy's BLAS starts threads, which takes 40 times as long on a busy machine."""
 _SCALE = 127
+_WORD_BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|[-_]")
 
 
 def is_similarity_installed() -> bool:
@@ -63,58 +65,99 @@ class Encoder:
         import numpy as np
 
         vectors: Array = np.zeros((len(texts), self.dimensions), np.float32)
-        batch = [text[:_MAX_CHARACTERS].replace("\0", " ") for text in texts]
+        batch = [_clean(text) for text in texts]
         for row, encoding in enumerate(self._tokenizer.encode_batch(batch)):
             if encoding.ids:
                 vectors[row] = self._table[encoding.ids].astype(np.float32).mean(axis=0)
         lengths: Array = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.maximum(lengths, 1e-9)
 
+    def pack(self, texts: Sequence[str]) -> list[bytes]:
+        """Return the vectors of texts in a byte for each dimension."""
+        import numpy as np
+
+        rows: Array = np.rint(self.encode(texts) * _SCALE).astype(np.int8)
+        return [row.tobytes() for row in rows]
+
 
 class Vectors:
-    """The vectors of a collection, in a byte for each dimension."""
+    """The vectors of a collection by id. Ids only grow."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, packed: Mapping[int, bytes]) -> None:
         import numpy as np
 
         self._encoder = encoder
-        self._rows: Array = np.zeros((0, encoder.dimensions), np.int8)
-        self._count = 0
+        self._ids: Array = np.fromiter(packed, np.int64, len(packed))
+        """Sorted. A vector that was removed is all zeros, and stays until the index is opened again."""
+        self._rows: Array = self._unpack(packed.values())
 
-    def append(self, texts: Sequence[str]) -> None:
+    def _unpack(self, packed: Any) -> Array:
         import numpy as np
 
-        end = self._count + len(texts)
-        if end > len(self._rows):
-            larger: Array = np.zeros((max(end, self._count * 9 // 8), self._encoder.dimensions), np.int8)
-            larger[: self._count] = self._rows[: self._count]
-            self._rows = larger
-        self._rows[self._count : end] = np.rint(self._encoder.encode(texts) * _SCALE).astype(np.int8)
-        self._count = end
+        flat: Array = np.frombuffer(bytearray(b"".join(packed)), np.int8)
+        return flat.reshape(-1, self._encoder.dimensions)
 
-    def compare(self, query: str) -> Array:
+    def add(self, packed: Mapping[int, bytes]) -> None:
+        import numpy as np
+
+        self._ids = np.concatenate([self._ids, np.fromiter(packed, np.int64, len(packed))])
+        self._rows = np.concatenate([self._rows, self._unpack(packed.values())])
+
+    def remove(self, ids: Sequence[int]) -> None:
+        self._rows[self._find_rows(ids)] = 0
+
+    def compare(self, query: str) -> "Similarities":
         """Return how similar each text is to the query: 1 for the same direction, 0 for unrelated."""
         import numpy as np
 
         vector: Array = self._encoder.encode([query])[0] / _SCALE
-        similarities: Array = np.empty(self._count, np.float32)
-        for start in range(0, self._count, _BLOCK):
-            block = self._rows[start : min(start + _BLOCK, self._count)]
-            similarities[start : start + len(block)] = block.astype(np.float32) @ vector
-        return np.maximum(similarities, 0)
+        values: Array = np.empty(len(self._rows), np.float32)
+        for start in range(0, len(self._rows), _BLOCK):
+            block = self._rows[start : start + _BLOCK]
+            values[start : start + len(block)] = block.astype(np.float32) @ vector
+        return Similarities(self._ids, np.maximum(values, 0))
 
-    def __len__(self) -> int:
-        return self._count
+    def _find_rows(self, ids: Sequence[int]) -> Array:
+        import numpy as np
+
+        return np.searchsorted(self._ids, ids)
 
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        return int(self._rows.nbytes)
+        return int(self._rows.nbytes + self._ids.nbytes)
 
 
-def text_to_compare(skill: "SkillDescriptor") -> str:
-    """Return a skill's name in words, and its description."""
-    import re
+class Similarities:
+    """The similarity of each text to a query."""
 
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])|[-_]", " ", skill.name)
-    return f"{name}. {skill.description}"
+    def __init__(self, ids: Array, values: Array) -> None:
+        self._ids = ids
+        self._values = values
+
+    def best(self, count: int) -> list[int]:
+        """Return the ids of the most similar texts, in no order."""
+        import numpy as np
+
+        rows: Array = np.arange(len(self._values))
+        if len(rows) > count:
+            rows = np.argpartition(-self._values, count)[:count]
+        ids: list[int] = self._ids[rows[self._values[rows] > 0]].tolist()
+        return ids
+
+    def of(self, ids: Sequence[int]) -> list[float]:
+        import numpy as np
+
+        values: list[float] = self._values[np.searchsorted(self._ids, ids)].tolist()
+        return values
+
+
+def text_to_compare(skill: SkillDescriptor) -> str:
+    """Return a skill's name in words, and what its description says that it is for."""
+    name = _WORD_BORDER.sub(" ", skill.name)
+    return f"{name}. {cut_exclusions(skill.description)}"
+
+
+def _clean(text: str) -> str:
+    """Return the part of a text that is compared. The tokenizer refuses half surrogates, and ends at a null."""
+    return text[:_MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()

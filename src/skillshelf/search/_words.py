@@ -2,14 +2,17 @@
 
 `fillForms`, `fill-forms` and `fill_forms` have the same words. Endings are cut, so that `deploys` finds `deploying`.
 Chinese, Japanese and Korean have no spaces between words: each pair of neighbouring characters counts as a word.
+
+A word consists of letters and digits alone, so a string of words with spaces between them is safe for every engine.
 """
 
 import re
 import unicodedata
-import zlib
-from functools import lru_cache
+from collections.abc import Sequence
+from typing import NamedTuple
 
 _RUN = re.compile(r"[^\W_]+")
+_NO_RUN = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
@@ -19,42 +22,31 @@ _STOP_WORDS = frozenset(
 )
 _LONGEST_WORD = 40
 """A longer run is data, not a word: only its beginning is kept."""
+_MAX_CACHED_RUNS = 100_000
+
+
+class QueryWord(NamedTuple):
+    word: str
+    spelling: str
+    """As the query has it."""
+
+
+def join_words(text: str) -> str:
+    """Return the words of a text in order, with spaces between them, without endings and words that every text has."""
+    return " ".join(filter(None, map(_cached_runs.__getitem__, _find_runs(text))))
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in order, without endings and without words that every text has."""
-    if not text.isascii():
-        text = _remove_disguise(text)
-    words: list[str] = []
-    for run in _RUN.findall(text):
-        words += _split_run(run)
-    return words
+    """Return the words of a text as `join_words` does, in a list."""
+    return join_words(text).split()
 
 
-def split_keys(text: str) -> list[int]:
-    """Return the words of a text as the numbers that the index knows them by."""
-    if not text.isascii():
-        text = _remove_disguise(text)
-    keys: list[int] = []
-    for run in _RUN.findall(text):
-        keys += _hash_run(run)
-    return keys
-
-
-@lru_cache(maxsize=65_536)
-def hash_word(word: str) -> int:
-    """Return a number of 32 bits for a word, the same in every process."""
-    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
-
-
-def split_query(text: str) -> list[tuple[str, str]]:
+def split_query(text: str) -> list[QueryWord]:
     """Return the words of a text as `split_words` does, each with its spelling in the text."""
-    if not text.isascii():
-        text = _remove_disguise(text)
-    words: list[tuple[str, str]] = []
-    for run in _RUN.findall(text):
+    words: list[QueryWord] = []
+    for run in _find_runs(text):
         parts = _split_run(run)
-        words += [(part, run.lower() if len(parts) == 1 else part) for part in parts]
+        words += [QueryWord(part, run.lower() if len(parts) == 1 else part) for part in parts]
     return words
 
 
@@ -71,6 +63,16 @@ def is_unspaced(text: str) -> bool:
     return not text.isascii() and _UNSPACED_RUN.search(text) is not None
 
 
+def _find_runs(text: str) -> Sequence[str]:
+    """Return the letters and digits that stand together, as the text has them."""
+    if text.isascii():
+        return text.translate(_NO_RUN).split()  # four times as fast as the regular expression
+    runs: list[str] = []
+    for line in text.splitlines():  # most lines of a text with a few other characters are ASCII
+        runs += line.translate(_NO_RUN).split() if line.isascii() else _RUN.findall(_remove_disguise(line))
+    return runs
+
+
 def _remove_disguise(text: str) -> str:
     """Take out characters that no reader sees, and turn look-alikes such as full-width letters into plain ones."""
     from skillshelf.hidden import HIDDEN  # compiling its patterns takes 5 ms, which text in ASCII never pays
@@ -78,17 +80,23 @@ def _remove_disguise(text: str) -> str:
     return unicodedata.normalize("NFKC", HIDDEN.sub("", text))
 
 
-# A collection repeats its words: with these caches, building an index is three times as fast.
-@lru_cache(maxsize=65_536)
-def _hash_run(run: str) -> tuple[int, ...]:
-    return tuple(map(hash_word, _split_run(run)))
+class _RunCache(dict[str, str]):
+    """The words of each run, joined. A collection repeats its words: this makes an index build three times as fast."""
+
+    def __missing__(self, run: str) -> str:
+        if len(self) >= _MAX_CACHED_RUNS:
+            self.clear()
+        words = self[run] = " ".join(_split_run(run))
+        return words
 
 
-@lru_cache(maxsize=4_096)
-def _split_run(run: str) -> tuple[str, ...]:
+_cached_runs = _RunCache()
+
+
+def _split_run(run: str) -> list[str]:
     """Return the words of letters and digits that stand together."""
     if run.isascii():
-        return tuple(_split_spaced(run))
+        return _split_spaced(run)
     words: list[str] = []
     for piece in _UNSPACED_RUN.split(run):
         if not piece:
@@ -99,7 +107,7 @@ def _split_run(run: str) -> tuple[str, ...]:
             words.append(piece)
         else:
             words += [piece[at : at + 2] for at in range(len(piece) - 1)]
-    return tuple(words)
+    return words
 
 
 def _split_spaced(run: str) -> list[str]:

@@ -22,7 +22,7 @@ from skillshelf.sources._resources import (
     split_listed_path,
 )
 from skillshelf.sources._skill_folder import MAX_DEPTH, SKILL_FILES, read_skill_folder
-from skillshelf.sources._source import InFolder, Source
+from skillshelf.sources._source import Cacheable, InFolder, Source
 from skillshelf.sources._state import NoteKey
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "SKILL_FILES",
     "SKIPPED_FOLDERS",
     "VERSION_CONTROL_FOLDERS",
+    "Cacheable",
     "ClassSource",
     "DirectorySource",
     "EntryPointSource",

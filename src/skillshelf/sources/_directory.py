@@ -32,13 +32,13 @@ class DirectorySource:
         if os.path.lexists(self.root) and not os.path.isdir(self.root):
             raise SourceError(f"Not a directory: {os.fspath(root)!r}. A DirectorySource takes a folder of skills.")
         self._tree = SkillTree(self.root, self.name, max_folders)
-        self._uses_cache = cache
+        self.uses_cache = cache
         self._is_scanned = False
 
     def refresh(self, changed: Collection[str] | None = None) -> Mapping[str, Found | None]:
         if self._is_scanned:
             return self._tree.scan(changed)
-        changes = self._scan_with_cache() if self._uses_cache else self._tree.scan()
+        changes = self._scan_with_cache() if self.uses_cache else self._tree.scan()
         self._is_scanned = True
         return changes
 

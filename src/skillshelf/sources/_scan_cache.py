@@ -199,7 +199,7 @@ def _restore_skills(state: TreeState, plain: dict[str, Any], source: str) -> Non
                 size=size,
                 **fields[shared],
             )
-        found = Found(descriptor, _notes(notes) if notes else ())
+        found = Found(descriptor, _notes(notes) if notes else (), stamp=stamp)
         state.skills[key] = SkillFolder(found, file, paths[folders], stamp, is_fresh=False, is_cached=True)
 
 

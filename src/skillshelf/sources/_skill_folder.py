@@ -110,10 +110,9 @@ class SkillFolderReader:
         if self._notes:
             notes = tuple(note if note.path else replace(note, path=location) for note in self._notes)
         digest = _digest(data) if self._is_fresh and data else b""
-        skill = SkillFolder(
-            Found(descriptor, notes, digest), file, _share(tuple(self._folders)), hash(self._stamps), self._is_fresh
-        )
-        return skill, text
+        stamp = hash(self._stamps)
+        found = Found(descriptor, notes, digest, 0 if self._is_fresh else stamp)
+        return SkillFolder(found, file, _share(tuple(self._folders)), stamp, self._is_fresh), text
 
     def _begin(self, fd: int, path: str) -> None:
         self._fd = fd

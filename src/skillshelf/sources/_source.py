@@ -31,3 +31,10 @@ class InFolder(Protocol):
     """A source whose skills lie in a folder."""
 
     root: str
+
+
+@runtime_checkable
+class Cacheable(InFolder, Protocol):
+    """A source in a folder about which data may be kept in the user's cache."""
+
+    uses_cache: bool

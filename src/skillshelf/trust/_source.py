@@ -23,6 +23,8 @@ from skillshelf.trust._snapshot import hash_file, take_snapshot
 from skillshelf.trust._store import Trust
 
 _DAMAGED = "its approved copy is missing or damaged; the user can review it with `skillshelf trust`"
+_STAMP_DIGITS = 15
+"""Digits of a tree's hash that make a stamp: 60 bits."""
 _BROKEN = "its SKILL.md cannot be read as a skill right now; `skillshelf check` says why"
 
 
@@ -44,6 +46,7 @@ class TrustedSource:
     def __init__(self, inner: DirectorySource, trust: Trust) -> None:
         self.name = inner.name
         self.root = inner.root
+        self.uses_cache = inner.uses_cache
         self.trust = trust
         self.refusal = trust.refusal(inner.root)
         """Why nothing here can be approved; empty if it can."""
@@ -369,9 +372,11 @@ class TrustedSource:
         if known and known.copy.tree == copy.tree and known.found.descriptor:
             return known.found
         try:
-            return read_skill_folder(copy.files, self._skills.path(key), self.name)
+            found = read_skill_folder(copy.files, self._skills.path(key), self.name)
         except (OSError, NotPlainFile):
             return Found(None)
+        # The copy has one and the same content for good, whatever the times of its files.
+        return replace(found, stamp=int(copy.tree[:_STAMP_DIGITS], 16))
 
     def _found_for_shelf(self, key: str, skill: SkillOnDisk) -> Found | None:
         faults = self._known_faults(key, skill)

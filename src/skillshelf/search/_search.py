@@ -1,0 +1,286 @@
+"""Rank the skills of a catalog for a query: find candidates by words and by meaning, order them, give reasons."""
+
+import heapq
+import os
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from skillshelf.catalog import Candidate, Catalog, Place
+from skillshelf.locks import ForkSafeLock
+from skillshelf.search._document import are_copies, find_fields, hash_pairs
+from skillshelf.search._engine import SATURATION, EngineName, WordScores, choose_engine, weigh_rarity
+from skillshelf.search._index import Index
+from skillshelf.search._match import FoundWord, Match
+from skillshelf.search._query import Query, read_query
+from skillshelf.search._ranking import (
+    MIN_SCORE,
+    UNSPACED_WEIGHTS,
+    WEIGHTS,
+    Features,
+    Weights,
+    choose_weights,
+    fuse,
+    rate_fit,
+    rate_later_fit,
+    trust_in_words,
+)
+from skillshelf.search._similarity import Similarities, load_encoder
+from skillshelf.search._store import PairRow
+
+_CANDIDATES = 60
+"""Skills whose word pairs are looked at: those that are best without them. With 300, the results are the same."""
+
+
+@dataclass(slots=True)
+class _Ranked:
+    """A skill that may fit."""
+
+    id: int
+    place: Place
+    row: PairRow
+    features: Features
+    score: float
+    copies: list[Place] = field(default_factory=list)
+
+
+class SkillSearch:
+    """The search of one shelf. It builds its index at the first query and keeps it up to date with the catalog."""
+
+    def __init__(
+        self,
+        read_instructions: Callable[[Candidate], str],
+        *,
+        with_similarity: bool = True,
+        engine: EngineName | None = None,
+        folder: str | None = None,
+        weights: Weights = WEIGHTS,
+        unspaced_weights: Weights = UNSPACED_WEIGHTS,
+    ) -> None:
+        """`folder`: where to store the index. It need not exist. Without one, the index stays in memory.
+
+        Raises MissingExtraError if there is no engine.
+        """
+        self.weights = weights
+        self.unspaced_weights = unspaced_weights
+        self.engine: EngineName = engine or choose_engine()
+        encoder = load_encoder() if with_similarity else None
+        self.has_similarity = encoder is not None
+        """Whether similarity of meaning counts. It needs the extra `search`."""
+        if folder is not None:
+            # With and without the extra, the same folder is searched from two environments.
+            folder = os.path.join(folder, self.engine if encoder is None else f"{self.engine}-similarity")
+        self._index = Index(read_instructions, self.engine, encoder, folder)
+        self._lock = ForkSafeLock()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the index takes in memory, without what its engine holds."""
+        return self._index.size
+
+    def prepare(self, catalog: Catalog) -> None:
+        """Build the index or bring it up to date, so that the next search need not. Another thread can do this."""
+        with self._lock:
+            self._index.update(catalog)
+
+    def search(self, catalog: Catalog, query: str, limit: int = 5, *, min_score: float | None = None) -> list[Match]:
+        """Return the skills that fit a query, best first. Skills for the user alone are left out.
+
+        Skills below `min_score` are left out, too; without it, the measured threshold holds.
+        """
+        with self._lock:
+            self._index.update(catalog)
+            try:
+                return self._search(catalog, query, limit, min_score)
+            except (sqlite3.Error, ValueError, OSError):
+                self._index.discard()  # damaged on disk, in a place that opening it did not touch
+            self._index.update(catalog)
+            return self._search(catalog, query, limit, min_score)
+
+    def _search(self, catalog: Catalog, text: str, limit: int, min_score: float | None) -> list[Match]:
+        if limit < 1 or not len(self._index):
+            return []
+        query = read_query(text, self._index.store.engine.count, len(self._index))
+        if not query.words:
+            return []
+        weights = choose_weights(query.text, self.weights, self.unspaced_weights)
+        similarities: Similarities | None = None
+        if self._index.store.vectors is not None and weights.similarity:
+            similarities = self._index.store.vectors.compare(query.text)
+        else:
+            weights = weights._replace(similarity=0.0)
+
+        candidates = self._find_candidates(query, weights, similarities, max(_CANDIDATES, 2 * limit))
+        candidates.ranked.sort(key=lambda each: (-each.score, catalog.found[each.place].name))
+        found = _fold_copies(candidates.ranked, limit + 1)
+        scores = _rate(found, candidates, weights)
+        matches = []
+        for rank, ranked in enumerate(found[:limit]):
+            if scores[rank] < (MIN_SCORE if min_score is None else min_score):
+                break
+            following = scores[rank + 1] if rank + 1 < len(scores) else 0.0
+            matches.append(self._make_match(catalog, query, weights, ranked, scores[rank], following))
+        return matches
+
+    # --- candidates ---
+
+    def _find_candidates(
+        self, query: Query, weights: Weights, similarities: Similarities | None, count: int
+    ) -> "_Candidates":
+        """Return the skills that are best by words, by similarity, or by both."""
+        similar = similarities.best(count) if similarities else []
+        words = self._index.store.engine.search(query.importance, long=weights.long, short=weights.short, also=similar)
+        possible = (1 + SATURATION) * query.weight
+        trust = trust_in_words(words.best_long / possible, weights)
+
+        in_words = words.by_id
+        ids = sorted({*heapq.nlargest(count, in_words, key=in_words.__getitem__), *similar})
+        similarity = dict(zip(ids, similarities.of(ids), strict=True)) if similarities else {}
+        base = {
+            number: trust * in_words.get(number, 0.0) + weights.similarity * similarity.get(number, 0.0)
+            for number in ids
+            if self._index.place_of(number)  # another process may have indexed others
+        }
+        ids = heapq.nlargest(count, base, key=base.__getitem__)
+        rows = self._index.store.read_pairs(ids)
+        in_pairs = _score_pairs(query, rows, len(self._index))
+
+        ranked: list[_Ranked] = []
+        for number, row in rows.items():
+            place = self._index.place_of(number)
+            assert place is not None
+            features = Features(
+                words=in_words.get(number, 0.0),
+                pairs=in_pairs.get(number, 0.0),
+                exclusion=_weigh_exclusions(query, row),
+                similarity=similarity.get(number, 0.0),
+            )
+            ranked.append(_Ranked(number, place, row, features, fuse(features, trust, weights)))
+        return _Candidates(ranked, words, possible)
+
+    # --- reasons ---
+
+    def _make_match(
+        self, catalog: Catalog, query: Query, weights: Weights, ranked: _Ranked, score: float, next_score: float
+    ) -> Match:
+        found = catalog.found
+        candidate = Candidate(ranked.place, found[ranked.place])
+        similarity_share = 0.0
+        if ranked.score > 0:
+            similarity_share = min(1.0, weights.similarity * ranked.features.similarity / ranked.score)
+        copies = [Candidate(place, found[place]) for place in ranked.copies]
+        return Match(
+            name=catalog.reach(candidate),
+            descriptor=candidate.descriptor,
+            score=round(score, 4),
+            words=self._explain_words(query, weights, ranked, 1 - similarity_share),
+            similarity_share=round(similarity_share, 3),
+            next_score=round(next_score, 4),
+            copies=tuple(map(catalog.reach, copies)),
+        )
+
+    def _explain_words(self, query: Query, weights: Weights, ranked: _Ranked, share: float) -> tuple[FoundWord, ...]:
+        """Return the words that a skill has, and share out the part of the score that they brought."""
+        words = self._index.store.read_words([ranked.id])[ranked.id]
+        fields = find_fields(words, query.importance)
+        parts: dict[str, float] = {}
+        for word, field_name in fields.items():
+            weight = weights.long
+            if field_name in ("name", "description"):
+                weight += weights.short
+            parts[word] = weight * query.weigh(word)
+        total = sum(parts.values()) or 1.0
+        highest = weigh_rarity(1, len(self._index))
+        return tuple(
+            FoundWord(
+                word=query.spelling[word],
+                field=field_name,
+                rarity=round(min(1.0, query.rarity[word] / highest), 3),
+                share=round(share * parts[word] / total, 3),
+                corrected=word if word in query.corrected else "",
+            )
+            for word, field_name in fields.items()
+        )
+
+
+@dataclass(slots=True)
+class _Candidates:
+    ranked: list[_Ranked]
+    words: WordScores
+    possible: float
+    """The score of a long text that has nothing but the query's words."""
+
+
+def _score_pairs(query: Query, rows: Mapping[int, PairRow], skills: int) -> dict[int, float]:
+    """Return the scores of the word pairs that skills have in common with a query, divided by the best.
+
+    How rare a pair is among the candidates orders them as well as how rare it is among all skills.
+    """
+    wanted = _weigh_pairs(query)
+    having: dict[int, list[int]] = {pair: [] for pair in wanted}
+    for number, row in rows.items():
+        pairs = row.pairs.elsewhere
+        for pair in wanted:
+            at = bisect_left(pairs, pair)
+            if (at < len(pairs) and pairs[at] == pair) or pair in row.pairs.in_name:
+                having[pair].append(number)
+
+    scores: dict[int, float] = {}
+    for pair, numbers in having.items():
+        weight = wanted[pair] * weigh_rarity(max(1, len(numbers)), skills)
+        for number in numbers:
+            scores[number] = scores.get(number, 0.0) + weight
+    best = max(scores.values(), default=1.0)
+    return {number: score / best for number, score in scores.items()}
+
+
+def _weigh_pairs(query: Query) -> dict[int, float]:
+    """Return the importance of each pair of neighbouring words: that of the less important one."""
+    importance = [query.importance[word] for word in query.words]
+    return dict(zip(hash_pairs(query.words), map(min, pairwise(importance)), strict=True))
+
+
+def _weigh_exclusions(query: Query, row: PairRow) -> float:
+    """Return the share of the query's words, by rarity, that are about what the skill says it is not for."""
+    if not row.exclusions:
+        return 0.0
+    return sum(query.weigh(word) for word in query.importance if f" {word} " in row.exclusions) / query.weight
+
+
+def _fold_copies(candidates: Sequence[_Ranked], wanted: int) -> list[_Ranked]:
+    """Return the best skills, each with the copies of it among those that come after.
+
+    Of copies, the one whose source comes first stands for all, so that a copy which was changed to rank higher does not
+    take the place of the user's own.
+    """
+    found: list[_Ranked] = []
+    for ranked in candidates[: 2 * wanted + 8]:
+        at = next((at for at, each in enumerate(found) if are_copies(each.row.pairs, ranked.row.pairs)), None)
+        if at is None:
+            if len(found) < wanted:
+                found.append(ranked)
+            continue
+        first = found[at]
+        if ranked.place.source < first.place.source:
+            copies = [first.place, *first.copies]
+            found[at] = replace(ranked, score=first.score, copies=copies)
+        else:
+            first.copies.append(ranked.place)
+    return found
+
+
+def _rate(found: Sequence[_Ranked], candidates: _Candidates, weights: Weights) -> list[float]:
+    """Return how well each skill fits."""
+    if not found:
+        return []
+    best = found[0]
+    in_long = candidates.words.score_long([best.id])
+    best_fit = rate_fit(
+        coverage=min(1.0, in_long.get(best.id, 0.0) / candidates.possible),
+        similarity=best.features.similarity if weights.similarity else None,
+        score=best.score,
+        rival=found[1].score if len(found) > 1 else 0.0,
+    )
+    return [best_fit, *(rate_later_fit(best_fit, ranked.score, best.score) for ranked in found[1:])]
