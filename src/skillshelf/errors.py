@@ -19,6 +19,8 @@
     ├── TrustError                   the record of the user's approvals cannot be used
     ├── FileAccessError              the agent's tools cannot read or write a file
     ├── EvalError                    a case, a check or a recording cannot be used
+    │   ├── NotRecordedError         a replay has no recorded answer for a call of a model
+    │   └── RunStoppedError          a run stopped before its end, and can be resumed
     └── MissingExtraError            an optional library is not installed (also an ImportError)
 
 Messages are written for the reader who must act on them, which is often a model: they say what was asked for, why it
@@ -218,6 +220,10 @@ class EvalError(SkillError):
 
 class NotRecordedError(EvalError):
     """A replay has no recorded answer for a call of a model."""
+
+
+class RunStoppedError(EvalError):
+    """A run could not go on, because of its database, its provider or its budget. It can be resumed."""
 
 
 class MissingExtraError(SkillError, ImportError):

@@ -84,7 +84,7 @@ def count_trials(report: Path) -> dict[str, int]:
 
 def count_responses(report: Path) -> int:
     """Return how many model responses a run has stored."""
-    with closing(sqlite3.connect(f"file:{report}/state/responses.sqlite?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(f"file:{report}/state/run.sqlite?mode=ro", uri=True)) as database:
         return int(database.execute("SELECT count(*) FROM responses").fetchone()[0])
 
 

@@ -23,7 +23,7 @@ from evals.processes import (
 )
 from evals.provider import Provider
 from skillshelf.cli._output import Output
-from skillshelf.cli.eval._run import show_progress
+from skillshelf.cli.eval._progress import Progress, ProgressBar
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -234,11 +234,11 @@ def test_model_chooses_among_the_recorded_models(
 def test_without_the_extra_it_says_what_to_install(
     run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Scripted cases need no database, and therefore not the extra."""
+    """Only a run with workers needs the extra."""
     cases(LIVE, GOOD)
-    monkeypatch.setitem(sys.modules, "dbos", None)
-    monkeypatch.delitem(sys.modules, "skillshelf.evals.engine._queue", raising=False)
-    code, _, said = run("eval", "-m", "tiny", "--base-url", "http://127.0.0.1:1/v1")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    words = ["-m", "tiny", "--base-url", "http://127.0.0.1:1/v1", "--engine", "postgresql://127.0.0.1:1/evals"]
+    code, _, said = run("eval", *words)
     assert (code, "pip install 'skillshelf[evals]'" in said) == (1, True)
     assert run("eval", "-k", "loads")[0] == 0
 
@@ -264,22 +264,37 @@ def test_an_interrupted_run_says_how_to_resume_it(tmp_path: Path) -> None:
         assert dict(provider.answered) == expect_each_call_once(2, 3)
 
 
-def test_a_terminal_shows_a_progress_bar_and_a_pipe_does_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_shows_a_progress_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from skillshelf.evals import Outcome, Trace
 
-    done = Outcome("a", "with", 1, (), Trace())
-    with show_progress(Output(), 2, visible=False) as report_outcome:
-        report_outcome(done)
-    assert capsys.readouterr().out == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with show_progress(Output(), 2, visible=True) as report_outcome:
-        report_outcome(done)
+    progress = ProgressBar(2, Output())
+    with progress:
+        progress.add_outcome(Outcome("a", "with", 1, (), Trace()))
     out = capsys.readouterr().out
     assert "1/2" in out
     assert "1 passed" in out
+
+
+def test_a_pipe_gets_a_line_of_progress_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:
+    """On standard error: standard output is for the report."""
+    from skillshelf.agent.events import Usage
+    from skillshelf.evals import Outcome, Trace
+
+    lines: list[str] = []
+
+    def has_line() -> bool:
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        lines.extend(captured.err.splitlines())
+        return bool(lines)
+
+    progress = Progress(2, seconds=0.01)
+    progress.add_outcome(Outcome("a", "with", 1, (), Trace(usage=Usage(1, 1, cost=0.25))))
+    with progress:
+        wait_until(has_line)
+    assert lines[0] == "skillshelf: 1 of 2 trials, 1 passed, $0.25, after 0 minutes"
 
 
 def test_a_resumed_run_keeps_its_report_options_and_refuses_others(

@@ -4,10 +4,7 @@ import asyncio
 import io
 import json
 import sqlite3
-import subprocess
-import sys
 import tarfile
-from collections.abc import Awaitable
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import ModelQuotaExceededError, ModelRateLimitError, ModelServerError
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
 from evals.in_process import run
@@ -30,7 +28,7 @@ from evals.processes import (
 from evals.provider import Provider
 from skillshelf import BaseSkill
 from skillshelf.agent import Settings
-from skillshelf.errors import EvalError
+from skillshelf.errors import EvalError, RunStoppedError
 from skillshelf.evals import Case, Edit, Message, check, make_plan
 from skillshelf.evals.engine import (
     Options,
@@ -42,12 +40,11 @@ from skillshelf.evals.engine import (
     make_state_folder,
     read_run_folder,
 )
+from skillshelf.evals.engine._guard import CircuitBreaker, RunGuard
 from skillshelf.evals.engine._packing import Packer, Unpacker
-from skillshelf.evals.engine._response_cache import CachedModel, retry_transient
-from skillshelf.evals.engine._store import database_error, open_file_store
+from skillshelf.evals.engine._response_cache import CachedModel
+from skillshelf.evals.engine._store import file_error, open_file_store
 from skillshelf.testing import ScriptedModel, call, fail
-
-pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
 CASES, CALLS = 4, 3
 
@@ -58,12 +55,11 @@ def scripted(number: int, *script: object) -> Case:
 
 
 def test_scripted_cases_run_here_in_the_order_of_the_plan(tmp_path: Path) -> None:
-    """They need no database of trials, whatever order they end in."""
+    """Whatever order they end in."""
     outcomes = run([scripted(number) for number in range(9)], tmp_path, repeats=2)
     assert [(one.case, one.repeat, one.status) for one in outcomes] == [
         (f"case {number}", repeat, "passed") for number in range(9) for repeat in (1, 2)
     ]
-    assert not (tmp_path / "state" / "dbos.sqlite").exists()
 
 
 def test_a_provider_that_fails_in_a_script_is_an_error_of_one_trial(tmp_path: Path) -> None:
@@ -174,51 +170,13 @@ def begun(case: Case, folder: Path, options: Options) -> Path:
     return Path(begin_run(str(folder), PackedPlan(make_plan([case]), options).fingerprint, {}).state)
 
 
-def test_a_run_killed_while_its_database_was_made_is_resumed(tmp_path: Path) -> None:
-    """DBOS makes table after table, and cannot continue with some of them."""
-    live = Case("live", (Message("prompt 0"),), (check.response_contains("well"),))
-    with Provider(1) as provider:
-        options = Options(Settings(model="tiny", base_url=provider.url))
-        with closing(sqlite3.connect(begun(live, tmp_path, options) / "dbos.sqlite")) as half:
-            half.execute("CREATE TABLE dbos_migrations (version INTEGER NOT NULL PRIMARY KEY)")
-            half.execute("CREATE TABLE workflow_status (workflow_uuid TEXT)")
-        [outcome] = run([live], tmp_path, options)
-    assert (outcome.status, provider.asked) == ("passed", 1)
-
-
 def test_a_damaged_database_is_reported_as_the_runs_own(tmp_path: Path) -> None:
     live, options = Case("live", (Message("x"),)), Options(Settings(model="tiny", base_url="http://127.0.0.1:1/v1"))
     state = begun(live, tmp_path, options)
-    (state / "dbos.sqlite").write_text("no database " * 99)
-    (state / "dbos.sqlite.made").touch()
-    with pytest.raises(EvalError, match=r"The run's database /.*dbos.sqlite cannot be used: .*not a database") as said:
+    (state / "run.sqlite").write_text("no database " * 99)
+    with pytest.raises(RunStoppedError, match=r"The run's database /.*run.sqlite cannot be used: .*not a data") as said:
         run([live], tmp_path, options)
     assert said.value.fix == f"The file is damaged. Remove {tmp_path} and begin a new run"
-
-
-_AS_ON_PYTHON_3_12 = """
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
-
-@event.listens_for(Engine, "before_cursor_execute", retval=True)
-def ask_for_the_time_as_dbos_does_from_python_3_12_on(connection, cursor, statement, parameters, context, many):
-    return statement.replace("strftime('%s','now')", "unixepoch('subsec')"), parameters
-
-from skillshelf.cli import main
-raise SystemExit(main())
-"""
-
-
-def test_a_run_works_with_an_old_sqlite(tmp_path: Path) -> None:
-    """DBOS takes the time from `unixepoch('subsec')`, which is NULL before SQLite 3.42, whatever Python it is."""
-    suite(tmp_path, cases=1)
-    with Provider(1) as provider:
-        words = ["eval", "--trust-workspace", "pdf", *model_options(provider), "--report", "report"]
-        done = subprocess.run(
-            [sys.executable, "-c", _AS_ON_PYTHON_3_12, *words], cwd=tmp_path, capture_output=True, text=True
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert count_trials(tmp_path / "report") == {"pdf/case 0#with#1 passed": 1}
 
 
 def test_a_new_run_is_not_advised_if_it_would_fail_again() -> None:
@@ -226,15 +184,15 @@ def test_a_new_run_is_not_advised_if_it_would_fail_again() -> None:
     refused.execute("CREATE TABLE versions (at INTEGER NOT NULL)")
     with closing(refused), pytest.raises(sqlite3.IntegrityError) as fault:
         refused.execute("INSERT INTO versions VALUES (NULL)")
-    said = str(database_error("sqlite:////runs/first/state/dbos.sqlite", fault.value))
+    said = str(file_error("/runs/first/state/run.sqlite", fault.value))
     assert "A new run would not help" in said
     assert sqlite3.sqlite_version in said
 
 
 def test_a_database_in_a_folder_that_cannot_be_written_names_the_folder() -> None:
     with pytest.raises(sqlite3.OperationalError) as fault:
-        sqlite3.connect("/nowhere/state/dbos.sqlite")
-    said = str(database_error("sqlite:////nowhere/state/dbos.sqlite", fault.value))
+        sqlite3.connect("/nowhere/state/run.sqlite")
+    said = str(file_error("/nowhere/state/run.sqlite", fault.value))
     assert "Make sure that /nowhere/state can be written to and has room" in said
 
 
@@ -323,7 +281,7 @@ def test_a_packed_skill_writes_no_file_outside_its_folder(tmp_path: Path, names:
 
 def test_the_first_stored_response_stays(tmp_path: Path) -> None:
     """If two processes paid for one call, both use the first one's response."""
-    store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
+    store = open_file_store(str(tmp_path / "run.sqlite"), "run")
     store.add_response("call", "first")
     store.add_response("call", "second")
     other = store.for_run("other")
@@ -349,10 +307,10 @@ def test_a_judge_is_paid_once(tmp_path: Path) -> None:
 
 def test_a_cached_response_names_the_new_workspace(tmp_path: Path) -> None:
     """A resumed trial has another folder, and the model may have named the old one."""
-    store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
+    store = open_file_store(str(tmp_path / "run.sqlite"), "run")
     said: list[str | None] = []
     for folder in ("/here/skillshelf-eval-aaaaaaaa", "/there/skillshelf-eval-bbbbbbbb"):
-        model = CachedModel(ScriptedModel(f"see {folder}/out.txt"), store, "trial")
+        model = CachedModel(ScriptedModel(f"see {folder}/out.txt"), store, RunGuard(()), "trial")
         asked = ModelRequest.user_text_prompt("hi", instructions=f"You work in {folder}.")
         said.append(asyncio.run(model_request(model, [asked])).text)
     assert said == ["see /here/skillshelf-eval-aaaaaaaa/out.txt", "see /there/skillshelf-eval-bbbbbbbb/out.txt"]
@@ -365,35 +323,111 @@ def test_a_cached_response_names_the_new_workspace(tmp_path: Path) -> None:
 )
 def test_a_cached_response_answers_only_the_same_question(tmp_path: Path, tool: str, told: str, asks: int) -> None:
     """The output of commands is not part of the question."""
-    store = open_file_store(str(tmp_path / "responses.sqlite"), "run")
+    store = open_file_store(str(tmp_path / "run.sqlite"), "run")
     said: list[str | None] = []
     for prompt, text in (("hi", "first"), ("hi" if tool else "ho", told), ("hi" if tool else "ho", told)):
         parts = [ToolReturnPart(tool, text, "c1")] if tool else []
         messages = [ModelRequest.user_text_prompt(prompt), ModelRequest(parts)]
-        model = CachedModel(ScriptedModel(f"answer {len(said) + 1}"), store, "trial")
+        model = CachedModel(ScriptedModel(f"answer {len(said) + 1}"), store, RunGuard(()), "trial")
         said.append(asyncio.run(model_request(model, messages)).text)
     assert said == ["answer 1", f"answer {asks}", f"answer {asks}"]
 
 
-@pytest.mark.parametrize(
-    ("faults", "asked"), [([TimeoutError, ConnectionError], 3), ([ConnectionError] * 9, 3), ([ValueError], 1)]
-)
-def test_only_transient_errors_are_retried(faults: list[type[Exception]], asked: int) -> None:
-    left, calls = list(faults), []
+def calls_of(breaker: CircuitBreaker, *faults: Exception | None) -> list[str]:
+    """Make calls one after the other, each with the next of these faults until one is None, and name their ends."""
+    left = list(faults)
+    ends: list[str] = []
 
     async def ask() -> ModelResponse:
-        calls.append(1)
-        if left:
-            raise left.pop(0)
+        fault = left.pop(0)
+        if fault:
+            raise fault
         return ModelResponse([])
 
-    outcome = asyncio.run(_ended(retry_transient(ask, (0.001, 0.001))))
-    assert (len(calls), outcome) == (asked, None if len(faults) == 2 else faults[0])
+    async def call_all() -> None:
+        while left:
+            try:
+                await breaker.call(ask)
+                ends.append("answered")
+            except Exception as error:
+                ends.append(type(error).__name__)
+
+    asyncio.run(call_all())
+    return ends
 
 
-async def _ended(work: Awaitable[object]) -> type[Exception] | None:
-    try:
-        await work
-    except Exception as error:
-        return type(error)
-    return None
+GONE, BUSY = ConnectionError("gone"), ModelServerError("tiny", "overloaded")
+LIMITED, REFUSED = ModelRateLimitError("tiny", "slow down"), ValueError("bad request")
+
+
+@pytest.mark.parametrize(
+    ("faults", "ends"),
+    [
+        ([GONE, BUSY, None], ["answered"]),
+        ([LIMITED, LIMITED, LIMITED, None], ["answered"]),
+        ([LIMITED] * 4, ["ModelRateLimitError"]),
+        ([REFUSED, None], ["ValueError", "answered"]),
+        ([GONE] * 4, ["RunStoppedError"]),
+        ([ModelQuotaExceededError("tiny", "no credit")], ["RunStoppedError"]),
+        ([BUSY] * 4 + [BUSY] * 2, ["ModelServerError", "ModelServerError", "RunStoppedError"]),
+        ([BUSY] * 4 + [None] + [BUSY] * 4, ["ModelServerError", "answered", "ModelServerError"]),
+    ],
+    ids=[
+        "back after two failures",
+        "a rate limit that ends",
+        "a rate limit that does not end",
+        "a refused request is not repeated",
+        "unreachable",
+        "without credit",
+        "three failing calls in a row",
+        "an answer in between",
+    ],
+)
+def test_calls_are_repeated_until_the_provider_is_down(faults: list[Exception | None], ends: list[str]) -> None:
+    assert calls_of(CircuitBreaker((0.0, 0.0, 0.0)), *faults) == ends
+
+
+def test_a_dead_provider_is_asked_by_one_call_at_a_time() -> None:
+    """The other calls wait for its result, and fail with it."""
+    asked = []
+
+    async def ask() -> ModelResponse:
+        asked.append(1)
+        await asyncio.sleep(0)
+        raise GONE
+
+    async def call_together() -> list[object]:
+        breaker = CircuitBreaker((0.0, 0.0, 0.0))
+        return await asyncio.gather(*(breaker.call(ask) for _ in range(50)), return_exceptions=True)
+
+    ends = asyncio.run(call_together())
+    assert {type(end) for end in ends} == {RunStoppedError}
+    assert len(asked) == 50 + 3
+
+
+def test_a_run_whose_provider_is_gone_stops_and_is_resumed(tmp_path: Path) -> None:
+    """No further trial is begun, and no answer is paid for twice."""
+    cases = [Case(f"case {at}", (Message(f"prompt {at}"),), (check.response_contains("well"),)) for at in range(20)]
+    with Provider(CALLS) as provider:
+        options = Options(Settings(model="tiny", base_url=provider.url), pauses=(0.01,) * 3)
+        provider.broken = lambda number: 503 if number > 20 else 0
+        with pytest.raises(RunStoppedError, match="The provider is down"):
+            run(cases, tmp_path, options)
+        trials_at_once, probes, attempts_of_the_client = 4, 3, 3
+        assert provider.asked <= 20 + (trials_at_once + probes) * attempts_of_the_client
+
+        provider.broken = lambda number: 0
+        outcomes = run(cases, tmp_path, options)
+        assert [outcome.status for outcome in outcomes] == ["passed"] * 20
+        assert dict(provider.answered) == expect_each_call_once(20, CALLS)
+
+
+def test_a_finished_trial_is_not_made_again(tmp_path: Path) -> None:
+    """A second start finds its trace, and asks the model nothing."""
+    live = Case("live", (Message("prompt 0"),), (check.response_contains("well"),))
+    with Provider(CALLS) as provider:
+        options = Options(Settings(model="tiny", base_url=provider.url))
+        [first] = run([live], tmp_path, options)
+        [second] = run([live], tmp_path, options)
+    assert first == second
+    assert provider.asked == CALLS

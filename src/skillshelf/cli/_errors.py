@@ -8,6 +8,7 @@ from skillshelf.cli._output import complain
 from skillshelf.errors import (
     EvalError,
     ModelUnavailableError,
+    RunStoppedError,
     SettingsError,
     SkillError,
     SkillNotFoundError,
@@ -71,8 +72,15 @@ def _to_command_error(error: SkillError | OSError) -> CommandError:
         return error
     if isinstance(error, SkillNotFoundError):
         return _explain_unknown_skill(error)
-    exit_code = 2 if isinstance(error, _WRONG_USE) else 1
-    return CommandError(str(error), code=find_code(error), exit_code=exit_code)
+    return CommandError(str(error), code=find_code(error), exit_code=_find_exit_code(error))
+
+
+def _find_exit_code(error: SkillError | OSError) -> int:
+    if isinstance(error, RunStoppedError):
+        return 3  # the cases are not to blame, and neither is the command line
+    if isinstance(error, _WRONG_USE):
+        return 2
+    return 1
 
 
 def _explain_unknown_skill(error: SkillNotFoundError) -> CommandError:

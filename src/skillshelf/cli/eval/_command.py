@@ -35,7 +35,8 @@ Cases run their own Python and commands, so they need your approval: review them
 that only you can write to.
 
 Exit codes: 0 no gate failed, 1 a gate failed or a scripted or replayed case missed, 2 wrong use, 3 some trials could
-not be completed. Misses of live cases fail a run only through --fail-under and --gate.
+not be completed, or the run had to stop and can be resumed. Misses of live cases fail a run only through --fail-under
+and --gate.
 """
 _WORSE_THAN = "worse-than"
 _NO_NEW_FAILURES = "no-new-failures"
@@ -294,13 +295,13 @@ def _run_worker(args: argparse.Namespace) -> int:
 
 async def _run_trials_of_others(url: str) -> None:
     """Run trials until interrupted. DBOS runs them in the event loop that starts it, which is this one."""
-    from skillshelf.evals.engine import RECOVERY_SECONDS, start_server_node
+    from skillshelf.evals.engine import RECOVERY_SECONDS, start_node
 
-    node = start_server_node(url)
+    node = start_node(url, lambda text: complain(f"skillshelf: {text}"))
     complain("skillshelf: waiting for trials. Ctrl-C stops the worker; another one takes over its unfinished trials.")
     try:
         while True:
             await asyncio.sleep(RECOVERY_SECONDS)
             await asyncio.to_thread(node.recover_trials)
     finally:
-        node.close()
+        await asyncio.to_thread(node.close)

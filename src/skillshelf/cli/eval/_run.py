@@ -4,9 +4,7 @@ import argparse
 import asyncio
 import os
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 from skillshelf._version import __version__
 from skillshelf.agent import load_settings, resolve
@@ -16,9 +14,10 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli.eval._cases import explain_no_cases, select_cases
 from skillshelf.cli.eval._consent import check_approval, find_case_folders, find_skill_folders, refuse_unconfined
+from skillshelf.cli.eval._progress import make_progress
 from skillshelf.cli.eval._resume import check_output_paths, make_request
 from skillshelf.descriptor import Diagnostic
-from skillshelf.errors import EvalError
+from skillshelf.errors import EvalError, RunStoppedError
 from skillshelf.evals import Case, Outcome, Plan, Run, make_plan
 from skillshelf.evals.check import bless, is_judge
 from skillshelf.evals.engine import (
@@ -55,7 +54,6 @@ from skillshelf.evals.stats import SkillContent
 from skillshelf.text import count_noun
 
 _EXIT_STYLES = {0: "green", 1: "red"}
-_STATUS_STYLES = {"passed": "green", "missed": "red", "error": "yellow"}
 
 
 def run_cases(args: argparse.Namespace, gates: Gates, out: Output) -> int:
@@ -191,16 +189,18 @@ def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argpars
     plan = packed.plan
     if packed.options.server and not packed.options.parallel:
         complain(f"skillshelf: {count_noun(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
+    progress = make_progress(out, len(plan.trials), is_visible=out.is_terminal and not args.json)
     try:
-        with show_progress(out, len(plan.trials), visible=out.is_terminal and not args.json) as report_outcome:
-            outcomes = asyncio.run(run_plan(packed, folder, report_outcome))
+        with progress:
+            outcomes = asyncio.run(run_plan(packed, folder, progress.add_outcome, progress.say))
     except KeyboardInterrupt:
-        place = shown_path(folder.path) if args.report else os.path.basename(folder.path)
-        command = f"skillshelf eval --resume {place}"
-        if args.trust_workspace:
-            command += " --trust-workspace"
-        complain(f"Interrupted after some of {count_noun(len(plan.trials), 'trial')}. Continue with `{command}`.")
+        complain(f"Interrupted after {progress.state}. Continue with `{_resume_command(folder, args)}`.")
         raise
+    except RunStoppedError as error:
+        advice = f"Stopped after {progress.state}. Continue with `{_resume_command(folder, args)}`"
+        if error.fix:
+            advice = f"{error.fix}. {advice}"
+        raise RunStoppedError(error.problem, f"{advice}.") from error
     if args.update_golden:
         outcomes = _update_golden_files(plan.cases, outcomes)
     return Run(
@@ -216,28 +216,14 @@ def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argpars
     )
 
 
-@contextmanager
-def show_progress(out: Output, total: int, *, visible: bool) -> Iterator[Callable[[Outcome], None]]:
-    """Show a progress bar, if it is to be visible, and yield the function to call with each outcome."""
-    if not visible:
-        yield lambda outcome: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[counts]}"), console=out.console, transient=True) as bar:
-        task = bar.add_task("", total=total, counts="")
-        counts: Counter[str] = Counter()
-
-        def report_outcome(outcome: Outcome) -> None:
-            counts[outcome.status] += 1
-            parts = []
-            for status, style in _STATUS_STYLES.items():
-                if counts[status]:
-                    parts.append(f"[{style}]{counts[status]} {status}[/]")
-            bar.update(task, advance=1, counts="  ".join(parts))
-
-        yield report_outcome
+def _resume_command(folder: RunFolder, args: argparse.Namespace) -> str:
+    place = shown_path(folder.path) if args.report else os.path.basename(folder.path)
+    words = ["skillshelf", "eval", "--resume", place]
+    if args.engine:
+        words += ["--engine", "URL"]  # the address may hold a password
+    if args.trust_workspace:
+        words.append("--trust-workspace")
+    return " ".join(words)
 
 
 def _update_golden_files(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:

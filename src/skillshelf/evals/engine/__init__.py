@@ -6,7 +6,7 @@ from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, find_replayed_model
-    from skillshelf.evals.engine._queue import RECOVERY_SECONDS, start_server_node
+    from skillshelf.evals.engine._queue import RECOVERY_SECONDS, start_node
     from skillshelf.evals.engine._run_folder import (
         RunFolder,
         begin_run,
@@ -33,14 +33,14 @@ __all__ = [
     "make_state_folder",
     "read_run_folder",
     "run_plan",
-    "start_server_node",
+    "start_node",
 ]
 
 __getattr__ = export_lazily(
     __name__,
     {
         "_models": ["DEFAULT_PARALLEL", "Options", "find_replayed_model"],
-        "_queue": ["RECOVERY_SECONDS", "start_server_node"],
+        "_queue": ["RECOVERY_SECONDS", "start_node"],
         "_run_folder": [
             "RunFolder",
             "begin_run",

@@ -19,7 +19,8 @@ from skillshelf.evals._recording import (
     find_recorded_model,
 )
 from skillshelf.evals._trial import DEFAULT_TIMEOUT
-from skillshelf.evals.engine._response_cache import RETRY_PAUSES, CachedJudge, CachedModel
+from skillshelf.evals.engine._guard import RETRY_PAUSES, RunGuard
+from skillshelf.evals.engine._response_cache import CachedJudge, CachedModel
 from skillshelf.evals.engine._store import RunStore
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Options:
     replay: str = ""
     """A folder of recorded answers to use instead of a model."""
     engine: str = ""
-    """The PostgreSQL server that workers share; empty for SQLite in the run's folder."""
+    """The PostgreSQL server that workers share; empty to run all trials here."""
     parallel: int = DEFAULT_PARALLEL
     """Trials at once, in each process; 0 leaves all of them to workers."""
     rate: int = 0
@@ -88,6 +89,7 @@ class RunModels:
     def __init__(self, options: Options, store: RunStore) -> None:
         self._options = options
         self._store = store
+        self.guard = RunGuard(options.pauses)
         self._resolved: dict[Settings, ChosenModel] = {}
         self._replayed: dict[str, RecordedModel] = {}
 
@@ -114,7 +116,7 @@ class RunModels:
         chosen = self._resolve(wanted)
         model = chosen.model
         if not self._options.is_scripted(wanted):
-            model = cached(model, self._store, name, self._options.pauses)
+            model = cached(model, self._store, self.guard, name)
         if recording:
             names = sorted({chosen.name, self._options.settings_for(wanted).model} - {""})
             like = describe_model(chosen.model, chosen.tools, chosen.window, wanted, names)

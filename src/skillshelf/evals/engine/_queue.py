@@ -1,7 +1,6 @@
-"""The queue of trials on DBOS, and the processes that run them: the one that started the run, and workers beside it.
+"""The queue of trials on a PostgreSQL server, and the processes that take trials from it.
 
-DBOS keeps the queue and the result of each finished trial, and restarts a trial whose process died. This module is
-imported only if there is something to pay for.
+DBOS keeps the queue and the result of each trial. This module is imported only for a run with `--engine`.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ import json
 import logging
 import os
 import tempfile
-import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from skillshelf._version import __version__
 from skillshelf.agent import explain_error
@@ -25,41 +23,42 @@ from skillshelf.evals._trace import Trace
 from skillshelf.evals._trial import run_trial
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels, options_from_json
 from skillshelf.evals.engine._packing import Unpacker
-from skillshelf.evals.engine._store import (
-    SQLITE_PREFIX,
-    RunStore,
-    database_error,
-    dbos_engine_arguments,
-    import_psycopg,
-    open_server_store,
-)
+from skillshelf.evals.engine._server import MAX_CONNECTIONS, MAX_OUTAGE, Server, server_error
+from skillshelf.evals.engine._store import RunStore, open_server_store
 
 try:
-    from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, WorkflowStatus
-    from sqlalchemy.exc import SQLAlchemyError
+    from dbos import (
+        DBOS,
+        DBOSClient,
+        DBOSConfig,
+        DBOSConfiguredInstance,
+        DBOSPortableJSONSerializer,
+        SetWorkflowID,
+        WorkflowStatus,
+    )
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 except ImportError:
-    raise MissingExtraError("skillshelf eval", "evals") from None
+    raise MissingExtraError("--engine", "evals") from None
 
 RECOVERY_SECONDS = 2.0
 """How often a node looks for trials of processes that died."""
-MAX_STARTS = 20
+MIN_PRESENCE = 6.0
+"""After an outage, every process has this many seconds to show that it is alive."""
+MAX_RESTARTS = 20
 """A trial that takes down its process this often ends as an error."""
 MAX_RUNS_REMEMBERED = 8
-MAX_CONNECTIONS = 8
-"""A server has a hundred connections for all workers together."""
 WORKFLOW = "skillshelf-eval-trial"
 _APPLICATION = "skillshelf-evals"
-_DATABASE_FILE = "dbos.sqlite"
+_RESTARTS = "restarts"
 _FINAL_STATES = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 _POLL_SECONDS = 0.1
 # Listing the trials of a long run takes a while. Waiting this many times as long keeps it from becoming the main work.
 _POLL_FACTOR = 10
 _CHUNK_SIZE = 50
-# A server notices after about half a minute that a machine has vanished.
-_KEEPALIVE = ("SET tcp_keepalives_idle = 15", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3")
 
 Result = dict[str, Any]
-"""The trace of a trial and the files it recorded, as JSON."""
+"""The trace of a trial, the files it recorded, and why the run must stop, if it must; as JSON."""
+T = TypeVar("T")
 
 
 class Task(NamedTuple):
@@ -71,73 +70,82 @@ class Task(NamedTuple):
     """The packed case."""
 
 
-class ProcessLock:
-    """A lock on the server under the name of this process. The server releases it when the connection ends."""
+class Presence:
+    """Shows other processes that this one is alive: a lock on the server, which ends with the connection."""
 
-    def __init__(self, url: str, executor: str) -> None:
-        self._url = url
+    def __init__(self, server: Server, executor: str) -> None:
+        self._server = server
         self._executor = executor
-        self._lock = threading.Lock()
-        self._connection = self._connect()
+        self._connect()
 
     def find_dead(self, executors: set[str]) -> Iterator[str]:
-        """Yield those whose process is gone. Each is locked while the caller takes care of its trials."""
-        with self._lock:
-            try:
-                self._connection.execute("SELECT 1")
-            except Exception:  # the lock ended with the connection, and others may have noticed already
-                self._connection = self._connect()
-            for executor in sorted(executors - {self._executor}):
-                if self._call("SELECT pg_try_advisory_lock(hashtextextended(%s, 5))", executor):
-                    try:
-                        yield executor
-                    finally:
-                        self._call("SELECT pg_advisory_unlock(hashtextextended(%s, 5))", executor)
+        """Yield those whose process is gone. Each is locked while the caller takes care of its trials.
+
+        After an outage, nothing is known until every process had the time to connect again.
+        """
+        if time.monotonic() < self._connected_at + MIN_PRESENCE:
+            return
+        for executor in sorted(executors - {self._executor}):
+            if self._call("SELECT pg_try_advisory_lock(hashtextextended(%s, 5))", executor):
+                try:
+                    yield executor
+                finally:
+                    self._call("SELECT pg_advisory_unlock(hashtextextended(%s, 5))", executor)
+
+    def keep(self) -> None:
+        """Take the lock again if the connection was lost."""
+        try:
+            self._connection.execute("SELECT 1")
+        except self._server.errors:
+            self._connect()
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        self._connection.close()
 
-    def _connect(self) -> Any:
-        connection = import_psycopg().connect(self._url, autocommit=True)
-        for setting in _KEEPALIVE:
-            connection.execute(setting)
-        connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 5))", (self._executor,))
-        return connection
+    def _connect(self) -> None:
+        self._connection = self._server.connect()
+        self._connection.autocommit = True
+        self._connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 5))", (self._executor,))
+        self._connected_at = time.monotonic()
 
     def _call(self, statement: str, value: str) -> bool:
         return bool(self._connection.execute(statement, (value,)).fetchone()[0])
 
 
-class Node:
-    """A process that runs queued trials. DBOS allows one in each process."""
+@DBOS.dbos_class()
+class Node(DBOSConfiguredInstance):
+    """A process that takes trials from the queue. DBOS allows one in each process."""
 
-    def __init__(self, url: str, executor: str, store: RunStore, *, listens: bool = True) -> None:
-        """`store` is that of any run in the database. `listens` says whether this process takes trials."""
-        self.url = url
+    def __init__(self, server: Server, store: RunStore, *, listens: bool = True) -> None:
+        """`store` is that of any run on the server. `listens` says whether this process takes trials."""
+        super().__init__(_APPLICATION)
+        self._server = server
         self._store = store
+        self._executor = f"{os.uname().nodename}-{os.getpid()}-{os.urandom(4).hex()}"
         self._models: dict[str, RunModels] = {}
+        self._running: set[str] = set()
+        self._lost: set[str] = set()
         self._folder = tempfile.TemporaryDirectory(prefix="skillshelf-evals-")
         self._unpacker = Unpacker(self._folder.name)
-        self._lock = None if url.startswith(SQLITE_PREFIX) else ProcessLock(url, executor)
+        self._presence = Presence(server, self._executor)
         self._last_recovery = time.monotonic()
-        self._launch(url, executor, listens)
+        self._launch(listens)
 
-    def _launch(self, url: str, executor: str, listens: bool) -> None:
-        global _current_node
+    def _launch(self, listens: bool) -> None:
         config = DBOSConfig(
             name=_APPLICATION,
-            system_database_url=url,
+            system_database_url=self._server.url,
             # Trials with another version of the agent are not the same trials.
             application_version=__version__,
-            executor_id=executor,
+            executor_id=self._executor,
             log_level="CRITICAL",
             # Not pickle: anyone who can write to the database could run code in every worker.
             serializer=DBOSPortableJSONSerializer(),
             sys_db_pool_size=MAX_CONNECTIONS,
-            db_engine_kwargs=dbos_engine_arguments(url),
+            # DBOS knows an outage by the words of some of the driver's messages only. Here it meets none: connecting
+            # takes as long as the outage, and so may waiting for a free connection.
+            db_engine_kwargs={"creator": self._server.connect, "pool_timeout": MAX_OUTAGE},
         )
-        _current_node = self
         try:
             # DBOS flushes the handlers of an earlier node, whose stream may be closed by now, and then adds its own.
             logging.getLogger("dbos").handlers.clear()
@@ -147,7 +155,37 @@ class Node:
             DBOS.launch()
         except SQLAlchemyError as error:
             self.close()
-            raise database_error(url, error) from error
+            raise server_error(self._server.url, error) from error
+
+    @DBOS.workflow(name=WORKFLOW)
+    async def run_trial(self, run: str, task: Sequence[Any], options: dict[str, Any]) -> str:
+        """Run a trial as a durable workflow.
+
+        The result is JSON in ASCII, because no database takes every text that a model or a file can hold.
+        """
+        workflow_id = str(DBOS.workflow_id)
+        self._running.add(workflow_id)
+        try:
+            return json.dumps(await self._run_task(run, Task(*task), options))
+        finally:
+            self._running.discard(workflow_id)
+
+    async def _run_task(self, run: str, task: Task, options: dict[str, Any]) -> Result:
+        stopped = ""
+        with tempfile.TemporaryDirectory(prefix="skillshelf-recorded-") as folder:
+            try:
+                case = await asyncio.to_thread(self._unpacker.unpack, task.digest, self._store.for_run(run).get_blob)
+                recording = recording_of(folder if options["record"] else "", task.trial, task.repeat)
+                models = self._models_of(run, options)
+                model = models.model_for_trial(case, task.trial, recording)
+                trace = await run_trial(case, model, options["timeout"])
+                if trace.error and models.guard.stopped:
+                    stopped = models.guard.stopped.problem
+                    del self._models[run]  # a resumed run may ask again
+            except Exception as error:  # such as a missing key or a full disk: the trial could not be made
+                trace = Trace(error=explain_error(error).message)
+            recorded = await asyncio.to_thread(_read_files, folder)
+        return {"trace": trace.as_json(), "recorded": recorded, "stopped": stopped}
 
     def _models_of(self, run: str, options: dict[str, Any]) -> RunModels:
         if run not in self._models:
@@ -157,76 +195,64 @@ class Node:
             self._models[run] = RunModels(options_from_json(options), self._store.for_run(run))
         return self._models[run]
 
-    async def run(self, run: str, task: Task, options: dict[str, Any]) -> Result:
-        """Run a trial from the database, and return the result to put there."""
-        with tempfile.TemporaryDirectory(prefix="skillshelf-recorded-") as folder:
-            try:
-                case = await asyncio.to_thread(self._unpacker.unpack, task.digest, self._store.for_run(run).get_blob)
-                recording = recording_of(folder if options["record"] else "", task.trial, task.repeat)
-                model = self._models_of(run, options).model_for_trial(case, task.trial, recording)
-                trace = await run_trial(case, model, options["timeout"])
-            except Exception as error:  # such as a missing key or a full disk: the trial could not be made
-                trace = Trace(error=explain_error(error).message)
-            return {"trace": trace.as_json(), "recorded": await asyncio.to_thread(_read_files, folder)}
-
     def recover_trials(self) -> None:
-        """Put the trials of processes that died back into the queue."""
-        if self._lock is None or time.monotonic() < self._last_recovery + RECOVERY_SECONDS:
+        """Put the trials of processes that died back into the queue. Raises RunStoppedError."""
+        if time.monotonic() < self._last_recovery + RECOVERY_SECONDS:
             return
+        try:
+            self._presence.keep()
+            self._recover_lost_trials()
+            running = _list_running()
+            executors = {workflow.executor_id for workflow in running if workflow.executor_id}
+            for executor in self._presence.find_dead(executors):
+                # Listed again under the lock: another process may have taken care of them since.
+                _restart(_list_running(executor))
+        except self._server.errors:
+            pass  # the server went away in between, and the next look waits for it
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise server_error(self._server.url, error) from error
         self._last_recovery = time.monotonic()
-        running = DBOS.list_workflows(status="PENDING", name=WORKFLOW, load_input=False, load_output=False)
-        executors = {workflow.executor_id for workflow in running if workflow.executor_id}
-        with suppress(import_psycopg().Error):  # the server is away for a while, and DBOS waits for it too
-            for executor in self._lock.find_dead(executors):
-                # The call that DBOS's own recovery service makes; there is no public name for it.
-                DBOS._recover_pending_workflows([executor])
+
+    def _recover_lost_trials(self) -> None:
+        """Restart trials that this process took from the queue, but did not begin because the server went away."""
+        claimed = _list_running(self._executor)
+        lost = [workflow for workflow in claimed if workflow.workflow_id not in self._running]
+        _restart([workflow for workflow in lost if workflow.workflow_id in self._lost])
+        # A trial that was just taken may begin at any moment, so it counts as lost when seen twice.
+        self._lost = {workflow.workflow_id for workflow in lost} - self._lost
 
     def close(self) -> None:
         """Stop. Unfinished trials are left to other workers, or to the next start."""
+        self._server.close()
         DBOS.destroy()
         self._store.close()
-        if self._lock:
-            self._lock.close()
+        self._presence.close()
         self._folder.cleanup()
 
 
-_current_node: Node | None = None
+def start_node(url: str, report: Callable[[str], None] = lambda text: None, *, listens: bool = True) -> Node:
+    """Start a node of this process on the server that all workers share. Raises RunStoppedError."""
+    server = Server(url, report)
+    server.check()
+    return Node(server, open_server_store(server, ""), listens=listens)
 
 
-@DBOS.workflow(name=WORKFLOW, max_recovery_attempts=MAX_STARTS)
-async def run_queued_trial(run: str, task: Sequence[Any], options: dict[str, Any]) -> str:
-    """Run a trial as a durable workflow.
-
-    The result is JSON in ASCII, because no database takes every text that a model or a file can hold.
-    """
-    assert _current_node is not None
-    return json.dumps(await _current_node.run(run, Task(*task), options))
+def _list_running(executor: str | None = None) -> list[WorkflowStatus]:
+    return DBOS.list_workflows(
+        status="PENDING", name=WORKFLOW, executor_id=executor, load_input=False, load_output=False
+    )
 
 
-def start_server_node(url: str, *, listens: bool = True) -> Node:
-    """Start a node of this process on the server that all workers share. Raises EvalError."""
-    store = open_server_store(url, "")  # first, because it reports a wrong address at once and clearly
-    executor = f"{os.uname().nodename}-{os.getpid()}-{os.urandom(4).hex()}"
-    return Node(url, executor, store, listens=listens)
-
-
-def start_local_node(state: str, store: RunStore) -> Node:
-    """Start a node of this process on a database of its own in the run's folder. Raises EvalError.
-
-    DBOS cannot continue with half of its tables, which a killed start leaves behind. So a marker file is written once
-    they are complete, before anything is queued.
-    """
-    path = os.path.join(state, _DATABASE_FILE)
-    marker = f"{path}.made"
-    if not os.path.exists(marker):
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with suppress(FileNotFoundError):
-                os.unlink(path + suffix)
-
-    node = Node(f"{SQLITE_PREFIX}{path}", "local", store)
-    with open(marker, "wb"):
-        pass
-    return node
+def _restart(workflows: Sequence[WorkflowStatus]) -> None:
+    """Put trials back into their queues, or give up those that were restarted too often."""
+    for workflow in workflows:
+        restarts = (workflow.attributes or {}).get(_RESTARTS, 0) + 1
+        DBOS.update_workflow_attributes(workflow.workflow_id, {_RESTARTS: restarts})
+        if restarts > MAX_RESTARTS:
+            DBOS.cancel_workflow(workflow.workflow_id)
+        else:
+            DBOS.resume_workflow(workflow.workflow_id, queue_name=workflow.queue_name)
 
 
 def _read_files(folder: str) -> dict[str, str]:
@@ -240,30 +266,26 @@ def _read_files(folder: str) -> dict[str, str]:
 class RunQueue:
     """The queued trials of one run. A trial is queued once, however often the run is started."""
 
-    def __init__(self, node: Node, run: str, options: Options) -> None:
+    def __init__(self, node: Node, url: str, run: str, options: Options) -> None:
         self._node = node
+        self._url = url
         self._run = run
         self._options = options
 
     async def run_tasks(self, tasks: Sequence[Task]) -> AsyncIterator[tuple[str, Result]]:
         """Yield each trial's id and result, in the order in which they end.
 
-        Raises EvalError if the database fails. It keeps the trials that ended, so the run can be resumed.
+        Raises RunStoppedError if the database fails. It keeps the trials that ended, so the run can be resumed.
         """
-        try:
-            async for trial, result in self._wait_for(tasks):
-                yield trial, result
-        except SQLAlchemyError as error:
-            raise database_error(self._node.url, error) from error
-
-    async def _wait_for(self, tasks: Sequence[Task]) -> AsyncIterator[tuple[str, Result]]:
         limiter: Any = {"limit": self._options.rate, "period": 60.0} if self._options.rate else None
-        await DBOS.register_queue_async(
-            _queue_name(self._run),
-            worker_concurrency=self._options.parallel or DEFAULT_PARALLEL,
-            limiter=limiter,
-            polling_interval_sec=_POLL_SECONDS,
-            on_conflict="always_update",
+        await self._repeat(
+            lambda: DBOS.register_queue_async(
+                _queue_name(self._run),
+                worker_concurrency=self._options.parallel or DEFAULT_PARALLEL,
+                limiter=limiter,
+                polling_interval_sec=_POLL_SECONDS,
+                on_conflict="always_update",
+            )
         )
         waiting = await self._enqueue(tasks)
         while waiting:
@@ -276,6 +298,12 @@ class RunQueue:
             await asyncio.to_thread(self._node.recover_trials)
             if waiting:
                 await asyncio.sleep(max(_POLL_SECONDS, _POLL_FACTOR * (time.monotonic() - started)))
+
+    async def cancel(self) -> None:
+        """Take the trials that have not begun out of the queue. A resumed run queues them again."""
+        queued = await self._list_workflows(status="ENQUEUED", load_output=False)
+        ids = [workflow.workflow_id for workflow in queued]
+        await self._repeat(lambda: DBOS.cancel_workflows_async(ids))
 
     async def _enqueue(self, tasks: Sequence[Task]) -> dict[str, str]:
         """Queue the trials that are not queued yet, and return each trial's id by that of its workflow.
@@ -291,23 +319,39 @@ class RunQueue:
             workflow_id = self._workflow_id(task, attempt)
             waiting[workflow_id] = task.trial
             if workflow_id not in known:
-                with SetWorkflowID(workflow_id):
-                    await DBOS.enqueue_workflow_async(
-                        _queue_name(self._run), run_queued_trial, self._run, list(task), self._options.as_json()
-                    )
+                await self._repeat(partial(self._enqueue_task, task, workflow_id))
 
         return waiting
+
+    async def _enqueue_task(self, task: Task, workflow_id: str) -> None:
+        with SetWorkflowID(workflow_id):
+            await DBOS.enqueue_workflow_async(
+                _queue_name(self._run), self._node.run_trial, self._run, list(task), self._options.as_json()
+            )
 
     def _workflow_id(self, task: Task, attempt: int) -> str:
         return f"{self._run}:{task.trial}:{attempt}"
 
     async def _list_workflows(self, **filters: Any) -> list[WorkflowStatus]:
-        return await DBOS.list_workflows_async(workflow_id_prefix=f"{self._run}:", load_input=False, **filters)
+        return await self._repeat(
+            lambda: DBOS.list_workflows_async(workflow_id_prefix=f"{self._run}:", load_input=False, **filters)
+        )
+
+    async def _repeat(self, action: Callable[[], Awaitable[T]]) -> T:
+        """Do something on the server, and do it again if the server went away meanwhile. Raises RunStoppedError."""
+        while True:
+            try:
+                return await action()
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise server_error(self._url, error) from error
 
 
 def forget_run(url: str, run: str) -> None:
     """Remove a finished run, whose report is written, from the server that all workers share. Raises EvalError."""
-    store = open_server_store(url, run)
+    server = Server(url)
+    server.check()
+    store = open_server_store(server, run)
     client = DBOSClient(system_database_url=url, retry_connection_errors=False, lazy=True)
     try:
         workflows = client.list_workflows(workflow_id_prefix=f"{run}:", load_input=False, load_output=False)
@@ -316,7 +360,7 @@ def forget_run(url: str, run: str) -> None:
         client.delete_queue(_queue_name(run))
         store.forget()
     except SQLAlchemyError as error:
-        raise database_error(url, error) from error
+        raise server_error(url, error) from error
     finally:
         client.destroy()
         store.close()
@@ -336,11 +380,11 @@ def _result_of(workflow: WorkflowStatus) -> Result:
     if workflow.status == "SUCCESS":
         result: Result = json.loads(str(workflow.output))
         return result
-    if workflow.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
+    if workflow.status == "CANCELLED":
         reason = "it ended every process that ran it"
     else:
         reason = f"{workflow.error or workflow.status}"
-    return {"trace": Trace(error=f"The trial could not be run: {reason}").as_json(), "recorded": {}}
+    return {"trace": Trace(error=f"The trial could not be run: {reason}").as_json(), "recorded": {}, "stopped": ""}
 
 
 def _split(ids: Sequence[str]) -> Iterator[list[str]]:

@@ -1,22 +1,14 @@
-"""A cache of model responses with retries: a trial that is resumed after a crash pays for no response twice."""
+"""A cache of model responses: a trial that is resumed after a crash pays for no response twice."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import (
-    ModelConnectionError,
-    ModelRateLimitError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
-)
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -26,20 +18,8 @@ from skillshelf.agent import SHELL
 from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_folders
 from skillshelf.evals._placeholders import hide_folders, map_texts
 from skillshelf.evals.check import parse_verdict
+from skillshelf.evals.engine._guard import Ask, RunGuard
 from skillshelf.evals.engine._store import RunStore
-
-RETRY_PAUSES = (1.0, 3.0, 9.0, 27.0)
-"""Seconds before each further attempt at a call that failed with a transient error."""
-MAX_PAUSE = 90.0
-TRANSIENT_ERRORS = (
-    ModelConnectionError,
-    ModelRateLimitError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
-    ConnectionError,
-    TimeoutError,
-)
 
 
 class CachedModel(WrapperModel):
@@ -49,12 +29,12 @@ class CachedModel(WrapperModel):
     because it is unknown whether the provider answered it.
     """
 
-    def __init__(self, wrapped: Model[Any], store: RunStore, name: str, pauses: Sequence[float] = RETRY_PAUSES) -> None:
+    def __init__(self, wrapped: Model[Any], store: RunStore, guard: RunGuard, name: str) -> None:
         """`name` is that of the trial or the check that makes these calls, one after the other."""
         super().__init__(wrapped)
         self._store = store
+        self._guard = guard
         self._name = name
-        self._pauses = pauses
         self._calls = 0
 
     async def request(
@@ -86,11 +66,11 @@ class CachedModel(WrapperModel):
         response = await self._find_or_ask(ask, ModelCall(messages, model_settings, model_request_parameters))
         yield CompletedStreamedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)
 
-    async def _find_or_ask(self, ask: Callable[[], Awaitable[ModelResponse]], call: ModelCall) -> ModelResponse:
+    async def _find_or_ask(self, ask: Ask, call: ModelCall) -> ModelResponse:
         name = self.name_call(call)
         stored = await asyncio.to_thread(self._store.find_response, name)
         if stored is None:
-            response = await retry_transient(ask, self._pauses)
+            response = await self._guard.call(self.model_id, ask)
             if self.is_worth_storing(response):
                 plain = ModelMessagesTypeAdapter.dump_python([response], mode="json")
                 text = json.dumps(map_texts(hide_folders, plain))
@@ -131,16 +111,3 @@ def _clear_command_output(record: CallRecord) -> CallRecord:
             if part["part_kind"] == "tool-return" and part["tool_name"] == SHELL:
                 part["content"] = ""
     return record
-
-
-async def retry_transient(ask: Callable[[], Awaitable[ModelResponse]], pauses: Sequence[float]) -> ModelResponse:
-    """Ask again after a transient error, such as a rate limit, as often as there are pauses."""
-    for pause in pauses:
-        try:
-            return await ask()
-        except TRANSIENT_ERRORS as error:
-            requested = getattr(error, "retry_after", None) or 0.0
-            # Trials that were refused together must not come back together.
-            uneven = pause * random.uniform(0.75, 1.25)
-            await asyncio.sleep(min(MAX_PAUSE, max(uneven, requested)))
-    return await ask()

@@ -1,4 +1,4 @@
-"""Running a plan, from the first trial to the last outcome. Free trials run here; those that cost money are queued."""
+"""Running a plan, from the first trial to the last outcome: here, or with workers if there is a server for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import json
 import os
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,7 +15,7 @@ from functools import partial
 from skillshelf._version import __version__
 from skillshelf.agent import explain_error
 from skillshelf.agent.events import Usage
-from skillshelf.errors import EvalError, SkillError
+from skillshelf.errors import EvalError, RunStoppedError, SkillError
 from skillshelf.evals._plan import Plan, Trial
 from skillshelf.evals._recording import TrialRecording, recording_of
 from skillshelf.evals._results import CheckResult, Outcome, make_result
@@ -23,7 +25,8 @@ from skillshelf.evals.check import judged_by, look
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
 from skillshelf.evals.engine._packing import Packer
 from skillshelf.evals.engine._run_folder import RunFolder
-from skillshelf.evals.engine._store import RunStore, open_file_store, open_server_store
+from skillshelf.evals.engine._server import Server
+from skillshelf.evals.engine._store import STORE_FILE, RunStore, open_file_store, open_server_store
 
 Report = Callable[[Outcome], None]
 """Gets each outcome as soon as it is known."""
@@ -56,13 +59,10 @@ class PackedPlan:
 
     @property
     def queued(self) -> dict[str, Trial]:
-        """The trials that must not be repeated when a run is resumed, or that workers help with; by id."""
-        queued = {}
-        for trial in self.plan.trials:
-            is_wanted = self.options.server or not self.options.is_free(trial.case)
-            if is_wanted and id(trial.case) not in self._unpackable_cases:
-                queued[trial.id] = trial
-        return queued
+        """The trials that workers help with, by id: none without a server, and none that cannot leave the process."""
+        if not self.options.server:
+            return {}
+        return {trial.id: trial for trial in self.plan.trials if id(trial.case) not in self._unpackable_cases}
 
     def _pack(self, trial: Trial) -> str:
         key = id(trial.case)  # repeats share the case object, so a thousand of them are packed once
@@ -75,11 +75,19 @@ class PackedPlan:
         return self._digest_by_case[key]
 
 
-async def run_plan(packed: PackedPlan, run: RunFolder, report: Report = lambda outcome: None) -> tuple[Outcome, ...]:
-    """Run every trial, and return the outcomes in the order of the plan. Raises EvalError if the engine fails."""
+async def run_plan(
+    packed: PackedPlan,
+    run: RunFolder,
+    report: Report = lambda outcome: None,
+    notify: Callable[[str], None] = lambda text: None,
+) -> tuple[Outcome, ...]:
+    """Run every trial, and return the outcomes in the order of the plan.
+
+    `notify` is called with sentences for the user. Raises RunStoppedError if the run has to stop before its end.
+    """
     store = _open_store(packed.options, run)
     try:
-        return await Runner(packed, run, store, report).run()
+        return await Runner(packed, run, store, report, notify).run()
     finally:
         store.close()
 
@@ -97,21 +105,45 @@ def finish_run(packed: PackedPlan, run: RunFolder, outcomes: Iterable[Outcome]) 
 
 def _open_store(options: Options, run: RunFolder) -> RunStore:
     if options.server:
-        return open_server_store(options.server, run.id)
-    return open_file_store(os.path.join(run.state, "responses.sqlite"), run.id)
+        server = Server(options.server)
+        server.check()  # a wrong address is reported at once, instead of waited for
+        return open_server_store(server, run.id)
+    return open_file_store(os.path.join(run.state, STORE_FILE), run.id)
+
+
+class StartLimiter:
+    """Lets at most `rate` trials begin in a minute; any number if `rate` is 0."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._starts: deque[float] = deque(maxlen=rate)
+        self._lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        if not self._rate:
+            return
+        async with self._lock:
+            if len(self._starts) == self._rate:
+                await asyncio.sleep(self._starts[0] + 60.0 - time.monotonic())
+            self._starts.append(time.monotonic())
 
 
 class Runner:
     """Runs the trials of one plan."""
 
-    def __init__(self, packed: PackedPlan, run: RunFolder, store: RunStore, report: Report) -> None:
+    def __init__(
+        self, packed: PackedPlan, run: RunFolder, store: RunStore, report: Report, notify: Callable[[str], None]
+    ) -> None:
         self._packed = packed
         self._options = packed.options
         self._run = run
         self._store = store
         self._report = report
+        self._notify = notify
         self._models = RunModels(packed.options, store)
+        self._guard = self._models.guard
         self._parallel = packed.options.parallel or DEFAULT_PARALLEL
+        self._limiter = StartLimiter(packed.options.rate)
         self._judging = asyncio.Semaphore(self._parallel)
         self._outcomes: dict[str, Outcome] = {}
 
@@ -122,18 +154,40 @@ class Runner:
         if queued:
             work.append(self._run_queued(queued))
         await asyncio.gather(*work)
+        if self._guard.stopped:
+            raise self._guard.stopped
         return tuple(self._outcomes[trial.id] for trial in trials)
 
     async def _run_here(self, trials: Sequence[Trial]) -> None:
         remaining = iter(trials)
+        finishing = []
 
         async def run_one_after_another() -> None:
             for trial in remaining:
+                if self._guard.stopped:
+                    return
                 recording = self._recording_of(trial)
-                trace = await self._run_trial(trial, recording)
-                await self._finish_trial(trial, trace, recording)
+                trace = await self._find_or_run(trial, recording)
+                # The next trial does not wait for a slow judge.
+                finishing.append(asyncio.create_task(self._finish_trial(trial, trace, recording)))
 
         await asyncio.gather(*(run_one_after_another() for _ in range(self._parallel)))
+        await asyncio.gather(*finishing)
+
+    async def _find_or_run(self, trial: Trial, recording: TrialRecording | None) -> Trace:
+        """Run a trial, unless an earlier start of the run has finished it. Free trials are not kept."""
+        if self._options.is_free(trial.case):
+            return await self._run_trial(trial, recording)
+        found = await asyncio.to_thread(self._store.find_trace, trial.id)
+        if found is not None:
+            return trace_from_json(json.loads(found))
+
+        await self._limiter.wait()
+        trace = await self._run_trial(trial, recording)
+        if not trace.error:
+            text = json.dumps(trace.as_json())
+            await asyncio.to_thread(self._store.add_trace, trial.id, text)
+        return trace
 
     async def _run_trial(self, trial: Trial, recording: TrialRecording | None) -> Trace:
         try:
@@ -143,20 +197,21 @@ class Runner:
             return Trace(error=explain_error(error).message)
 
     async def _run_queued(self, trials: dict[str, Trial]) -> None:
-        from skillshelf.evals.engine._queue import RunQueue, Task, start_local_node, start_server_node
+        from skillshelf.evals.engine._queue import RunQueue, Task, start_node
 
         for digest, data in self._packed.packer.blobs.items():
             await asyncio.to_thread(self._store.add_blob, digest, data)
-        if self._options.server:
-            node = start_server_node(self._options.server, listens=self._options.parallel > 0)
-        else:
-            node = start_local_node(self._run.state, _open_store(self._options, self._run))
-
+        node = start_node(self._options.server, self._notify, listens=self._options.parallel > 0)
         try:
-            queue = RunQueue(node, self._run.id, self._options)
+            queue = RunQueue(node, self._options.server, self._run.id, self._options)
             tasks = [Task(name, trial.repeat, self._packed.digests[name]) for name, trial in trials.items()]
             finishing = []
             async for name, result in queue.run_tasks(tasks):
+                if result["stopped"]:
+                    self._guard.stopped = RunStoppedError(result["stopped"])
+                if self._guard.stopped:
+                    await queue.cancel()
+                    break
                 recording = self._recording_of(trials[name])
                 trace = add_worker_files(trace_from_json(result["trace"]), result["recorded"], recording)
                 finishing.append(asyncio.create_task(self._finish_trial(trials[name], trace, recording)))
@@ -167,6 +222,8 @@ class Runner:
     async def _finish_trial(self, trial: Trial, trace: Trace, recording: TrialRecording | None) -> None:
         async with self._judging:
             outcome = await make_outcome(trial, trace, self._models, recording)
+        if outcome.status == "error" and self._guard.stopped:
+            return  # it was cut short, and a resumed run makes it
         if recording and self._options.record and outcome.status != "error":
             await asyncio.to_thread(recording.remove_outdated)
         self._outcomes[trial.id] = outcome

@@ -1,0 +1,117 @@
+"""What a run may still ask its models: calls are repeated, until the provider is down or the budget is spent."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+from pydantic_ai.exceptions import (
+    ModelConnectionError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelServerError,
+    ModelUnavailableError,
+)
+from pydantic_ai.messages import ModelResponse
+
+from skillshelf.agent import explain_error
+from skillshelf.errors import RunStoppedError
+
+RETRY_PAUSES = (1.0, 3.0, 9.0, 27.0)
+"""Seconds before each further attempt at a call that failed with a transient error."""
+MAX_PAUSE = 90.0
+MAX_PROBES = 3
+"""Further attempts at a provider that does not answer. With those that its client makes they take about 20 seconds."""
+MAX_FAILED_CALLS = 3
+"""After this many failed calls without an answer in between, a provider that fails is taken to be down."""
+UNREACHABLE_ERRORS = (ModelConnectionError, ModelRequestTimeout, ConnectionError, TimeoutError)
+DOWN_ERRORS = (ModelServerError, ModelUnavailableError, *UNREACHABLE_ERRORS)
+
+Ask = Callable[[], Awaitable[ModelResponse]]
+
+
+class CircuitBreaker:
+    """Calls one provider for all trials of a process, and notices that it is down.
+
+    A rate limit concerns one call, which waits and tries again. After any other transient failure, one call at a time
+    probes whether the provider is back, and the other failed calls wait for its result.
+    """
+
+    def __init__(self, pauses: Sequence[float] = RETRY_PAUSES) -> None:
+        self._pauses = pauses
+        self._probing = asyncio.Lock()
+        self._answers = 0
+        self._failed_calls = 0
+        """Calls that were given up since the last answer."""
+
+    async def call(self, ask: Ask) -> ModelResponse:
+        """Return the response to a call. Raises RunStoppedError if the provider is down, or the call's own error."""
+        for pause in self._pauses:
+            try:
+                return self._note_answer(await ask())
+            except ModelRateLimitError as error:
+                await _sleep(pause, error)
+            except DOWN_ERRORS as error:
+                return await self._probe(ask, error)
+            except ModelQuotaExceededError as error:
+                raise _provider_down(error) from error
+        return self._note_answer(await ask())
+
+    def _note_answer(self, response: ModelResponse) -> ModelResponse:
+        self._answers += 1
+        self._failed_calls = 0
+        return response
+
+    async def _probe(self, ask: Ask, error: Exception) -> ModelResponse:
+        answers = self._answers
+        async with self._probing:
+            # If another call was given up meanwhile, and none was answered, this one would fail too.
+            is_known_to_fail = self._failed_calls and self._answers == answers
+            for pause in () if is_known_to_fail else self._pauses[:MAX_PROBES]:
+                await _sleep(pause, error)
+                try:
+                    return self._note_answer(await ask())
+                except (ModelRateLimitError, *DOWN_ERRORS) as repeated:
+                    error = repeated
+
+            if self._answers != answers:
+                raise error  # the provider answers others, so it is this call that fails
+            self._failed_calls += 1
+            if isinstance(error, UNREACHABLE_ERRORS) or self._failed_calls >= MAX_FAILED_CALLS:
+                raise _provider_down(error) from error
+            raise error
+
+
+def _provider_down(error: Exception) -> RunStoppedError:
+    reason = explain_error(error).message.rstrip(".")
+    return RunStoppedError(f"The provider is down: {reason}")
+
+
+async def _sleep(pause: float, error: Exception) -> None:
+    requested = getattr(error, "retry_after", None) or 0.0
+    # Trials that were refused together must not come back together.
+    uneven = pause * random.uniform(0.75, 1.25)
+    await asyncio.sleep(min(MAX_PAUSE, max(uneven, requested)))
+
+
+class RunGuard:
+    """Makes the paid calls of one run in one process, until something stops the run."""
+
+    def __init__(self, pauses: Sequence[float] = RETRY_PAUSES) -> None:
+        self.stopped: RunStoppedError | None = None
+        """Why the run must not make another paid call."""
+        self._pauses = pauses
+        self._breakers: dict[str, CircuitBreaker] = {}
+
+    async def call(self, model: str, ask: Ask) -> ModelResponse:
+        """Make a paid call of a model. Raises RunStoppedError if the run must stop, or the call's own error."""
+        if self.stopped:
+            raise self.stopped
+        breaker = self._breakers.setdefault(model, CircuitBreaker(self._pauses))
+        try:
+            return await breaker.call(ask)
+        except RunStoppedError as error:
+            self.stopped = error
+            raise
