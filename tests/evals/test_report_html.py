@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from evals.run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample
 from skillshelf.agent.events import ReferenceDenied, SkillInvoked, ToolCalled
 from skillshelf.evals.report import render_page, summarize, write_run
-from skillshelf.evals.report.html._elements import tag
 from skillshelf.evals.report.html._trials import Step, make_timeline
 from skillshelf.evals.stats import SkillContent
 
@@ -143,8 +142,8 @@ def test_nothing_in_a_run_can_become_markup(text: str) -> None:
 
 
 def test_texts_are_escaped_and_hidden_characters_written_out() -> None:
-    assert tag("p", "<b>", tag("i", "\u202e&")) == "<p>&lt;b&gt;<i>&lt;U+202E&gt;&amp;</i></p>"
-    assert tag("p", class_='"', hidden=False, lang=None) == '<p class="&quot;"></p>'
+    html = render_page(summarize(run_of({case("a", prompt='<b>\u202e&"</b>'): ("p",)})))
+    assert "<q>&lt;b&gt;&lt;U+202E&gt;&amp;&#34;&lt;/b&gt;</q>" in html
 
 
 def test_the_page_of_a_long_run_leaves_out_passed_trials() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.evals.report._format import (
     NO_VALUE,
@@ -36,6 +36,7 @@ MAX_REASON = 200
 MAX_REASONS = 3
 MAX_GAPS = 4
 MAX_THEFTS = 5
+MAX_FAULT_CASES = 10
 _STATUS_COLORS = {"missed": "red", "flaky": "red", "error": "yellow"}
 _WORKFLOW_COMMAND = re.compile(r"^\s*:(?=:)")
 
@@ -52,6 +53,24 @@ def summary_tables(summary: Summary) -> tuple[Table, ...]:
         _faults_table(summary),
     ]
     return tuple(table for table in tables if table.rows)
+
+
+class PageTables(NamedTuple):
+    """The tables that the HTML page shares with the terminal, in full."""
+
+    gain: Table
+    triggers: Table
+    coverage: Table
+    faults: Table
+
+
+def page_tables(summary: Summary) -> PageTables:
+    return PageTables(
+        _gain_table(summary),
+        _triggers_table(summary),
+        _coverage_table(summary, is_full=True),
+        _faults_table(summary, is_full=True),
+    )
 
 
 def summary_line(summary: Summary) -> str:
@@ -245,13 +264,13 @@ def _confusion_table(summary: Summary) -> Table:
     return Table("Who was loaded", columns, rows, notes)
 
 
-def _coverage_table(summary: Summary) -> Table:
+def _coverage_table(summary: Summary, *, is_full: bool = False) -> Table:
     rows = []
     for coverage in summary.coverage:
         references = f"{coverage.references - len(coverage.unloaded)}/{coverage.references}"
         sections = f"{coverage.sections - len(coverage.unread)}/{coverage.sections}"
-        gaps = ", ".join(coverage.gaps[:MAX_GAPS])
-        if len(coverage.gaps) > MAX_GAPS:
+        gaps = ", ".join(coverage.gaps if is_full else coverage.gaps[:MAX_GAPS])
+        if len(coverage.gaps) > MAX_GAPS and not is_full:
             gaps += " …"
         rows.append((coverage.skill, references, sections, gaps))
 
@@ -264,8 +283,13 @@ def _coverage_table(summary: Summary) -> Table:
     return Table("Coverage", columns, rows)
 
 
-def _faults_table(summary: Summary) -> Table:
-    rows = [(str(fault.times), str(len(fault.cases)), clip(fault.message, MAX_REASON)) for fault in summary.faults]
+def _faults_table(summary: Summary, *, is_full: bool = False) -> Table:
+    rows = []
+    for fault in summary.faults:
+        if is_full:
+            rows.append((str(fault.times), ", ".join(fault.cases[:MAX_FAULT_CASES]), fault.message))
+        else:
+            rows.append((str(fault.times), str(len(fault.cases)), clip(fault.message, MAX_REASON)))
     columns = (Column("trials", right=True), Column("cases", right=True), Column("what"))
     notes = ("neither passes nor misses: not in any rate above",)
     return Table("Infrastructure errors", columns, rows, notes)

@@ -1,42 +1,34 @@
-"""The page: its sections in order, and a policy that lets nothing run but its own few lines of script."""
+"""The page: its values, and a policy that lets nothing run but its own few lines of script."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.evals.report._format import (
-    NO_VALUE,
     format_change,
     format_cost,
     format_count,
-    format_gain,
     format_interval,
-    format_p,
     format_percent,
     format_points,
-    format_rate,
     format_seconds,
     skill_label,
 )
-from skillshelf.evals.report._summary import Group, Summary, Versus
-from skillshelf.evals.report._tables import labelled_groups, summary_line
-from skillshelf.evals.report.html._charts import (
-    CostPoint,
-    Dumbbell,
-    plot_confusion,
-    plot_costs,
-    plot_dumbbells,
-    plot_rates,
-)
-from skillshelf.evals.report.html._elements import Html, join, table, tag
-from skillshelf.evals.report.html._trials import render_cases
+from skillshelf.evals.report._summary import Group, Summary
+from skillshelf.evals.report._tables import labelled_groups, page_tables, summary_line
+from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
+from skillshelf.evals.report.html._trials import describe_cases
+from skillshelf.tables import Column, Table
+from skillshelf.text import clean
 
-MAX_PAIRS = 60
-MAX_FAULT_CASES = 10
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_TEXT = 2_000
 _EXPLANATION = (
     "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
     "often it was repeated. Interval ends are rounded outwards. A gain is the mean of the cases' own differences. An "
@@ -56,37 +48,82 @@ def render_page(summary: Summary) -> str:
         f"default-src 'none'; style-src '{_hash_source(style)}'; script-src '{_hash_source(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    run = summary.run
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"Evals {run.id}"),
-        tag("style", style),
+    cases, left_out = describe_cases(summary.total.cases)
+    page: str = (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            policy=policy,
+            style=style,
+            script=script,
+            run=summary.run,
+            summary_line=summary_line(summary),
+            cards=_make_cards(summary.total),
+            rates=rate_rows(summary),
+            tries=_tries_table(summary),
+            tables=page_tables(summary),
+            pairs=[plot_pairs(versus) for versus in summary.total.versus],
+            costs_and_gains=plot_costs(summary),
+            costs=_cost_table(summary),
+            heat=plot_confusion(summary.confusion) if summary.confusion else None,
+            cases=cases,
+            cases_left_out=left_out,
+            explanation=_EXPLANATION,
+        )
     )
-    facts = f"{run.model} · {run.started} · {run.repeats} repeats"
-    if run.baseline:
-        facts += f" · against {run.baseline}"
-    header = tag(
-        "header", tag("h1", f"Evals {run.id}"), tag("p", facts, class_="quiet"), tag("p", summary_line(summary))
-    )
-    sections = list(_render_sections(summary))
-    links = [tag("a", title, href=f"#{_anchor(title)}") for title, _ in sections]
-    main = tag(
-        "main",
-        _render_cards(summary.total),
-        *(tag("section", tag("h2", title, id=_anchor(title)), content) for title, content in sections),
-        tag("footer", tag("p", _EXPLANATION, class_="quiet")),
-    )
-    body = tag("body", header, tag("nav", *links, aria_label="Sections"), main, tag("script", script))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return page
 
 
 @cache
-def _read_own_file(name: str) -> Html:
-    return Html(files("skillshelf.evals.report.html").joinpath(name).read_text(encoding="utf-8"))
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("skillshelf.evals.report.html", "."),
+        autoescape=True,
+        finalize=_write_out_hidden,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "across": _across,
+        "place": "{:.2f}".format,
+        "percent": format_percent,
+        "points": format_points,
+        "anchor": _anchor,
+        "cut": _cut,
+    }
+    return environment
+
+
+def _write_out_hidden(value: Any) -> Any:
+    """Return a text with its hidden and control characters written out, so that nothing is shown that is not there."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return clean(value)
+    return value
+
+
+def _across(share: float) -> float:
+    """Return the position of a share, with room at both ends, so that marks at 0 and 1 are whole."""
+    return 3 + 94 * max(0.0, min(1.0, share))
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
+
+
+@cache
+def _read_own_file(name: str) -> str:
+    from markupsafe import Markup
+
+    return Markup(files("skillshelf.evals.report.html").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _hash_source(text: str) -> str:
@@ -94,70 +131,35 @@ def _hash_source(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
+class Card(NamedTuple):
+    """A number at the top of the page."""
+
+    name: str
+    value: str
+    note: str
 
 
-def _render_sections(summary: Summary) -> Iterator[tuple[str, Html]]:
-    """Yield the title and content of each section that has something to show."""
-    rates = [
-        (skill_label(group.name), arm, numbers.rate) for group in summary.skills for arm, numbers in group.arms.items()
-    ]
-    if rates:
-        yield "Pass rates", join([plot_rates(rates), _tries_table(summary)])
-    if summary.total.versus:
-        yield "Gain", _render_gain(summary)
-        costs = _plot_costs_of(summary)
-        if costs:
-            yield "Cost against gain", costs
-    if summary.total.arms:
-        yield "Cost", _cost_table(summary)
-    if summary.confusion:
-        yield "Triggers", join([_trigger_table(summary), plot_confusion(summary.confusion)])
-    if summary.coverage:
-        yield "Coverage", _coverage_table(summary)
-    if summary.faults:
-        yield "Infrastructure errors", _fault_table(summary)
-    yield "Cases", join([_render_buttons(), render_cases(summary.total.cases)])
-
-
-def _render_cards(total: Group) -> Html:
+def _make_cards(total: Group) -> list[Card]:
     arm = total.arms.get("with")
     if arm is None:
-        return tag("p", "Nothing was tried.")
+        return []
     cards = [
-        ("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval)),
-        ("missed", str(arm.counts.missed), f"of {arm.counts.trials} trials"),
-        ("infrastructure errors", str(arm.counts.errors), "not in any rate"),
+        Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval)),
+        Card("missed", str(arm.counts.missed), f"of {arm.counts.trials} trials"),
+        Card("infrastructure errors", str(arm.counts.errors), "not in any rate"),
     ]
     for versus in total.versus:
         if versus.difference:
             gain = f"{format_points(versus.difference.value)} pp"
-            cards.append((f"gain against {versus.base}", gain, versus.difference.verdict))
+            cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict))
 
     tokens = f"{format_count(arm.spent.tokens)} tokens, {format_seconds(arm.spent.seconds)}"
-    cards.append(("spent", format_cost(arm.spent), tokens))
-    items = [
-        tag("li", tag("span", name, class_="quiet"), tag("strong", value), tag("span", note, class_="quiet"))
-        for name, value, note in cards
-    ]
-    return tag("ul", *items, class_="cards")
+    cards.append(Card("spent", format_cost(arm.spent), tokens))
+    return cards
 
 
-def _render_buttons() -> Html:
-    """Return the buttons for the list of cases. The script that they need shows them."""
-    return tag(
-        "p",
-        tag("button", "Unfold all", type="button", data_fold="open"),
-        tag("button", "Fold all", type="button", data_fold="close"),
-        tag("button", "Only misses", type="button", data_fold="missed", aria_pressed="false"),
-        class_="buttons",
-        hidden=True,
-    )
-
-
-def _tries_table(summary: Summary) -> Html:
-    """Return pass@k and pass^k for each arm; nothing if no case was repeated."""
+def _tries_table(summary: Summary) -> Table:
+    """Return pass@k and pass^k for each arm; no rows if no case was repeated."""
     rows = []
     for group in summary.skills:
         for arm, numbers in group.arms.items():
@@ -166,64 +168,11 @@ def _tries_table(summary: Summary) -> Html:
                 all_of = " · ".join(f"{tries.k}: {format_percent(tries.all)}" for tries in numbers.tries)
                 rows.append((skill_label(group.name), arm, at, all_of))
 
-    if not rows:
-        return Html("")
-    return table(("skill", "arm", "pass@k: one of k passes", "pass^k: all k pass"), rows, "Several tries")
+    titles = ("skill", "arm", "pass@k: one of k passes", "pass^k: all k pass")
+    return Table("Several tries", [Column(title) for title in titles], rows)
 
 
-def _render_gain(summary: Summary) -> Html:
-    rows = []
-    for label, group in labelled_groups(summary):
-        for versus in group.versus:
-            found = versus.difference
-            gain = (NO_VALUE, NO_VALUE, NO_VALUE, NO_VALUE)
-            if found:
-                gain = (format_gain(found), found.verdict, format_p(found.corrected_p), found.method)
-            cases = versus.account or str(len(versus.pairs))
-            needed = versus.settle.text if versus.settle else ""
-            rows.append((label, versus.base, *gain, cases, needed))
-
-    headings = ("skill", "against", "gain [95%]", "verdict", "p", "test", "cases", "what would settle it")
-    plots = [_plot_pairs(versus) for versus in summary.total.versus]
-    return join([table(headings, rows, "Paired differences"), *plots])
-
-
-def _plot_pairs(versus: Versus) -> Html:
-    """Plot the cases that differ between the arms, by the checks that the gain is over."""
-    dumbbells = [
-        Dumbbell(pair.case, pair.base[0] / pair.base[1], pair.new[0] / pair.new[1], versus.base)
-        for pair in versus.pairs
-    ]
-    moved = [dumbbell for dumbbell in dumbbells if dumbbell.new != dumbbell.base]
-    if not moved:
-        return tag("p", f"Of {len(dumbbells)} cases, none differs between {versus.base} and with.", class_="quiet")
-    moved.sort(key=lambda dumbbell: dumbbell.new - dumbbell.base)
-    caption = f"Cases that differ, {versus.base} and with, losses first"
-    caption += f"; {len(dumbbells) - len(moved)} are the same on both"
-    if len(moved) > MAX_PAIRS:
-        caption += f"; the first {MAX_PAIRS} of {len(moved)}"
-    return plot_dumbbells(moved[:MAX_PAIRS], caption)
-
-
-def _plot_costs_of(summary: Summary) -> Html | None:
-    """Plot cost against gain: in money if every price is known, else in tokens."""
-    comparisons = [(group.name, versus) for group in summary.skills for versus in group.versus[:1] if versus.difference]
-    costs = [versus.cost for _, versus in comparisons]
-    # Prices without any difference, such as those of a scripted model, say nothing about cost.
-    is_priced = None not in costs and any(cost and cost.value for cost in costs)
-    points = []
-    for name, versus in comparisons:
-        cost = versus.cost if is_priced else versus.tokens
-        if cost and versus.tokens and versus.difference:
-            found = versus.difference
-            points.append(CostPoint(skill_label(name), cost.value, found.value, found.interval))
-
-    if not points:
-        return None
-    return plot_costs(points, "$" if is_priced else "tokens")
-
-
-def _cost_table(summary: Summary) -> Html:
+def _cost_table(summary: Summary) -> Table:
     rows = []
     for label, group in labelled_groups(summary):
         versus_by_arm = {versus.base: versus for versus in group.versus}
@@ -237,56 +186,8 @@ def _cost_table(summary: Summary) -> Html:
                     format_change(versus.cost, "$"),
                 )
             spent = numbers.spent
-            rows.append(
-                (
-                    label,
-                    arm,
-                    format_count(spent.input),
-                    format_count(spent.output),
-                    format_count(spent.cached),
-                    format_seconds(spent.seconds),
-                    format_cost(spent),
-                    *changes,
-                )
-            )
+            counts = [format_count(count) for count in (spent.input, spent.output, spent.cached)]
+            rows.append((label, arm, *counts, format_seconds(spent.seconds), format_cost(spent), *changes))
 
-    headings = (
-        "skill",
-        "arm",
-        "input",
-        "output",
-        "cached",
-        "time",
-        "cost",
-        "with: tokens",
-        "with: time",
-        "with: cost",
-    )
-    return table(headings, rows, "Usage, and how much more a trial with the skill takes")
-
-
-def _trigger_table(summary: Summary) -> Html:
-    rows = []
-    for group in summary.skills:
-        score = group.trigger
-        if score:
-            f1 = f"{format_percent(score.f1)} {format_interval(score.f1_interval)}"
-            rows.append((skill_label(group.name), format_rate(score.precision), format_rate(score.recall), f1))
-    return table(("skill", "precision [95%]", "recall [95%]", "F1 [95%]"), rows, "Precision and recall")
-
-
-def _coverage_table(summary: Summary) -> Html:
-    rows = []
-    for coverage in summary.coverage:
-        references = f"{coverage.references - len(coverage.unloaded)} of {coverage.references}"
-        sections = f"{coverage.sections - len(coverage.unread)} of {coverage.sections}"
-        gaps: Html | str = "nothing"
-        if coverage.gaps:
-            gaps = tag("ul", *(tag("li", gap) for gap in coverage.gaps))
-        rows.append((coverage.skill, references, sections, gaps))
-    return table(("skill", "references", "sections", "never loaded"), rows, "Parts of each skill that the cases loaded")
-
-
-def _fault_table(summary: Summary) -> Html:
-    rows = [(fault.message, str(fault.times), ", ".join(fault.cases[:MAX_FAULT_CASES])) for fault in summary.faults]
-    return table(("what", "trials", "cases"), rows, "Trials that could not be made")
+    titles = ("skill", "arm", "input", "output", "cached", "time", "cost", "with: tokens", "with: time", "with: cost")
+    return Table("Usage, and how much more a trial with the skill takes", [Column(title) for title in titles], rows)

@@ -1,0 +1,180 @@
+"""The values of the plots: what the page draws, in per cent of a picture's width or height.
+
+The template draws them as inline SVG, so lines and letters keep their size on a narrow screen. Rows of a plot are rows
+of a table, so that readers who cannot see the marks have the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from skillshelf.evals._results import Arm
+from skillshelf.evals.report._format import format_count, format_money, format_points, format_rate, skill_label
+from skillshelf.evals.report._summary import Summary, Versus
+from skillshelf.evals.stats import Confusion, Rate, is_right
+from skillshelf.tables import Column, Table
+
+MAX_PAIRS = 60
+SHADES = 8
+GAIN_TICKS = (-1, -0.5, 0, 0.5, 1)
+
+
+class RateRow(NamedTuple):
+    """The pass rate of a skill on one arm."""
+
+    skill: str
+    arm: Arm
+    rate: Rate
+    shown: str
+
+
+def rate_rows(summary: Summary) -> list[RateRow]:
+    return [
+        RateRow(skill_label(group.name), arm, numbers.rate, format_rate(numbers.rate))
+        for group in summary.skills
+        for arm, numbers in group.arms.items()
+    ]
+
+
+class Dumbbell(NamedTuple):
+    """A case on two arms. A line to the right is a gain."""
+
+    case: str
+    base: float
+    new: float
+
+    @property
+    def direction(self) -> str:
+        if self.new == self.base:
+            return "even"
+        return "gain" if self.new > self.base else "loss"
+
+
+class PairPlot(NamedTuple):
+    """The cases that differ between two arms, by the checks that the gain is over."""
+
+    base: str
+    compared: int
+    dumbbells: Sequence[Dumbbell]
+    caption: str
+
+
+def plot_pairs(versus: Versus) -> PairPlot:
+    all_pairs = [Dumbbell(pair.case, pair.base[0] / pair.base[1], pair.new[0] / pair.new[1]) for pair in versus.pairs]
+    moved = [pair for pair in all_pairs if pair.new != pair.base]
+    moved.sort(key=lambda pair: pair.new - pair.base)
+    caption = f"Cases that differ, {versus.base} and with, losses first"
+    caption += f"; {len(all_pairs) - len(moved)} are the same on both"
+    if len(moved) > MAX_PAIRS:
+        caption += f"; the first {MAX_PAIRS} of {len(moved)}"
+    return PairPlot(versus.base, len(all_pairs), moved[:MAX_PAIRS], caption)
+
+
+class CostPoint(NamedTuple):
+    """A skill in the plot of cost against gain."""
+
+    name: str
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+class Tick(NamedTuple):
+    gain: float
+    y: float
+
+
+class CostPlot(NamedTuple):
+    """The extra cost of a trial, across, against the gain, up. The points are numbered as in the table below."""
+
+    points: Sequence[CostPoint]
+    ticks: Sequence[Tick]
+    left: float
+    right: float
+    zero: float
+    axis_label: str
+    table: Table
+
+
+def plot_costs(summary: Summary) -> CostPlot | None:
+    """Plot cost against gain: in money if every price is known, else in tokens."""
+    comparisons = [(group.name, versus) for group in summary.skills for versus in group.versus[:1] if versus.difference]
+    costs = [versus.cost for _, versus in comparisons]
+    # Prices without any difference, such as those of a scripted model, say nothing about cost.
+    is_priced = None not in costs and any(cost and cost.value for cost in costs)
+    measured = []
+    for name, versus in comparisons:
+        cost = versus.cost if is_priced else versus.tokens
+        if cost and versus.tokens and versus.difference:
+            measured.append((skill_label(name), cost.value, versus.difference))
+    if not measured:
+        return None
+
+    amounts = [amount for _, amount, _ in measured]
+    most = max([abs(amount) for amount in amounts] + [1e-9]) * 1.15
+    least = min(0.0, *amounts) * 1.15
+    span = most - least or 1.0
+
+    def x(amount: float) -> float:
+        return 4 + 84 * (amount - least) / span
+
+    def y(gain: float) -> float:
+        return 50 - 44 * max(-1.0, min(1.0, gain))
+
+    format_amount = format_money if is_priced else format_count
+    unit = "$" if is_priced else "tokens"
+    points = []
+    rows = []
+    for number, (name, amount, found) in enumerate(measured, 1):
+        points.append(CostPoint(name, x(amount), y(found.value), y(found.interval.low), y(found.interval.high)))
+        sign = "−" if amount < 0 else "+"
+        rows.append((f"{number}. {name}", f"{sign}{format_amount(abs(amount))}", f"{format_points(found.value)} pp"))
+
+    label = f"{format_amount(most)} more" if is_priced else f"{format_amount(most)} {unit} more"
+    columns = (Column("skill"), Column(f"{unit} per trial"), Column("gain"))
+    table = Table("Cost against gain", columns, rows)
+    return CostPlot(points, [Tick(gain, y(gain)) for gain in GAIN_TICKS], x(least), x(most), x(0), label, table)
+
+
+class HeatCell(NamedTuple):
+    number: int
+    kind: str
+    shade: int
+    label: str
+
+
+class HeatRow(NamedTuple):
+    name: str
+    cells: Sequence[HeatCell]
+    trials: int
+
+
+class Heat(NamedTuple):
+    """Which skills were loaded for which queries: the darker, the larger the share of the row."""
+
+    columns: Sequence[str]
+    rows: Sequence[HeatRow]
+
+
+def plot_confusion(confusion: Confusion) -> Heat:
+    rows = []
+    for row in confusion.rows:
+        total = confusion.totals[row]
+        cells = [
+            _plot_cell(confusion.counts.get((row, column), 0), total, is_right(row, column))
+            for column in confusion.columns
+        ]
+        rows.append(HeatRow(str(row), cells, total))
+    return Heat([column or "(none)" for column in confusion.columns], rows)
+
+
+def _plot_cell(number: int, total: int, right: bool | None) -> HeatCell:
+    """Plot a cell of the matrix. A load that the case says nothing about has neither color, and is never dark."""
+    shade = round(SHADES * number / total) if total else 0
+    if right is None:
+        return HeatCell(number, "open", 0, f"{number} of {total}")
+    judgement = ", as it should be" if right else ", as it should not be"
+    label = f"{number} of {total}{judgement if number else ''}"
+    return HeatCell(number, "right" if right else "wrong", shade, label)
