@@ -1,4 +1,4 @@
-"""A file of cases as plain values that know their lines, and typed access to its fields.
+"""A file of cases as plain values that know their lines, and models of its parts.
 
 YAML files may use what JSON has: texts, numbers, true, false, null, lists and mappings. Nothing is constructed; `yes`,
 dates and the like are texts.
@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from skillshelf.agent import MODES
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
 from skillshelf.errors import EvalError
+from skillshelf.evals._validation import explain_expected, show_value
 from skillshelf.skillmd import Budget, ValueBuilder, YamlFault, compose, typed_scalar
-from skillshelf.text import clip, closest_names
+from skillshelf.text import closest_names
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 MAX_FILE = 1024 * 1024
 MAX_VALUES = 100_000
-MAX_VALUE_SHOWN = 60
 
 
 def read_bytes(path: str, max_size: int = MAX_FILE) -> bytes:
@@ -109,23 +114,29 @@ class _LineBuilder(ValueBuilder):
         values.lines[key] = line
 
 
-class Fields:
-    """A mapping of known keys, with a fault that names the line for every value of the wrong type."""
+Values = TypeVar("Values", bound=BaseModel)
 
-    def __init__(self, value: Any, path: str, line: int, known: Iterable[str], subject: str) -> None:
-        """`subject` names the mapping in messages. Raises EvalError if it is not a mapping or has an unknown key."""
-        names = list(known)
-        if not isinstance(value, YamlMapping):
-            raise EvalError(
-                f"{subject} is {show_value(value)}", f"It must be a mapping of {', '.join(names)}", path, line
-            )
 
-        self.path = path
-        self.mapping = value
-        for key in value:
-            if key not in names:
-                problem = f"{subject} has no key {show_value(key)}"
-                raise EvalError(problem, _suggest_key(key, names), path, value.line_of(key))
+class DocumentModel(BaseModel):
+    """The keys of a mapping and their types. A key without a value counts as missing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _remove_empty(cls, given: Any) -> Any:
+        if not isinstance(given, YamlMapping):
+            return given
+        return {key: value for key, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Values]):
+    """A mapping of a document: its values, and the lines for faults that only its meaning shows."""
+
+    values: Values
+    mapping: YamlMapping
+    path: str
 
     def __contains__(self, key: str) -> bool:
         return self.mapping.get(key) is not None
@@ -134,53 +145,31 @@ class Fields:
         """Return a fault on the line of a key."""
         return EvalError(problem, fix, self.path, self.mapping.line_of(key))
 
-    def text(self, key: str, default: str = "") -> str:
-        value = self.mapping.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, str):
-            raise self._wrong_type(key, "It must be text: put it in quotes")
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts. A single text stands for a list of one."""
-        value = self.mapping.get(key)
-        if value is None:
-            return ()
-        if isinstance(value, str):
-            return (value,)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._wrong_type(key, "It must be a list of texts")
-        return tuple(value)
-
-    def flag(self, key: str) -> bool | None:
-        value = self.mapping.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise self._wrong_type(key, "It must be true or false")
-        return value
-
     def items(self, key: str) -> list[tuple[Any, int]]:
         """Return the items of a list, each with its line."""
         value = self.mapping.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, YamlList):
-            raise self._wrong_type(key, "It must be a list: lines that begin with `- `")
-        return list(zip(value, value.lines, strict=True))
-
-    def policy(self, default: str) -> str:
-        policy = self.text("policy", default)
-        if policy not in MODES:
-            raise self.fault("policy", f"the policy is {show_value(policy)}", f"Choose one of {', '.join(MODES)}")
-        return policy
-
-    def _wrong_type(self, key: str, fix: str) -> EvalError:
-        return self.fault(key, f"{key!r} is {show_value(self.mapping.get(key))}", fix)
+        return list(zip(value, value.lines, strict=True)) if isinstance(value, YamlList) else []
 
 
-def show_value(value: Any) -> str:
-    """Return a value for a message, cut if it is long."""
-    return clip(repr(value), MAX_VALUE_SHOWN)
+def read_entry(model: type[Values], value: Any, path: str, line: int, subject: str) -> Entry[Values]:
+    """Read a part of a document. Raises EvalError on the line of its first fault. `subject` names the part."""
+    try:
+        return Entry(model.model_validate(value), value, path)
+    except ValidationError as fault:
+        raise _explain_fault(fault.errors()[0], model, value, path, line, subject) from None
+
+
+def _explain_fault(
+    error: ErrorDetails, model: type[BaseModel], value: Any, path: str, line: int, subject: str
+) -> EvalError:
+    known = list(model.model_fields)
+    if not isinstance(value, YamlMapping):
+        return EvalError(f"{subject} is {show_value(value)}", f"It must be a mapping of {', '.join(known)}", path, line)
+    key = str(error["loc"][0])
+    line = value.line_of(key)
+    if error["type"] == "extra_forbidden":
+        return EvalError(f"{subject} has no key {show_value(key)}", _suggest_key(key, known), path, line)
+    return EvalError(f"{key!r} is {show_value(value.get(key))}", explain_expected(error), path, line)
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:

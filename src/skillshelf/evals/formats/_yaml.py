@@ -27,14 +27,26 @@ skill), `policy`, `model`, `tags`. A case may set the same, and has a `name` and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PlainValidator, StrictBool
+from pydantic_core import PydanticCustomError
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
 from skillshelf.evals._folders import check_workspace_path
+from skillshelf.evals._validation import show_value
 from skillshelf.evals.check import CaseContext, Check, from_config, trigger
-from skillshelf.evals.formats._document import Fields, YamlList, YamlMapping, parse_document, read_text, show_value
+from skillshelf.evals.formats._document import (
+    DocumentModel,
+    Entry,
+    YamlList,
+    YamlMapping,
+    parse_document,
+    read_entry,
+    read_text,
+)
 from skillshelf.evals.formats._home import (
     CaseListing,
     Home,
@@ -44,27 +56,49 @@ from skillshelf.evals.formats._home import (
     resolve_skill_folders,
 )
 from skillshelf.evals.formats._python import make_listed_check
+from skillshelf.settings import Mode
 
 if TYPE_CHECKING:
     from skillshelf.agent import Fail, ScriptedCall
 
-_SHARED_KEYS = ("skill", "skills", "code_skills", "policy", "model", "tags")
-_FILE_KEYS = (*_SHARED_KEYS, "cases")
-_CASE_KEYS = ("name", "prompt", "turns", "files", "script", "should_trigger", "checks", *_SHARED_KEYS)
 _MESSAGE_KEYS = {"prompt", "turns"}
 _HOW_TO_WRITE_A_STEP = "Write a text, {tool: …, arguments: {…}}, {fail: …, after: …}, or a list of them"
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """The values that a file sets for all of its cases."""
+def _read_texts(value: Any) -> tuple[str, ...]:
+    """Return a list of texts. A single text stands for a list of one."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise PydanticCustomError("texts", "It must be a list of texts")
+    return tuple(texts)
 
-    skills: tuple[str, ...]
-    code_skills: tuple[str, ...]
-    skill: str
-    policy: str
-    model: str
-    tags: tuple[str, ...]
+
+Texts = Annotated[tuple[str, ...], PlainValidator(_read_texts)]
+
+
+class SharedValues(DocumentModel):
+    """The values that a file may set for all of its cases."""
+
+    skill: str = ""
+    skills: Texts = ()
+    code_skills: Texts = ()
+    policy: Mode | None = None
+    model: str = ""
+    tags: Texts = ()
+
+
+class FileValues(SharedValues):
+    cases: list[Any] | None = None
+
+
+class CaseValues(SharedValues):
+    name: str = ""
+    prompt: str = ""
+    turns: list[Any] | None = None
+    files: dict[str, Any] = Field(default_factory=dict)
+    script: list[Any] | None = None
+    should_trigger: StrictBool | None = None
+    checks: list[Any] = Field(default_factory=list)
 
 
 def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
@@ -78,22 +112,17 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
         mapping["cases"] = value
         value = mapping
 
-    fields = Fields(value, home.path, 1, _FILE_KEYS, "the file")
-    if "cases" not in fields:
+    file = read_entry(FileValues, value, home.path, 1, "the file")
+    if file.values.cases is None:
         raise EvalError("it has no cases", "Write `cases:` and a list of them", home.path, 1)
 
     # Read once for all cases, so that a fault is reported once.
-    shared = _Shared(
-        skills=_read_skills(fields, home),
-        code_skills=_read_code_skills(fields, home),
-        skill=fields.text("skill"),
-        policy=fields.policy("yolo"),
-        model=fields.text("model"),
-        tags=fields.texts("tags"),
+    shared = file.values.model_copy(
+        update={"skills": _read_skills(file, home), "code_skills": _read_code_skills(file, home)}
     )
     cases = []
     faults = []
-    for item, line in fields.items("cases"):
+    for item, line in file.items("cases"):
         try:
             cases.append(_read_case(item, line, shared, home))
         except EvalError as fault:
@@ -112,50 +141,48 @@ def holds_cases(path: str, *, anywhere: bool) -> bool:
     return isinstance(value, YamlList) or (isinstance(value, YamlMapping) and "cases" in value)
 
 
-def _read_case(item: Any, line: int, shared: _Shared, home: Home) -> Case:
-    fields = Fields(item, home.path, line, _CASE_KEYS, "the case")
-    name = fields.text("name").strip()
-    if not name:
-        raise fields.fault("name", "the case has no name", "Write `name:` with a few words; reports show it")
+def _read_case(item: Any, line: int, shared: SharedValues, home: Home) -> Case:
+    entry = read_entry(CaseValues, item, home.path, line, "the case")
+    values = entry.values
+    if not values.name.strip():
+        raise entry.fault("name", "the case has no name", "Write `name:` with a few words; reports show it")
 
-    skills = _read_skills(fields, home) or shared.skills
+    skills = _read_skills(entry, home) or shared.skills
     if not skills and home.folder:
         skills = (home.folder,)
-    code_skills = _read_code_skills(fields, home) or shared.code_skills
-    skill = fields.text("skill") or shared.skill or home.skill or _find_only_skill(skills, code_skills, home)
-    should_trigger = fields.flag("should_trigger")
+    code_skills = _read_code_skills(entry, home) or shared.code_skills
     case = Case(
-        name=name,
-        turns=_read_turns(fields),
-        skill=skill,
-        should_trigger=should_trigger,
-        files=_read_files(fields, home),
+        name=values.name.strip(),
+        turns=_read_turns(entry),
+        skill=values.skill or shared.skill or home.skill or _find_only_skill(skills, code_skills, home),
+        should_trigger=values.should_trigger,
+        files=_read_files(entry, home),
         skills=skills,
         code_skills=code_skills,
-        script=_read_script(fields),
-        policy=fields.policy(shared.policy),
-        tags=(*shared.tags, *fields.texts("tags")),
+        script=_read_script(entry),
+        policy=values.policy or shared.policy or "yolo",
+        tags=(*shared.tags, *values.tags),
         location=f"{home.path}:{line}",
-        model=fields.text("model") or shared.model,
+        model=values.model or shared.model,
     )
-    return replace(case, checks=_read_checks(fields, home, case))
+    return replace(case, checks=_read_checks(entry, home, case))
 
 
-def _read_skills(fields: Fields, home: Home) -> tuple[str, ...]:
+def _read_skills(entry: Entry[Any], home: Home) -> tuple[str, ...]:
     try:
-        return resolve_skill_folders(fields.texts("skills"), home)
+        return resolve_skill_folders(entry.values.skills, home)
     except EvalError as fault:
-        raise fields.fault("skills", fault.problem, fault.fix) from None
+        raise entry.fault("skills", fault.problem, fault.fix) from None
 
 
-def _read_code_skills(fields: Fields, home: Home) -> tuple[str, ...]:
-    names = fields.texts("code_skills")
+def _read_code_skills(entry: Entry[Any], home: Home) -> tuple[str, ...]:
+    names: tuple[str, ...] = entry.values.code_skills
     if home.listing:
         return names
     try:
         make_code_source(names)
     except EvalError as fault:
-        raise fields.fault("code_skills", fault.problem, fault.fix) from None
+        raise entry.fault("code_skills", fault.problem, fault.fix) from None
     return names
 
 
@@ -166,21 +193,21 @@ def _find_only_skill(skills: tuple[str, ...], code_skills: tuple[str, ...], home
     return find_only_skill(skills, code_skills)
 
 
-def _read_turns(fields: Fields) -> tuple[Message | Edit, ...]:
-    if ("prompt" in fields) == ("turns" in fields):
-        raise fields.fault("prompt", "a case has either `prompt` or `turns`", "Write one of them")
-    if "prompt" in fields:
-        return (_make_message(fields.text("prompt")),)
+def _read_turns(entry: Entry[CaseValues]) -> tuple[Message | Edit, ...]:
+    if ("prompt" in entry) == ("turns" in entry):
+        raise entry.fault("prompt", "a case has either `prompt` or `turns`", "Write one of them")
+    if "prompt" in entry:
+        return (_make_message(entry.values.prompt),)
 
     turns: list[Message | Edit] = []
-    for item, line in fields.items("turns"):
+    for item, line in entry.items("turns"):
         try:
             turns += _read_turn(item)
         except EvalError as fault:
-            raise _with_line(fault, fields.path, line) from None
+            raise _with_line(fault, entry.path, line) from None
 
     if not any(isinstance(turn, Message) for turn in turns):
-        raise fields.fault("turns", "`turns` has no message", "Write at least one text")
+        raise entry.fault("turns", "`turns` has no message", "Write at least one text")
     return tuple(turns)
 
 
@@ -207,16 +234,9 @@ def _check_text(value: Any) -> str:
     return value
 
 
-def _read_files(fields: Fields, home: Home) -> Mapping[str, bytes]:
-    written = fields.mapping.get("files")
-    if written is None:
-        return {}
-    if not isinstance(written, YamlMapping):
-        problem = f"`files` is {show_value(written)}"
-        raise fields.fault("files", problem, "It must be a mapping: `path: text` or `path: {from: …}`")
-
+def _read_files(entry: Entry[CaseValues], home: Home) -> Mapping[str, bytes]:
     files: dict[str, bytes] = {}
-    for path, value in written.items():
+    for path, value in entry.values.files.items():
         try:
             match value:
                 case {"from": str(source), **rest} if not rest:
@@ -224,23 +244,23 @@ def _read_files(fields: Fields, home: Home) -> Mapping[str, bytes]:
                 case _:
                     files[check_workspace_path(path)] = _check_text(value).encode("utf-8", "surrogatepass")
         except EvalError as fault:
-            raise EvalError(fault.problem, fault.fix, fields.path, written.line_of(path)) from None
+            raise EvalError(fault.problem, fault.fix, entry.path, entry.mapping["files"].line_of(path)) from None
 
     return check_size(files)
 
 
-def _read_script(fields: Fields) -> tuple[Any, ...] | None:
-    if "script" not in fields:
+def _read_script(entry: Entry[CaseValues]) -> tuple[Any, ...] | None:
+    if entry.values.script is None:
         return None
     steps: list[Any] = []
-    for item, line in fields.items("script"):
+    for item, line in entry.items("script"):
         try:
             if isinstance(item, list):  # several things that the model says at once
                 steps.append([_read_step(part) for part in item])
             else:
                 steps.append(_read_step(item))
         except EvalError as fault:
-            raise _with_line(fault, fields.path, line) from None
+            raise _with_line(fault, entry.path, line) from None
 
     return tuple(steps)
 
@@ -263,30 +283,30 @@ def _read_step(value: Any) -> str | ScriptedCall | Fail:
     raise EvalError(f"{show_value(value)} is not a step of a script", _HOW_TO_WRITE_A_STEP)
 
 
-def _read_checks(fields: Fields, home: Home, case: Case) -> tuple[Check, ...]:
+def _read_checks(entry: Entry[CaseValues], home: Home, case: Case) -> tuple[Check, ...]:
     try:
         checks = list(trigger(case.skill, case.should_trigger))
     except EvalError as fault:
-        raise fields.fault("should_trigger", fault.problem, fault.fix) from None
+        raise entry.fault("should_trigger", fault.problem, fault.fix) from None
 
     shelf = home.read_shelf(case)
     if shelf and case.skill:
         try:
             shelf.check_skill(case.skill)
         except EvalError as fault:
-            raise fields.fault("skill", fault.problem, fault.fix) from None
+            raise entry.fault("skill", fault.problem, fault.fix) from None
 
-    for item, line in fields.items("checks"):
+    for item, line in entry.items("checks"):
         try:
             check = _read_check(item, home, case.skill)
             if shelf:
                 shelf.check_subject(check)
             checks.append(check)
         except EvalError as fault:
-            raise _with_line(fault, fields.path, line) from None
+            raise _with_line(fault, entry.path, line) from None
 
     if not checks:
-        raise fields.fault("checks", "the case checks nothing", "Write `checks:`, or `should_trigger:`")
+        raise entry.fault("checks", "the case checks nothing", "Write `checks:`, or `should_trigger:`")
     return tuple(checks)
 
 
