@@ -302,11 +302,12 @@ def test_a_resumed_run_keeps_its_report_options_and_refuses_others(
 ) -> None:
     """The files that CI waits for are written. Another number of repeats would be another run."""
     cases(ERROR)
-    assert run("eval", "--report", "a", "--junit", "junit.xml", "--github")[0] == 3
+    assert run("eval", "--report", "a", "--junit", "junit.xml", "--github", "--gate", "no-new-failures")[0] == 3
     (tmp_path / "junit.xml").unlink()
     code, out, _ = run("eval", "--resume", "a")
     assert (code, (tmp_path / "junit.xml").exists()) == (3, True)
     assert "::warning " in out
+    assert "--gate no-new-failures: passed." in out
     code, _, said = run("eval", "--resume", "a", "--repeat", "5")
     assert (code, "did not begin with this repeat: 5. Leave it out" in said) == (2, True)
     assert run("eval", "skills", "--resume", "a")[0] == 2

@@ -56,7 +56,8 @@ def restore_request(args: argparse.Namespace) -> None:
             )
         setattr(args, name, original or value)
     for name in _REPORT_OPTIONS:
-        setattr(args, name, getattr(args, name) or stored.request.get(name))
+        value = getattr(args, name)
+        setattr(args, name, value or stored.request.get(name, value))
 
 
 def make_request(args: argparse.Namespace) -> Mapping[str, Any]:
@@ -73,7 +74,14 @@ def make_request(args: argparse.Namespace) -> Mapping[str, Any]:
         # A baseline may also be a git revision, or `none`.
         if value and (name != "baseline" or os.path.isdir(value)):
             request[name] = os.path.abspath(value)
+    request["gate"] = [_make_gate_absolute(gate) for gate in args.gate]
     return {**request, "server": bool(args.engine)}
+
+
+def _make_gate_absolute(gate: str) -> str:
+    """Return a gate with the absolute path of its run, unless the run is given by its name."""
+    name, _, run = gate.partition(" ")
+    return f"{name} {os.path.abspath(run)}" if os.path.exists(run) else gate
 
 
 def check_output_paths(args: argparse.Namespace) -> None:

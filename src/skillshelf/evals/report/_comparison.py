@@ -168,7 +168,7 @@ def comparison_exit_code(comparison: RunComparison, no_new_failures: bool = Fals
 
 
 def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
-    """Return the tables for the terminal: the changes in all, and the cases that changed."""
+    """Return the tables for the terminal: the changes in all, and the cases that changed, if there are any."""
     versus = comparison.versus
     totals = [
         ("pass rate", format_gain(versus.difference)),
@@ -178,6 +178,8 @@ def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
     ]
     title = f"{comparison.b.id} against {comparison.a.id} on {len(comparison.changes)} cases"
     whole = Table(title, (Column("what"), Column("change [95%]")), totals, _make_notes(comparison))
+    if len(comparison.cases_of("same")) == len(comparison.changes):
+        return (whole,)
 
     labels = {case.id: case.label for case in comparison.b.cases}
     rows = [
@@ -202,7 +204,7 @@ def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
     )
     tested = sum(change.corrected_p is not None for change in comparison.changes)
     notes = []
-    if rows and tested:
+    if tested:
         notes.append(f"p: Fisher's exact test of each live case, corrected for {count_noun(tested, 'case')} (Holm)")
     return whole, cut_rows(Table("Cases that changed", columns, rows, notes))
 

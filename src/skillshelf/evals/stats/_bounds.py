@@ -94,7 +94,7 @@ def _chance_of_negative_sum(terms: Sequence[tuple[float, float]]) -> float:
 
     Random weights that sum to 1 are gamma variables divided by their sum, so a weighted mean is below a value exactly
     if such a sum is below 0. The integral is that of Imhof (1961, Biometrika 48:419). On a logarithmic scale its
-    integrand is smooth and vanishes at both ends, so the trapezoidal rule is right to six digits in 100 to 800 steps:
+    integrand is smooth and vanishes at both ends, so the trapezoidal rule is right to six digits in 50 to 700 steps:
     0.1 ms for 50 cases, 0.5 ms for 1,000.
     """
     factors = [factor for factor, _ in terms]
@@ -105,8 +105,8 @@ def _chance_of_negative_sum(terms: Sequence[tuple[float, float]]) -> float:
 
     scale = max(map(abs, factors))
     shapes = sum(shape for _, shape in terms)
-    step = min(0.25, 1 / sqrt(shapes))
-    exponent = -24.0
+    step = min(0.5, 1 / sqrt(shapes))
+    exponent = -18.0
     total = 0.0
     while True:
         at = exp(exponent) / scale
