@@ -1,0 +1,152 @@
+"""Hostile text in skills and in queries: nothing wins by stuffing, nothing is raised, with either engine."""
+
+import pytest
+
+from skillshelf import MemorySource, Shelf
+from skillshelf.catalog import Candidate
+from skillshelf.search import EngineName, Match, SkillSearch
+
+SKILLS = {
+    "pdf-forms": "Fill in PDF forms and flatten them.",
+    "deploy-site": "Deploy the web site, with rollback.",
+    "platform-notes": "Notes on the platform team's habits.",
+    "invoices": "Create invoices as PDF for customers.",
+}
+BODY = "\n".join(f"Step {word}: look at the {word} and note its {word}." for word in "ink paper seal date wax".split())
+
+
+@pytest.fixture(params=["tantivy", "fts5"])
+def engine(request: pytest.FixtureRequest) -> EngineName:
+    name: EngineName = request.param
+    if name == "tantivy":
+        pytest.importorskip("tantivy")
+    return name
+
+
+def skill(name: str, description: str, body: str = "") -> str:
+    return f"---\nname: {name}\ndescription: {description!r}\n---\n{body}"
+
+
+def search(skills: dict[str, str], query: str, engine: EngineName, limit: int = 5) -> list[Match]:
+    shelf = Shelf([MemorySource(skills)])
+
+    def read(candidate: Candidate) -> str:
+        return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
+
+    return SkillSearch(read, engine=engine).search(shelf.catalog, query, limit)
+
+
+def make_skills(**more: str) -> dict[str, str]:
+    return {name: skill(name, description) for name, description in SKILLS.items()} | more
+
+
+@pytest.mark.parametrize(
+    "stuffing",
+    [
+        "invoices " * 100,
+        "pdf invoice customer bill payment forms deploy site rollback notes platform team " * 12,
+        "invoices " * 120_000,
+    ],
+    ids=["one word", "all words", "a megabyte"],
+)
+def test_stuffed_descriptions_do_not_win(engine: EngineName, stuffing: str) -> None:
+    skills = make_skills(bait=skill("bait", stuffing))
+    for query, expected in [
+        ("create pdf invoices for customers", "invoices"),
+        ("fill in a pdf form", "pdf-forms"),
+        ("deploy the web site", "deploy-site"),
+    ]:
+        assert search(skills, query, engine)[0].name == expected
+
+
+def test_a_stuffed_body_does_not_win(engine: EngineName) -> None:
+    skills = make_skills(bait=skill("bait", "Various.", "create pdf invoices for customers\n" * 150))
+    assert search(skills, "create pdf invoices for customers", engine)[0].name == "invoices"
+
+
+def test_a_copy_under_another_name_takes_no_place_of_its_own(engine: EngineName) -> None:
+    skills = {
+        "letters": skill("letters", "Write formal letters.", BODY),
+        "best-formal-letters": skill("best-formal-letters", "Write formal letters.", BODY),
+        "memos": skill("memos", "Write memos."),
+    }
+    matches = search(skills, "write formal letters", engine)
+    assert {matches[0].name, *matches[0].copies} == {"letters", "best-formal-letters"}
+    assert all(match.name not in ("letters", "best-formal-letters") for match in matches[1:])
+
+
+def test_of_copies_the_one_of_the_first_source_stands_for_all(engine: EngineName) -> None:
+    """A copy that was changed to rank higher does not take the place of the user's own skill."""
+    own = MemorySource({"letters": skill("letters", "Write formal letters.", BODY)}, "own")
+    bait = skill("formal-letters-write", "Write formal letters.", BODY)
+    shelf = Shelf([own, MemorySource({"formal-letters-write": bait}, "other")])
+
+    def read(candidate: Candidate) -> str:
+        return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
+
+    [match] = SkillSearch(read, engine=engine).search(shelf.catalog, "write formal letters")
+    assert (match.name, match.copies) == ("letters", ("formal-letters-write",))
+
+
+def test_a_shadowed_skill_is_found_under_its_full_name(engine: EngineName) -> None:
+    one = MemorySource({"pdf": skill("pdf", "Fill in forms.")}, "one")
+    two = MemorySource({"pdf": skill("pdf", "Merge scanned pages.")}, "two")
+    shelf = Shelf([one, two])
+
+    def read(candidate: Candidate) -> str:
+        return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
+
+    assert SkillSearch(read, engine=engine).search(shelf.catalog, "merge scanned pages")[0].name == "pdf@two"
+
+
+def test_words_are_found_in_every_field(engine: EngineName) -> None:
+    files = {
+        "SKILL.md": skill("office", "Paperwork.", "# Stamps\n\nFrank each envelope.\n"),
+        "references/tariff.md": "x",
+    }
+    shelf = Shelf([MemorySource({"office": files, "garden": skill("garden", "Plants.")})])
+
+    def read(candidate: Candidate) -> str:
+        return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
+
+    finder = SkillSearch(read, engine=engine)
+    fields = {}
+    for word in ("office", "paperwork", "stamps", "envelope", "tariff"):
+        [match] = finder.search(shelf.catalog, word, min_score=0.01)
+        fields[word] = match.words[0].field
+    assert fields == {
+        "office": "name",
+        "paperwork": "description",
+        "stamps": "headings",
+        "envelope": "instructions",
+        "tariff": "references",
+    }
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "invoices " * 120_000,
+        " ".join(f"word{number}" for number in range(10_000)),
+        '"pdf" OR NEAR(pdf form) * : ^ - AND NOT (',
+        "long:pdf short:* {a b} pdf~2 [a TO z] +pdf -form /x/",
+        "'; DROP TABLE skills; --",
+        "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
+        "\ud800 pdf \udfff",
+        "pdf\0form",
+        "\u202epdf\u200b",
+        "扫描" * 5_000,
+        "ﬁ ﷺ ẞ İ ǅ",
+        " \t\n",
+    ],
+    ids=lambda query: ascii(query)[:20],
+)
+def test_any_query_gets_an_answer(engine: EngineName, query: str) -> None:
+    """The syntax of the engines has no meaning, and long queries take no long time."""
+    for match in search(make_skills(), query, engine):
+        assert 0 <= match.score <= 1
+
+
+@pytest.mark.parametrize("query", ["pdf OR", 'NEAR("pdf")', "pdf*", "short:pdf"])
+def test_engine_syntax_is_read_as_words(engine: EngineName, query: str) -> None:
+    assert search(make_skills(), query, engine)[0].name == "pdf-forms"
