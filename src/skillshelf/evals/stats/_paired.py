@@ -15,8 +15,8 @@ from skillshelf.evals.stats._bounds import Interval
 from skillshelf.evals.stats._exact import holm, mcnemar, sign_flip
 from skillshelf.evals.stats._rates import CONFIDENCE
 
-MAX_ENUMERATED_CASES = 12
-"""All groups of up to this many cases are enumerated. Of more cases, groups are drawn at random."""
+MAX_ENUMERATED_CASES = 13
+"""All groups of up to this many cases are enumerated: of twelve, and the one that is added. Of more, they are drawn."""
 GROUP_DRAWS = 4_000
 
 Verdict = Literal["better", "worse", "open"]
