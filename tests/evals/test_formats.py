@@ -567,6 +567,13 @@ def test_a_name_that_the_case_itself_mentions_may_come_to_be(write: Callable[...
     assert [note.message for note in find_cases([skill])[1]] == []
 
 
+def test_all_faulty_checks_of_a_case_are_reported_together(write: Callable[..., Path]) -> None:
+    text = "cases:\n- name: a\n  prompt: x\n  checks:\n  - skill_loaded: csv-claen\n  - max_tokens: many\n  - judg: x\n"
+    skill = write("csv-clean", evals__cases_yaml=text).parent
+    cases, faults = find_cases([skill])
+    assert (cases, [fault.line for fault in faults]) == ((), [5, 6, 7])
+
+
 def test_the_skill_under_test_must_be_on_the_shelf(write: Callable[..., Path], tmp_path: Path) -> None:
     write("skills/csv-clean")
     (tmp_path / "suite.yaml").write_text(

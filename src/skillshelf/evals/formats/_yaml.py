@@ -101,6 +101,14 @@ class CaseValues(SharedValues):
     checks: list[Any] = Field(default_factory=list)
 
 
+class _FaultyChecks(Exception):
+    """Several checks of a case are faulty. They are reported together, so that the author fixes them at once."""
+
+    def __init__(self, faults: list[EvalError]) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+
 def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
     """Return the cases of a file, and the faults in those that cannot be read.
 
@@ -125,6 +133,8 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
     for item, line in file.items("cases"):
         try:
             cases.append(_read_case(item, line, shared, home))
+        except _FaultyChecks as faulty:
+            faults += faulty.faults
         except EvalError as fault:
             faults.append(_with_line(fault, home.path, line))
 
@@ -296,6 +306,7 @@ def _read_checks(entry: Entry[CaseValues], home: Home, case: Case) -> tuple[Chec
         except EvalError as fault:
             raise entry.fault("skill", fault.problem, fault.fix) from None
 
+    faults = []
     for item, line in entry.items("checks"):
         try:
             check = _read_check(item, home, case.skill)
@@ -303,8 +314,10 @@ def _read_checks(entry: Entry[CaseValues], home: Home, case: Case) -> tuple[Chec
                 shelf.check_subject(check)
             checks.append(check)
         except EvalError as fault:
-            raise _with_line(fault, entry.path, line) from None
+            faults.append(_with_line(fault, entry.path, line))
 
+    if faults:
+        raise _FaultyChecks(faults)
     if not checks:
         raise entry.fault("checks", "the case checks nothing", "Write `checks:`, or `should_trigger:`")
     return tuple(checks)
