@@ -11,7 +11,7 @@ from agent_kit import agent, of, requests, say
 from pydantic_ai.messages import BinaryContent
 
 from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.filetools import PROTECTED_NAMES
+from skillshelf.agent.filetools import PROTECTED_NAMES, FileAccess, FileTools
 from skillshelf.testing import call
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -352,3 +352,10 @@ def test_the_turn_goes_on_after_any_number_of_refusals(tmp_path: Path) -> None:
     """A model that guesses paths gets an error each time, and can continue."""
     results = use(tmp_path, *[call("read_file", path=f"{number}.txt") for number in range(12)])
     assert [returned.ok for returned in results] == [False] * 12
+
+
+def test_agents_share_the_schemas_of_tools_and_not_their_workspaces(tmp_path: Path) -> None:
+    first, second = (FileTools(FileAccess(str(tmp_path / name), [])) for name in ("a", "b"))
+    for name, tool in second.get_toolset().tools.items():
+        assert tool.tool_def == first.get_toolset().tools[name].tool_def
+        assert getattr(tool.function_schema.function, "__self__", None) is second
