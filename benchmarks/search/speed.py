@@ -36,13 +36,15 @@ class Speed:
     update: float
     """The first search after the instructions of one skill changed, beyond a usual search."""
     memory: int
-    """Resident bytes that came with the index, those of libraries and tables included."""
+    """Resident bytes that came with the index, with libraries and tables, and with what building it left behind."""
     stored: int
     """Bytes in the cache folder that came with the index."""
     fixed_memory: int = 0
     """Resident bytes that the search of a single skill takes: libraries and tables."""
     next_process: float = 0.0
     """The first search of another process, which may find a stored index."""
+    next_memory: int = 0
+    """The same as `memory` in that process."""
 
 
 def write_skills(collection: Collection, count: int, folder: Path) -> None:
@@ -85,7 +87,7 @@ def _write_skill(folder: Path, name: str, description: str, lines: Sequence[str]
 
 def measure_speed(folder: str, queries: Sequence[str]) -> Speed:
     """Measure one folder of skills. Call it in a process of its own, with an empty cache folder."""
-    scans = [_cpu(lambda: Shelf([DirectorySource(folder)])) for _ in range(_SCANS)]
+    scans = [_cpu(lambda: Shelf([DirectorySource(folder, cache=False)])) for _ in range(_SCANS)]
     shelf = Shelf([DirectorySource(folder, cache=True)])
     bytes_before = _measure_cache()
     gc.collect()

@@ -86,8 +86,8 @@ def show_summary(collection: Collection, methods: Sequence[Measured]) -> Table:
             ]
         )
         if method.findings and method.findings.choices:
-            halves = _mean_of_halves(method.findings.choices)
-            rows.append([f"{method.title}, weights chosen on the other half", halves, "", "", "", ""])
+            unseen = Quality([answer for choice in method.findings.choices for answer in choice.answers])
+            rows.append([f"{method.title}, weights chosen on the other half", str(unseen), "", "", "", ""])
     return Table(f"{len(collection.queries):,} queries, {len(collection.skills):,} skills", headings, rows)
 
 
@@ -159,11 +159,13 @@ def show_choices(methods: Sequence[Measured]) -> Table:
     for method in methods:
         if method.findings is None or not method.findings.choices:
             continue
-        rows.append([method.title, "shipped", _weights(method.findings.weights), str(Quality(method.whole))])
+        rows.append([method.title, "both (shipped)", _weights(method.findings.weights), str(Quality(method.whole))])
         for choice in method.findings.choices:
             where = f"half {1 - choice.reported_half}, reported on half {choice.reported_half}"
             rows.append([method.title, where, _weights(choice.weights), str(Quality(choice.answers))])
-        rows.append([method.title, "mean of both halves", "", _mean_of_halves(method.findings.choices)])
+        unseen = Quality([answer for choice in method.findings.choices for answer in choice.answers])
+        rows.append([method.title, "the other half, all queries", "", str(unseen)])
+        rows.append([method.title, "the other half, mean of the halves", "", _mean_of_halves(method.findings.choices)])
     return Table("Weights chosen on one half of the authors", ["", "chosen on", "weights", "hit@1 / nDCG@10"], rows)
 
 
@@ -289,7 +291,8 @@ def show_speed(speeds: Mapping[str, Sequence[Speed]]) -> Table:
         "build / scan",
         "first search of the next process",
         "added by an edit",
-        "memory of a skill",
+        "memory of a skill, after building",
+        "with the stored index",
         "disk of a skill",
     ]
     rows: list[list[str]] = []
@@ -307,11 +310,12 @@ def show_speed(speeds: Mapping[str, Sequence[Speed]]) -> Table:
                     amount(speed.next_process, "s"),
                     amount(speed.update, "s"),
                     amount((speed.memory - speed.fixed_memory) / speed.skills, "B"),
+                    amount((speed.next_memory - speed.fixed_memory) / speed.skills, "B"),
                     amount(speed.stored / speed.skills, "B"),
                 ]
             )
     for each in RECORDED:
-        rows.append([each.title, "5,000 / 50,000", each.milliseconds, *([""] * 8)])
+        rows.append([each.title, "5,000 / 50,000", each.milliseconds, *([""] * 9)])
     return Table("Speed, memory and disk", headings, rows)
 
 

@@ -147,7 +147,7 @@ def time_search(folder: Path, queries: Sequence[str], *, has_extra: bool) -> Spe
         single.mkdir()
         shutil.copytree(next(folder.iterdir()), single / "skill")
         alone = FIRST_SEARCH.validate_json(_run("first-search", str(single), has_extra, options, environment))
-    return replace(speed, fixed_memory=alone.memory, next_process=again.seconds)
+    return replace(speed, fixed_memory=alone.memory, next_process=again.seconds, next_memory=again.memory)
 
 
 def _flag(name: str, is_set: bool) -> list[str]:
