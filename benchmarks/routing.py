@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.routing", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="the data (../shared/retrieval, or our own small set)")
     parser.add_argument("--sizes", type=int, nargs="*", default=[300, 1_000, 4_000], help="skills on the shelf")
-    parser.add_argument("--conversations", type=int, default=40)
+    parser.add_argument("--conversations", type=int, default=25, help="conversations for each size (25)")
     parser.add_argument("--budget", type=int, default=DEFAULT_BUDGET)
     options = parser.parse_args(arguments)
     collection = load(options.folder or (PUBLIC_DATA if PUBLIC_DATA.exists() else OWN_DATA))

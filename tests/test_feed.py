@@ -1,5 +1,8 @@
 """The listing over a conversation: what was sent stays, and what changed is told."""
 
+import gc
+import weakref
+
 from crowd import BUDGET, ask_about, entry_of, write_skills
 
 from skillshelf import MemorySource, Shelf
@@ -210,3 +213,14 @@ def test_a_skill_that_is_gone_is_reported_but_not_one_that_lost_its_place() -> N
     shelf.reload()
     feed.section(said(4))
     assert "The available skills changed. Removed: skill-150." in feed.notes[-1].text
+
+
+def test_a_feed_does_not_keep_the_texts_of_a_turn_in_memory() -> None:
+    """There may be a thousand conversations, and a turn caches megabytes."""
+    feed, _, shelf = crowded()
+    turn = Turn(shelf)
+    feed.route(turn, ask_about(150))
+    reference = weakref.ref(turn)
+    del turn
+    gc.collect()
+    assert reference() is None

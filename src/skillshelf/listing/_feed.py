@@ -16,7 +16,7 @@ from skillshelf.text import clip
 from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
-    from skillshelf.descriptor import ListingForm
+    from skillshelf.descriptor import Activation, ListingForm
     from skillshelf.listing._section import Listing
     from skillshelf.routing import Route
     from skillshelf.shelf import Shelf
@@ -70,7 +70,8 @@ class Feed:
         self._route: Route | None = None
         self._loaded: dict[str, None] = {}
         """The names of skills that turns before the current one loaded, the last at the end."""
-        self._turn: Turn | None = None
+        self._activations: list[Activation] | None = None
+        """Those of the current turn. The turn itself would keep the texts that it loaded in memory."""
         self.notes: tuple[Note, ...] = ()
 
     def renew(self) -> None:
@@ -87,11 +88,10 @@ class Feed:
 
         The choice holds until another turn has one. It does not change if the user invoked a skill with the message.
         """
-        if turn is self._turn:
+        if turn.activations is self._activations:
             return self.listing()
-        if self._turn is not None:
-            self.pin(activation.skill for activation in self._turn.activations)
-        self._turn = turn
+        self.pin(activation.skill for activation in self._activations or ())
+        self._activations = turn.activations
         if not text.strip() or any(activation.by == "user" for activation in turn.activations):
             return self.listing()
 
