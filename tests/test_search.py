@@ -234,3 +234,10 @@ def test_a_match_is_clear_by_one_word_of_the_name_two_of_the_description_or_four
     match = Shelf([MemorySource({"haiku": text, "tax": other})]).search(query)[0]
     assert match.name == "haiku"
     assert match.is_clear == is_clear
+
+
+@pytest.mark.parametrize("query", ["quantum physics", "bake a chocolate cake"])
+def test_a_request_about_something_else_finds_nothing_on_a_tiny_shelf(query: str) -> None:
+    """The least bad of two skills is not an answer."""
+    shelf = make_shelf({"pdf": "Fill in PDF forms.", "deploy": "Ship the site to production."})
+    assert shelf.search(query) == []

@@ -72,7 +72,10 @@ def rate_fit(coverage: float, similarity: float | None, score: float, rival: flo
     `similarity` is None if words alone decide. `score` and `rival` are the results of `fuse` for the skill and for the
     best other one: how far it is ahead tells most, and means the same in small and large collections.
     """
-    margin = min(_MAX_MARGIN, (score - rival) / score) if score > 0 else 0.0
+    margin = 0.0
+    if score > 0:
+        # On a shelf of two skills, one of them is far ahead for any request, also if it has nothing to do with it.
+        margin = min(_MAX_MARGIN, coverage + (similarity or 0.0), (score - rival) / score)
     if similarity is None:
         evidence = 5.5 * coverage + 6.9 * margin - 4.4
     else:
