@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,11 @@ MAX_NAMES_LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class CaseShelf:
-    """The skills of a case, and the texts in which it may name others that come to be during a trial."""
+    """The skills of a case. It may mention others, which come to be during a trial."""
 
     references: Mapping[str, tuple[str, ...] | None]
     """The references of each skill; None for a skill that the case writes itself."""
-    texts: tuple[str, ...]
+    case: Case
 
     def check_skill(self, name: str) -> None:
         """Raise EvalError if the case has no such skill."""
@@ -47,7 +47,7 @@ class CaseShelf:
             raise EvalError(problem, _suggest(about.reference, known, "It has"))
 
     def _is_mentioned(self, name: str) -> bool:
-        return any(name in text for text in self.texts)
+        return any(name in text for text in _texts_of(self.case))
 
 
 SkillReferences = Mapping[str, tuple[str, ...] | None]
@@ -61,8 +61,7 @@ class ShelfReader:
 
     def read_shelf(self, case: Case) -> CaseShelf | None:
         """Return the shelf of a case; None if a function in its script decides what comes to be on it."""
-        script = case.script or ()
-        if any(callable(step) for step in script):
+        if any(callable(step) for step in case.script or ()):
             return None
         references: dict[str, tuple[str, ...] | None] = {}
         for folder in case.skills:
@@ -72,12 +71,16 @@ class ShelfReader:
         if case.code_skills:
             references |= _read_source(make_code_source(case.code_skills))
         references |= _find_written_skills(case)
+        return CaseShelf(references, case)
 
-        texts = [*map(str, script)]
-        for turn in case.turns:
-            texts.append(f"{turn.path}\n{turn.text}" if isinstance(turn, Edit) else turn.text)
-        texts += [f"{path}\n{data.decode('utf-8', 'replace')}" for path, data in case.files.items()]
-        return CaseShelf(references, tuple(texts))
+
+def _texts_of(case: Case) -> Iterator[str]:
+    """Yield the texts of a case in which it can mention a name."""
+    yield from map(str, case.script or ())
+    for turn in case.turns:
+        yield f"{turn.path}\n{turn.text}" if isinstance(turn, Edit) else turn.text
+    for path, data in case.files.items():
+        yield f"{path}\n{data.decode('utf-8', 'replace')}"
 
 
 def _read_folder(folder: str) -> SkillReferences:
