@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.pydantic_ai import Skills
@@ -122,7 +123,7 @@ class AgentCore:
         self._tool_loop = make_tool_loop(
             access, gate, self._skills_capability, lambda: self.skills.guidance, self._sandbox
         )
-        self._plain_loop = make_plain_loop(gate)
+        self._make_plain_loop = cache(lambda: make_plain_loop(gate))
 
         self._begin(self._new_conversation())
         return self.shelf.catalog
@@ -153,7 +154,7 @@ class AgentCore:
     @property
     def loop(self) -> Loop:
         """The pydantic-ai agent for the model in use, and the fixed parts of its requests."""
-        return self._tool_loop if self.model.tools else self._plain_loop
+        return self._tool_loop if self.model.tools else self._make_plain_loop()
 
     @property
     def listing(self) -> Listing:

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -73,8 +73,7 @@ def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Cal
     root = access.root
     files = FileTools(access)
 
-    # No command is denied by its name, which a shell can spell in many ways. The user decides on each command.
-    shell = Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=_COMMAND_SECONDS)
+    shell = _make_shell()
     capabilities: list[AbstractCapability[Any]] = [
         ConfinedWorkspace(root) if sandbox else LocalWorkspace(root),
         files,
@@ -100,6 +99,16 @@ def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Cal
         if isinstance(toolset, FunctionToolset):
             tools += [tool.tool_def for tool in toolset.tools.values()]
     return Loop(agent, instructions, tuple(tools))
+
+
+@cache
+def _make_shell() -> Shell[None]:
+    """Return the shell of all agents: its commands run in the workspace of the conversation that calls it.
+
+    Making it takes 1.5 ms, most of it for the schema of its tool.
+    """
+    # No command is denied by its name, which a shell can spell in many ways. The user decides on each command.
+    return Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=_COMMAND_SECONDS)
 
 
 def make_plain_loop(gate: Gate) -> Loop:

@@ -22,7 +22,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
-from skillshelf.evals._placeholders import SCRATCH, WORKSPACE, find_scratch, find_workspace, hide_folders, map_texts
+from skillshelf.evals._placeholders import SCRATCH, WORKSPACE, find_scratch, find_workspace, hide_folders_in, map_texts
 from skillshelf.evals._text import clip_quote, find_first_difference
 
 # Agents love `ls -l`. Its links, owners, sizes and times are those of the machine and the minute.
@@ -100,8 +100,8 @@ def record_call(model: str, call: ModelCall) -> CallRecord:
         "output": [call.parameters.output_mode, *map(_tool_as_json, call.parameters.output_tools)],
         "messages": _record_messages(messages),
     }
-    record: CallRecord = map_texts(hide_folders, to_jsonable_python(parts, fallback=str))
-    return record
+    plain = to_jsonable_python(parts, fallback=str)
+    return {name: hide_folders_in(part) for name, part in plain.items()}
 
 
 def public_settings(settings: ModelSettings | None) -> dict[str, Any]:

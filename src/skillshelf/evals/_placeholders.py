@@ -6,6 +6,7 @@ replayed on all of them, so these paths are replaced when it is written and put 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -18,6 +19,7 @@ WORKSPACE = "/skillshelf-eval-workspace"
 SCRATCH = "/skillshelf-eval-scratch"
 """Stands for the temporary folder of the commands that a trial runs."""
 
+_PREFIX = "skillshelf-"
 _FOLDER_NAME = "[a-z0-9_]{8}(?![a-z0-9_-])"
 # The parent folders of a workspace on another machine, whose trial is judged on this one.
 _ANY_PARENTS = r"(?:/[^\s/\"'`<>|:;=,()\[\]{}\\]+)*"
@@ -61,12 +63,23 @@ def map_texts(change: Callable[[str], str], value: Any) -> Any:
     return value
 
 
+def hide_folders_in(value: Any) -> Any:
+    """Return a JSON value with placeholders for the paths of trial folders.
+
+    Most values, such as the schemas of tools, name none: one look at the whole spares a look at each of their texts,
+    which is a twentieth of a live trial.
+    """
+    if _PREFIX not in json.dumps(value):
+        return value
+    return map_texts(hide_folders, value)
+
+
 @lru_cache(maxsize=4)
 def _patterns(temporary: str) -> _Patterns:
     # Commands see the temporary folder without links. Its path may hold spaces or brackets.
     roots = sorted({temporary, os.path.realpath(temporary)}, key=len, reverse=True)
     here = "|".join(re.escape(root) for root in roots)
     return _Patterns(
-        re.compile(f"(?:{here}|{_ANY_PARENTS})/skillshelf-eval-{_FOLDER_NAME}"),
-        re.compile(f"(?:{here})/skillshelf-{_FOLDER_NAME}"),
+        re.compile(f"(?:{here}|{_ANY_PARENTS})/{_PREFIX}eval-{_FOLDER_NAME}"),
+        re.compile(f"(?:{here})/{_PREFIX}{_FOLDER_NAME}"),
     )

@@ -16,7 +16,7 @@ from pydantic_ai.settings import ModelSettings
 
 from skillshelf.agent import SHELL
 from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_folders
-from skillshelf.evals._placeholders import hide_folders, map_texts
+from skillshelf.evals._placeholders import hide_folders_in
 from skillshelf.evals.check import parse_verdict
 from skillshelf.evals.engine._guard import Ask, RunGuard
 from skillshelf.evals.engine._store import RunStore
@@ -73,7 +73,7 @@ class CachedModel(WrapperModel):
             response = await self._guard.call(self.model_id, ask)
             if self.is_worth_storing(response):
                 plain = ModelMessagesTypeAdapter.dump_python([response], mode="json")
-                text = json.dumps(map_texts(hide_folders, plain))
+                text = json.dumps(hide_folders_in(plain))
                 await asyncio.to_thread(self._store.add_response, name, text)
             return response
 
