@@ -57,6 +57,16 @@ def test_a_skill_that_comes_first_has_nothing_in_its_way(run: Run, write_own: Wr
     assert explain(run, "pdf-forms", "fill in a pdf form")["obstacles"] == []
 
 
+def test_a_request_for_what_a_skill_says_it_is_not_for_is_explained(run: Run, write_own: WriteOwn) -> None:
+    """Search prints the words that count against it, too."""
+    write_own("old-bikes", "Repair old bikes. Do not use for electric motors.")
+    write_own("motors", "Repair electric motors.")
+    _, out, _ = run("why", "old-bikes", "--for", "repair electric motors")
+    assert "excluded: its description says that it is not for 'electric', 'motors'" in out
+    assert "says it is not for: electric, motors" in out
+    assert "excluded" not in codes(run, "old-bikes", "repair old bikes")
+
+
 def test_an_outranked_skill_is_compared_with_the_better_one_word_by_word(run: Run, write_own: WriteOwn) -> None:
     """The differences of the words and of the meaning make up the difference of the scores."""
     write_own("invoice", "Write an invoice for a customer.")

@@ -118,6 +118,34 @@ def test_copies_are_folded_into_the_best_of_them() -> None:
     assert matches[0].copies == ("letters-2",)
 
 
+def test_words_that_a_skill_says_it_is_not_for_count_against_it() -> None:
+    """The match names them."""
+    shelf = make_shelf(
+        {
+            "bikes": "Repair bikes and their chains. Do not use for cars.",
+            "garage": "Repair cars.",
+            "letters": "Write letters.",
+        }
+    )
+    best, *others = shelf.search("repair cars", min_score=0)
+    assert best.name == "garage"
+    assert best.excluded_words == ()
+    [bikes] = [match for match in others if match.name == "bikes"]
+    assert bikes.excluded_words == ("cars",)
+    assert bikes.why[-1] == "says it is not for cars"
+
+
+def test_a_skill_is_found_by_its_name_whatever_it_says_it_is_not_for() -> None:
+    """An exclusion often repeats what the skill is about."""
+    shelf = make_shelf(
+        {
+            **SKILLS,
+            "reverse-engineer": "Draw plans of an object in a photo. Do not use for reverse engineering of software.",
+        }
+    )
+    assert names(search_words(shelf, "reverse engineer this")) == ["reverse-engineer"]
+
+
 # -- hostile text -----------------------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ ObstacleCode = Literal[
     "outdated",
     "shadowed",
     "copy",
+    "excluded",
     "no-match",
     "below-threshold",
     "outranked",
@@ -160,6 +161,8 @@ def explain_standing(
         obstacles.append(_explain_copy(ranked[rank - 1]))
     ahead = ranked[: rank - 1] if rank else ranked
     rivals = tuple(_compare(rival, match) for rival in ahead[:_MAX_RIVALS] if rival.score >= threshold)
+    if match is not None and match.excluded_words and (rank > 1 or match.score < threshold):
+        obstacles.append(_explain_exclusion(match))
     obstacles += _find_search_obstacles(request, rank, match, ranked, threshold)
     if is_first_of_name:
         obstacles += _find_listing_obstacles(shelf, skill, listing, budget, match)
@@ -242,6 +245,15 @@ def _explain_copy(original: Match) -> Obstacle:
         "copy",
         f"it says almost the same as {original.name}, which search shows in its place",
         "remove one of them, or say in both descriptions how they differ",
+    )
+
+
+def _explain_exclusion(match: Match) -> Obstacle:
+    words = ", ".join(map(repr, match.excluded_words[:_MAX_NAMED_WORDS]))
+    return Obstacle(
+        "excluded",
+        f"its description says that it is not for {words}, which counts against it",
+        "if it is the right skill, say more exactly what it is not for",
     )
 
 

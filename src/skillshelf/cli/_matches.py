@@ -37,6 +37,9 @@ def print_score(match: Match, query: str, out: Output) -> None:
     missing = find_missing_words(match, query)
     if missing:
         out.print_styled(f"not found: {list_names(missing, _MAX_LISTED)}", "yellow", indent=3)
+    if match.excluded_words:
+        excluded = [clip(clean_line(word), _MAX_WORD) for word in match.excluded_words]
+        out.print_styled(f"says it is not for: {list_names(excluded, _MAX_LISTED)}", "yellow", indent=3)
 
 
 def find_missing_words(match: Match, query: str) -> list[str]:
@@ -70,6 +73,7 @@ def match_as_json(match: Match, query: str) -> dict[str, Any]:
         "reasons": list(match.why),
         "words": [asdict(word) for word in match.words],
         "missing_words": find_missing_words(match, query),
+        "excluded_words": list(match.excluded_words),
         "similarity_share": match.similarity_share,
         "copies": list(match.copies),
         **skill_as_json(match.descriptor),

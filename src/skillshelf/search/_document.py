@@ -70,8 +70,18 @@ def make_document(skill: SkillDescriptor, instructions: str) -> Document:
     lines = [join_words(text) for text in texts]
     pairs = Pairs(hash_pairs(lines[0].split()), sorted({*hash_pairs(" ".join(lines[1:]).split())}))
     words = "\n".join(f" {line} " for line in lines)
-    exclusions = join_words("\n".join(_EXCLUSION.findall(skill.description[:MAX_DESCRIPTION])))
-    return Document(words, f" {exclusions} " if exclusions else "", pairs, hash_text(skill, instructions))
+    exclusions = _find_exclusions(skill.description, name=lines[0])
+    return Document(words, exclusions, pairs, hash_text(skill, instructions))
+
+
+def _find_exclusions(description: str, name: str) -> str:
+    """Return the words of what a description says the skill is not for, except those of its name.
+
+    A skill `reverse-engineer` that is not for `reverse engineering of software` must be found by its name.
+    """
+    clauses = join_words("\n".join(_EXCLUSION.findall(description[:MAX_DESCRIPTION])))
+    excluded = [word for word in clauses.split() if word not in name.split()]
+    return f" {' '.join(excluded)} " if excluded else ""
 
 
 def cut_exclusions(description: str) -> str:

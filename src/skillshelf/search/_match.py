@@ -48,13 +48,14 @@ class Match:
     """The score of the next match; 0 if there is none."""
     copies: tuple[str, ...] = ()
     """The names of skills that say almost the same and are left out."""
+    excluded_words: tuple[str, ...] = ()
+    """Words of the query that are about what the skill says it is not for. They count against it."""
 
     @property
     def is_clear(self) -> bool:
         """True if the query has a word of the skill's name, two of its description, or four of its whole text.
 
-        The score is the share of a query that a skill covers, so short replies such as `go on` can score high with any
-        skill that has these words somewhere.
+        The score alone does not tell: a short reply such as `go on` scores high if one skill has these words somewhere.
         """
         in_name = sum(word.field == "name" for word in self.words)
         in_description = sum(word.field == "description" for word in self.words)
@@ -66,4 +67,6 @@ class Match:
         reasons = [str(word) for word in self.words]
         if self.similarity_share >= 0.005:
             reasons.append(f"{self.similarity_share:.0%} similar meaning")
+        if self.excluded_words:
+            reasons.append(f"says it is not for {', '.join(self.excluded_words)}")
         return tuple(reasons)

@@ -179,6 +179,7 @@ class SkillSearch:
             similarity_share=round(similarity_share, 3),
             next_score=round(next_score, 4),
             copies=tuple(map(catalog.reach, copies)),
+            excluded_words=tuple(query.spelling[word] for word in _find_excluded(query, ranked.row)),
         )
 
     def _explain_words(self, query: Query, weights: Weights, ranked: _Ranked, share: float) -> tuple[FoundWord, ...]:
@@ -244,9 +245,13 @@ def _weigh_pairs(query: Query) -> dict[int, float]:
 
 def _weigh_exclusions(query: Query, row: PairRow) -> float:
     """Return the share of the query's words, by rarity, that are about what the skill says it is not for."""
+    return sum(map(query.weigh, _find_excluded(query, row))) / query.weight
+
+
+def _find_excluded(query: Query, row: PairRow) -> list[str]:
     if not row.exclusions:
-        return 0.0
-    return sum(query.weigh(word) for word in query.importance if f" {word} " in row.exclusions) / query.weight
+        return []
+    return [word for word in query.importance if f" {word} " in row.exclusions]
 
 
 def _fold_copies(candidates: Sequence[_Ranked], wanted: int) -> list[_Ranked]:

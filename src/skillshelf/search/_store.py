@@ -26,7 +26,7 @@ from skillshelf.search._document import Document, Pairs, pack_pairs, shorten, un
 from skillshelf.search._engine import Engine, EngineName, EngineText
 from skillshelf.search._similarity import Encoder, Vectors
 
-_FORMAT = 1
+_FORMAT = 2
 _DATABASE = "index.db"
 _LOCK = "lock"
 _BATCH = 500
