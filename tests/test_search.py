@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.catalog import Candidate
-from skillshelf.search import Match, SkillSearch
+from skillshelf.search import Match, SkillSearch, spell_words
 
 SKILLS = {
     "pdf-forms": "Fill in PDF forms and flatten them.",
@@ -144,6 +144,21 @@ def test_a_skill_is_found_by_its_name_whatever_it_says_it_is_not_for() -> None:
         }
     )
     assert names(search_words(shelf, "reverse engineer this")) == ["reverse-engineer"]
+
+
+@pytest.mark.parametrize(
+    ("query", "spellings"),
+    [
+        ("hotWire", ["hot", "wire", "hotwire"]),
+        ("appStores", ["app", "stores", "appstores"]),
+        ("merge PDFs", ["merge", "pdfs"]),
+        ("Prüfung der Größe", ["prüfung", "der", "größe"]),
+        ("Código", ["código"]),
+    ],
+)
+def test_words_are_shown_as_the_query_spells_them(query: str, spellings: list[str]) -> None:
+    """Neither endings nor letters with accents are cut off, and the plural of an acronym is one word."""
+    assert spell_words(query) == spellings
 
 
 # -- hostile text -----------------------------------------------------------------------------------------------------

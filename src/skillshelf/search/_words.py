@@ -16,6 +16,8 @@ _NO_RUN = str.maketrans({chr(code): " " for code in range(128) if not chr(code).
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
+_PLURAL_OF_CAPITALS = re.compile("[A-Z]{2,}s")
+"""`PDFs` is a form of `PDF`, not camelCase."""
 _STOP_WORDS = frozenset(
     "a an and are as at be but by can do for from have how i in into is it its me my no not of on or our please so "
     "that the their them then there these this to use was we what when which will with would you your".split()
@@ -28,7 +30,7 @@ _MAX_CACHED_RUNS = 100_000
 class QueryWord(NamedTuple):
     word: str
     spelling: str
-    """As the query has it."""
+    """As the query has it, in lower case."""
 
 
 def join_words(text: str) -> str:
@@ -43,11 +45,7 @@ def split_words(text: str) -> list[str]:
 
 def split_query(text: str) -> list[QueryWord]:
     """Return the words of a text as `split_words` does, each with its spelling in the text."""
-    words: list[QueryWord] = []
-    for run in _find_runs(text):
-        parts = _split_run(run)
-        words += [QueryWord(part, run.lower() if len(parts) == 1 else part) for part in parts]
-    return words
+    return [QueryWord(cut_ending(part), part) for run in _find_runs(text) for part in _split_run(run)]
 
 
 def spell_words(text: str) -> list[str]:
@@ -86,7 +84,7 @@ class _RunCache(dict[str, str]):
     def __missing__(self, run: str) -> str:
         if len(self) >= _MAX_CACHED_RUNS:
             self.clear()
-        words = self[run] = " ".join(_split_run(run))
+        words = self[run] = " ".join(map(cut_ending, _split_run(run)))
         return words
 
 
@@ -94,7 +92,7 @@ _cached_runs = _RunCache()
 
 
 def _split_run(run: str) -> list[str]:
-    """Return the words of letters and digits that stand together."""
+    """Return the words of letters and digits that stand together, with their endings."""
     if run.isascii():
         return _split_spaced(run)
     words: list[str] = []
@@ -113,15 +111,22 @@ def _split_run(run: str) -> list[str]:
 def _split_spaced(run: str) -> list[str]:
     """Return the parts of a camelCase word and the word itself, or the one word."""
     parts = [run.lower()]
-    if not run.islower():
+    if not _is_one_word(run):
         parts = [part.lower() for part in _PART.findall(run)]
         if len(parts) > 1:
             parts.append(run.lower())
-    return [cut_ending(part[:_LONGEST_WORD]) for part in parts if part not in _STOP_WORDS]
+    return [part for part in parts if part not in _STOP_WORDS]
+
+
+def _is_one_word(run: str) -> bool:
+    if run.islower() or _PLURAL_OF_CAPITALS.fullmatch(run):
+        return True
+    return not run.isascii() and run[1:].islower()
 
 
 def cut_ending(word: str) -> str:
     """Return the part of an English word that its forms have in common."""
+    word = word[:_LONGEST_WORD]
     length = len(word)
     if length > 4 and word.endswith("ies"):
         return word[:-3] + "y"
