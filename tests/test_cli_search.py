@@ -92,6 +92,13 @@ def test_search_that_finds_nothing_names_the_nearest_skill_and_the_threshold(run
     assert 0 < read["nearest"]["score"] < read["threshold"]
 
 
+@pytest.mark.parametrize("query", ["", "the of", "?!"])
+def test_a_query_without_words_is_said_to_have_none(run: Run, query: str) -> None:
+    code, out, err = run("search", query)
+    assert (code, out) == (1, "")
+    assert err == f"There is no word to search for in {query!r}: say what the task is about.\n"
+
+
 def test_search_without_a_match_explains_the_nearest_skill(run: Run) -> None:
     """Its table shows how little of the query it has."""
     query = "ship of an ancient admiral across stormy oceans towards undiscovered islands"

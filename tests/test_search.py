@@ -239,6 +239,21 @@ def test_only_changed_skills_are_read_again() -> None:
     assert set(read[50:]) == {"skill-7"}
 
 
+def test_preparing_announces_how_many_skills_will_be_indexed() -> None:
+    """Nothing is announced if the index is up to date."""
+    source = MemorySource({name: skill(name, description) for name, description in SKILLS.items()})
+    shelf = Shelf([source])
+    announced: list[int] = []
+    shelf.prepare_search(announced.append)
+    shelf.prepare_search(announced.append)
+    assert announced == [len(SKILLS)]
+
+    source.put("invoices", skill("invoices", "Bill customers."))
+    shelf.reload()
+    shelf.prepare_search(announced.append)
+    assert announced == [len(SKILLS), 1]
+
+
 def test_skills_for_the_user_alone_are_left_out() -> None:
     """`disclosure: manual` hides a skill from search."""
     hidden = "---\nname: secret\ndescription: Paint walls.\ndisclosure: manual\n---\n"

@@ -318,9 +318,12 @@ class Shelf:
         """
         return self._open_search().search(self._catalog, query, limit, min_score=min_score)
 
-    def prepare_search(self) -> None:
-        """Build the index that `search` uses, or bring it up to date. Call it from a thread of its own if you like."""
-        self._open_search().prepare(self._catalog)
+    def prepare_search(self, announce: Callable[[int], None] | None = None) -> None:
+        """Build the index that `search` uses, or bring it up to date. Call it from a thread of its own if you like.
+
+        `announce` is called with the number of skills that are about to be indexed, if there are any.
+        """
+        self._open_search().prepare(self._catalog, announce)
 
     def _open_search(self) -> "SkillSearch":
         with self._lock:

@@ -10,7 +10,7 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._matches import note_words_alone
 from skillshelf.cli._output import Output, relative
 from skillshelf.cli._parsers import Parser, positive_number
-from skillshelf.cli._workspace import all_candidates, open_shelf
+from skillshelf.cli._workspace import all_candidates, open_shelf, prepare_search
 from skillshelf.errors import MissingExtraError
 from skillshelf.search import Overlap, OverlapReport, find_overlaps, is_similarity_installed, list_phrases
 from skillshelf.shelf import Shelf
@@ -54,6 +54,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         only = [shelf.catalog.reach(candidate) for candidate in added]
         notes += _note_faults(shelf, added)
     queries = _read_eval_queries(shelf, notes)
+    prepare_search(shelf)
     report = find_overlaps(shelf, only=only, before=before, queries=queries)
 
     shown = report.overlaps[: args.limit]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, positive_number
-from skillshelf.cli._workspace import open_shelf
-from skillshelf.search import MIN_SCORE, Match, is_similarity_installed
+from skillshelf.cli._workspace import open_shelf, prepare_search
+from skillshelf.search import MIN_SCORE, Match, is_similarity_installed, spell_words
 from skillshelf.text import clean_line, clip
 
 EXAMPLES = """
@@ -34,8 +34,10 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
     threshold = MIN_SCORE
+    shelf = open_shelf(args)
+    prepare_search(shelf)
     # One more than wanted, however poor: the runner-up of the last match, or the nearest if nothing fits.
-    ranked = open_shelf(args).search(query, args.limit + 1, min_score=0.0)
+    ranked = shelf.search(query, args.limit + 1, min_score=0.0)
     matches = [match for match in ranked[: args.limit] if match.score >= threshold]
 
     if args.json:
@@ -92,6 +94,9 @@ def _compare_with_next(match: Match, following: Sequence[Match]) -> str:
 
 def _report_nothing(query: str, ranked: Sequence[Match], threshold: float) -> None:
     echoed = clip(query, _MAX_ECHOED)
+    if not spell_words(query):
+        complain(f"There is no word to search for in {echoed!r}: say what the task is about.")
+        return
     if not ranked:
         complain(f"No skill fits {echoed!r}: none has any of its words. `skillshelf list` shows all skills.")
         return

@@ -7,7 +7,7 @@ from typing import Any
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
 from skillshelf.cli._output import Output
-from skillshelf.cli._workspace import open_shelf
+from skillshelf.cli._workspace import open_shelf, prepare_search
 from skillshelf.listing import Level
 from skillshelf.search import is_similarity_installed
 from skillshelf.settings import load_settings
@@ -39,9 +39,9 @@ def explain(args: argparse.Namespace, out: Output) -> int:
     if not request:
         raise CommandError("The request is empty.", "Give the user's words: --for 'fill in this form'.")
     settings = load_settings({})
-    standing = explain_standing(
-        open_shelf(args), args.name, request, disclosure=settings.disclosure, budget=settings.budget
-    )
+    shelf = open_shelf(args)
+    prepare_search(shelf)
+    standing = explain_standing(shelf, args.name, request, disclosure=settings.disclosure, budget=settings.budget)
     if args.json:
         out.print_json(_standing_as_json(standing))
     else:

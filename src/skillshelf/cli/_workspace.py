@@ -2,21 +2,25 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.choices import load_choices
-from skillshelf.cli._output import relative
+from skillshelf.cli._output import complain, relative
 from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.sources import Source
+from skillshelf.text import count_noun
 from skillshelf.tokens import Counter, estimate
 from skillshelf.workspace import Workspace, choose_workspace
 
 _ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "size")
+_SLOW_TO_INDEX = 1_000
+"""Skills that take a second or more to index."""
 
 
 def open_shelf(args: argparse.Namespace, counter: Counter = estimate, *, further: Sequence[Source] = ()) -> Shelf:
@@ -25,6 +29,16 @@ def open_shelf(args: argparse.Namespace, counter: Counter = estimate, *, further
     project = project_sources(workspace)
     sources = workspace_sources(workspace, project, packages=find_packages(args), entry_points=True)
     return Shelf([*sources, *further], counter=counter, choices=load_choices(), here=workspace.folder)
+
+
+def prepare_search(shelf: Shelf) -> None:
+    """Bring the index of a shelf up to date. In a terminal, say so if it takes seconds."""
+
+    def announce(count: int) -> None:
+        if count >= _SLOW_TO_INDEX and sys.stderr.isatty():
+            complain(f"Indexing {count_noun(count, 'skill')} for the first search…")
+
+    shelf.prepare_search(announce)
 
 
 def find_packages(args: argparse.Namespace) -> tuple[str, ...]:

@@ -21,6 +21,10 @@ _STORE_FAULTS = (UnusableStore, sqlite3.Error, OSError, NotPlainFile, NotPrivate
 """What a damaged or unwritable store raises. tantivy raises ValueError."""
 
 
+Announce = Callable[[int], None]
+"""Called with the number of skills that are about to be indexed."""
+
+
 class _Entry(NamedTuple):
     id: int
     found: Found | None
@@ -69,10 +73,10 @@ class Index:
 
     # --- keeping up to date ---
 
-    def update(self, catalog: Catalog) -> None:
+    def update(self, catalog: Catalog, announce: Announce | None = None) -> None:
         """Index the skills that are new or changed since the last time, and forget those that are gone.
 
-        If the store fails, it is made anew, and after that kept in memory.
+        `announce` is called before skills are read. If the store fails, it is made anew, and after that kept in memory.
         """
         if self._store is not None and os.getpid() != self._process:
             self.close()  # the parent's database must not be used in a forked child
@@ -85,7 +89,7 @@ class Index:
             try:
                 with lock_folder(self._folder):
                     versions = self._open(anew=attempt > 0)
-                    self._apply_changes(catalog.found, versions)
+                    self._apply_changes(catalog.found, versions, announce)
             except _STORE_FAULTS:
                 self.close()
                 if self._folder is None:
@@ -134,7 +138,9 @@ class Index:
             versions[skill.place] = skill.version
         return versions
 
-    def _apply_changes(self, found: Mapping[Place, Found], versions: Mapping[Place, Version]) -> None:
+    def _apply_changes(
+        self, found: Mapping[Place, Found], versions: Mapping[Place, Version], announce: Announce | None
+    ) -> None:
         """Compare the store with everything found. `versions` has those of skills that were not compared yet."""
         store = self.store
         removed = [self._forget(place) for place in self._entries.keys() - found.keys()]
@@ -156,6 +162,8 @@ class Index:
             if _is_indexed(now):
                 added.append(candidate)
 
+        if added and announce is not None:
+            announce(len(added))
         if removed or stamps or added or store.is_new:
             for skill in store.change(removed, self._read(added), stamps):
                 self._remember(skill.place, skill.id, found[skill.place])

@@ -12,7 +12,7 @@ from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.locks import ForkSafeLock
 from skillshelf.search._document import are_copies, find_fields, hash_pairs
 from skillshelf.search._engine import SATURATION, EngineName, WordScores, choose_engine, weigh_rarity
-from skillshelf.search._index import Index
+from skillshelf.search._index import Announce, Index
 from skillshelf.search._match import FoundWord, Match
 from skillshelf.search._query import Query, read_query
 from skillshelf.search._ranking import (
@@ -80,10 +80,13 @@ class SkillSearch:
         """Bytes that the index takes in memory, without what its engine holds."""
         return self._index.size
 
-    def prepare(self, catalog: Catalog) -> None:
-        """Build the index or bring it up to date, so that the next search need not. Another thread can do this."""
+    def prepare(self, catalog: Catalog, announce: Announce | None = None) -> None:
+        """Build the index or bring it up to date, so that the next search need not. Another thread can do this.
+
+        `announce` is called with the number of skills to be indexed, if there are any.
+        """
         with self._lock:
-            self._index.update(catalog)
+            self._index.update(catalog, announce)
 
     def search(self, catalog: Catalog, query: str, limit: int = 5, *, min_score: float | None = None) -> list[Match]:
         """Return the skills that fit a query, best first. Skills for the user alone are left out.
