@@ -5,6 +5,7 @@ import io
 import json
 import sqlite3
 import tarfile
+import threading
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -77,9 +78,16 @@ def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
     with Provider(CALLS) as provider:
         words = ["pdf", *model_options(provider), "--report", "report", "--parallel", "2"]
 
+        is_dead = threading.Event()
+
+        def answer_nothing_before_the_kill(number: int) -> None:
+            is_dead.wait(60)
+
+        provider.arrived = answer_nothing_before_the_kill
         child = Child(*words, cwd=tmp_path)
         wait_until(begun.exists)
         child.kill()
+        is_dead.set()
         first = json.loads(begun.read_text())["id"]
         for number in (1, 2, 5):
             child = Child(*words, cwd=tmp_path)

@@ -93,7 +93,7 @@ def make_plan(cases: Sequence[Case], repeats: int = 1, baseline: str = "", stage
     for case, arms in arms_by_case:
         for arm, arm_case in arms:
             trials += (Trial(arm_case, arm, repeat) for repeat in range(1, repeats + 1))
-        if against and case.skill and len(arms) == 1:
+        if against and not against.removes_skill and case.skill and len(arms) == 1:
             new[case.skill] = None
 
     return Plan(tuple(cases), tuple(trials), repeats, baseline, tuple(new))
@@ -119,7 +119,8 @@ def _make_arms(case: Case, against: Baseline | None) -> Iterator[tuple[Arm, Case
 
     without = _remove_skill(case)
     if against.removes_skill:
-        yield "without", without
+        if case.should_trigger is None:  # a skill that is not there cannot trigger: there is nothing to compare
+            yield "without", without
         return
 
     folder = _folder_under_test(case)

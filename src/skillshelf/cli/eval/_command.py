@@ -162,6 +162,15 @@ def _add_trial_options(parser: Parser) -> None:
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=positive_number, default=900, help="time limit of one trial (default: 900)"
     )
+    parser.add_argument(
+        "--max-cost", metavar="USD", type=_dollars, default=0.0, help="stop when the run has cost this much"
+    )
+    parser.add_argument(
+        "--max-tokens", metavar="N", type=positive_number, default=0, help="stop when the run has used this many tokens"
+    )
+    parser.add_argument(
+        "--price", metavar="IN/OUT", type=_price, default=None, help="dollars for a million tokens of an unknown model"
+    )
     _add_engine(parser)
     parser.add_argument("--resume", metavar="RUN", default="", help="continue a run, given by its name or folder")
     parser.add_argument("--report", metavar="DIR", default="", help="the folder for the run and its report")
@@ -202,6 +211,26 @@ def _run_gate(text: str) -> str:
     if text == _WORSE_THAN:
         raise argparse.ArgumentTypeError("worse-than needs a run: its name, its folder or its run.json")
     raise argparse.ArgumentTypeError(f"give `{_WORSE_THAN} RUN` or `{_NO_NEW_FAILURES}`, not {text!r}")
+
+
+def _dollars(text: str) -> float:
+    try:
+        amount = float(text.removeprefix("$"))
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in dollars, such as 2.50")
+    return amount
+
+
+def _price(text: str) -> list[float]:
+    try:
+        prices = [float(part.removeprefix("$")) for part in text.split("/")]
+    except ValueError:
+        prices = []
+    if len(prices) != 2 or not all(0 <= price < float("inf") for price in prices):
+        raise argparse.ArgumentTypeError("give the prices of input and output, in dollars for a million tokens: 0.25/2")
+    return prices
 
 
 def _postgresql_url(text: str) -> str:

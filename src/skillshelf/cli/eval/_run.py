@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from skillshelf._version import __version__
 from skillshelf.agent import load_settings, resolve
+from skillshelf.agent.events import Usage
 from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
 from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
 from skillshelf.cli._errors import CommandError
@@ -22,10 +23,15 @@ from skillshelf.evals import Case, Outcome, Plan, Run, make_plan
 from skillshelf.evals.check import bless, is_judge
 from skillshelf.evals.engine import (
     DEFAULT_PARALLEL,
+    HOW_TO_PRICE,
+    Limits,
     Options,
     PackedPlan,
+    Price,
     RunFolder,
     begin_run,
+    estimate_usage,
+    find_price,
     find_replayed_model,
     find_run_folder,
     finish_run,
@@ -114,6 +120,7 @@ def run_and_report(
         if options.parallel:
             refuse_unconfined((trial.case for trial in packed.plan.trials), args)
         model = _resolve_models(packed.plan.cases, options)
+        _estimate(packed, args)
 
         path = find_run_folder(args.resume) if args.resume else make_run_folder(args.report)
         with lock_run(make_state_folder(path)):
@@ -133,6 +140,7 @@ def _make_options(args: argparse.Namespace) -> Options:
         DEFAULT_PARALLEL if args.parallel is None else args.parallel,
         args.rate,
         args.timeout,
+        Limits(args.max_cost or 0.0, args.max_tokens or 0, Price(*args.price) if args.price else None),
         named=args.model or "",
     )
 
@@ -158,6 +166,26 @@ def _resolve_models(cases: Sequence[Case], options: Options) -> str:
         if resolved.note:
             complain(resolved.note)
     return ", ".join(names)
+
+
+def _estimate(packed: PackedPlan, args: argparse.Namespace) -> None:
+    """Say what the run will cost, as far as that is known. Raises EvalError if --max-cost cannot be kept."""
+    options = packed.options
+    trials = [trial.case for trial in packed.plan.trials if not options.is_free(trial.case)]
+    if not trials or args.resume or (options.engine and not options.parallel):
+        return
+    usage = Usage(0, 0, cost=0.0)
+    for model in sorted({case.model for case in trials}):
+        resolved = resolve(options.settings_for(model))
+        price = find_price(resolved.model) or options.limits.price
+        if options.limits.max_cost and price is None:
+            raise EvalError(f"--max-cost: the price of {resolved.name} is not known", HOW_TO_PRICE)
+        estimated = estimate_usage([case for case in trials if case.model == model])
+        usage += price.add_to(estimated) if price else estimated
+
+    cost = "" if usage.cost is None else f", about ${usage.cost:.2f}"
+    tokens = f"about {usage.input + usage.output:,} tokens"
+    complain(f"skillshelf: {count_noun(len(trials), 'live trial')}, estimated at {tokens}{cost}.")
 
 
 def _open_run_folder(path: str, packed: PackedPlan, args: argparse.Namespace) -> RunFolder:

@@ -16,8 +16,10 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import ModelResponse
 
-from skillshelf.agent import explain_error
+from skillshelf.agent import explain_error, usage_of
+from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
+from skillshelf.evals.engine._budget import Limits
 
 RETRY_PAUSES = (1.0, 3.0, 9.0, 27.0)
 """Seconds before each further attempt at a call that failed with a transient error."""
@@ -28,6 +30,8 @@ MAX_FAILED_CALLS = 3
 """After this many failed calls without an answer in between, a provider that fails is taken to be down."""
 UNREACHABLE_ERRORS = (ModelConnectionError, ModelRequestTimeout, ConnectionError, TimeoutError)
 DOWN_ERRORS = (ModelServerError, ModelUnavailableError, *UNREACHABLE_ERRORS)
+
+NO_LIMITS = Limits()
 
 Ask = Callable[[], Awaitable[ModelResponse]]
 
@@ -99,10 +103,13 @@ async def _sleep(pause: float, error: Exception) -> None:
 class RunGuard:
     """Makes the paid calls of one run in one process, until something stops the run."""
 
-    def __init__(self, pauses: Sequence[float] = RETRY_PAUSES) -> None:
+    def __init__(self, pauses: Sequence[float] = RETRY_PAUSES, limits: Limits = NO_LIMITS) -> None:
         self.stopped: RunStoppedError | None = None
         """Why the run must not make another paid call."""
+        self.spent = Usage(0, 0, cost=0.0)
+        """The usage of the run, with that of an earlier start."""
         self._pauses = pauses
+        self._limits = limits
         self._breakers: dict[str, CircuitBreaker] = {}
 
     async def call(self, model: str, ask: Ask) -> ModelResponse:
@@ -111,7 +118,14 @@ class RunGuard:
             raise self.stopped
         breaker = self._breakers.setdefault(model, CircuitBreaker(self._pauses))
         try:
-            return await breaker.call(ask)
+            response = await breaker.call(ask)
         except RunStoppedError as error:
             self.stopped = error
             raise
+        self.add_usage(usage_of(response))
+        return response
+
+    def add_usage(self, usage: Usage) -> None:
+        """Count what was spent. A run over its budget makes no further call."""
+        self.spent += self._limits.add_cost(usage)
+        self.stopped = self.stopped or self._limits.find_excess(self.spent)

@@ -19,7 +19,8 @@ from skillshelf.evals._recording import (
     find_recorded_model,
 )
 from skillshelf.evals._trial import DEFAULT_TIMEOUT
-from skillshelf.evals.engine._guard import RETRY_PAUSES, RunGuard
+from skillshelf.evals.engine._budget import Limits
+from skillshelf.evals.engine._guard import NO_LIMITS, RETRY_PAUSES, RunGuard
 from skillshelf.evals.engine._response_cache import CachedJudge, CachedModel
 from skillshelf.evals.engine._store import RunStore
 
@@ -47,6 +48,8 @@ class Options:
     """Trials that may begin in a minute, over all processes; 0 for no limit."""
     timeout: int = DEFAULT_TIMEOUT
     """Seconds that a trial may take."""
+    limits: Limits = NO_LIMITS
+    """How much the run may spend."""
     pauses: Sequence[float] = RETRY_PAUSES
     named: str = ""
     """The model that the user named for this run; the one in `settings` may come from a file."""
@@ -89,7 +92,7 @@ class RunModels:
     def __init__(self, options: Options, store: RunStore) -> None:
         self._options = options
         self._store = store
-        self.guard = RunGuard(options.pauses)
+        self.guard = RunGuard(options.pauses, options.limits)
         self._resolved: dict[Settings, ChosenModel] = {}
         self._replayed: dict[str, RecordedModel] = {}
 

@@ -14,7 +14,7 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent import SHELL
+from skillshelf.agent import SHELL, usage_of
 from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_folders
 from skillshelf.evals._placeholders import hide_folders_in
 from skillshelf.evals.check import parse_verdict
@@ -81,6 +81,7 @@ class CachedModel(WrapperModel):
         restored = restore_folders(json.loads(stored), call)
         [message] = ModelMessagesTypeAdapter.validate_json(json.dumps(restored))
         assert isinstance(message, ModelResponse)
+        self._guard.add_usage(usage_of(message))
         return message
 
     def name_call(self, call: ModelCall) -> str:

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from skillshelf._version import __version__
@@ -154,7 +155,7 @@ class Runner:
         if queued:
             work.append(self._run_queued(queued))
         await asyncio.gather(*work)
-        if self._guard.stopped:
+        if self._guard.stopped and len(self._outcomes) < len(trials):
             raise self._guard.stopped
         return tuple(self._outcomes[trial.id] for trial in trials)
 
@@ -180,7 +181,9 @@ class Runner:
             return await self._run_trial(trial, recording)
         found = await asyncio.to_thread(self._store.find_trace, trial.id)
         if found is not None:
-            return trace_from_json(json.loads(found))
+            trace = trace_from_json(json.loads(found))
+            self._guard.add_usage(trace.usage)
+            return trace
 
         await self._limiter.wait()
         trace = await self._run_trial(trial, recording)
@@ -214,14 +217,18 @@ class Runner:
                     break
                 recording = self._recording_of(trials[name])
                 trace = add_worker_files(trace_from_json(result["trace"]), result["recorded"], recording)
+                self._guard.add_usage(trace.usage)
                 finishing.append(asyncio.create_task(self._finish_trial(trials[name], trace, recording)))
             await asyncio.gather(*finishing)
         finally:
             await asyncio.to_thread(node.close)
 
     async def _finish_trial(self, trial: Trial, trace: Trace, recording: TrialRecording | None) -> None:
+        trace = replace(trace, usage=self._options.limits.add_cost(trace.usage))
         async with self._judging:
             outcome = await make_outcome(trial, trace, self._models, recording)
+        if outcome.judging:
+            outcome = replace(outcome, judging=self._options.limits.add_cost(outcome.judging))
         if outcome.status == "error" and self._guard.stopped:
             return  # it was cut short, and a resumed run makes it
         if recording and self._options.record and outcome.status != "error":
