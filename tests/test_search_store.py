@@ -10,6 +10,7 @@ import pytest
 
 from skillshelf import DirectorySource, MemorySource, Shelf
 from skillshelf.catalog import Candidate
+from skillshelf.files import LockTimeout
 from skillshelf.search import EngineName, Match, SkillSearch
 from skillshelf.search._engine import Engine
 
@@ -264,3 +265,111 @@ def test_a_forked_child_searches_and_leaves_the_parent_alone(stored: Stored) -> 
         os._exit(0 if stored.search("tool3") == ["skill-3"] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert stored.search("tool4") == ["skill-4"]
+
+
+# -- a store that was tampered with -----------------------------------------------------------------------------------
+
+
+def flip(path: Path, at: int) -> None:
+    """Damage a file as a failing disk does: its size and times stay as they are."""
+    info = path.stat()
+    data = bytearray(path.read_bytes())
+    for offset in range(at, min(at + 8, len(data))):
+        data[offset] ^= 0xFF
+    path.write_bytes(data)
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def test_damage_that_the_file_times_do_not_show_is_survived_and_repaired(stored: Stored) -> None:
+    """tantivy panics over some such files, which is not an Exception."""
+    stored.search("tool3")
+    [folder] = (stored.folder / "index").iterdir()
+    shutil.copytree(folder, stored.folder / "intact")
+    largest_files = sorted(
+        (path for path in folder.rglob("*") if path.is_file()), key=lambda path: -path.stat().st_size
+    )
+    for name in [path.relative_to(folder) for path in largest_files[:6]]:
+        size = (stored.folder / "intact" / name).stat().st_size
+        for part in range(8):
+            shutil.rmtree(folder)
+            shutil.copytree(stored.folder / "intact", folder)
+            flip(folder / name, size * part // 8)
+            stored.open()
+            assert stored.search("tool3") == ["skill-3"], (name, part)
+            assert stored.current._index.is_stored, (name, part)
+
+
+def test_rows_that_are_wrong_or_missing_lead_to_a_new_index(stored: Stored) -> None:
+    import sqlite3
+
+    for change in (
+        "UPDATE skills SET key = NULL",
+        "UPDATE skills SET key = 'text'",
+        "UPDATE skills SET digest = 5, stamp = 'x'",
+        "UPDATE texts SET words = x'00'",
+        "UPDATE texts SET words = 'short'",
+        "UPDATE pairs SET pairs = NULL",
+        "UPDATE pairs SET in_name = 'x', exclusions = 7",
+        "DELETE FROM texts",
+        "DELETE FROM pairs",
+    ):
+        stored.open()
+        stored.search("tool3")
+        [path] = stored.folder.rglob("index.db")
+        database = sqlite3.connect(path)
+        database.execute(change)
+        database.commit()
+        database.close()
+        stored.open()
+        assert stored.search("tool3") == ["skill-3"], change
+
+
+def test_a_link_in_place_of_the_folder_is_left_alone(stored: Stored) -> None:
+    """Nothing is written or removed where it leads."""
+    precious = stored.folder / "precious"
+    precious.mkdir(mode=0o700)
+    (precious / "index.db").write_text("not an index")
+    (precious / "letters").mkdir()
+    (stored.folder / "index").mkdir(mode=0o700)
+    (stored.folder / "index" / stored.engine).symlink_to(precious)
+    assert stored.search("tool3") == ["skill-3"]
+    assert sorted(path.name for path in precious.iterdir()) == ["index.db", "letters"]
+    assert (precious / "index.db").read_text() == "not an index"
+
+
+def test_files_that_are_not_the_indexs_are_not_removed_with_it(stored: Stored) -> None:
+    stored.search("tool3")
+    [path] = stored.folder.rglob("index.db")
+    path.write_bytes(b"not an index" * 500)
+    (path.parent / "letters").mkdir()
+    stored.open()
+    assert stored.search("tool3") == ["skill-3"]
+    assert (path.parent / "letters").is_dir()
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "/elsewhere"])
+def test_a_database_cannot_send_tantivy_to_another_folder(stored: Stored, tmp_path: Path, name: str) -> None:
+    import sqlite3
+
+    name = name if name.startswith(".") else f"{tmp_path}{name}"
+    stored.search("tool3")
+    [path] = stored.folder.rglob("index.db")
+    database = sqlite3.connect(path)
+    database.execute("INSERT OR REPLACE INTO meta VALUES ('engine_folder', ?)", (name,))
+    database.commit()
+    database.close()
+    stored.open()
+    assert stored.search("tool3") == ["skill-3"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_lock_that_another_process_keeps_is_waited_for_once(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+
+    def give_up(path: str, *, timeout: float) -> None:
+        waits.append(timeout)
+        raise LockTimeout(path)
+
+    monkeypatch.setattr("skillshelf.search._store.hold_lock", give_up)
+    assert stored.search("tool3") == ["skill-3"]
+    assert len(waits) == 1

@@ -9,16 +9,14 @@ from typing import NamedTuple
 from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Found
 from skillshelf.errors import SkillError
-from skillshelf.files import LockTimeout, NotPlainFile, NotPrivate
+from skillshelf.files import LockTimeout
 from skillshelf.search._document import hash_text, make_document
 from skillshelf.search._engine import EngineName
 from skillshelf.search._similarity import Encoder, text_to_compare
-from skillshelf.search._store import NewSkill, NewStamp, Store, UnusableStore, Version, clear_folder, lock_folder
+from skillshelf.search._store import NewSkill, NewStamp, Store, Version, clear_folder, lock_folder
 
 MIN_STORED = 100
 """A smaller collection is indexed in a tenth of a second, which is not worth a file."""
-_STORE_FAULTS = (UnusableStore, sqlite3.Error, OSError, NotPlainFile, NotPrivate, LockTimeout, ValueError)
-"""What a damaged or unwritable store raises. tantivy raises ValueError."""
 
 
 Announce = Callable[[int], None]
@@ -45,6 +43,7 @@ class Index:
         self._engine = engine
         self._encoder = encoder
         self._folder = folder
+        self._is_damaged = False
         self._store: Store | None = None
         self._process = os.getpid()
         self._generation = -1
@@ -85,21 +84,28 @@ class Index:
         if self._store is None and len(catalog) < MIN_STORED:
             self._folder = None
 
-        for attempt in range(3):
+        # As it is, made anew, and in memory. A damaged store can fail in any way; a fault that is not the store's comes
+        # up again in memory.
+        for _ in range(3):
             try:
                 with lock_folder(self._folder):
-                    versions = self._open(anew=attempt > 0)
+                    versions = self._open()
                     self._apply_changes(catalog.found, versions, announce)
-            except _STORE_FAULTS:
-                self.close()
-                if self._folder is None:
+            except LockTimeout:
+                self.leave_folder()
+            except Exception:
+                if not self.is_stored:
+                    self.close()
                     raise
-                if attempt:
-                    self._folder = None
+                if self._is_damaged:
+                    self.leave_folder()
+                else:
+                    self.discard()
             except BaseException:
                 self.close()
                 raise
             else:
+                self._is_damaged = False
                 self._generation = catalog.generation
                 return
 
@@ -118,17 +124,27 @@ class Index:
         self._entries = {}
         self._places = {}
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the store lies in a folder, or will when it is opened."""
+        return self._folder is not None
+
     def discard(self) -> None:
-        """Remove a store that turned out to be damaged. The next update makes a new one, in memory."""
+        """Give up a store that turned out to be damaged. The next update makes a new one in its folder."""
+        self.close()
+        self._is_damaged = True
+
+    def leave_folder(self) -> None:
+        """Give up the folder. From the next update on, the store is in memory."""
         self.close()
         self._folder = None
 
-    def _open(self, *, anew: bool) -> dict[Place, Version]:
+    def _open(self) -> dict[Place, Version]:
         """Open the store unless it is open and no other process changed it. If it was opened, return its skills."""
         if self._store is not None and not self._store.is_replaced() and not self._store.is_outdated():
             return {}
         self.close()
-        if anew and self._folder is not None:
+        if self._is_damaged and self._folder is not None:
             clear_folder(self._folder)
         self._process = os.getpid()
         self._store = Store(self._folder, self._engine, self._encoder)

@@ -16,6 +16,8 @@ _CORRECTED = 0.8
 _UNSPACED = 0.5
 """The importance of a pair of characters: each character is in two of them."""
 _MIN_CORRECTED_LETTERS = 5
+_MAX_CORRECTED_LETTERS = 30
+"""A longer word is data. The words that are one typo away from it would take gigabytes."""
 _COUNT_OF_UNKNOWN = 0.5
 """A word that no skill has weighs a little more than one that a single skill has."""
 
@@ -72,7 +74,9 @@ def read_query(text: str, count: Count, skills: int) -> Query:
 
 def _correct(word: str, spelling: str, count: Count) -> str:
     """Return the known word that is one typo away from an unknown one, the most common if there are several."""
-    if len(spelling) < _MIN_CORRECTED_LETTERS or not (spelling.isascii() and spelling.isalpha()):
+    if not _MIN_CORRECTED_LETTERS <= len(spelling) <= _MAX_CORRECTED_LETTERS:
+        return word
+    if not (spelling.isascii() and spelling.isalpha()):
         return word
     variants = sorted({cut_ending(variant) for variant in spell_variants(spelling)})
     counts = count(variants)

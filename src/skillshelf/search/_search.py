@@ -2,7 +2,6 @@
 
 import heapq
 import os
-import sqlite3
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -94,11 +93,16 @@ class SkillSearch:
         Skills below `min_score` are left out, too; without it, the measured threshold holds.
         """
         with self._lock:
-            self._index.update(catalog)
-            try:
-                return self._search(catalog, query, limit, min_score)
-            except (sqlite3.Error, ValueError, OSError):
-                self._index.discard()  # damaged on disk, in a place that opening it did not touch
+            # Another process may have changed the store meanwhile; or it is damaged, in a place that opening it did not
+            # touch. A damaged store can fail in any way.
+            for remedy in (self._index.close, self._index.discard, self._index.leave_folder):
+                self._index.update(catalog)
+                try:
+                    return self._search(catalog, query, limit, min_score)
+                except Exception:
+                    if not self._index.is_stored:
+                        raise
+                    remedy()
             self._index.update(catalog)
             return self._search(catalog, query, limit, min_score)
 
@@ -117,7 +121,7 @@ class SkillSearch:
 
         candidates = self._find_candidates(query, weights, similarities, max(_CANDIDATES, 2 * limit))
         candidates.ranked.sort(key=lambda each: (-each.score, catalog.found[each.place].name))
-        found = _fold_copies(candidates.ranked, limit + 1)
+        found = _fold_copies(candidates.ranked, limit + 1, catalog)
         scores = _rate(found, candidates, weights)
         matches = []
         for rank, ranked in enumerate(found[:limit]):
@@ -257,18 +261,26 @@ def _find_excluded(query: Query, row: PairRow) -> list[str]:
     return [word for word in query.importance if f" {word} " in row.exclusions]
 
 
-def _fold_copies(candidates: Sequence[_Ranked], wanted: int) -> list[_Ranked]:
+def _fold_copies(candidates: Sequence[_Ranked], wanted: int, catalog: Catalog) -> list[_Ranked]:
     """Return the best skills, each with the copies of it among those that come after.
 
-    Of copies, the one whose source comes first stands for all, so that a copy which was changed to rank higher does not
-    take the place of the user's own.
+    Copies are folded within a kind of source. A tenth of a copy, and all that is beyond the searched part, can say
+    something else, so a project's copy must not hide the user's own skill. Of two folders of one kind, such as the
+    user's, the skill of the first stands for its copies.
     """
     found: list[_Ranked] = []
+    kinds: list[str] = []
     for ranked in candidates[: 2 * wanted + 8]:
-        at = next((at for at, each in enumerate(found) if are_copies(each.row.pairs, ranked.row.pairs)), None)
+        kind = Candidate(ranked.place, catalog.found[ranked.place]).descriptor.source
+        at = None
+        for index, each in enumerate(found):
+            if kinds[index] == kind and are_copies(each.row.pairs, ranked.row.pairs):
+                at = index
+                break
         if at is None:
             if len(found) < wanted:
                 found.append(ranked)
+                kinds.append(kind)
             continue
         first = found[at]
         if ranked.place.source < first.place.source:

@@ -10,9 +10,11 @@ damaged or from another version.
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import sqlite3
+import stat
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +23,16 @@ from typing import NamedTuple
 
 from skillshelf._version import __version__
 from skillshelf.catalog import Place
-from skillshelf.files import cache_home, hold_lock, make_private_folders, read_private, system, write_new
+from skillshelf.files import (
+    NotPlainFile,
+    NotPrivate,
+    cache_home,
+    hold_lock,
+    make_private_folders,
+    read_private,
+    system,
+    write_new,
+)
 from skillshelf.search._document import Document, Pairs, pack_pairs, shorten, unpack_pairs
 from skillshelf.search._engine import Engine, EngineName, EngineText
 from skillshelf.search._similarity import Encoder, Vectors
@@ -29,6 +40,7 @@ from skillshelf.search._similarity import Encoder, Vectors
 _FORMAT = 2
 _DATABASE = "index.db"
 _LOCK = "lock"
+_ENGINE_FOLDER = re.compile("[0-9a-f]{16}")
 _BATCH = 500
 _LOCK_SECONDS = 60.0
 """How long to wait for another process that builds the index. 50,000 skills take about half of it."""
@@ -172,7 +184,9 @@ class Store:
     def read_pairs(self, ids: Sequence[int]) -> dict[int, PairRow]:
         rows = self._database.execute(
             f"SELECT id, in_name, pairs, exclusions FROM pairs WHERE id IN ({_marks(ids)})", ids
-        )
+        ).fetchall()
+        if len(rows) < len(ids):
+            raise UnusableStore("it lacks skills that it had when it was opened")
         return {number: PairRow(unpack_pairs(packed, in_name), excluded) for number, in_name, packed, excluded in rows}
 
     def read_words(self, ids: Sequence[int]) -> dict[int, str]:
@@ -285,6 +299,8 @@ class Store:
         if self.folder is None or not name:
             return None
         path = os.path.join(self.folder, name)
+        if not _ENGINE_FOLDER.fullmatch(name) or os.path.islink(path):
+            raise UnusableStore("tantivy's folder is not one that was made for it")
         make_private_folders(path)
         return path
 
@@ -315,20 +331,26 @@ def find_index_folder(sources: Sequence[str]) -> str | None:
 def lock_folder(folder: str | None) -> Iterator[None]:
     """Hold the lock of an index, and create its folder if necessary. An index in memory needs none.
 
-    Raises LockTimeout if another process has it for too long, or OSError if the folder cannot be written to.
+    Raises LockTimeout if another process has it for too long, NotPlainFile if the folder is a link, NotPrivate if it is
+    another user's, or OSError if it cannot be written to.
     """
     if folder is None:
         yield
         return
     make_private_folders(folder)
+    info = system.stat(folder, follow_symlinks=False)
+    if not stat.S_ISDIR(info.st_mode):
+        raise NotPlainFile("it is a link, and what it leads to may be anything")
+    if info.st_uid != os.geteuid():
+        raise NotPrivate(folder)
     with hold_lock(os.path.join(folder, _LOCK), timeout=_LOCK_SECONDS):
         yield
 
 
 def clear_folder(folder: str) -> None:
-    """Remove everything in the folder of an index except the lock, which the caller holds. Raises OSError."""
+    """Remove the index from its folder. The caller holds the lock, which stays. Raises OSError."""
     for name in system.listdir(folder):
-        if name == _LOCK:
+        if not name.startswith(_DATABASE) and not _ENGINE_FOLDER.fullmatch(name):
             continue
         path = os.path.join(folder, name)
         if os.path.isdir(path) and not os.path.islink(path):

@@ -1,6 +1,7 @@
 """Words in tantivy, an index in Rust. It reads its files through the system's cache, so they take no memory."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import tantivy
@@ -16,11 +17,26 @@ _SMALL_HEAP = 15_000_000
 _FEW = 100
 
 
+@contextmanager
+def _catch_panics() -> Iterator[None]:
+    """Raise ValueError if tantivy panics, as it does over some damaged files, and raises ValueError over others.
+
+    A panic is not an Exception, and its class cannot be imported.
+    """
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as panic:
+        raise ValueError(f"tantivy failed: {panic}") from panic
+
+
 class TantivyEngine:
     """Skills in a folder, or in memory without one."""
 
     name: EngineName = "tantivy"
 
+    @_catch_panics()
     def __init__(self, folder: str | None) -> None:
         """Open the index in an existing folder; an empty one gets a new index."""
         builder = tantivy.SchemaBuilder()
@@ -37,6 +53,7 @@ class TantivyEngine:
         self._removed: list[int] = []
         self._writer: Any = None
 
+    @_catch_panics()
     def add(self, texts: Iterable[EngineText]) -> None:
         for text in texts:
             document = tantivy.Document(id=text.id, long=text.long, short=text.short)
@@ -48,6 +65,7 @@ class TantivyEngine:
     def remove(self, ids: Sequence[int]) -> None:
         self._removed += ids
 
+    @_catch_panics()
     def commit(self) -> None:
         if not self._added and not self._removed and self._writer is None:
             return
@@ -71,10 +89,12 @@ class TantivyEngine:
         self._added = []
         return self._writer
 
+    @_catch_panics()
     def count(self, words: Sequence[str]) -> list[int]:
         searcher = self._searcher
         return [searcher.doc_freq("long", word) for word in words]
 
+    @_catch_panics()
     def search(
         self, importance: Mapping[str, float], *, long: float, short: float, also: Sequence[int] = ()
     ) -> WordScores:
@@ -93,6 +113,7 @@ class TantivyEngine:
             by_id.update(self._score_some(weighted, [number for number in also if number not in by_id]))
         return WordScores(best_long, by_id, lambda ids: self._score_some(in_long, ids))
 
+    @_catch_panics()
     def _score(self, query: Any, limit: int) -> dict[int, float]:
         hits = self._searcher.search(query, limit, count=False).hits
         ids: Any = self._searcher.fast_field_values("id", [address for _, address in hits])
