@@ -1,12 +1,14 @@
 """Hostile text in skills and in queries: nothing wins by stuffing, nothing is raised, with either engine."""
 
+import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.catalog import Candidate
-from skillshelf.search import EngineName, Match, SkillSearch
+from skillshelf.search import EngineName, Match, SkillSearch, split_words
 from skillshelf.search._query import read_query
 
 SKILLS = {
@@ -182,3 +184,25 @@ def test_typos_are_not_looked_for_in_a_word_of_any_length() -> None:
 
     read_query("x" * 1_000_000, count, 10)
     assert len(asked) < 10
+
+
+def test_text_that_grows_when_it_is_normalized_stays_small() -> None:
+    """U+FDFA is one character that stands for eighteen."""
+    assert len(" ".join(split_words("\ufdfa" * 6_000))) < 6_000 * 4
+
+
+@pytest.mark.parametrize("text", ["e\u0301te\u0301", "ｆｕｌｌ", "ﬁle"])
+def test_text_is_normalized_in_small_pieces(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of accents on one letter would take as long as a book."""
+    plain = split_words(text)
+    sizes: list[int] = []
+    normalize = unicodedata.normalize
+
+    def record(form: Literal["NFKC"], piece: str) -> str:
+        sizes.append(len(piece))
+        return normalize(form, piece)
+
+    monkeypatch.setattr(unicodedata, "normalize", record)
+    accents = "\u0301\u0323" * 3_000
+    assert split_words(f"a{accents} {text}")[-len(plain) :] == plain
+    assert max(sizes) <= 200

@@ -24,6 +24,10 @@ _STOP_WORDS = frozenset(
 )
 _LONGEST_WORD = 40
 """A longer run is data, not a word: only its beginning is kept."""
+_PIECE = 200
+"""Characters that are normalized at once. The time grows with the square of the accents that stand together."""
+_MAX_GROWTH = 3
+"""How much longer normalizing may make a piece. Honest text hardly grows, but U+FDFA becomes 18 characters."""
 _MAX_CACHED_RUNS = 100_000
 
 
@@ -75,7 +79,9 @@ def _remove_disguise(text: str) -> str:
     """Take out characters that no reader sees, and turn look-alikes such as full-width letters into plain ones."""
     from skillshelf.hidden import HIDDEN  # compiling its patterns takes 5 ms, which text in ASCII never pays
 
-    return unicodedata.normalize("NFKC", HIDDEN.sub("", text))
+    visible = HIDDEN.sub("", text)
+    pieces = [visible[at : at + _PIECE] for at in range(0, len(visible), _PIECE)]
+    return "".join(unicodedata.normalize("NFKC", piece)[: _MAX_GROWTH * _PIECE] for piece in pieces)
 
 
 class _RunCache(dict[str, str]):
