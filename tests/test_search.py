@@ -15,6 +15,7 @@ SKILLS = {
     "invoices": "Create invoices as PDF for customers.",
     "归档": "将扫描件转换为文本。",
 }
+TOPICS = ("weight", "size", "sender", "address", "stamp", "label", "route", "customs", "price", "insurance", "return")
 
 
 def skill(name: str, description: str, body: str = "") -> str:
@@ -116,6 +117,22 @@ def test_copies_are_folded_into_the_best_of_them() -> None:
     matches = search_words(shelf, "formal letters")
     assert names(matches) == ["letters"]
     assert matches[0].copies == ("letters-2",)
+
+
+def test_a_changed_copy_does_not_make_a_skill_less_likely() -> None:
+    """A fork of the right skill is not another answer to the request."""
+    lines = [f"Step {number}: check the {topic} of the parcel." for number, topic in enumerate(TOPICS)]
+    skills = {name: f"Handles {name}." for name in ("letters", "invoices", "contracts", "meetings", "weather", "music")}
+    skills["parcels"] = "Track parcels and tell where they are."
+    body = "\n".join(lines)
+    alone = make_shelf(skills, parcels=body)
+    changed = "\n".join(lines[4:])
+    forked = make_shelf(skills | {"shipments": skills["parcels"]}, parcels=body, shipments=changed)
+
+    score = search_words(alone, "where are my parcels")[0].score
+    match = search_words(forked, "where are my parcels")[0]
+    assert match.name == "parcels"
+    assert match.score > 0.8 * score
 
 
 def test_words_that_a_skill_says_it_is_not_for_count_against_it() -> None:

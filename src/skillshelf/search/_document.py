@@ -29,6 +29,8 @@ _EXCLUSION = re.compile(
 """`Do not use for spreadsheets.`: what a skill says it is not about. A quarter of public skills have such a clause."""
 _COPY_LIKENESS = 0.9
 """The share of word pairs that two skills must have in common to be copies."""
+_RELATED_LIKENESS = 0.4
+"""The same for a skill and a copy that was changed: one with a quarter of the lines taken out has about 0.6."""
 _MIN_COPY_PAIRS = 8
 _COPY_SAMPLE = 16
 _MAX_CACHED_HASHES = 100_000
@@ -164,11 +166,22 @@ def unpack_pairs(packed: bytes, in_name: int) -> Pairs:
 
 def are_copies(pairs: Pairs, other: Pairs) -> bool:
     """Return whether two skills say almost the same. Their names do not count."""
+    return _share_of_pairs(pairs, other, _COPY_LIKENESS) >= _COPY_LIKENESS
+
+
+def are_related(pairs: Pairs, other: Pairs) -> bool:
+    """Return whether two skills say much the same, as a skill and a changed copy of it do."""
+    return _share_of_pairs(pairs, other, _RELATED_LIKENESS) >= _RELATED_LIKENESS
+
+
+def _share_of_pairs(pairs: Pairs, other: Pairs, wanted: float) -> float:
+    """Return the share of all pairs that two skills have in common; 0 if it is certainly less than wanted."""
     fewer, more = sorted((len(pairs.elsewhere), len(other.elsewhere)))
-    if fewer < _MIN_COPY_PAIRS or fewer < _COPY_LIKENESS * more:
-        return False
-    # The lowest pairs are a sample. Copies have almost all of them in common, other texts none: no need to compare all.
-    if len({*pairs.elsewhere[:_COPY_SAMPLE]} & {*other.elsewhere[:_COPY_SAMPLE]}) < min(fewer, _COPY_SAMPLE) // 2:
-        return False
+    if fewer < _MIN_COPY_PAIRS or fewer < wanted * more:
+        return 0.0
+    # The lowest pairs are a sample: texts that differ have none of them in common, and need not be compared whole.
+    sample = {*pairs.elsewhere[:_COPY_SAMPLE]} & {*other.elsewhere[:_COPY_SAMPLE]}
+    if len(sample) < wanted * min(fewer, _COPY_SAMPLE) / 2:
+        return 0.0
     common = len({*pairs.elsewhere} & {*other.elsewhere})
-    return common >= _COPY_LIKENESS * (fewer + more - common)
+    return common / (fewer + more - common)

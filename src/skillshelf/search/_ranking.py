@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from skillshelf.search._words import is_unspaced
 
-MIN_SCORE = 0.1
-"""A skill that fits less well is not returned."""
+MIN_SCORE = 0.05
+"""A skill that fits less well is not returned. One of twenty requests that have an answer stays without one then."""
 _FAR_BEHIND = 0.5
 """A skill with this share of the best one's rank score does not fit at all."""
 _ENOUGH_COVERED = 0.25
 """The share of the query that the best skill must have for words to count in full. With less, similarity decides."""
+_UNRELATED = 0.2
+"""The similarity of texts that have nothing to do with each other."""
 _MAX_MARGIN = 0.5
 """A single skill has no runner-up, which does not make it right."""
 
@@ -75,7 +77,8 @@ def rate_fit(coverage: float, similarity: float | None, score: float, rival: flo
     margin = 0.0
     if score > 0:
         # On a shelf of two skills, one of them is far ahead for any request, also if it has nothing to do with it.
-        margin = min(_MAX_MARGIN, coverage + (similarity or 0.0), (score - rival) / score)
+        evident = coverage + max(0.0, (similarity or 0.0) - _UNRELATED)
+        margin = min(_MAX_MARGIN, evident, (score - rival) / score)
     if similarity is None:
         evidence = 5.5 * coverage + 6.9 * margin - 4.4
     else:

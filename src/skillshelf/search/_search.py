@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.locks import ForkSafeLock
-from skillshelf.search._document import are_copies, find_fields, hash_pairs
+from skillshelf.search._document import are_copies, are_related, find_fields, hash_pairs
 from skillshelf.search._engine import SATURATION, EngineName, WordScores, choose_engine, weigh_rarity
 from skillshelf.search._index import Announce, Index
 from skillshelf.search._match import FoundWord, Match
@@ -301,6 +301,18 @@ def _rate(found: Sequence[_Ranked], candidates: _Candidates, weights: Weights) -
         coverage=min(1.0, in_long.get(best.id, 0.0) / candidates.possible),
         similarity=best.features.similarity if weights.similarity else None,
         score=best.score,
-        rival=found[1].score if len(found) > 1 else 0.0,
+        rival=_find_rival_score(best, candidates.ranked),
     )
     return [best_fit, *(rate_later_fit(best_fit, ranked.score, best.score) for ranked in found[1:])]
+
+
+def _find_rival_score(best: _Ranked, ranked: Sequence[_Ranked]) -> float:
+    """Return the score of the next skill that says something else, 0 if there is none.
+
+    A changed copy that comes right after the best skill does not make it less likely that the best one is right.
+    """
+    for other in ranked:
+        is_same = other.id == best.id or other.place in best.copies
+        if not is_same and not are_related(best.row.pairs, other.row.pairs):
+            return other.score
+    return 0.0

@@ -43,7 +43,7 @@ _LOCK = "lock"
 _ENGINE_FOLDER = re.compile("[0-9a-f]{16}")
 _BATCH = 500
 _LOCK_SECONDS = 60.0
-"""How long to wait for another process that builds the index. 50,000 skills take about half of it."""
+"""How long to wait for another process that builds the index. After that, an index in memory is built."""
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE skills (
