@@ -54,6 +54,7 @@ _FINAL_STATES = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDE
 _POLL_SECONDS = 0.1
 # Listing the trials of a long run takes a while. Waiting this many times as long keeps it from becoming the main work.
 _POLL_FACTOR = 10
+_MAX_POLL_SECONDS = 5.0  # an outage of minutes is not a slow listing
 _CHUNK_SIZE = 50
 
 Result = dict[str, Any]
@@ -297,7 +298,8 @@ class RunQueue:
                     yield waiting.pop(workflow.workflow_id), _result_of(workflow)
             await asyncio.to_thread(self._node.recover_trials)
             if waiting:
-                await asyncio.sleep(max(_POLL_SECONDS, _POLL_FACTOR * (time.monotonic() - started)))
+                pause = _POLL_FACTOR * (time.monotonic() - started)
+                await asyncio.sleep(min(max(_POLL_SECONDS, pause), _MAX_POLL_SECONDS))
 
     async def cancel(self) -> None:
         """Take the trials that have not begun out of the queue. A resumed run queues them again."""
