@@ -29,6 +29,8 @@ from skillshelf.turn import Turn
 from skillshelf.workspace import Workspace, choose_workspace
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from skillshelf.listing import Listing, ListingForm
     from skillshelf.routing import Route
     from skillshelf.search import Match, SkillSearch
@@ -318,12 +320,13 @@ class Shelf:
         """
         return self._open_search().search(self._catalog, query, limit, min_score=min_score)
 
-    def prepare_search(self, announce: Callable[[int], None] | None = None) -> None:
+    def prepare_search(self, announce: Callable[[int], None] | None = None, *, stop: "Event | None" = None) -> None:
         """Build the index that `search` uses, or bring it up to date. Call it from a thread of its own if you like.
 
-        `announce` is called with the number of skills that are about to be indexed, if there are any.
+        `announce` is called with the number of skills that are about to be indexed, if there are any. If `stop` is set
+        meanwhile, this ends early, and the next search begins anew.
         """
-        self._open_search().prepare(self._catalog, announce)
+        self._open_search().prepare(self._catalog, announce, stop)
 
     def _open_search(self) -> "SkillSearch":
         with self._lock:

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
@@ -26,6 +27,8 @@ from skillshelf.slash import complete
 from skillshelf.streams import discard_output
 from skillshelf.text import clean, clean_line
 
+_MIN_PREPARED = 100
+"""Skills whose index is built before it is needed. Fewer take a tenth of a second."""
 _SECONDS_TO_END = 5.0
 """How long a running turn may take to end when the program must."""
 
@@ -81,15 +84,19 @@ class Terminal:
         self._greet()
         with self._watch_skills():
             await self._reviewer.ask_at_start()
-            while not self._is_leaving:
-                self._reviewer.announce_changes()
-                await asyncio.to_thread(self._prepare_completion)
-                self._report_problems()
-                text = await self._read_line()
-                if text is None:
-                    break
-                if text.strip():
-                    await self.say(text)
+            with self._preparing_search():
+                await self._answer_lines()
+
+    async def _answer_lines(self) -> None:
+        while not self._is_leaving:
+            self._reviewer.announce_changes()
+            await asyncio.to_thread(self._prepare_completion)
+            self._report_problems()
+            text = await self._read_line()
+            if text is None:
+                break
+            if text.strip():
+                await self.say(text)
 
     async def _read_line(self) -> str | None:
         """Return what the user typed, or None at the end of the input."""
@@ -212,6 +219,24 @@ class Terminal:
     def _prepare_completion(self) -> None:
         """Build the index of names and words now, so that the first key does not wait for it."""
         complete(self.commands, "/skills:qxzqxz")
+
+    @contextmanager
+    def _preparing_search(self) -> Iterator[None]:
+        """Build the index of search in a thread, so that the first message does not wait for it."""
+        if len(self.core.shelf.catalog) < _MIN_PREPARED:
+            yield
+            return
+        stop = threading.Event()
+        # Not a daemon: an end of the process in the middle of a library in Rust would be a crash.
+        threading.Thread(target=self._prepare_search, args=[stop]).start()
+        try:
+            yield
+        finally:
+            stop.set()
+
+    def _prepare_search(self, stop: threading.Event) -> None:
+        with suppress(Exception):  # the first search fails in the same way, and reports it
+            self.core.shelf.prepare_search(stop=stop)
 
     def _watch_skills(self) -> AbstractContextManager[object]:
         with suppress(MissingExtraError):

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from threading import Event
 from typing import NamedTuple
 
 from skillshelf.catalog import Candidate, Catalog, Place
@@ -21,6 +22,10 @@ MIN_STORED = 100
 
 Announce = Callable[[int], None]
 """Called with the number of skills that are about to be indexed."""
+
+
+class Stopped(Exception):
+    """The caller of an update wants no index any more."""
 
 
 class _Entry(NamedTuple):
@@ -72,10 +77,11 @@ class Index:
 
     # --- keeping up to date ---
 
-    def update(self, catalog: Catalog, announce: Announce | None = None) -> None:
+    def update(self, catalog: Catalog, announce: Announce | None = None, stop: Event | None = None) -> None:
         """Index the skills that are new or changed since the last time, and forget those that are gone.
 
         `announce` is called before skills are read. If the store fails, it is made anew, and after that kept in memory.
+        Raises Stopped if `stop` is set meanwhile; the store is then as it was.
         """
         if self._store is not None and os.getpid() != self._process:
             self.close()  # the parent's database must not be used in a forked child
@@ -90,7 +96,7 @@ class Index:
             try:
                 with lock_folder(self._folder):
                     versions = self._open()
-                    self._apply_changes(catalog.found, versions, announce)
+                    self._apply_changes(catalog.found, versions, announce, stop)
             except LockTimeout:
                 self.leave_folder()
             except Exception:
@@ -155,7 +161,11 @@ class Index:
         return versions
 
     def _apply_changes(
-        self, found: Mapping[Place, Found], versions: Mapping[Place, Version], announce: Announce | None
+        self,
+        found: Mapping[Place, Found],
+        versions: Mapping[Place, Version],
+        announce: Announce | None,
+        stop: Event | None,
     ) -> None:
         """Compare the store with everything found. `versions` has those of skills that were not compared yet."""
         store = self.store
@@ -181,7 +191,7 @@ class Index:
         if added and announce is not None:
             announce(len(added))
         if removed or stamps or added or store.is_new:
-            for skill in store.change(removed, self._read(added), stamps):
+            for skill in store.change(removed, self._read(added, stop), stamps):
                 self._remember(skill.place, skill.id, found[skill.place])
 
     def _remember(self, place: Place, number: int, found: Found | None) -> None:
@@ -202,8 +212,10 @@ class Index:
             return True
         return hash_text(candidate.descriptor, self._read_text(candidate)) == version.digest
 
-    def _read(self, candidates: list[Candidate]) -> Iterator[NewSkill]:
+    def _read(self, candidates: list[Candidate], stop: Event | None) -> Iterator[NewSkill]:
         for candidate in candidates:
+            if stop is not None and stop.is_set():
+                raise Stopped
             skill = candidate.descriptor
             document = make_document(skill, self._read_text(candidate))
             yield NewSkill(candidate.place, candidate.found.stamp, document, text_to_compare(skill))

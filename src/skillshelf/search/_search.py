@@ -4,14 +4,16 @@ import heapq
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from threading import Event
 
 from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.locks import ForkSafeLock
 from skillshelf.search._document import are_copies, are_related, find_fields, hash_pairs
 from skillshelf.search._engine import SATURATION, EngineName, WordScores, choose_engine, weigh_rarity
-from skillshelf.search._index import Announce, Index
+from skillshelf.search._index import Announce, Index, Stopped
 from skillshelf.search._match import FoundWord, Match
 from skillshelf.search._query import Query, read_query
 from skillshelf.search._ranking import (
@@ -79,13 +81,14 @@ class SkillSearch:
         """Bytes that the index takes in memory, without what its engine holds."""
         return self._index.size
 
-    def prepare(self, catalog: Catalog, announce: Announce | None = None) -> None:
+    def prepare(self, catalog: Catalog, announce: Announce | None = None, stop: Event | None = None) -> None:
         """Build the index or bring it up to date, so that the next search need not. Another thread can do this.
 
-        `announce` is called with the number of skills to be indexed, if there are any.
+        `announce` is called with the number of skills to be indexed, if there are any. If `stop` is set meanwhile, this
+        ends early, and the next search begins anew.
         """
-        with self._lock:
-            self._index.update(catalog, announce)
+        with self._lock, suppress(Stopped):
+            self._index.update(catalog, announce, stop)
 
     def search(self, catalog: Catalog, query: str, limit: int = 5, *, min_score: float | None = None) -> list[Match]:
         """Return the skills that fit a query, best first. Skills for the user alone are left out.
