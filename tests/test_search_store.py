@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -373,3 +374,27 @@ def test_a_lock_that_another_process_keeps_is_waited_for_once(stored: Stored, mo
     monkeypatch.setattr("skillshelf.search._store.hold_lock", give_up)
     assert stored.search("tool3") == ["skill-3"]
     assert len(waits) == 1
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        ["ALTER TABLE texts RENAME TO others", "CREATE VIEW texts AS SELECT id, words FROM others"],
+        ["CREATE TRIGGER planted AFTER INSERT ON texts BEGIN DELETE FROM texts; END"],
+    ],
+    ids=["view", "trigger"],
+)
+def test_sql_that_was_planted_in_the_database_does_not_run(stored: Stored, planted: list[str]) -> None:
+    """A view can be endless."""
+    import sqlite3
+
+    stored.search("tool3")
+    [path] = stored.folder.rglob("index.db")
+    with closing(sqlite3.connect(path)) as database:
+        for statement in planted:
+            database.execute(statement)
+    stored.open()
+    assert stored.search("tool3") == ["skill-3"]
+    with closing(sqlite3.connect(path)) as database:
+        kinds = {row[0] for row in database.execute("SELECT type FROM sqlite_master")}
+    assert kinds <= {"table", "index"}

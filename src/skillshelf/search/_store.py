@@ -116,6 +116,8 @@ class Store:
         """Whether nothing was ever written to it. The first change must come soon: it ends the transaction."""
         if self.is_new:
             self._create_tables(engine)
+        elif self._has_views_or_triggers():
+            raise UnusableStore("it has parts that no version made")
         elif self._read_meta("made_by") != self._made_by:
             raise UnusableStore("another version made it")
 
@@ -141,6 +143,11 @@ class Store:
         database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         database.execute("PRAGMA synchronous = NORMAL")
         return database
+
+    def _has_views_or_triggers(self) -> bool:
+        """Return whether reading or changing the tables would run SQL of others, which need not even end."""
+        found = self._database.execute("SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')")
+        return bool(found.fetchone()[0])
 
     def _create_tables(self, engine: EngineName) -> None:
         """Create the tables in a transaction that the first change ends: until then, the file stays empty."""
