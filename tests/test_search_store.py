@@ -398,3 +398,17 @@ def test_sql_that_was_planted_in_the_database_does_not_run(stored: Stored, plant
     with closing(sqlite3.connect(path)) as database:
         kinds = {row[0] for row in database.execute("SELECT type FROM sqlite_master")}
     assert kinds <= {"table", "index"}
+
+
+def test_a_pipe_in_place_of_a_lock_of_tantivy_does_not_block(tmp_path: Path, source: MemorySource) -> None:
+    pytest.importorskip("tantivy")
+    stored = Stored(source, tmp_path, "tantivy")
+    stored.search("tool3")
+    [folder] = {path.parent for path in stored.folder.rglob("meta.json")}
+    for name in (".tantivy-writer.lock", ".tantivy-meta.lock"):
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+    source.put("extra", text("extra", "A lathe.", "Turn wood.\n"))
+    stored.shelf.reload()
+    stored.open()
+    assert stored.search("lathe") == ["extra"]

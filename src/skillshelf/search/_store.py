@@ -312,12 +312,14 @@ class Store:
         return path
 
     def _list_files(self) -> str:
-        """Return the sizes and times of tantivy's files."""
+        """Return the sizes and times of tantivy's files. Raises UnusableStore if one is a link or would block."""
         files: dict[str, list[int]] = {}
         if self._engine_folder:
             for name in sorted(system.listdir(self._engine_folder)):
+                info = system.stat(os.path.join(self._engine_folder, name), follow_symlinks=False)
+                if not stat.S_ISREG(info.st_mode):
+                    raise UnusableStore(f"{name} is not a plain file")
                 if not name.endswith(".lock"):
-                    info = system.stat(os.path.join(self._engine_folder, name))
                     files[name] = [info.st_size, info.st_mtime_ns]
         return json.dumps(files)
 
