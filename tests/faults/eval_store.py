@@ -1,7 +1,7 @@
-"""Fail or kill an eval run at the n-th statement of its databases, start it again, and look at what it reports.
+"""Fail or kill an eval run at the n-th statement of its database, start it again, and look at what it reports.
 
-Both databases of a run, the queue of trials and the store of model responses, are SQLite here, so the fault sits in
-`sqlite3` itself. Each start is a child forked from this process, because importing the engine takes seconds.
+The fault sits in `sqlite3` itself. Each start is a child forked from this process, because importing the engine takes
+seconds.
 
     python -m faults.eval_store http://127.0.0.1:8000/v1 kill sample:4
 """

@@ -1,4 +1,4 @@
-"""K01–K03: whichever statement of its databases goes wrong, an eval run goes on and counts each case once."""
+"""K01–K03: whichever statement of its database goes wrong, an eval run goes on and counts each case once."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 from evals.provider import Provider  # noqa: E402
 
 CALLS = 2
-# A run makes some 350 statements, and each start takes seconds: all of them take an hour, with --every-fault.
+# A run makes some twenty statements, and each start takes seconds: all of them are tried with --every-fault.
 SAMPLE = 2
 LONG_SAMPLE = 12
 
@@ -37,7 +37,7 @@ def test_any_statement_can_go_wrong(kind: str, long: bool, request: pytest.Fixtu
     assert completed.stdout, completed.stderr
     report = json.loads(completed.stdout)
     assert report["failures"] == []
-    assert report["operations"] > 50
+    assert report["operations"] > 10
     for place in report["places"]:
         paid = [count for (prompt, _), count in answered.items() if prompt.startswith(f"{place}:")]
         assert len(paid) == CALLS * 2
