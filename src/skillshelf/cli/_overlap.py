@@ -97,7 +97,8 @@ def _add_skills(shelf: Shelf, args: argparse.Namespace) -> tuple[Shelf, list[Can
     added = _find_below(shelf, folder)
     if not added and os.path.isdir(folder):
         # Last, so that the skills on the shelf keep their names.
-        shelf = open_shelf(args, further=[DirectorySource(folder, "new")])
+        # Without a cache, its index stays in memory: nobody searches the shelf with this draft again.
+        shelf = open_shelf(args, further=[DirectorySource(folder, "new", cache=False)])
         added = _find_below(shelf, folder)
     if not added:
         raise CommandError(

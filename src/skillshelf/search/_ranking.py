@@ -14,7 +14,7 @@ _FAR_BEHIND = 0.5
 """A skill with this share of the best one's rank score does not fit at all."""
 _ENOUGH_COVERED = 0.25
 """The share of the query that the best skill must have for words to count in full. With less, similarity decides."""
-_UNRELATED = 0.2
+_UNRELATED = 0.3
 """The similarity of texts that have nothing to do with each other."""
 _MAX_MARGIN = 0.5
 """A single skill has no runner-up, which does not make it right."""
