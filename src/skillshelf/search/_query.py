@@ -10,7 +10,9 @@ _MAX_CHARACTERS = 4_000
 """Characters of a query that count."""
 _MAX_WORDS = 200
 _MAX_CORRECTED = 3
-"""Unknown words that are corrected. Each takes about a millisecond, and a long text is not a typo."""
+"""Unknown words that are corrected. Each takes about a millisecond."""
+_FEW_WORDS = 12
+"""The words of a query in which unknown ones are corrected. In a longer one, the other words find the skill."""
 _CORRECTED = 0.8
 """The importance of a word that was corrected: it may be another word after all."""
 _UNSPACED = 0.5
@@ -54,7 +56,7 @@ def read_query(text: str, count: Count, skills: int) -> Query:
     counts = dict(zip(distinct, count(distinct), strict=True))
     for word, spelling in words:
         known = word
-        if not counts[word] and len(query.corrected) < _MAX_CORRECTED:
+        if not counts[word] and len(distinct) <= _FEW_WORDS and len(query.corrected) < _MAX_CORRECTED:
             known = _correct(word, spelling, count)
             counts.setdefault(known, 1)
         importance = 1.0

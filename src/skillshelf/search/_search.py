@@ -255,7 +255,10 @@ def _weigh_pairs(query: Query) -> dict[int, float]:
 
 def _weigh_exclusions(query: Query, row: PairRow) -> float:
     """Return the share of the query's words, by rarity, that are about what the skill says it is not for."""
-    return sum(map(query.weigh, _find_excluded(query, row))) / query.weight
+    excluded = _find_excluded(query, row)
+    if not excluded:
+        return 0.0
+    return sum(map(query.weigh, excluded)) / query.weight
 
 
 def _find_excluded(query: Query, row: PairRow) -> list[str]:

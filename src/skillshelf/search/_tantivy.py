@@ -9,7 +9,7 @@ import tantivy
 from skillshelf.search._engine import EngineName, EngineText, WordScores
 
 _TOKENIZER = "skillshelf"
-_MAX_FOUND = 1_000
+_MAX_FOUND = 300
 """Skills that are scored for a query, beside those that the caller asks for."""
 _HEAP = 100_000_000
 """Bytes that an indexing thread may use. With this many, a collection of 50,000 skills makes few segments."""
