@@ -59,6 +59,7 @@ EXTRAS = {
     "mcp": Extra("skillshelf serve", ("mcp",)),
     "tokens": Extra("exact token counts", ("rs_bpe",)),
     "watch": Extra("edits picked up at once", ("watchfiles",)),
+    "search": Extra("search by meaning, and faster", ("numpy", "tantivy", "tokenizers", "wordllama")),
     "pydantic-ai": Extra("skills in pydantic-ai", ("pydantic_ai",), is_adapter=True),
     "langchain": Extra("skills in LangChain", ("langchain",), is_adapter=True),
     "openai-agents": Extra("skills in the OpenAI Agents SDK", ("agents",), is_adapter=True),
