@@ -55,7 +55,7 @@ EXTRAS = {
         "skillshelf chat", ("pydantic_ai", "pydantic_ai_harness", "prompt_toolkit", "rapidfuzz", "anthropic", "openai")
     ),
     "local": Extra("a small model on this machine", ("xllamacpp",)),
-    "evals": Extra("skillshelf eval", ("pydantic_ai_harness", "dbos", "psycopg")),
+    "evals": Extra("skillshelf eval", ("pydantic_ai_harness", "dbos", "psycopg", "jinja2")),
     "mcp": Extra("skillshelf serve", ("mcp",)),
     "tokens": Extra("exact token counts", ("rs_bpe",)),
     "watch": Extra("edits picked up at once", ("watchfiles",)),
