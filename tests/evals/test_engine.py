@@ -6,6 +6,7 @@ import json
 import sqlite3
 import tarfile
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -44,7 +45,7 @@ from skillshelf.evals.engine import (
 from skillshelf.evals.engine._guard import CircuitBreaker, RunGuard
 from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.evals.engine._response_cache import CachedModel
-from skillshelf.evals.engine._store import file_error, open_file_store
+from skillshelf.evals.engine._store import RunStore, file_error, open_file_store
 from skillshelf.testing import ScriptedModel, call, fail
 
 CASES, CALLS = 4, 3
@@ -287,9 +288,14 @@ def test_a_packed_skill_writes_no_file_outside_its_folder(tmp_path: Path, names:
     assert list(tmp_path.rglob("out.txt")) == []
 
 
-def test_the_first_stored_response_stays(tmp_path: Path) -> None:
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    with closing(open_file_store(str(tmp_path / "run.sqlite"), "run")) as opened:
+        yield opened
+
+
+def test_the_first_stored_response_stays(store: RunStore) -> None:
     """If two processes paid for one call, both use the first one's response."""
-    store = open_file_store(str(tmp_path / "run.sqlite"), "run")
     store.add_response("call", "first")
     store.add_response("call", "second")
     other = store.for_run("other")
@@ -313,9 +319,8 @@ def test_a_judge_is_paid_once(tmp_path: Path) -> None:
     assert (first.status, provider.asked) == ("passed", 1)
 
 
-def test_a_cached_response_names_the_new_workspace(tmp_path: Path) -> None:
+def test_a_cached_response_names_the_new_workspace(store: RunStore) -> None:
     """A resumed trial has another folder, and the model may have named the old one."""
-    store = open_file_store(str(tmp_path / "run.sqlite"), "run")
     said: list[str | None] = []
     for folder in ("/here/skillshelf-eval-aaaaaaaa", "/there/skillshelf-eval-bbbbbbbb"):
         model = CachedModel(ScriptedModel(f"see {folder}/out.txt"), store, RunGuard(()), "trial")
@@ -329,9 +334,8 @@ def test_a_cached_response_names_the_new_workspace(tmp_path: Path) -> None:
     [("run_command", "12:01", 1), ("load_skill_instructions", "# Other", 2), ("", "", 2)],
     ids=["the time a command prints", "the text of a skill", "the prompt"],
 )
-def test_a_cached_response_answers_only_the_same_question(tmp_path: Path, tool: str, told: str, asks: int) -> None:
+def test_a_cached_response_answers_only_the_same_question(tool: str, told: str, asks: int, store: RunStore) -> None:
     """The output of commands is not part of the question."""
-    store = open_file_store(str(tmp_path / "run.sqlite"), "run")
     said: list[str | None] = []
     for prompt, text in (("hi", "first"), ("hi" if tool else "ho", told), ("hi" if tool else "ho", told)):
         parts = [ToolReturnPart(tool, text, "c1")] if tool else []

@@ -141,7 +141,11 @@ class Store:
         read_private(path, limit=1)
         self._inode = system.stat(path).st_ino
         database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        database.execute("PRAGMA synchronous = NORMAL")
+        try:
+            database.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.Error:
+            database.close()
+            raise
         return database
 
     def _has_views_or_triggers(self) -> bool:

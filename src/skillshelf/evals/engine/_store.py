@@ -43,9 +43,13 @@ class FileDatabase:
         self._lock = threading.Lock()
         try:
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise file_error(path, error) from error
+        try:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")  # a power cut costs money too
         except sqlite3.Error as error:
+            self._connection.close()
             raise file_error(path, error) from error
 
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
