@@ -143,7 +143,10 @@ def _read_eval_queries(shelf: Shelf, notes: list[str]) -> Mapping[str, Sequence[
     try:
         from skillshelf.evals import Message, list_cases
     except MissingExtraError as error:
-        notes.append(f"the queries of eval cases were not read: {error}")
+        notes.append(
+            f"the queries of eval cases were not read, because they need the extra `{error.extra}`: "
+            f"pip install 'skillshelf[{error.extra}]'"
+        )
         return {}
 
     queries: dict[str, list[str]] = {}
