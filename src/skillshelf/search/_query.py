@@ -50,21 +50,26 @@ class Query:
 
 
 def read_query(text: str, count: Count, skills: int) -> Query:
+    """Return the words of a text, corrected if no skill has them, and what each is worth among so many skills."""
     query = Query(text[:_MAX_CHARACTERS])
     words = split_query(query.text)[:_MAX_WORDS]
     distinct = list({word: None for word, _ in words})
     counts = dict(zip(distinct, count(distinct), strict=True))
+    is_short = len(distinct) <= _FEW_WORDS
+
     for word, spelling in words:
         known = word
-        if not counts[word] and len(distinct) <= _FEW_WORDS and len(query.corrected) < _MAX_CORRECTED:
+        if not counts[word] and is_short and len(query.corrected) < _MAX_CORRECTED:
             known = _correct(word, spelling, count)
             counts.setdefault(known, 1)
+
         importance = 1.0
         if known != word:
             importance = _CORRECTED
             query.corrected.add(known)
         elif len(word) > 1 and is_unspaced(word):
             importance = _UNSPACED
+
         query.words.append(known)
         query.importance.setdefault(known, importance)
         query.spelling.setdefault(known, spelling)
