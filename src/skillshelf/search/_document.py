@@ -103,12 +103,17 @@ def hash_text(skill: SkillDescriptor, instructions: str) -> bytes:
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
+def find_card_end(words: str) -> int:
+    """Return where the words of the name and the description end, of a document's words."""
+    end_of_name = words.index("\n")
+    return words.index("\n", end_of_name + 1)
+
+
 def shorten(words: str) -> str:
     """Return the words of the name and the description, each a few times at most."""
     counts: dict[str, int] = {}
     kept: list[str] = []
-    name, description, *_ = words.split("\n", 2)
-    for word in f"{name}{description}".split():
+    for word in words[: find_card_end(words)].split():
         counts[word] = counts.get(word, 0) + 1
         if counts[word] <= _MAX_REPEATS:
             kept.append(word)

@@ -10,7 +10,7 @@ import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from skillshelf.search._document import shorten
+from skillshelf.search._document import find_card_end, shorten
 from skillshelf.search._engine import SATURATION, EngineName, EngineText, WordScores, weigh_rarity
 
 _TABLES = ("long", "short")
@@ -113,9 +113,9 @@ class Fts5Engine:
         marks = ", ".join("?" * len(ids))
         rows = self._database.execute(f"SELECT id, words FROM texts WHERE id IN ({marks})", list(ids)).fetchall()
         long_length = sum(words.count(" ") for _, words in rows) / len(rows)
-        short_length = sum(words.index("\n", words.index("\n") + 1) for _, words in rows) / len(rows)
+        short_length = sum(find_card_end(words) for _, words in rows) / len(rows)
         for number, words in rows:
-            end = words.index("\n", words.index("\n") + 1)
+            end = find_card_end(words)
             long_damping = _damp(words.count(" ") / long_length)
             short_damping = _damp(end / short_length)
             for word, weight in weights.items():
