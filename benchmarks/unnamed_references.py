@@ -11,7 +11,6 @@ names it. Tests and packaging are left out on both sides.
 
 import argparse
 import json
-import math
 import random
 import re
 import sys
@@ -19,14 +18,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.search.measures import wilson
 from skillshelf.lint import check_skill
 from skillshelf.lint._naming import is_never_loaded
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import DirectorySource
 
 SEED = 7
-# 95 %
-Z = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +76,6 @@ def draw(references: Sequence[Reference], size: int) -> list[Reference]:
     return drawn
 
 
-def wilson(hits: int, total: int) -> tuple[float, float]:
-    """Return the interval that holds the true share in 95 of 100 samples."""
-    if total == 0:
-        return 0.0, 1.0
-    share = hits / total
-    middle = (share + Z**2 / (2 * total)) / (1 + Z**2 / total)
-    half = Z / (1 + Z**2 / total) * math.sqrt(share * (1 - share) / total + Z**2 / (4 * total**2))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def print_rates(file: Path) -> None:
     """Print how often a report is wrong, and how many of the files that nothing names are reported."""
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -99,15 +87,17 @@ def print_rates(file: Path) -> None:
     print(f"reported: {len(reported)} of {frame['reported']:,} judged, {wrong} wrong: {_share(wrong, len(reported))}")
     print(f"not reported: {len(others)} of {frame['others']:,} judged, {missed} missed: {_share(missed, len(others))}")
     right = frame["reported"] * (1 - wrong / len(reported))
-    found = [
-        right / (right + frame["others"] * share) for share in (missed / len(others), *wilson(missed, len(others)))
-    ]
-    print(f"of the files that nothing names, reported: {found[0]:.1%} ({found[2]:.1%} to {found[1]:.1%})")
+    interval = wilson(missed, len(others))
+    # The more references were missed, the smaller is the share that is reported.
+    middle, high, low = (
+        right / (right + frame["others"] * share) for share in (missed / len(others), interval.low, interval.high)
+    )
+    print(f"of the files that nothing names, reported: {middle:.1%} ({low:.1%} to {high:.1%})")
 
 
 def _share(hits: int, total: int) -> str:
-    low, high = wilson(hits, total)
-    return f"{hits / total:.1%} ({low:.1%} to {high:.1%})"
+    interval = wilson(hits, total)
+    return f"{hits / total:.1%} ({interval.low:.1%} to {interval.high:.1%})"
 
 
 def main() -> int:
