@@ -258,7 +258,9 @@ def test_a_short_python_file_is_not_the_text_of_a_symlink(write: Callable[..., P
         assert check_skill(folder) == []
 
 
-def test_special_files_do_not_disturb_a_check(write: Callable[..., Path], tmp_path: Path) -> None:
+def test_special_files_do_not_disturb_a_check(
+    write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Links, FIFOs, sockets and files of 4 GB neither block a check nor bring in outside content."""
     folder = write("hostile", body="Load secret.md, pipe.md, sock.md, huge.md and huge.py.\n").parent
     references = folder / "references"
@@ -267,8 +269,9 @@ def test_special_files_do_not_disturb_a_check(write: Callable[..., Path], tmp_pa
     secret.write_text("[dead](sesame.md)\n")
     (references / "secret.md").symlink_to(secret)
     os.mkfifo(references / "pipe.md")
+    monkeypatch.chdir(references)  # the address of a socket has room for about 100 bytes
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.bind(os.path.relpath(references / "sock.md"))
+        sock.bind("sock.md")
     for name in ("huge.md", "huge.py"):
         with open(references / name, "wb") as file:
             file.truncate(4 * 1024**3)
