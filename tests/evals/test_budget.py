@@ -11,7 +11,7 @@ from skillshelf.agent import Settings
 from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
 from skillshelf.evals import Case, Message, check, make_plan
-from skillshelf.evals.engine import Limits, Options, Price, estimate_usage
+from skillshelf.evals.engine import Limits, Options, Price, estimate_judging, estimate_usage
 
 CALLS = 3
 TOKENS_OF_A_CALL = 15
@@ -91,8 +91,10 @@ def test_the_command_line_says_what_a_run_may_cost_and_how_to_continue_it(tmp_pa
 def test_an_estimate_grows_with_messages_and_judges_and_leaves_out_scripts() -> None:
     one = estimate_usage([Case("a", (Message("hi"),))])
     two = estimate_usage([Case("a", (Message("hi"), Message("and then?")))])
-    judged = estimate_usage([Case("a", (Message("hi"),), (check.judge("it is well"),))])
-    assert one.input < judged.input
+    judged = Case("a", (Message("hi"),), (check.judge("it is well"),))
+    twice = Case("a", (Message("hi"),), (check.judge("it is well"), check.judge("it is short")))
+    assert estimate_judging([Case("a", (Message("hi"),))]) == Usage(0, 0)
+    assert 0 < estimate_judging([judged]).input < estimate_judging([twice]).input < 2 * estimate_judging([judged]).input
     assert one.input * 2 < two.input
     assert one.cost is None
     assert estimate_usage([Case("a", (Message("hi"),), script=("done",))]) == Usage(0, 0)

@@ -18,6 +18,7 @@ from pydantic_ai.exceptions import ModelQuotaExceededError, ModelRateLimitError,
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
 from evals.in_process import run
+from evals.judging import decide
 from evals.processes import (
     Child,
     count_responses,
@@ -311,7 +312,7 @@ def test_the_first_stored_response_stays(store: RunStore) -> None:
 def test_a_judge_is_paid_once(tmp_path: Path) -> None:
     """A second start that finds its trials done asks no judge again."""
     case = Case("judged", (Message("hi"),), (check.judge("it is well", "openai-chat:tiny"),), script=("answer",))
-    with Provider(1, says="YES, it is well.") as provider:
+    with Provider(1, says=decide("yes")) as provider:
         options = Options(Settings(base_url=provider.url), pauses=())
         [first] = run([case], tmp_path, options)
         [second] = run([case], tmp_path, options)

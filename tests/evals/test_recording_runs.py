@@ -1,6 +1,5 @@
 """Runs that are recorded and played back: each trial has its own answers, and nobody is asked or paid again."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,13 @@ import pytest
 from chats import script
 
 from evals.in_process import run
+from evals.judging import decide
 from evals.provider import Provider
 from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Outcome, Trace, check
 from skillshelf.evals._recording import TrialRecording
-from skillshelf.evals.engine import Options, find_replayed_model
+from skillshelf.evals.engine import Options, find_replayed_judge, find_replayed_model
 from skillshelf.evals.engine._runner import add_worker_files
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
@@ -121,7 +121,7 @@ def test_of_several_models_one_must_be_named(tmp_path: Path) -> None:
 
 def test_a_recording_with_one_model_for_trials_and_one_for_checks_needs_no_name(tmp_path: Path) -> None:
     case = replace(live("one"), checks=(check.judge("It is well.", "openai-chat:wise"),))
-    with Provider(1, lambda body, number: "YES." if body["model"] == "wise" else "Well.") as provider:
+    with Provider(1, lambda body, number: decide("yes") if body["model"] == "wise" else "Well.") as provider:
         recorded(tmp_path, [case], provider)
     [outcome] = played(tmp_path, [case])
     assert (outcome.status, find_replayed_model(Options(replay=str(tmp_path / "kept"))).id) == ("passed", "openai:tiny")
@@ -226,7 +226,11 @@ def test_a_judge_is_replayed_if_the_work_names_the_workspace(tmp_path: Path) -> 
 
     def says(body: dict[str, Any], number: int) -> str:
         system = str(body["messages"][0]["content"])
-        return "YES." if "criterion" in system else f"It is in {system.split('the folder ')[1].split(':')[0]}/out.txt"
+        return (
+            decide("yes")
+            if "numbered sentences" in system
+            else f"It is in {system.split('the folder ')[1].split(':')[0]}/out.txt"
+        )
 
     with Provider(1, says) as provider:
         [first] = recorded(tmp_path, [case], provider)
@@ -242,9 +246,10 @@ def judged(rubric: str) -> Case:
 @pytest.mark.parametrize(
     ("rubrics", "says", "asked"),
     [
-        (("It is well.", "It is well."), ("YES.", "NO."), 1),
-        (("So " * 40 + "it is.", "So " * 40 + "it is not."), ("YES.", "NO."), 2),
-        (("It is well.", "It is well."), ("Maybe.", "NO."), 2),
+        (("It is well.", "It is well."), (decide("yes"), decide("no")), 1),
+        (("So " * 40 + "it is.", "So " * 40 + "it is not."), (decide("yes"), decide("no")), 2),
+        (("It is well.", "It is well."), ("Maybe.", decide("no")), 2),
+        (("It is well.", "It is well."), (decide("yes", "yes"), decide("no")), 2),
     ],
 )
 def test_a_verdict_is_cached_for_its_question(
@@ -255,19 +260,55 @@ def test_a_verdict_is_cached_for_its_question(
         options = Options(Settings(base_url=provider.url), pauses=())
         outcomes = [run([judged(rubric)], tmp_path, options)[0] for rubric in rubrics]
         assert provider.asked == asked
-    status: Callable[[str], str] = {"YES.": "passed", "NO.": "missed", "Maybe.": "error"}.__getitem__
-    assert [one.status for one in outcomes] == [status(says[0]), status(says[asked - 1])]
+    statuses = {decide("yes"): "passed", decide("no"): "missed"}
+    assert [one.status for one in outcomes] == [statuses.get(said, "error") for said in (says[0], says[asked - 1])]
+
+
+def test_the_judge_of_a_recording_is_replayed_whichever_judge_is_configured_now(tmp_path: Path) -> None:
+    case = replace(live("one"), checks=(check.judge("It is well."),))
+    with Provider(1, lambda body, number: decide("yes") if body["model"] == "wise" else "Well.") as provider:
+        tested = Settings(model="tiny", base_url=provider.url)
+        wise = replace(tested, model="wise")
+        run([case], tmp_path / "run", Options(tested, record=str(tmp_path / "kept"), pauses=(), judge=wise))
+        assert provider.asked == 2
+    replayed = str(tmp_path / "kept")
+    favourite = Settings(model="a:favourite")
+    for number, options in enumerate(
+        (
+            Options(replay=replayed),
+            Options(replay=replayed, judge=favourite),
+            Options(replay=replayed, judge=wise, named_judge="wise"),
+        )
+    ):
+        [outcome] = run([case], tmp_path / f"replay-{number}", options)
+        assert outcome.status == "passed", outcome
+        assert find_replayed_model(options).id == "openai:tiny"
+    [outcome] = run([case], tmp_path / "other", Options(replay=replayed, named_judge="other"))
+    assert "has no answers of other, only of openai:tiny, openai:wise" in outcome.checks[0].verdict.error
+
+
+def test_of_several_recorded_judges_one_must_be_named(tmp_path: Path) -> None:
+    case = replace(live("one"), checks=(check.judge("It is well."),))
+    kept = str(tmp_path / "kept")
+    with Provider(1, lambda body, number: "Well." if body["model"] == "tiny" else decide("yes")) as provider:
+        tested = Settings(model="tiny", base_url=provider.url)
+        for name in ("wise", "old"):
+            judge = replace(tested, model=name)
+            run([case], tmp_path / name, Options(tested, record=kept, pauses=(), judge=judge))
+    with pytest.raises(EvalError, match=r"answers of several models: openai:old, openai:wise\. Choose .* --judge"):
+        find_replayed_judge(Options(replay=kept))
+    assert find_replayed_judge(Options(replay=kept, named_judge="old")).id == "openai:old"
 
 
 def test_the_usage_of_judges_is_counted_apart_from_the_agents(tmp_path: Path) -> None:
     from skillshelf.agent.events import Usage
 
     checks = (check.judge("It is well."), ~check.judge("It is bad."))
-    with Provider(1, lambda body, number: "NO." if "bad" in str(body) else "YES, well.") as provider:
+    with Provider(1, lambda body, number: decide("yes", "no") if "bad" in str(body) else "Well.") as provider:
         options = Options(Settings(model="tiny", base_url=provider.url), pauses=())
         [outcome] = run([replace(live("one"), checks=checks)], tmp_path, options)
     assert outcome.status == "passed"
-    assert (outcome.trace.usage, outcome.judging, outcome.usage) == (Usage(10, 5), Usage(20, 10), Usage(30, 15))
+    assert (outcome.trace.usage, outcome.judging, outcome.usage) == (Usage(10, 5), Usage(10, 5), Usage(20, 10))
 
 
 def test_a_cost_is_known_if_all_of_its_parts_are() -> None:

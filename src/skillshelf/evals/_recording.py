@@ -197,7 +197,7 @@ class RecordedModel:
     tools: bool
     window: int
     wanted: str = ""
-    """The model that a case or a check asked for; empty for the model of the run."""
+    """The model that a case or a check asked for, or the role of the run's judge; empty for the model of the run."""
     names: list[str] = field(default_factory=list)
     """Other names of it, as `--model` had them."""
 
@@ -226,28 +226,34 @@ def describe_model(
     )
 
 
-def find_recorded_model(folder: str, name: str = "", preferred: str = "") -> RecordedModel:
-    """Return the recorded model of this name. Without a name, return the run's own, or of several the `preferred`.
-
-    Raises EvalError if there is none, or more than one.
-    """
+def read_recorded_models(folder: str) -> list[RecordedModel]:
+    """Return the models of a recording. Raises EvalError if there are none."""
     files = [read_recording(folder, file) for file in _list_recordings(folder, MODEL_PREFIX)]
     current_fields = {field.name for field in fields(RecordedModel)}
     models = [RecordedModel(**plain) for plain in files if plain.keys() == current_fields]
     if not models:
         other = " but those of another version of skillshelf" if files else ""
         raise EvalError(f"{folder} has no recordings{other}", HOW_TO_RECORD)
+    return models
 
+
+def find_recorded_model(folder: str, name: str = "", preferred: str = "", option: str = "--model") -> RecordedModel:
+    """Return the recorded model of this name. Without a name, return the run's own.
+
+    Of several, return the `preferred`. Raises EvalError if there is none, or if the user has to choose one with
+    `option`.
+    """
+    models = read_recorded_models(folder)
     if name:
-        found = [model for model in models if model.has_name(name)]
+        candidates = [model for model in models if model.has_name(name)]
     else:
-        own = [model for model in models if not model.wanted] or models
-        found = [model for model in own if preferred and model.has_name(preferred)] or own
+        candidates = [model for model in models if not model.wanted] or models
+    found = [model for model in candidates if preferred and model.has_name(preferred)] or candidates
 
     if not found:
         raise EvalError(f"{folder} has no answers of {name}, only of {_list_ids(models)}", HOW_TO_RECORD)
     if len({model.id for model in found}) > 1:
-        raise EvalError(f"{folder} has answers of several models: {_list_ids(found)}", "Choose one with --model")
+        raise EvalError(f"{folder} has answers of several models: {_list_ids(found)}", f"Choose one with {option}")
     return found[0]
 
 

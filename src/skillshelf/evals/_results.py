@@ -148,6 +148,8 @@ class Run:
     """`none`, a path or a revision; empty if the run has no baseline."""
     replayed: bool = False
     """True if recorded answers stood in for every model."""
+    judge: str = ""
+    """The models that judged, separated by commas; empty if no check asked one."""
 
     def is_live(self, case: CaseInfo) -> bool:
         """Return whether chance has a part in how a case of this run ends."""

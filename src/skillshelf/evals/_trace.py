@@ -69,6 +69,11 @@ class Trace:
     Such a trial is neither a pass nor a miss of the skill."""
     unrecorded: bool = False
     """True if the error is that a replay has no answer for a call."""
+    messages: tuple[str, ...] = ()
+    """The messages of the user."""
+    inputs: Mapping[str, str | None] = field(default_factory=dict)
+    """The files of the case as they were before the first message, by path. None for one that is not text, and for
+    those beyond `MAX_INPUTS_KEPT`."""
 
     @property
     def answer(self) -> str:

@@ -19,10 +19,10 @@ from pydantic_ai.models import Model
 from skillshelf.agent import AgentCore, ChosenModel, Policy
 from skillshelf.agent.events import Event, Failed, Finished
 from skillshelf.errors import NotRecordedError, PolicyError, SkillNotFoundError, SkillUnreadableError, error_code
-from skillshelf.evals._case import Case, Edit, make_code_source
+from skillshelf.evals._case import Case, Edit, Message, make_code_source
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
 from skillshelf.evals._trace import FileState, Trace
-from skillshelf.evals._workspace import change_file, find_changes, make_workspace, temporary_folder
+from skillshelf.evals._workspace import change_file, find_changes, make_workspace, read_inputs, temporary_folder
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
@@ -97,6 +97,8 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
         seconds=round(time.monotonic() - start, 3),
         error=failure.message if failure else error,
         unrecorded=failure is not None and failure.code == error_code(NotRecordedError),
+        messages=tuple(turn.text for turn in case.turns if isinstance(turn, Message)),
+        inputs=read_inputs(case.files),
     )
 
 

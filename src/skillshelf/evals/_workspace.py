@@ -30,6 +30,8 @@ MAX_FILE_KEPT = 8 * 1024 * 1024
 """Checks get the bytes of a new or changed file up to this size,"""
 MAX_FILES_KEPT = 32 * 1024 * 1024
 """and of as many files as have this size together."""
+MAX_INPUTS_KEPT = 64 * 1024
+"""Judges can be shown the files that a case brings up to this size together."""
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -74,6 +76,27 @@ def make_workspace(root: str, case: Case) -> dict[str, str]:
     for path, data in case.files.items():
         change_file(root, path, data)
     return {path: content.digest for path, content in _read_files(root).items()}
+
+
+def read_inputs(files: Mapping[str, bytes]) -> dict[str, str | None]:
+    """Return the files of a case as text, as far as a trace keeps them."""
+    room = MAX_INPUTS_KEPT
+    inputs: dict[str, str | None] = {}
+    for path, data in files.items():
+        text = decode_text(data)
+        if text is None or len(data) > room:
+            inputs[path] = None
+            continue
+        room -= len(data)
+        inputs[path] = text
+    return inputs
+
+
+def decode_text(data: bytes) -> str | None:
+    """Return a file as text, or None if it is not text, or too long to search."""
+    if len(data) > MAX_TEXT_KEPT or b"\0" in data:
+        return None
+    return data.decode("utf-8", "replace")
 
 
 def _names_to_leave_out(skill: str, folder: str, names: list[str]) -> list[str]:
@@ -143,9 +166,7 @@ class _Content(NamedTuple):
     @property
     def text(self) -> str | None:
         """The file as text; None if it is not text, or too long to search."""
-        if self.data is None or len(self.data) > MAX_TEXT_KEPT or b"\0" in self.data:
-            return None
-        return self.data.decode("utf-8", "replace")
+        return None if self.data is None else decode_text(self.data)
 
 
 def _read_files(root: str) -> dict[str, _Content]:

@@ -140,6 +140,11 @@ def _add_filter(parser: Parser) -> None:
 def _add_trial_options(parser: Parser) -> None:
     """Add the options of every action that makes trials."""
     parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model for cases without a script")
+    parser.add_argument(
+        "--judge",
+        metavar="PROVIDER:MODEL",
+        help="the model for `judge` checks (default: the configured model, even if --model names another)",
+    )
     parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
     parser.add_argument(
         "--repeat", metavar="N", type=positive_number, default=1, help="run each case this many times (default: 1)"

@@ -16,6 +16,7 @@ _FIXED_OPTIONS = (
     "paths",
     "filter",
     "model",
+    "judge",
     "base_url",
     "repeat",
     "baseline",

@@ -5,9 +5,11 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from skillshelf._version import __version__
-from skillshelf.agent import load_settings, resolve
+from skillshelf.agent import ChosenModel, Settings, load_settings, resolve
 from skillshelf.agent.events import Usage
 from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
 from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
@@ -18,20 +20,23 @@ from skillshelf.cli.eval._consent import check_approval, find_case_folders, find
 from skillshelf.cli.eval._progress import make_progress
 from skillshelf.cli.eval._resume import check_output_paths, make_request
 from skillshelf.descriptor import Diagnostic
-from skillshelf.errors import EvalError, RunStoppedError
+from skillshelf.errors import EvalError, ModelUnavailableError, RunStoppedError
 from skillshelf.evals import Case, Outcome, Plan, Run, make_plan
 from skillshelf.evals.check import bless, is_judge
 from skillshelf.evals.engine import (
     DEFAULT_PARALLEL,
     HOW_TO_PRICE,
+    JUDGE_ROLE,
     Limits,
     Options,
     PackedPlan,
     Price,
     RunFolder,
     begin_run,
+    estimate_judging,
     estimate_usage,
     find_price,
+    find_replayed_judge,
     find_replayed_model,
     find_run_folder,
     finish_run,
@@ -119,13 +124,14 @@ def run_and_report(
             complain(f"skillshelf: {skill} is new since {args.baseline}, so there is nothing to compare it with.")
         if options.parallel:
             refuse_unconfined((trial.case for trial in packed.plan.trials), args)
+        judge = _name_judges(packed.plan.cases, options)
         model = _resolve_models(packed.plan.cases, options)
         _estimate(packed, args)
 
         path = find_run_folder(args.resume) if args.resume else make_run_folder(args.report)
         with lock_run(make_state_folder(path)):
             folder = _open_run_folder(path, packed, args)
-            run = _run_trials(packed, folder, model, args, out)
+            run = replace(_run_trials(packed, folder, model, args, out), judge=judge)
             code = report(run, packed.plan, folder)
             finish_run(packed, folder, run.outcomes)
     return code
@@ -142,7 +148,22 @@ def _make_options(args: argparse.Namespace) -> Options:
         args.timeout,
         Limits(args.max_cost or 0.0, args.max_tokens or 0, Price(*args.price) if args.price else None),
         named=args.model or "",
+        judge=_choose_judge(args),
+        named_judge=args.judge or "",
     )
+
+
+def _choose_judge(args: argparse.Namespace) -> Settings | None:
+    """Return the judge that --judge names, or the configured model if --model puts another one to the test.
+
+    None is the model under test itself: no other is configured.
+    """
+    if args.judge:
+        return load_settings({**vars(args), "model": args.judge})
+    configured = load_settings({})
+    if args.model and configured.model not in ("", args.model):
+        return configured
+    return None
 
 
 def _resolve_models(cases: Sequence[Case], options: Options) -> str:
@@ -151,9 +172,6 @@ def _resolve_models(cases: Sequence[Case], options: Options) -> str:
     if options.replay:
         recorded = {find_replayed_model(options, case.model).id for case in live}
         return ", ".join(sorted(recorded)) or "scripted"
-    # Judges run here, even if workers run the trials.
-    if any(is_judge(check) for case in cases for check in case.checks):
-        resolve(options.settings)
     if not live:
         return "scripted"
     if options.engine and not options.parallel:  # the workers have the API keys
@@ -168,6 +186,35 @@ def _resolve_models(cases: Sequence[Case], options: Options) -> str:
     return ", ".join(names)
 
 
+def _resolve_judges(cases: Sequence[Case], options: Options) -> list[ChosenModel]:
+    """Return the models that judge. They run here, even if workers run the trials. Raises EvalError."""
+    judges = []
+    for model in _find_judge_names(cases):
+        try:
+            judges.append(resolve(options.settings_for_judge(model)))
+        except ModelUnavailableError as error:
+            problem = f"The model for `judge` checks cannot be used: {str(error).rstrip('.')}"
+            raise EvalError(problem, "Choose another one with --judge MODEL") from error
+    return judges
+
+
+def _find_judge_names(cases: Sequence[Case]) -> list[str]:
+    """Return the models that `judge` checks ask for by name; the empty name is the run's judge."""
+    models = {check.arguments["model"] or "" for case in cases for check in case.checks if is_judge(check)}
+    return sorted(model for model in models if isinstance(model, str))  # a case in Python may give the model itself
+
+
+def _name_judges(cases: Sequence[Case], options: Options) -> str:
+    """Return the names of the judges for the report, after checking that they work. Raises EvalError."""
+    if not options.replay:
+        return ", ".join(judge.name for judge in _resolve_judges(cases, options))
+    names = set()
+    for model in _find_judge_names(cases):
+        with suppress(EvalError):  # its trials will say that they are not recorded
+            names.add(find_replayed_judge(options, model or JUDGE_ROLE).id)
+    return ", ".join(sorted(names))
+
+
 def _estimate(packed: PackedPlan, args: argparse.Namespace) -> None:
     """Say what the run will cost, as far as that is known. Raises EvalError if --max-cost cannot be kept."""
     options = packed.options
@@ -176,16 +223,24 @@ def _estimate(packed: PackedPlan, args: argparse.Namespace) -> None:
         return
     usage = Usage(0, 0, cost=0.0)
     for model in sorted({case.model for case in trials}):
-        resolved = resolve(options.settings_for(model))
-        price = find_price(resolved.model) or options.limits.price
-        if options.limits.max_cost and price is None:
-            raise EvalError(f"--max-cost: the price of {resolved.name} is not known", HOW_TO_PRICE)
         estimated = estimate_usage([case for case in trials if case.model == model])
-        usage += price.add_to(estimated) if price else estimated
+        usage += _add_price(estimated, resolve(options.settings_for(model)), options)
+    judges = _resolve_judges(trials, options)
+    if judges:
+        # Checks rarely name judges of their own, and then the price is that of the first.
+        usage += _add_price(estimate_judging(trials), judges[0], options)
 
     cost = "" if usage.cost is None else f", about ${usage.cost:.2f}"
     tokens = f"about {usage.input + usage.output:,} tokens"
     complain(f"skillshelf: {count_noun(len(trials), 'live trial')}, estimated at {tokens}{cost}.")
+
+
+def _add_price(usage: Usage, model: ChosenModel, options: Options) -> Usage:
+    """Return an estimate with its cost, if the price is known. Raises EvalError if --max-cost needs it."""
+    price = find_price(model.model) or options.limits.price
+    if options.limits.max_cost and price is None:
+        raise EvalError(f"--max-cost: the price of {model.name} is not known", HOW_TO_PRICE)
+    return price.add_to(usage) if price else usage
 
 
 def _open_run_folder(path: str, packed: PackedPlan, args: argparse.Namespace) -> RunFolder:

@@ -18,7 +18,7 @@ from skillshelf.evals.check._behavior import (
 )
 from skillshelf.evals.check._check import NO_SUBJECT, About, Check, Verdict, custom, look
 from skillshelf.evals.check._golden import bless, golden
-from skillshelf.evals.check._judge import is_judge, judge, judged_by, parse_verdict
+from skillshelf.evals.check._judge import is_judge, judge, judged_by, look_at_all, parse_verdicts
 from skillshelf.evals.check._loading import (
     is_reference_named,
     listing_contains,
@@ -49,9 +49,10 @@ __all__ = [
     "judged_by",
     "listing_contains",
     "look",
+    "look_at_all",
     "max_cost",
     "max_tokens",
-    "parse_verdict",
+    "parse_verdicts",
     "reference_denied",
     "reference_loaded",
     "register",

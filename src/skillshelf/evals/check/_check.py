@@ -50,11 +50,13 @@ class About:
     is_negated: bool = False
     is_of_loading: bool = False
     """True if the result is known beforehand when the skill is not on the shelf."""
+    sentence: str = ""
+    """The sentence that a judge decides on."""
 
 
 NO_SUBJECT = About("")
 """The subject of a function in a Python case."""
-Role = Literal["skill", "reference", "stored"]
+Role = Literal["skill", "reference", "stored", "sentence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,7 @@ class Check:
             self._argument_for("reference"),
             self.is_negated,
             self.kind.is_of_loading,
+            self._argument_for("sentence"),
         )
 
     def _argument_for(self, role: Role) -> str:

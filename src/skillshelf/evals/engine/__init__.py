@@ -5,8 +5,21 @@ from typing import TYPE_CHECKING
 from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.evals.engine._budget import HOW_TO_PRICE, Limits, Price, estimate_usage, find_price
-    from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, find_replayed_model
+    from skillshelf.evals.engine._budget import (
+        HOW_TO_PRICE,
+        Limits,
+        Price,
+        estimate_judging,
+        estimate_usage,
+        find_price,
+    )
+    from skillshelf.evals.engine._models import (
+        DEFAULT_PARALLEL,
+        JUDGE_ROLE,
+        Options,
+        find_replayed_judge,
+        find_replayed_model,
+    )
     from skillshelf.evals.engine._queue import RECOVERY_SECONDS, start_node
     from skillshelf.evals.engine._run_folder import (
         RunFolder,
@@ -22,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_PARALLEL",
     "HOW_TO_PRICE",
+    "JUDGE_ROLE",
     "RECOVERY_SECONDS",
     "Limits",
     "Options",
@@ -29,8 +43,10 @@ __all__ = [
     "Price",
     "RunFolder",
     "begin_run",
+    "estimate_judging",
     "estimate_usage",
     "find_price",
+    "find_replayed_judge",
     "find_replayed_model",
     "find_run_folder",
     "finish_run",
@@ -45,8 +61,8 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
-        "_budget": ["HOW_TO_PRICE", "Limits", "Price", "estimate_usage", "find_price"],
-        "_models": ["DEFAULT_PARALLEL", "Options", "find_replayed_model"],
+        "_budget": ["HOW_TO_PRICE", "Limits", "Price", "estimate_judging", "estimate_usage", "find_price"],
+        "_models": ["DEFAULT_PARALLEL", "JUDGE_ROLE", "Options", "find_replayed_judge", "find_replayed_model"],
         "_queue": ["RECOVERY_SECONDS", "start_node"],
         "_run_folder": [
             "RunFolder",

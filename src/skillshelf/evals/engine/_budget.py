@@ -23,7 +23,9 @@ _MILLION = 1_000_000
 _TOKENS_OF_A_CALL = 2_500
 _CALLS_OF_A_MESSAGE = 3
 _OUTPUT_OF_A_CALL = 250
-_TOKENS_OF_A_JUDGEMENT = 2_000
+# What a judge is shown of a usual trial, with its task, and what one verdict takes.
+_TOKENS_OF_A_JUDGEMENT = 3_000
+_TOKENS_OF_A_VERDICT = 60
 _CHARACTERS_OF_A_TOKEN = 4
 
 
@@ -75,7 +77,7 @@ HOW_TO_PRICE = "Give --price IN/OUT, in dollars for a million tokens, or --max-t
 
 
 def estimate_usage(cases: Sequence[Case]) -> Usage:
-    """Estimate the tokens of one trial of each of these cases, judges included.
+    """Estimate the tokens of one trial of each of these cases, without their judges.
 
     It takes three calls for each message of the user, each with everything said before.
     """
@@ -89,9 +91,18 @@ def estimate_usage(cases: Sequence[Case]) -> Usage:
             # Each call repeats what was said before it: half of it all, on average.
             tokens_in += calls * (_TOKENS_OF_A_CALL + text + calls * _OUTPUT_OF_A_CALL // 2)
             tokens_out += calls * _OUTPUT_OF_A_CALL
-        judges = sum(1 for check in case.checks if is_judge(check))
-        tokens_in += judges * _TOKENS_OF_A_JUDGEMENT
-        tokens_out += judges * _OUTPUT_OF_A_CALL
+    return Usage(tokens_in, tokens_out)
+
+
+def estimate_judging(cases: Sequence[Case]) -> Usage:
+    """Estimate the tokens of judging one trial of each of these cases: one call for all sentences of a case."""
+    tokens_in = 0
+    tokens_out = 0
+    for case in cases:
+        sentences = sum(1 for check in case.checks if is_judge(check))
+        if sentences:
+            tokens_in += _TOKENS_OF_A_JUDGEMENT + sentences * _TOKENS_OF_A_VERDICT
+            tokens_out += sentences * _TOKENS_OF_A_VERDICT
     return Usage(tokens_in, tokens_out)
 
 

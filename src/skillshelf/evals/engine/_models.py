@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from skillshelf.evals._recording import (
     TrialRecording,
     describe_model,
     find_recorded_model,
+    read_recorded_models,
 )
 from skillshelf.evals._trial import DEFAULT_TIMEOUT
 from skillshelf.evals.engine._budget import Limits
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PARALLEL = 4
 SCRIPT_PREFIX = "script:"
+JUDGE_ROLE = "(judge)"
+"""Stands in a recording for the judge of the run, whichever model that was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,10 @@ class Options:
     pauses: Sequence[float] = RETRY_PAUSES
     named: str = ""
     """The model that the user named for this run; the one in `settings` may come from a file."""
+    judge: Settings | None = None
+    """The judge for checks that name no model; None for the model of the run."""
+    named_judge: str = ""
+    """The judge that the user named for this run."""
 
     @property
     def server(self) -> str:
@@ -63,12 +70,15 @@ class Options:
         """Return the settings for a case or check that asks for a model of its own; the run's if it asks for none."""
         return replace(self.settings, model=model) if model else self.settings
 
-    def is_scripted(self, model: str) -> bool:
-        return self.settings_for(model).model.startswith(SCRIPT_PREFIX)
+    def settings_for_judge(self, model: str) -> Settings:
+        """Return the settings for a check that asks for a judge of its own; those of the run's judge if it does not."""
+        if model or self.judge is None:
+            return self.settings_for(model)
+        return self.judge
 
     def is_free(self, case: Case) -> bool:
         """True if a trial of the case can be repeated at no cost."""
-        return case.script is not None or bool(self.replay) or self.is_scripted(case.model)
+        return case.script is not None or bool(self.replay) or _is_scripted(self.settings_for(case.model))
 
     def as_json(self) -> dict[str, Any]:
         """Return the part that a worker must know. A worker has its own keys, and replays nothing."""
@@ -103,44 +113,71 @@ class RunModels:
         """
         if case.script is not None:
             return ChosenModel(ScriptedModel(*case.script), "scripted", True, DEFAULT_CONTEXT_WINDOW, True)
-        return self._find_model(case.model, name, recording, CachedModel)
-
-    def model_for_judge(self, model: str, name: str, recording: TrialRecording | None = None) -> Model[Any]:
-        """Return the model for a check of this name: the one it asks for, or the run's. Raises SkillError."""
-        return self._find_model(model, name, recording, CachedJudge).model
-
-    def _find_model(
-        self, wanted: str, name: str, recording: TrialRecording | None, cached: type[CachedModel]
-    ) -> ChosenModel:
         if self._options.replay:
-            assert recording is not None
-            return self._replay_model(wanted, recording)
+            return self._replay_model(case.model, find_replayed_model, recording)
+        return self._make_model(
+            case.model,
+            self._options.settings_for(case.model),
+            lambda model: CachedModel(model, self._store, self.guard, name),
+            recording,
+        )
 
-        chosen = self._resolve(wanted)
+    def model_for_judge(
+        self, model: str, sentences: int, name: str, recording: TrialRecording | None = None
+    ) -> Model[Any]:
+        """Return the judge of a trial of this name: the model that the checks ask for, or the run's judge.
+
+        It is asked for a verdict on this many sentences. Raises SkillError.
+        """
+        role = JUDGE_ROLE if self._options.judge and not model else model
+        if self._options.replay:
+            return self._replay_model(model or JUDGE_ROLE, find_replayed_judge, recording).model
+        chosen = self._make_model(
+            role,
+            self._options.settings_for_judge(model),
+            lambda model: CachedJudge(model, self._store, self.guard, name, sentences),
+            recording,
+        )
+        return chosen.model
+
+    def _make_model(
+        self,
+        wanted: str,
+        settings: Settings,
+        cache: Callable[[Model[Any]], CachedModel],
+        recording: TrialRecording | None,
+    ) -> ChosenModel:
+        chosen = self._resolve(settings)
         model = chosen.model
-        if not self._options.is_scripted(wanted):
-            model = cached(model, self._store, self.guard, name)
+        if not _is_scripted(settings):
+            model = cache(model)
         if recording:
-            names = sorted({chosen.name, self._options.settings_for(wanted).model} - {""})
+            names = sorted({chosen.name, settings.model} - {""})
             like = describe_model(chosen.model, chosen.tools, chosen.window, wanted, names)
             model = Recording(model, recording, like)
 
         return replace(chosen, model=model)
 
-    def _replay_model(self, wanted: str, recording: TrialRecording) -> ChosenModel:
+    def _replay_model(
+        self, wanted: str, find: Callable[[Options, str], RecordedModel], recording: TrialRecording | None
+    ) -> ChosenModel:
+        assert recording is not None
         if wanted not in self._replayed:  # a folder of thousands of files is searched once
-            self._replayed[wanted] = find_replayed_model(self._options, wanted)
+            self._replayed[wanted] = find(self._options, wanted)
         like = self._replayed[wanted]
         # With its recorded properties, whatever the settings are now: otherwise the agent would send other calls.
         return ChosenModel(Replay(recording, like), like.id, like.tools, like.window, True)
 
-    def _resolve(self, wanted: str) -> ChosenModel:
-        settings = self._options.settings_for(wanted)
-        if self._options.is_scripted(wanted):  # a script begins anew with each trial
+    def _resolve(self, settings: Settings) -> ChosenModel:
+        if _is_scripted(settings):  # a script begins anew with each trial
             return resolve(settings)
         if settings not in self._resolved:  # a provider's client keeps its connections, a local model its memory
             self._resolved[settings] = resolve(settings)
         return self._resolved[settings]
+
+
+def _is_scripted(settings: Settings) -> bool:
+    return settings.model.startswith(SCRIPT_PREFIX)
 
 
 def find_replayed_model(options: Options, wanted: str = "") -> RecordedModel:
@@ -150,3 +187,18 @@ def find_replayed_model(options: Options, wanted: str = "") -> RecordedModel:
     several: another user's recording can be replayed whatever one's own favourite is.
     """
     return find_recorded_model(options.replay, wanted or options.named, options.settings.model)
+
+
+def find_replayed_judge(options: Options, wanted: str = JUDGE_ROLE) -> RecordedModel:
+    """Return the recorded model to replay for a check that asks for `wanted`. Raises EvalError.
+
+    A recording that was made without a judge of its own has the verdicts of the run's model.
+    """
+    if wanted != JUDGE_ROLE:
+        return find_replayed_model(options, wanted)
+    if options.named_judge:
+        return find_recorded_model(options.replay, options.named_judge)
+    if any(model.wanted == JUDGE_ROLE for model in read_recorded_models(options.replay)):
+        preferred = options.judge.model if options.judge else ""
+        return find_recorded_model(options.replay, JUDGE_ROLE, preferred, option="--judge")
+    return find_replayed_model(options)

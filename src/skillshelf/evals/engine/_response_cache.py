@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from skillshelf.agent import SHELL, usage_of
 from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_folders
 from skillshelf.evals._placeholders import hide_folders_in
-from skillshelf.evals.check import parse_verdict
+from skillshelf.evals.check import parse_verdicts
 from skillshelf.evals.engine._guard import Ask, RunGuard
 from skillshelf.evals.engine._store import RunStore
 
@@ -95,14 +95,19 @@ class CachedModel(WrapperModel):
 
 
 class CachedJudge(CachedModel):
-    """A judge whose decisions survive a crash. An answer without a decision is not stored, so it is asked again."""
+    """A judge whose verdicts survive a crash. A malformed answer is not stored, so the question is asked again."""
+
+    def __init__(self, wrapped: Model[Any], store: RunStore, guard: RunGuard, name: str, sentences: int) -> None:
+        """`sentences` is the number of verdicts that an answer must have."""
+        super().__init__(wrapped, store, guard, name)
+        self._sentences = sentences
 
     def name_call(self, call: ModelCall) -> str:
-        """Return a name by the question alone: another rubric in the same place is another question."""
+        """Return a name by the question alone: other sentences about the same trial are another question."""
         return f"{self._name}/{cache_key(record_call(self.model_id, call))}"
 
     def is_worth_storing(self, response: ModelResponse) -> bool:
-        return parse_verdict(response.text or "") is not None
+        return parse_verdicts(response.text or "", self._sentences) is not None
 
 
 def _clear_command_output(record: CallRecord) -> CallRecord:

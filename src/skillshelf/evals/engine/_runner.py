@@ -10,19 +10,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
+from functools import partial, reduce
+from operator import add
 
 from skillshelf._version import __version__
 from skillshelf.agent import explain_error
-from skillshelf.agent.events import Usage
 from skillshelf.errors import EvalError, RunStoppedError, SkillError
 from skillshelf.evals._plan import Plan, Trial
 from skillshelf.evals._recording import TrialRecording, recording_of
-from skillshelf.evals._results import CheckResult, Outcome, make_result
+from skillshelf.evals._results import Outcome, make_result
 from skillshelf.evals._trace import Trace, trace_from_json
 from skillshelf.evals._trial import run_trial
-from skillshelf.evals.check import judged_by, look
+from skillshelf.evals.check import judged_by, look_at_all
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
 from skillshelf.evals.engine._packing import Packer
 from skillshelf.evals.engine._run_folder import RunFolder
@@ -51,6 +51,7 @@ class PackedPlan:
         facts = [
             __version__,
             self.options.as_json()["settings"],
+            asdict(self.options.judge) if self.options.judge else None,
             [self.options.replay, bool(self.options.engine)],
             self.plan.baseline,
             self.digests,
@@ -244,15 +245,12 @@ async def make_outcome(
     trial: Trial, trace: Trace, models: RunModels, recording: TrialRecording | None = None
 ) -> Outcome:
     """Make the checks of a trial. If the trial has an error, they would prove nothing, and a judge costs money."""
-    results: list[CheckResult] = []
-    judging: Usage | None = None
     checks = () if trace.error else trial.case.checks
-    for number, check in enumerate(checks, 1):
-        find_model = partial(models.model_for_judge, name=f"{trial.id}/check-{number}", recording=recording)
-        with judged_by(find_model) as judge_usages:
-            results.append(make_result(check, await look(check, trace)))
-        for usage in judge_usages:
-            judging = usage if judging is None else judging + usage
+    find_model = partial(models.model_for_judge, name=f"{trial.id}/judge", recording=recording)
+    with judged_by(find_model) as judge_usages:
+        verdicts = await look_at_all(checks, trace)
+    results = [make_result(check, verdict) for check, verdict in zip(checks, verdicts, strict=True)]
+    judging = reduce(add, judge_usages) if judge_usages else None
 
     # The contents of files are for the checks alone: a thousand trials of them would fill the memory.
     return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace.without_data(), judging)
