@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from chats import script, tool
 
+from evals.judging import decide
 from evals.processes import (
     Child,
     count_responses,
@@ -345,6 +347,57 @@ def test_a_judge_without_a_model_is_refused_before_anything_is_run(
     code, out, complaint = run("eval")
     assert (code, out) == (2, "")
     assert "model" in complaint
+
+
+@pytest.mark.parametrize(
+    ("words", "configured", "judge"),
+    [
+        ((), "tested", "tested"),
+        (("--model", "tested"), "", "tested"),
+        (("--model", "tested"), "tested", "tested"),
+        (("--model", "tested"), "wise", "wise"),
+        (("--model", "tested", "--judge", "strict"), "wise", "strict"),
+        (("--judge", "strict"), "tested", "strict"),
+    ],
+)
+def test_the_judge_is_not_the_model_under_test_if_another_is_configured(
+    run: Run,
+    cases: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    configured: str,
+    judge: str,
+) -> None:
+    """The report says which model judged."""
+    cases("cases:\n  - {name: one, prompt: hi, checks: [judge: It greets.]}\n")
+    asked: list[str] = []
+
+    def says(body: dict[str, Any], number: int) -> str:
+        asked.append(body["model"])
+        return decide("yes") if "numbered sentences" in str(body) else "Hello"
+
+    with Provider(1, says) as provider:
+        monkeypatch.setenv("SKILLSHELF_BASE_URL", provider.url)
+        monkeypatch.setenv("SKILLSHELF_MODEL", configured)
+        code, out, said = run("eval", "--json", *words)
+    assert code == 0, said
+    assert asked == ["tested", judge]
+    assert json.loads(out)["judge"] == f"openai-chat:{judge}"
+
+
+def test_a_run_cannot_be_resumed_with_another_judge(
+    run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Verdicts of two judges would be mixed."""
+    cases("cases:\n  - {name: one, prompt: hi, script: [Hello], checks: [judge: It greets.]}\n")
+    with Provider(1, "Maybe.") as provider:
+        monkeypatch.setenv("SKILLSHELF_BASE_URL", provider.url)
+        assert run("eval", "--judge", "wise", "--report", "out")[0] == 3
+        code, _, said = run("eval", "--resume", "out", "--judge", "strict")
+        assert (code, "did not begin with this judge: 'strict'" in said) == (2, True)
+        provider.says = decide("yes")
+        assert run("eval", "--resume", "out")[0] == 0
+        assert provider.asked == 2
 
 
 def test_a_new_skill_is_left_out_of_the_comparison_with_a_note(

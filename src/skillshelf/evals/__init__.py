@@ -24,6 +24,13 @@ if TYPE_CHECKING:
         select_queries,
     )
     from skillshelf.evals._folders import is_skill, skills_in
+    from skillshelf.evals._labels import (
+        LabelledSentence,
+        find_judged_sentences,
+        join_labels,
+        make_label_template,
+        read_labels,
+    )
     from skillshelf.evals._plan import Plan, make_plan
     from skillshelf.evals._recording import Recording, Replay
     from skillshelf.evals._results import CaseInfo, CheckResult, Outcome, Run, describe_case
@@ -51,20 +58,25 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "find_cases",
     "list_cases",
     "run_trial",
-    # For the command line: to plan a whole run, and to choose between descriptions.
+    # For the command line: to plan a whole run, to choose between descriptions, and to check a judge.
     "DEFAULT_TIMEOUT",
     "CurrentSkill",
     "ChoiceResult",
+    "LabelledSentence",
     "Plan",
     "Variant",
     "decide",
     "describe_case",
+    "find_judged_sentences",
     "is_skill",
+    "join_labels",
+    "make_label_template",
     "make_plan",
     "make_variants",
     "plan_variants",
     "read_current_skill",
     "read_descriptions",
+    "read_labels",
     "select_queries",
     "skills_in",
 ]
@@ -85,6 +97,13 @@ __getattr__ = export_lazily(
             "select_queries",
         ],
         "_folders": ["is_skill", "skills_in"],
+        "_labels": [
+            "LabelledSentence",
+            "find_judged_sentences",
+            "join_labels",
+            "make_label_template",
+            "read_labels",
+        ],
         "_plan": ["Plan", "make_plan"],
         "_recording": ["Recording", "Replay"],
         "_results": ["CaseInfo", "CheckResult", "Outcome", "Run", "describe_case"],

@@ -25,6 +25,7 @@ EXAMPLES = """
   skillshelf eval list                                     list the cases
   skillshelf eval compare A B                              compare two runs case by case
   skillshelf eval choose skills/pdf --descriptions new.yaml    find the best description, and how sure that is
+  skillshelf eval judge-check RUN --labels labels.json         how often the judge agrees with you
   skillshelf eval --engine postgresql://host/db --parallel 0   leave the work to workers
   skillshelf eval worker --engine postgresql://host/db         on as many machines as you like
 
@@ -45,6 +46,7 @@ ACTIONS = {
     "list": "list the cases without running anything",
     "compare": "compare two runs case by case",
     "choose": "find the best of several descriptions of a skill",
+    "judge-check": "measure the judge of a run against your own labels",
     "worker": "run trials for other machines until interrupted",
 }
 
@@ -59,6 +61,7 @@ def add_arguments(parser: Parser) -> None:
     _add_list_arguments(parsers["list"])
     _add_compare_arguments(parsers["compare"])
     _add_choose_arguments(parsers["choose"])
+    _add_judge_check_arguments(parsers["judge-check"])
     _add_worker_arguments(parsers["worker"])
     for action in parsers.values():
         add_shared_options(action)
@@ -119,6 +122,12 @@ def _add_choose_arguments(parser: Parser) -> None:
     _add_filter(parser)
     _add_trial_options(parser)
     parser.set_defaults(baseline="", junit="", github=False, update_golden=False, fail_under=None, gate=[])
+
+
+def _add_judge_check_arguments(parser: Parser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run with `judge` checks: its name, its folder or its run.json")
+    parser.add_argument("--labels", metavar="FILE", default="", help="your labels of some of its sentences")
+    parser.add_argument("--template", metavar="FILE", default="", help="write a file of labels to fill in")
 
 
 def _add_worker_arguments(parser: Parser) -> None:
@@ -256,6 +265,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return list_cases(args, out)
     if args.action == "compare":
         return _compare_runs(args, out)
+    if args.action == "judge-check":
+        from skillshelf.cli.eval._judge_check import check_judge_of_run
+
+        return check_judge_of_run(_read_run(args.run), args, out)
     if args.action == "worker":
         return _run_worker(args)
 

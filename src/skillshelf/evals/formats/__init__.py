@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.evals.formats._document import YamlList, parse_document, read_bytes, read_text
+    from skillshelf.evals.formats._document import YamlList, YamlMapping, parse_document, read_bytes, read_text
     from skillshelf.evals.formats._find import find_case_files, find_cases, find_folder_to_approve, list_cases
 
 __all__ = [
     "YamlList",
+    "YamlMapping",
     "find_case_files",
     "find_cases",
     "find_folder_to_approve",
@@ -22,7 +23,7 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
-        "_document": ["YamlList", "parse_document", "read_bytes", "read_text"],
+        "_document": ["YamlList", "YamlMapping", "parse_document", "read_bytes", "read_text"],
         "_find": ["find_case_files", "find_cases", "find_folder_to_approve", "list_cases"],
     },
 )

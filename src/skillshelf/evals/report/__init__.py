@@ -10,6 +10,13 @@ from skillshelf.evals.report._comparison import (
     comparison_tables,
 )
 from skillshelf.evals.report._gates import GateResult, Gates, Judgement, judge_run
+from skillshelf.evals.report._judge_check import (
+    JudgeReport,
+    check_judge,
+    judge_report_as_json,
+    judge_tables,
+    judge_verdict,
+)
 from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._run_files import HTML_FILE, RunUnreadableError, read_run, summary_as_json, write_run
 from skillshelf.evals.report._summary import Fault, Stop, Summary, summarize
@@ -21,12 +28,14 @@ __all__ = [
     "Fault",
     "GateResult",
     "Gates",
+    "JudgeReport",
     "Judgement",
     "RunComparison",
     "RunUnreadableError",
     "Stop",
     "Summary",
     "annotate",
+    "check_judge",
     "choice_as_json",
     "choice_table",
     "choice_verdict",
@@ -35,7 +44,10 @@ __all__ = [
     "comparison_exit_code",
     "comparison_tables",
     "disarm_line",
+    "judge_report_as_json",
     "judge_run",
+    "judge_tables",
+    "judge_verdict",
     "read_run",
     "render_junit",
     "render_page",

@@ -123,6 +123,7 @@ def summary_as_json(summary: Summary) -> dict[str, Any]:
         "run": run.id,
         "started": run.started,
         "model": run.model,
+        "judge": run.judge,
         "repeats": run.repeats,
         "baseline": run.baseline,
         "statistics": _to_plain(summary),

@@ -4,6 +4,7 @@ from skillshelf.evals.stats._bounds import Interval
 from skillshelf.evals.stats._choose import Choice, choose_best
 from skillshelf.evals.stats._coverage import Coverage, Section, SkillContent, measure_coverage, read_skill_contents
 from skillshelf.evals.stats._exact import fisher, holm, mcnemar, sign_flip
+from skillshelf.evals.stats._judging import JudgeQuality, JudgeVerdict, cohen_kappa, measure_judge
 from skillshelf.evals.stats._paired import Difference, Pair, correct_together, difference
 from skillshelf.evals.stats._power import NeededRuns, settle
 from skillshelf.evals.stats._rates import (
@@ -40,6 +41,8 @@ __all__ = [
     "Coverage",
     "Difference",
     "Interval",
+    "JudgeQuality",
+    "JudgeVerdict",
     "Mean",
     "NeededRuns",
     "Pair",
@@ -53,6 +56,7 @@ __all__ = [
     "TriggerTrial",
     "choose_best",
     "clustered_rate",
+    "cohen_kappa",
     "correct_together",
     "count_confusion",
     "difference",
@@ -64,6 +68,7 @@ __all__ = [
     "mcnemar",
     "mean",
     "measure_coverage",
+    "measure_judge",
     "pass_all",
     "pass_at",
     "pass_k",

@@ -1,0 +1,62 @@
+"""`skillshelf eval judge-check`: measure the judge of a run against the labels of a person."""
+
+import argparse
+import json
+import os
+
+from skillshelf.cli._output import Output, complain, shown_path
+from skillshelf.errors import EvalError
+from skillshelf.evals import Run, find_judged_sentences, join_labels, make_label_template, read_labels
+from skillshelf.evals.report import (
+    check_judge,
+    judge_report_as_json,
+    judge_tables,
+    judge_verdict,
+    render_plain,
+    render_rich,
+)
+from skillshelf.files import replace_file
+from skillshelf.text import count_noun
+
+
+def check_judge_of_run(run: Run, args: argparse.Namespace, out: Output) -> int:
+    if bool(args.labels) == bool(args.template):
+        raise EvalError(
+            "judge-check takes a file of labels, or writes one to fill in",
+            "skillshelf eval judge-check RUN --template FILE, and then --labels FILE",
+        )
+    judged = find_judged_sentences(run)
+    if not judged:
+        raise EvalError(f"No check of the run {run.id} asked a judge", "Choose a run whose cases have `judge` checks")
+    if args.template:
+        return _write_template(run, args.template)
+
+    sentences = join_labels(judged, read_labels(args.labels, judged))
+    report = check_judge(run.id, run.judge, sentences)
+    if args.json:
+        out.print_json(judge_report_as_json(report))
+        return 0
+    if out.is_terminal:
+        out.print_rich(render_rich(judge_tables(report)))
+    else:
+        out.write(render_plain(judge_tables(report)))
+    for line in judge_verdict(report):
+        out.print_styled(line)
+    return 0
+
+
+def _write_template(run: Run, path: str) -> int:
+    """Write a file to fill in. One that exists may hold an hour of work, so it is never overwritten."""
+    if os.path.exists(path):
+        raise EvalError(f"--template: {path} exists", "Choose another name, or remove it")
+    items = make_label_template(run)
+    text = json.dumps(items, indent=1, ensure_ascii=False) + "\n"  # a person reads it, in any language
+    try:
+        replace_file(path, text.encode("utf-8", "backslashreplace"), 0o666)
+    except OSError as error:
+        raise EvalError(f"--template: {path} cannot be written: {error.strerror}") from None
+    complain(
+        f"skillshelf: {shown_path(path)} has {count_noun(len(items), 'sentence')} in random order. Set `holds` to true "
+        "or false, from the top. The rest may stay null."
+    )
+    return 0
