@@ -232,6 +232,31 @@ def test_labels_are_filled_in_and_the_judge_is_measured(judged: Run, tmp_path: P
     assert "Corrected for its errors, 33% [0%, 100%] are." in out
 
 
+def test_another_judge_is_asked_about_the_same_trials_and_paid_once(judged: Run, tmp_path: Path) -> None:
+    """It sees what the run's own judge saw, and a judge that fails on a trial is asked again."""
+    judged("eval", "judge-check", "out", "--template", "labels.json")
+    fill_in(tmp_path / "labels.json", {"It greets.": True, "It is rude.": False, "It says goodbye.": False})
+    asked: list[str] = []
+
+    def says(body: dict[str, Any], number: int) -> str:
+        asked.append(str(body["messages"][-1]["content"]))
+        if number == 1:
+            return "Hm."
+        return decide("yes", "no") if "greets" in str(body) else decide("no")
+
+    words = ("eval", "judge-check", "out", "--labels", "labels.json", "--json", "--judge", "strict")
+    with Provider(1, says) as provider:
+        first = json.loads(judged(*words, "--base-url", provider.url)[1])
+        second = json.loads(judged(*words, "--base-url", provider.url)[1])
+        third = json.loads(judged(*words, "--base-url", provider.url)[1])
+    assert len(asked) == 3
+    assert any("## who.txt\n| Ada" in work and "Grüß mich" in work for work in asked)
+    assert first["statistics"]["failed"] > 0
+    assert second == third
+    assert (second["judge"], second["statistics"]["failed"], second["disputed"]) == ("openai-chat:strict", 0, [])
+    assert second["statistics"]["agreement"]["value"] == 1
+
+
 def test_a_file_of_labels_is_never_overwritten(judged: Run, tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("an hour of work")
     code, _, said = judged("eval", "judge-check", "out", "--template", "labels.json")

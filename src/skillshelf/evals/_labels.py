@@ -90,6 +90,11 @@ def find_judged_sentences(run: Run) -> list[JudgedSentence]:
     return list(found.values())
 
 
+def find_sentences(outcome: Outcome) -> list[str]:
+    """Return the sentences that a judge was asked about in a trial, each once."""
+    return list(dict.fromkeys(result.about.sentence for result in outcome.checks if result.about.sentence))
+
+
 def make_label_template(run: Run) -> list[dict[str, Any]]:
     """Return the sentences of a run with what a person needs to label them."""
     outcomes = {(outcome.case, outcome.arm, outcome.repeat): outcome for outcome in run.outcomes}

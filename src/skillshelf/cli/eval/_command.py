@@ -128,6 +128,10 @@ def _add_judge_check_arguments(parser: Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run with `judge` checks: its name, its folder or its run.json")
     parser.add_argument("--labels", metavar="FILE", default="", help="your labels of some of its sentences")
     parser.add_argument("--template", metavar="FILE", default="", help="write a file of labels to fill in")
+    parser.add_argument(
+        "--judge", metavar="PROVIDER:MODEL", help="ask this model about the same trials, instead of the run's judge"
+    )
+    parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
 
 
 def _add_worker_arguments(parser: Parser) -> None:
@@ -268,7 +272,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.action == "judge-check":
         from skillshelf.cli.eval._judge_check import check_judge_of_run
 
-        return check_judge_of_run(_read_run(args.run), args, out)
+        folder = _find_run(args.run)
+        if not os.path.isdir(folder):
+            folder = os.path.dirname(os.path.abspath(folder))
+        return check_judge_of_run(_read_run(args.run), folder, args, out)
     if args.action == "worker":
         return _run_worker(args)
 
@@ -320,14 +327,19 @@ def _make_gates(args: argparse.Namespace) -> "Gates":
 
 
 def _read_run(name_or_path: str) -> "Run":
-    from skillshelf.evals.engine import find_run_folder
     from skillshelf.evals.report import RunUnreadableError, read_run
 
-    path = name_or_path if os.path.exists(name_or_path) else find_run_folder(name_or_path)
     try:
-        return read_run(path)
+        return read_run(_find_run(name_or_path))
     except RunUnreadableError as error:
         raise EvalError(str(error).rstrip(".")) from error
+
+
+def _find_run(name_or_path: str) -> str:
+    """Return the path of a run's folder, or of its run.json if that is given. Raises EvalError."""
+    from skillshelf.evals.engine import find_run_folder
+
+    return name_or_path if os.path.exists(name_or_path) else find_run_folder(name_or_path)
 
 
 def _run_worker(args: argparse.Namespace) -> int:

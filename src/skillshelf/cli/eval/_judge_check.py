@@ -1,12 +1,15 @@
-"""`skillshelf eval judge-check`: measure the judge of a run against the labels of a person."""
+"""`skillshelf eval judge-check`: measure the judge of a run, or another one, against the labels of a person."""
 
 import argparse
+import asyncio
 import json
 import os
 
+from skillshelf.agent import load_settings, resolve
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.errors import EvalError
 from skillshelf.evals import Run, find_judged_sentences, join_labels, make_label_template, read_labels
+from skillshelf.evals.engine import Options, judge_again
 from skillshelf.evals.report import (
     check_judge,
     judge_report_as_json,
@@ -18,8 +21,11 @@ from skillshelf.evals.report import (
 from skillshelf.files import replace_file
 from skillshelf.text import count_noun
 
+_ANSWERS_FILE = "judge-check.sqlite"
+"""In the folder of the run: the answers of other judges."""
 
-def check_judge_of_run(run: Run, args: argparse.Namespace, out: Output) -> int:
+
+def check_judge_of_run(run: Run, folder: str, args: argparse.Namespace, out: Output) -> int:
     if bool(args.labels) == bool(args.template):
         raise EvalError(
             "judge-check takes a file of labels, or writes one to fill in",
@@ -31,8 +37,16 @@ def check_judge_of_run(run: Run, args: argparse.Namespace, out: Output) -> int:
     if args.template:
         return _write_template(run, args.template)
 
-    sentences = join_labels(judged, read_labels(args.labels, judged))
-    report = check_judge(run.id, run.judge, sentences)
+    labels = read_labels(args.labels, judged)
+    judge = run.judge
+    if args.judge:
+        settings = load_settings(vars(args) | {"model": args.judge})
+        judge = resolve(settings).name
+        trials = len({sentence.key[:3] for sentence in judged})
+        complain(f"skillshelf: asking {judge} about {count_noun(trials, 'trial')}.")
+        store = os.path.join(folder, _ANSWERS_FILE)
+        judged = asyncio.run(judge_again(run, Options(settings), store))
+    report = check_judge(run.id, judge, join_labels(judged, labels))
     if args.json:
         out.print_json(judge_report_as_json(report))
         return 0

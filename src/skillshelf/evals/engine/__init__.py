@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         find_replayed_model,
     )
     from skillshelf.evals.engine._queue import RECOVERY_SECONDS, start_node
+    from skillshelf.evals.engine._rejudge import judge_again
     from skillshelf.evals.engine._run_folder import (
         RunFolder,
         begin_run,
@@ -50,6 +51,7 @@ __all__ = [
     "find_replayed_model",
     "find_run_folder",
     "finish_run",
+    "judge_again",
     "lock_run",
     "make_run_folder",
     "make_state_folder",
@@ -64,6 +66,7 @@ __getattr__ = export_lazily(
         "_budget": ["HOW_TO_PRICE", "Limits", "Price", "estimate_judging", "estimate_usage", "find_price"],
         "_models": ["DEFAULT_PARALLEL", "JUDGE_ROLE", "Options", "find_replayed_judge", "find_replayed_model"],
         "_queue": ["RECOVERY_SECONDS", "start_node"],
+        "_rejudge": ["judge_again"],
         "_run_folder": [
             "RunFolder",
             "begin_run",
