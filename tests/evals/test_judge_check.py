@@ -198,11 +198,15 @@ def fill_in(path: Path, labels: dict[str, bool]) -> None:
 def test_labels_are_filled_in_and_the_judge_is_measured(judged: Run, tmp_path: Path) -> None:
     code, out, said = judged("eval", "judge-check", "out", "--template", "labels.json")
     assert (code, out) == (0, "")
-    assert "labels.json has 3 sentences in random order" in said
+    assert "3 sentences in random order. Read labels.json.txt from the top" in said
     items = {item["sentence"]: item for item in json.loads((tmp_path / "labels.json").read_text("utf-8"))}
-    assert items["It greets."]["prompt"] == "Grüß mich, bitte 😀."
-    assert items["It is rude."]["answer"] == "Hello, Ada!"
-    assert "reason" not in str(items)
+    assert sorted(item["number"] for item in items.values()) == [1, 2, 3]
+    text = (tmp_path / "labels.json.txt").read_text("utf-8")
+    for item in items.values():
+        assert f"\n{item['number']}. {item['sentence']}\n" in text
+    for shown in ("| Grüß mich, bitte 😀.", "## who.txt\n| Ada", "| Hello, Ada!"):
+        assert text.count(shown) == 2
+    assert "It is so." not in text + str(items)
 
     fill_in(tmp_path / "labels.json", {"It greets.": True, "It is rude.": False, "It says goodbye.": False})
     code, out, _ = judged("eval", "judge-check", "out", "--labels", "labels.json", "--json")
@@ -258,10 +262,12 @@ def test_another_judge_is_asked_about_the_same_trials_and_paid_once(judged: Run,
 
 
 def test_a_file_of_labels_is_never_overwritten(judged: Run, tmp_path: Path) -> None:
-    (tmp_path / "labels.json").write_text("an hour of work")
-    code, _, said = judged("eval", "judge-check", "out", "--template", "labels.json")
-    assert (code, "labels.json exists" in said) == (2, True)
-    assert (tmp_path / "labels.json").read_text() == "an hour of work"
+    for name in ("labels.json", "other.json.txt"):
+        (tmp_path / name).write_text("an hour of work")
+        code, _, said = judged("eval", "judge-check", "out", "--template", name.removesuffix(".txt"))
+        assert (code, f"{name} exists" in said) == (2, True)
+        assert (tmp_path / name).read_text() == "an hour of work"
+    assert not (tmp_path / "other.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from skillshelf.evals._folders import is_skill, skills_in
     from skillshelf.evals._labels import (
         LabelledSentence,
+        describe_sentences,
         find_judged_sentences,
         join_labels,
         make_label_template,
         read_labels,
+        sample_sentences,
     )
     from skillshelf.evals._plan import Plan, make_plan
     from skillshelf.evals._recording import Recording, Replay
@@ -67,6 +69,7 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "Variant",
     "decide",
     "describe_case",
+    "describe_sentences",
     "find_judged_sentences",
     "is_skill",
     "join_labels",
@@ -77,6 +80,7 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "read_current_skill",
     "read_descriptions",
     "read_labels",
+    "sample_sentences",
     "select_queries",
     "skills_in",
 ]
@@ -99,10 +103,12 @@ __getattr__ = export_lazily(
         "_folders": ["is_skill", "skills_in"],
         "_labels": [
             "LabelledSentence",
+            "describe_sentences",
             "find_judged_sentences",
             "join_labels",
             "make_label_template",
             "read_labels",
+            "sample_sentences",
         ],
         "_plan": ["Plan", "make_plan"],
         "_recording": ["Recording", "Replay"],

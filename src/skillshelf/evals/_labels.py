@@ -1,12 +1,14 @@
 """Labels: what a person says about the sentences that a judge decided on, for `skillshelf eval judge-check`.
 
 A template lists the sentences of a run in an order drawn from their digests, so that the first fifty are a random
-sample. It does not show what the judge said, because that would lead the person.
+sample. The text to read has the evidence that the judge had. Neither shows what the judge said, because that would lead
+the person.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,11 +18,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from skillshelf.errors import EvalError
 from skillshelf.evals._results import Arm, Outcome, Run
 from skillshelf.evals._validation import explain_expected, show_value
+from skillshelf.evals.check import describe_work
 from skillshelf.evals.formats import YamlList, YamlMapping, parse_document, read_text
 from skillshelf.evals.stats import JudgeVerdict
-from skillshelf.text import clean, clip
+from skillshelf.text import clean, clean_line, clip
 
-MAX_SHOWN = 4_000
+MAX_TEMPLATE = 1_000
+"""More sentences than anybody labels. A file of so many can be read back."""
+_RULE = "=" * 80
 _HOW_TO_LABEL = "`skillshelf eval judge-check RUN --template FILE` writes one to fill in"
 
 
@@ -54,10 +59,8 @@ class Label(BaseModel):
     sentence: str
     holds: bool | None
     """None if the person has not decided yet."""
-    # For the person who labels. They are ignored when the file is read.
-    prompt: str = ""
-    answer: str = ""
-    files: dict[str, str | None] = {}
+    number: int = 0
+    """The place of the sentence in the text to read; of no meaning to us."""
 
     @property
     def key(self) -> SentenceKey:
@@ -95,35 +98,31 @@ def find_sentences(outcome: Outcome) -> list[str]:
     return list(dict.fromkeys(result.about.sentence for result in outcome.checks if result.about.sentence))
 
 
-def make_label_template(run: Run) -> list[dict[str, Any]]:
-    """Return the sentences of a run with what a person needs to label them."""
-    outcomes = {(outcome.case, outcome.arm, outcome.repeat): outcome for outcome in run.outcomes}
-    items = []
-    for judged in sorted(find_judged_sentences(run), key=lambda judged: _digest(judged.key)):
-        case, arm, repeat, sentence = judged.key
-        label = Label(case=case, arm=arm, repeat=repeat, sentence=sentence, holds=None)
-        items.append({**label.model_dump(), **_show_work(outcomes[case, arm, repeat])})
-    return items
+def sample_sentences(run: Run) -> list[SentenceKey]:
+    """Return the sentences to label, in random order, which is the same each time."""
+    keys = [judged.key for judged in find_judged_sentences(run)]
+    return sorted(keys, key=_digest)[:MAX_TEMPLATE]
 
 
 def _digest(key: SentenceKey) -> str:
     return hashlib.sha256("\0".join(map(str, key)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _show_work(outcome: Outcome) -> dict[str, Any]:
-    trace = outcome.trace
-    files = {
-        clean(path): None if state.text is None else _show(state.text) for path, state in trace.changed_files.items()
-    }
-    return {
-        "prompt": _show("\n\n".join(trace.messages)),
-        "answer": _show("\n\n".join(trace.answers)),
-        "files": files,
-    }
+def make_label_template(keys: Sequence[SentenceKey]) -> str:
+    """Return a file of labels to fill in, as JSON, which is YAML too."""
+    items = [{"number": number, **key._asdict(), "holds": None} for number, key in enumerate(keys, 1)]
+    return json.dumps(items, indent=1, ensure_ascii=False) + "\n"  # a person reads it, in any language
 
 
-def _show(text: str) -> str:
-    return clip(clean(text), MAX_SHOWN)
+def describe_sentences(keys: Sequence[SentenceKey], run: Run) -> str:
+    """Return the text to read for labelling: each sentence with the evidence that the judge had."""
+    outcomes = {(outcome.case, outcome.arm, outcome.repeat): outcome for outcome in run.outcomes}
+    parts = []
+    for number, key in enumerate(keys, 1):
+        sentence = clean_line(key.sentence)
+        work = clean(describe_work(outcomes[key.case, key.arm, key.repeat].trace))
+        parts.append(f"{_RULE}\n{number}. {sentence}\n   {clean_line(_name_trial(key))}\n{_RULE}\n\n{work}\n")
+    return "\n".join(parts)
 
 
 def read_labels(path: str, judged: Iterable[JudgedSentence]) -> dict[SentenceKey, bool]:

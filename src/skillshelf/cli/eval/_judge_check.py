@@ -2,13 +2,20 @@
 
 import argparse
 import asyncio
-import json
 import os
 
 from skillshelf.agent import load_settings, resolve
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.errors import EvalError
-from skillshelf.evals import Run, find_judged_sentences, join_labels, make_label_template, read_labels
+from skillshelf.evals import (
+    Run,
+    describe_sentences,
+    find_judged_sentences,
+    join_labels,
+    make_label_template,
+    read_labels,
+    sample_sentences,
+)
 from skillshelf.evals.engine import Options, judge_again
 from skillshelf.evals.report import (
     check_judge,
@@ -60,17 +67,22 @@ def check_judge_of_run(run: Run, folder: str, args: argparse.Namespace, out: Out
 
 
 def _write_template(run: Run, path: str) -> int:
-    """Write a file to fill in. One that exists may hold an hour of work, so it is never overwritten."""
-    if os.path.exists(path):
-        raise EvalError(f"--template: {path} exists", "Choose another name, or remove it")
-    items = make_label_template(run)
-    text = json.dumps(items, indent=1, ensure_ascii=False) + "\n"  # a person reads it, in any language
+    """Write a file to fill in, and a text to read beside it.
+
+    A file that exists may hold an hour of work, so it is never overwritten.
+    """
+    keys = sample_sentences(run)
+    texts = {path: make_label_template(keys), f"{path}.txt": describe_sentences(keys, run)}
+    for name in texts:
+        if os.path.exists(name):
+            raise EvalError(f"--template: {name} exists", "Choose another name, or remove it")
     try:
-        replace_file(path, text.encode("utf-8", "backslashreplace"), 0o666)
+        for name, text in texts.items():
+            replace_file(name, text.encode("utf-8", "backslashreplace"), 0o666)
     except OSError as error:
         raise EvalError(f"--template: {path} cannot be written: {error.strerror}") from None
     complain(
-        f"skillshelf: {shown_path(path)} has {count_noun(len(items), 'sentence')} in random order. Set `holds` to true "
-        "or false, from the top. The rest may stay null."
+        f"skillshelf: {count_noun(len(keys), 'sentence')} in random order. Read {shown_path(path)}.txt from the top, "
+        f"and set `holds` in {shown_path(path)} to true or false. The rest may stay null."
     )
     return 0

@@ -17,6 +17,7 @@ from skillshelf.evals.check._behavior import (
     tool_called,
 )
 from skillshelf.evals.check._check import NO_SUBJECT, About, Check, Verdict, custom, look
+from skillshelf.evals.check._evidence import describe_work
 from skillshelf.evals.check._golden import bless, golden
 from skillshelf.evals.check._judge import is_judge, judge, judged_by, look_at_all, parse_verdicts
 from skillshelf.evals.check._loading import (
@@ -39,6 +40,7 @@ __all__ = [
     "Verdict",
     "bless",
     "custom",
+    "describe_work",
     "file_contains",
     "file_unchanged",
     "from_config",
