@@ -426,3 +426,16 @@ def test_old_finished_runs_are_removed(run: Run, cases: Callable[..., Path], mon
     assert run("eval", "-k", "loads", "--report", "own")[0] == 0
     kept = [run("eval", "compare", name, names[-1])[0] for name in names]
     assert kept == [2, 2, 2, 0, 0, 0]
+
+
+def test_the_judges_of_scripted_cases_are_part_of_the_estimate(
+    run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases("cases:\n  - {name: one, prompt: hi, script: [Hello], checks: [judge: It greets.]}\n")
+    with Provider(1, decide("yes")) as provider:
+        monkeypatch.setenv("SKILLSHELF_BASE_URL", provider.url)
+        code, _, said = run("eval", "--judge", "wise")
+        assert (code, "1 live trial, estimated at about 3,120 tokens" in said) == (0, True)
+        code, _, said = run("eval", "--judge", "wise", "--max-cost", "1")
+        assert (code, "the price of openai-chat:wise is not known" in said) == (2, True)
+        assert provider.asked == 1

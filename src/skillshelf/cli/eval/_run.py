@@ -218,21 +218,28 @@ def _name_judges(cases: Sequence[Case], options: Options) -> str:
 def _estimate(packed: PackedPlan, args: argparse.Namespace) -> None:
     """Say what the run will cost, as far as that is known. Raises EvalError if --max-cost cannot be kept."""
     options = packed.options
-    trials = [trial.case for trial in packed.plan.trials if not options.is_free(trial.case)]
+    cases = [trial.case for trial in packed.plan.trials]
+    answered = [case for case in cases if not options.is_free(case)]
+    judged = [case for case in cases if _needs_paid_judge(case, options)]
+    trials = sum(1 for case in cases if not options.is_free(case) or _needs_paid_judge(case, options))
     if not trials or args.resume or (options.engine and not options.parallel):
         return
     usage = Usage(0, 0, cost=0.0)
-    for model in sorted({case.model for case in trials}):
-        estimated = estimate_usage([case for case in trials if case.model == model])
+    for model in sorted({case.model for case in answered}):
+        estimated = estimate_usage([case for case in answered if case.model == model])
         usage += _add_price(estimated, resolve(options.settings_for(model)), options)
-    judges = _resolve_judges(trials, options)
+    judges = _resolve_judges(judged, options)
     if judges:
-        # Checks rarely name judges of their own, and then the price is that of the first.
-        usage += _add_price(estimate_judging(trials), judges[0], options)
+        # Checks rarely name judges of their own, so all of them are taken to cost as much as the first.
+        usage += _add_price(estimate_judging(judged), judges[0], options)
 
     cost = "" if usage.cost is None else f", about ${usage.cost:.2f}"
     tokens = f"about {usage.input + usage.output:,} tokens"
-    complain(f"skillshelf: {count_noun(len(trials), 'live trial')}, estimated at {tokens}{cost}.")
+    complain(f"skillshelf: {count_noun(trials, 'live trial')}, estimated at {tokens}{cost}.")
+
+
+def _needs_paid_judge(case: Case, options: Options) -> bool:
+    return not options.is_judging_free and any(is_judge(check) for check in case.checks)
 
 
 def _add_price(usage: Usage, model: ChosenModel, options: Options) -> Usage:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from skillshelf.agent.events import Event, Failed, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, ToolReturned
 from skillshelf.evals._placeholders import hide_folders
 from skillshelf.evals._trace import Trace
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, replace_surrogates, show_hidden
 
 # Characters of each part. All of them together are 120,000, about 30,000 tokens.
 MAX_MESSAGES = 20_000
@@ -49,8 +49,9 @@ class _Section:
         if text is None:
             self._lines.append("(not text, or too long to show)")
             return
-        # The paths of the workspace go first: the same trial must ask the same question in any folder.
-        shown = hide_folders(text)
+        # The paths of the workspace go first: the same trial must ask the same question in any folder. Characters that
+        # a person would not see are written out, so that they cannot carry orders to the judge.
+        shown = show_hidden(replace_surrogates(hide_folders(text)))
         hidden = len(shown) - share
         if hidden > 0:
             shown = shown[:share]
@@ -131,4 +132,4 @@ def _describe_ending(event: ToolReturned) -> str:
 
 def _name(text: str) -> str:
     """Return a name for a heading, which is one line."""
-    return clean_line(" ".join(hide_folders(text).splitlines()))[:MAX_NAME]
+    return clean_line(" ".join(replace_surrogates(hide_folders(text)).splitlines()))[:MAX_NAME]

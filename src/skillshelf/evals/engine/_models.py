@@ -80,6 +80,11 @@ class Options:
         """True if a trial of the case can be repeated at no cost."""
         return case.script is not None or bool(self.replay) or _is_scripted(self.settings_for(case.model))
 
+    @property
+    def is_judging_free(self) -> bool:
+        """True if the judge of the run costs nothing."""
+        return bool(self.replay) or _is_scripted(self.settings_for_judge(""))
+
     def as_json(self) -> dict[str, Any]:
         """Return the part that a worker must know. A worker has its own keys, and replays nothing."""
         return {
