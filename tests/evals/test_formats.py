@@ -314,11 +314,14 @@ def test_one_bad_case_in_python_does_not_hide_the_others(read: Any) -> None:
 
 
 def test_an_evals_json_is_read_as_it_is() -> None:
-    """Sentences go to a judge, files come from the skill's folder, and keys of other tools are ignored."""
-    cases, faults = one("wild-expectations")
+    """Sentences go to a judge, files come from the skill's folder, and keys of other tools are reported."""
+    cases, notes = one("wild-expectations")
     first, second, third = cases.values()
     path = f"{FIXTURES}/wild-expectations/evals/evals.json"
-    assert faults == []
+    assert [(note.severity, note.code, note.message) for note in notes] == [
+        ("info", "case-note", "these fields of the file are not used: notes"),
+        ("info", "case-note", "no check uses these fields: expected_output (1 case), assertions[].kind (1 case)"),
+    ]
     assert (first.id, first.location) == ("sales-figures/evals 1", f"{path}:7")
     assert first.files == {"evals/files/sales.csv": b"month,sold\nJan,8\nFeb,10\nMar,12\n"}
     assert [one.name for one in first.checks] == [
@@ -334,7 +337,7 @@ def test_an_evals_json_is_read_as_it_is() -> None:
 def test_each_query_of_a_trigger_set_is_a_case() -> None:
     cases, faults = one("wild-triggers")
     path = f"{FIXTURES}/wild-triggers/evals/trigger-eval.json"
-    assert faults == []
+    assert [fault.message for fault in faults] == ["no check uses these fields: note (1 case)"]
     first, second = (f"minutes/trigger-eval {digest_text(case.prompt)}" for case in cases.values())
     assert [(case.id, case.should_trigger, case.location, case.checks[0].name) for case in cases.values()] == [
         (first, True, f"{path}:2", "skill_loaded minutes"),

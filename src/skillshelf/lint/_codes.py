@@ -118,6 +118,7 @@ CODE_SKILLS = {
 EVALS = {
     "case-invalid": "a case of an eval file is invalid",
     "case-missed": "a case did not pass; its checks say why",
+    "case-note": "a field of an eval file is not checked, or understood in a certain way",
     "case-twice": "two cases of a skill have the same name",
     "coverage-gap": "no case ever loaded a reference, a section or a skill",
     "no-cases": "an eval file contains no cases",

@@ -8,7 +8,9 @@ adds one of your own: `check.mentions("total")` in Python, and `- mentions: tota
 """
 
 from skillshelf.evals.check._behavior import (
+    command_run,
     file_contains,
+    file_exists,
     file_unchanged,
     max_cost,
     max_tokens,
@@ -39,9 +41,11 @@ __all__ = [
     "Check",
     "Verdict",
     "bless",
+    "command_run",
     "custom",
     "describe_work",
     "file_contains",
+    "file_exists",
     "file_unchanged",
     "from_config",
     "golden",

@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from skillshelf.agent import SHELL
 from skillshelf.agent.events import ToolCalled, ToolReturned
 from skillshelf.errors import EvalError
 from skillshelf.evals._text import clip_quote, list_items
@@ -126,6 +128,17 @@ def tool_called(trace: Trace, name: NonEmpty, arguments: dict[str, Any] | None =
     return Verdict(held, f"tools called: {list_items(shown)}")
 
 
+@built_in(describe=lambda text: repr(clip(text, 60)))
+def command_run(trace: Trace, text: NonEmpty) -> Verdict:
+    """Check that the model ran a command that contains this text. A refused command does not count."""
+    refused = {event.id for event in trace.events if isinstance(event, ToolReturned) and event.refused}
+    commands = []
+    for event in trace.events:
+        if isinstance(event, ToolCalled) and event.name == SHELL and event.id not in refused:
+            commands.append(str(event.arguments.get("command", "")))
+    return Verdict(any(text in command for command in commands), f"commands run: {list_items(commands)}")
+
+
 def _problem_of(event: ToolReturned) -> str:
     """Return how a call went wrong, or an empty text. A tool that failed may have had an effect all the same."""
     if event.ok:
@@ -152,6 +165,20 @@ def file_contains(trace: Trace, path: NonEmpty, text: NonEmpty) -> Verdict:
     if state.text is None:
         return Verdict(False, error=f"{path} is not text, or too long to search.")
     return Verdict(text in state.text, f"{path} is: {clip_quote(state.text)!r}")
+
+
+@built_in()
+def file_exists(trace: Trace, path: NonEmpty) -> Verdict:
+    """Check that the workspace has this file after the trial. `*` stands for any part of a name: `reports/*.json`."""
+    held = any(_fits(name, path) for name in trace.files)
+    return Verdict(held, f"created or changed: {list_items(list(trace.changed_files))}")
+
+
+def _fits(path: str, pattern: str) -> bool:
+    """True if each part of a path fits that of a pattern."""
+    parts = path.split("/")
+    wanted = pattern.removeprefix("./").split("/")
+    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
 
 
 @built_in()

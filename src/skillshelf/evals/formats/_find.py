@@ -11,14 +11,14 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit
 from skillshelf.evals._folders import EVALS_FOLDER, is_skill
 from skillshelf.evals.formats import _json, _python, _yaml
-from skillshelf.evals.formats._home import CaseListing, Home, find_home
+from skillshelf.evals.formats._home import CaseListing, FileContent, Home, find_home
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 
 Paths = Iterable[str | os.PathLike[str]]
 
 
 class _Format(NamedTuple):
-    read: Callable[[Home], tuple[list[Case], list[EvalError]]]
+    read: Callable[[Home], FileContent]
     holds_cases: Callable[..., bool]
 
 
@@ -46,21 +46,34 @@ class _CaseFile(NamedTuple):
         return _FORMATS.get(_extension(self.path))
 
 
-def find_cases(paths: Paths) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+class _Reading(NamedTuple):
+    """How files are read."""
+
+    listing: CaseListing | None
+    skill_folder: str
+    """The skill that suites are about; empty if they say it themselves."""
+
+
+def find_cases(
+    paths: Paths, *, skill_folder: str | os.PathLike[str] = ""
+) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     """Return the cases of files and folders, and the faults in the files.
 
-    A folder has its own files of cases, and those in every `evals/` below it. Python files are run, and code skills are
-    imported: a program that passes a folder trusts it. Raises EvalError for a path that does not exist.
+    A folder has its own files of cases, and those in every `evals/` below it. Files that do not lie in the `evals/` of
+    a skill are about the skill in `skill_folder`, if it is given. Python files are run, and code skills are imported: a
+    program that passes a folder trusts it. Raises EvalError for a path that does not exist.
     """
-    return _find(paths, None)
+    return _find(paths, _Reading(None, os.fspath(skill_folder)))
 
 
-def list_cases(paths: Paths) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+def list_cases(
+    paths: Paths, *, skill_folder: str | os.PathLike[str] = ""
+) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     """Return the same cases without running or importing anything of theirs, to be shown and not to be run.
 
     In Python files, a value that is computed reads "not evaluated". Raises EvalError for a path that does not exist.
     """
-    return _find(paths, CaseListing())
+    return _find(paths, _Reading(CaseListing(), os.fspath(skill_folder)))
 
 
 def find_case_files(paths: Paths) -> Iterator[str]:
@@ -88,11 +101,11 @@ def find_folder_to_approve(path: str) -> str:
     return owner if is_skill(owner) else folder
 
 
-def _find(paths: Paths, listing: CaseListing | None) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+def _find(paths: Paths, reading: _Reading) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     cases: dict[str, Case] = {}
     notes: list[Diagnostic] = []
     for file in _find_files(paths):
-        file_cases, file_notes = _read(file, listing)
+        file_cases, file_notes = _read(file, reading)
         notes += file_notes
         for case in file_cases:
             first = cases.setdefault(case.id, case)
@@ -152,16 +165,16 @@ def _extension(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def _read(file: _CaseFile, listing: CaseListing | None) -> tuple[list[Case], list[Diagnostic]]:
+def _read(file: _CaseFile, reading: _Reading) -> tuple[list[Case], list[Diagnostic]]:
     try:
         if file.format is None:
             raise EvalError("it is not a file of cases", f"Their names end in {', '.join(_FORMATS)}", file.path)
-        return _read_as(file.format, file, listing)
+        return _read_as(file.format, file, reading)
     except EvalError as fault:
         return [], [_note_fault(fault)]
 
 
-def _read_as(file_format: _Format, file: _CaseFile, listing: CaseListing | None) -> tuple[list[Case], list[Diagnostic]]:
+def _read_as(file_format: _Format, file: _CaseFile, reading: _Reading) -> tuple[list[Case], list[Diagnostic]]:
     if file.found_in != "named" and not _is_meant(file, file_format):
         if file.found_in != "evals":
             return [], []
@@ -169,9 +182,10 @@ def _read_as(file_format: _Format, file: _CaseFile, listing: CaseListing | None)
         severity: Severity = "warning" if file_format is _YAML else "info"
         return [], [_note_no_cases(severity, file.path)]
 
-    home = find_home(file.path, listing)
-    cases, faults = file_format.read(home)
-    notes = [_note_fault(fault) for fault in faults]
+    home = find_home(file.path, reading.listing, reading.skill_folder)
+    content = file_format.read(home)
+    cases = content.cases
+    notes = [*map(_note_fault, content.faults), *content.notes]
     in_evals = os.path.basename(home.base) == EVALS_FOLDER
     if in_evals and not home.folder and _lack_skill(cases, file.found_in):
         return [], [_note_stray(file.path), *notes]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, CodeSkill, code_skill_name
 from skillshelf.evals._folders import (
@@ -16,9 +17,12 @@ from skillshelf.evals._folders import (
     skill_name,
     skills_in,
 )
+from skillshelf.evals._text import list_items
 from skillshelf.evals.formats._document import read_bytes
 from skillshelf.evals.formats._shelves import CaseShelf, ShelfReader
 from skillshelf.files import open_below, walk
+from skillshelf.sources import SKIPPED_FOLDERS
+from skillshelf.text import closest_names
 
 MAX_WORKSPACE = 16 * 1024 * 1024
 
@@ -29,6 +33,17 @@ class CaseListing:
 
     checks: set[str] = field(default_factory=set)
     """The names of the checks that Python files register, as far as their source shows."""
+
+
+@dataclass(slots=True)
+class FileContent:
+    """The cases of a file, and what is to be said about the rest of it."""
+
+    cases: list[Case] = field(default_factory=list)
+    faults: list[EvalError] = field(default_factory=list)
+    """Why the other cases cannot be used."""
+    notes: list[Diagnostic] = field(default_factory=list)
+    """How the cases were understood, if their author may have meant more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +57,8 @@ class Home:
     """The folder of the skill."""
     listing: CaseListing | None = None
     shelves: ShelfReader = field(default_factory=ShelfReader)
+    is_apart: bool = False
+    """True if the file does not lie in the folder of the skill."""
 
     def check_subjects(self, case: Case) -> None:
         """Raise EvalError if the case or one of its checks is about a skill or reference that it does not have."""
@@ -67,16 +84,62 @@ class Home:
     @property
     def root(self) -> str:
         """The folder that the cases may read files from: the skill, or the folder of the suite."""
-        return self.folder or self.base
+        return self.base if self.is_apart or not self.folder else self.folder
+
+    def with_skill(self, folder: str) -> Home:
+        """Return the home of cases for a skill that lies elsewhere."""
+        return replace(self, skill=skill_name(folder), folder=folder, is_apart=True)
 
 
-def find_home(path: str, listing: CaseListing | None = None) -> Home:
-    """Return the home of a file: a file in `<skill>/evals/` belongs to that skill, any other is a suite."""
+def find_home(path: str, listing: CaseListing | None = None, skill_folder: str = "") -> Home:
+    """Return the home of a file: a file in `<skill>/evals/` belongs to that skill, any other is a suite.
+
+    A suite is about the skill in `skill_folder`, if there is one.
+    """
     parent = os.path.dirname(os.path.abspath(path))
     owner = os.path.dirname(parent)
     if os.path.basename(parent) == EVALS_FOLDER and is_skill(owner):
         return Home(path, skill_name(owner), owner, listing)
-    return Home(path, listing=listing)
+    home = Home(path, listing=listing)
+    return home.with_skill(os.path.abspath(skill_folder)) if skill_folder else home
+
+
+def find_skills_below(top: str) -> list[str]:
+    """Return the folders of all skills in a folder or below it. Links are not followed."""
+    skills = []
+    for folder, below, _ in os.walk(top):
+        below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
+        if is_skill(folder):
+            skills.append(folder)
+            below.clear()  # a skill inside a skill is not one of its own
+    return skills
+
+
+def find_skill_folder(name_or_path: str, places: Iterable[str]) -> str:
+    """Return the folder of a skill that is given by its path, or by its name if it lies below one of these places.
+
+    Raises EvalError if there is none, or several.
+    """
+    if is_skill(name_or_path):
+        return name_or_path
+    folders = dict.fromkeys(
+        os.path.realpath(folder)
+        for place in places
+        for folder in find_skills_below(place if os.path.isdir(place) else os.path.dirname(os.path.abspath(place)))
+    )
+    named = [folder for folder in folders if is_named(folder, name_or_path)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise EvalError(f"there are several skills {name_or_path!r:.80}: {list_items(named)}", "Give the path of one")
+    suggestions = closest_names(name_or_path, [skill_name(folder) for folder in folders], limit=1)
+    fix = f"Did you mean {suggestions[0]!r}?" if suggestions else "Give the path of its folder"
+    raise EvalError(f"there is no skill {name_or_path!r:.80}", fix)
+
+
+def is_named(folder: str, name: str) -> bool:
+    """True if the skill in a folder has this name, or the folder has."""
+    return name in (os.path.basename(os.path.abspath(folder)), skill_name(folder))
 
 
 def resolve_skill_folders(paths: Sequence[str], home: Home) -> tuple[str, ...]:
@@ -110,9 +173,14 @@ def copy_files(home: Home, source: str, target: str) -> dict[str, bytes]:
 
     Links in a folder are left out. Raises EvalError.
     """
-    path = resolve_inside(home.root, home.base, source)
+    return copy_from(home.root, home.base, source, target)
+
+
+def copy_from(root: str, base: str, source: str, target: str) -> dict[str, bytes]:
+    """Read a file or folder by its path from `base`, which may not leave `root`, as `copy_files` does."""
+    path = resolve_inside(root, base, source)
     if not os.path.exists(path):
-        raise EvalError(f"there is no file {source!r:.80}", f"Paths in `from:` are relative to {home.base}")
+        raise EvalError(f"there is no file {source!r:.80}", f"Paths in `from:` are relative to {base}")
     if not os.path.isdir(path):
         return {check_workspace_path(target): read_bytes(path, MAX_WORKSPACE)}
 

@@ -1,64 +1,127 @@
 """Cases in the JSON of other tools: `evals.json`, and trigger sets.
 
-`{"skill_name": …, "evals": [{"prompt", "expected_output", "files", "assertions" | "expectations"}]}`: each sentence
-becomes a `judge` check; without any, `expected_output` does. `[{"query", "should_trigger"}]`: whether the skill is
-loaded. Unknown keys are ignored: they belong to those tools.
+    {"skill_name": "pdf", "evals": [{"prompt": "…", "files": ["evals/files/form.pdf"], "expectations": ["…"]}]}
+    [{"question": "…", "ground_truth": "…", "expected_skill": "pdf", "expected_script": "scripts/fill.py"}]
+    [{"query": "…", "should_trigger": true}]
+    {"should_trigger": ["…"], "should_not_trigger": ["…"]}
+
+Each field becomes a check, or a note that it is not checked.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import posixpath
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
+from pydantic import ValidationError
+
+from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Message, digest_text
-from skillshelf.evals._folders import check_workspace_path, is_skill, resolve_inside, skill_name
-from skillshelf.evals.check import Check, judge, trigger
-from skillshelf.evals.formats._document import read_bytes, read_text
-from skillshelf.evals.formats._home import MAX_WORKSPACE, Home, check_size
+from skillshelf.evals._folders import EVALS_FOLDER, check_workspace_path, is_skill, skill_name
+from skillshelf.evals._validation import explain_expected, show_value
+from skillshelf.evals.check import (
+    Check,
+    command_run,
+    file_exists,
+    judge,
+    reference_loaded,
+    skill_loaded,
+    trigger,
+)
+from skillshelf.evals.formats._document import read_text
+from skillshelf.evals.formats._home import (
+    FileContent,
+    Home,
+    check_size,
+    copy_from,
+    find_skills_below,
+    is_named,
+)
+from skillshelf.evals.formats._json_values import (
+    SENTENCE_LISTS,
+    EntryValues,
+    FileValues,
+    ForeignModel,
+    find_prompt,
+    list_entries,
+    list_parts,
+)
+from skillshelf.text import closest_names, count_noun
 
-_LIST_KEYS = ("evals", "cases", "queries")
-_PROMPT_KEYS = ("prompt", "query", "input")
-_SENTENCES_KEYS = ("assertions", "expectations", "expected_behavior")
-_CHECK_KEYS = {"should_trigger", "expected_output", *_SENTENCES_KEYS}
-_SENTENCE_KEYS = ("text", "assertion", "expectation", "description", "criterion", "name")
+# `ground_truth` is missing: data sets of questions and answers lie everywhere.
+_CHECK_KEYS = {"should_trigger", "expected_output", "expected_skill", *SENTENCE_LISTS}
+_MIN_TYPO_SIMILARITY = 0.85
 MAX_FOLDERS_ABOVE = 4
 """How many folders above a file its skill is searched for."""
+Values = TypeVar("Values", bound=ForeignModel)
 
 
-def read_json(home: Home) -> tuple[list[Case], list[EvalError]]:
-    """Return the cases of a file, and the faults in those that cannot be used.
+@dataclass(slots=True)
+class _Unchecked:
+    """The fields of a file that no check uses, each with the number of cases that have it, and other remarks."""
+
+    fields: Counter[str] = field(default_factory=Counter)
+    remarks: dict[str, int] = field(default_factory=dict)
+    """Sentences about the cases, each with the line of the first case it is about."""
+
+    def add_remark(self, text: str, line: int) -> None:
+        self.remarks.setdefault(text, line)
+
+    def make_notes(self, path: str) -> list[Diagnostic]:
+        notes = [Diagnostic("info", "case-note", text, path, line) for text, line in self.remarks.items()]
+        if self.fields:
+            listed = [f"{key} ({count_noun(count, 'case')})" for key, count in self.fields.items()]
+            message = f"no check uses these fields: {', '.join(listed)}"
+            notes.append(Diagnostic("info", "case-note", message, path, 1, self._suggest()))
+        return notes
+
+    def _suggest(self) -> str:
+        known = list(EntryValues.model_fields)
+        for key in sorted(self.fields.keys() - set(known)):
+            suggestions = closest_names(key, known, limit=1, min_similarity=_MIN_TYPO_SIMILARITY)
+            if suggestions:
+                return f"If {key!r} is a typo, write {suggestions[0]!r}"
+        return ""
+
+
+def read_json(home: Home) -> FileContent:
+    """Return the cases of a file, the faults in those that cannot be used, and notes on unused fields.
 
     Raises EvalError if nothing of the file can be read.
     """
     text = read_text(home.path)
-    value = _parse(text, home.path)
-    entries = _find_entries(value)
+    document = _parse(text, home.path)
+    entries = list_entries(document)
     if entries is None:
         raise EvalError("it has no cases", 'Write {"evals": [{"prompt": …, "expectations": […]}]}', home.path, 1)
 
-    file_skill = str(value.get("skill_name") or "") if isinstance(value, dict) else ""
-    cases = []
-    faults = []
+    unchecked = _Unchecked()
+    shared = _read_shared(document, home, unchecked)
+    content = FileContent()
     for number, (entry, line) in enumerate(_with_lines(entries, text), 1):
         try:
-            entry_home = _find_skill_home(home, _skill_of(entry) or file_skill)
-            cases.append(_read_case(entry, number, line, entry_home))
+            reader = _EntryReader(_read_entry(entry, number), line, shared, home, unchecked)
+            content.cases.append(reader.read_case())
         except EvalError as fault:
-            faults.append(EvalError(fault.problem, fault.fix, home.path, line))
+            content.faults.append(EvalError(fault.problem, fault.fix, home.path, line))
 
-    return cases, faults
+    content.notes = unchecked.make_notes(home.path)
+    return content
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:
     """True if a JSON file holds cases: results and schemas may lie beside it; `anywhere`, files of all kinds."""
-    entries = _find_entries(_parse(read_text(path), path)) or []
+    entries = list_entries(_parse(read_text(path), path)) or []
     for entry in entries:
         if not isinstance(entry, dict):
             continue
-        prompt = _prompt_of(entry)
+        prompt = find_prompt(entry)
         if anywhere and prompt and _CHECK_KEYS & entry.keys():
             return True
         if not anywhere and (prompt or "should_trigger" in entry):
@@ -75,18 +138,34 @@ def _parse(text: str, path: str) -> Any:
         raise EvalError(f"it is not JSON: {type(error).__name__}", path=path, line=1) from None
 
 
-def _find_entries(value: Any) -> list[Any] | None:
-    """Return the list of cases; None if the value is not a file of cases."""
-    if isinstance(value, list):
-        return value
-    if not isinstance(value, dict):
-        return None
-    for key in _LIST_KEYS:
-        entries = value.get(key)
-        if isinstance(entries, list):
-            return entries
+def _read_shared(document: Any, home: Home, unchecked: _Unchecked) -> FileValues:
+    """Return what the file says about all of its cases. A document that is itself a case says nothing else."""
+    parts = list_parts(document) if isinstance(document, Mapping) else {}
+    if not parts or not isinstance(document, Mapping):
+        return FileValues()
+    try:
+        values = _validate(FileValues, {key: value for key, value in document.items() if key not in parts})
+    except EvalError as fault:
+        raise EvalError(fault.problem, fault.fix, home.path, 1) from None
+    if values.unknown:
+        unchecked.add_remark(f"these fields of the file are not used: {', '.join(values.unknown)}", 1)
+    return values
 
-    return [value] if _prompt_of(value) else None
+
+def _read_entry(entry: Any, number: int) -> EntryValues:
+    if not find_prompt(entry):
+        raise EvalError(f"case {number} has no prompt", 'Write "prompt" or "query" with what the user says')
+    return _validate(EntryValues, entry)
+
+
+def _validate(model: type[Values], value: Mapping[str, Any]) -> Values:
+    try:
+        return model.model_validate(value)
+    except ValidationError as fault:
+        [error, *_] = fault.errors()
+        key = str(error["loc"][0])
+        verb = "has" if len(error["loc"]) > 1 else "is"
+        raise EvalError(f"{key} {verb} {show_value(error['input'])}", explain_expected(error)) from None
 
 
 def _with_lines(entries: list[Any], text: str) -> Iterator[tuple[Any, int]]:
@@ -94,7 +173,7 @@ def _with_lines(entries: list[Any], text: str) -> Iterator[tuple[Any, int]]:
     position = 0
     for entry in entries:
         if isinstance(entry, dict):
-            texts = [_prompt_of(entry), *(value for value in entry.values() if isinstance(value, str))]
+            texts = [find_prompt(entry), *(value for value in entry.values() if isinstance(value, str))]
             position = _find_text(text, texts, position)
         yield entry, text.count("\n", 0, position) + 1
 
@@ -111,119 +190,210 @@ def _find_text(text: str, wanted: list[str], start: int) -> int:
     return start
 
 
-def _prompt_of(entry: Mapping[str, Any]) -> str:
-    for key in _PROMPT_KEYS:
-        prompt = entry.get(key)
-        if isinstance(prompt, str) and prompt.strip():
-            return prompt
-    return ""
+class _EntryReader:
+    """Turns one entry of a file into a case."""
 
+    def __init__(self, values: EntryValues, line: int, shared: FileValues, home: Home, unchecked: _Unchecked) -> None:
+        self._values = values
+        self._line = line
+        self._unchecked = unchecked
+        names = [values.skill, *values.skills, shared.skill, *shared.skills]
+        self._named_skills = list(dict.fromkeys(name for name in names if name))
+        self._home = self._find_home(home)
+        self._folders = [self._home.folder] if self._home.folder else []
 
-def _skill_of(entry: Any) -> str:
-    """Return the skill that an entry names itself."""
-    if not isinstance(entry, dict):
-        return ""
-    skill = entry.get("skill") or entry.get("skill_name") or entry.get("skills")
-    if isinstance(skill, list) and skill:
-        skill = skill[0]
-    return skill if isinstance(skill, str) else ""
+    def read_case(self) -> Case:
+        """Return the case. Raises EvalError if it cannot be used."""
+        values = self._values
+        home = self._home
+        should_trigger = self._find_should_trigger()
+        case = Case(
+            name=self._make_name(),
+            is_named=bool(self._given_name),
+            turns=(Message(values.prompt),),
+            checks=tuple(self._read_checks(should_trigger)),
+            skill=home.skill,
+            should_trigger=should_trigger,
+            files=self._read_files(),
+            skills=tuple(self._folders),
+            tags=(*values.tags, *values.category),
+            location=f"{home.path}:{self._line}",
+        )
+        if values.expected_references:
+            home.check_subjects(case)
+        self._note_unknown()
+        return case
 
+    # -- the skill ----------------------------------------------------------------------------------------------------
 
-def _find_skill_home(home: Home, name: str) -> Home:
-    """Return the home of cases for a skill: the one they lie in, or the nearest one of this name. Raises EvalError."""
-    if home.skill or not name:
+    def _find_home(self, home: Home) -> Home:
+        """Return the home of the case: the skill it lies in, or the nearest one that it names. Raises EvalError."""
+        expected = self._values.expected_skill
+        wanted = self._named_skills or expected
+        if home.skill:
+            others = [name for name in self._named_skills if not is_named(home.folder, name)]
+            if others:
+                self._remark(f"the case names the skill {others[0]!r:.80}, but is about {home.skill!r}")
+            return home
+
+        for name in wanted:
+            folder = _find_near(home, name)
+            if folder:
+                return home.with_skill(folder)
+        if self._named_skills:
+            raise EvalError(
+                f"the skill {self._named_skills[0]!r:.60} is not found near the file",
+                "Put the file in the skill's folder evals/, or name the skill with --skill",
+            )
+        nearby = _find_skills_of_repository(home)
+        if len(nearby) == 1:
+            return home.with_skill(nearby[0])
         return home
-    above = home.base
-    for _ in range(MAX_FOLDERS_ABOVE):
-        for folder in (above, os.path.join(above, name), os.path.join(above, "skills", name)):
-            if is_skill(folder) and name in (skill_name(folder), os.path.basename(folder)):
-                return Home(home.path, skill_name(folder), folder)
-        above = os.path.dirname(above)
 
-    raise EvalError(f"the skill {name!r:.60} is not found near the file", "Put the file in the skill's folder evals/")
+    def _find_should_trigger(self) -> bool | None:
+        """Return whether the skill under test should be loaded. Raises EvalError if that skill is not known."""
+        values = self._values
+        should_trigger = values.should_trigger
+        if should_trigger is None and values.names_expected_skill:
+            should_trigger = self._is_skill_expected()
+        if should_trigger is not None and not self._home.skill:
+            fix = "Put the file in the skill's folder evals/, or name the skill with --skill"
+            raise EvalError("it is not known which skill should trigger", fix)
+        return should_trigger
 
+    def _is_skill_expected(self) -> bool | None:
+        """True if the skill under test is expected, False if none or others are, None if the names tell nothing."""
+        names = self._values.expected_skill
+        if any(self._is_under_test(name) for name in names):
+            return True
+        if all(_find_near(self._home, name) for name in names):
+            return False
+        return None  # a skill that is not there may be this one under an earlier name
 
-def _read_case(entry: Any, number: int, line: int, home: Home) -> Case:
-    prompt = _prompt_of(entry) if isinstance(entry, dict) else ""
-    if not prompt:
-        raise EvalError(f"case {number} has no prompt", 'Write "prompt" or "query" with what the user says')
-    should_trigger = entry.get("should_trigger")
-    if should_trigger is not None and not isinstance(should_trigger, bool):
-        raise EvalError(f"should_trigger is {should_trigger!r:.60}", "It must be true or false")
-    if should_trigger is not None and not home.skill:
-        raise EvalError("it is not known which skill should trigger", "Put the file in the skill's folder evals/")
-    return Case(
-        name=_name_of(entry, prompt, home),
-        is_named=bool(_given_name(entry)),
-        turns=(Message(prompt),),
-        checks=tuple(_read_checks(entry, should_trigger, home.skill)),
-        skill=home.skill,
-        should_trigger=should_trigger,
-        files=_read_files(entry, home),
-        skills=(home.folder,) if home.folder else (),
-        location=f"{home.path}:{line}",
-    )
+    def _is_under_test(self, name: str) -> bool:
+        return bool(self._home.folder) and is_named(self._home.folder, name)
 
+    # -- checks -------------------------------------------------------------------------------------------------------
 
-def _name_of(entry: Mapping[str, Any], prompt: str, home: Home) -> str:
-    """Return the entry's name; else its number, or a digest of the prompt, which other entries cannot change."""
-    name = _given_name(entry)
-    if name:
-        return name
-    stem = os.path.splitext(os.path.basename(home.path))[0]
-    number = entry.get("id")
-    if type(number) is int:
-        return f"{stem} {number}"
-    if not entry.get("files"):
-        return f"{stem} {digest_text(prompt)}"
-    return f"{stem} {digest_text(json.dumps([prompt, entry['files']]))}"
+    def _read_checks(self, should_trigger: bool | None) -> list[Check]:
+        values = self._values
+        checks = [*trigger(self._home.skill, should_trigger), *self._check_expected_skills(should_trigger)]
+        checks += [command_run(posixpath.basename(path.rstrip("/")) or path) for path in values.expected_script]
+        checks += [self._check_reference(reference) for reference in values.expected_references]
+        checks += [file_exists(path) for path in values.required_artifacts]
+        checks += [judge(sentence.text) for sentence in values.sentences]
+        checks += [~judge(f"The assistant did this: {sentence.text}") for sentence in values.must_not]
+        if values.ground_truth.strip():
+            checks.append(judge(f"The answer agrees with this reference answer: {values.ground_truth}"))
+        if values.expected_output.strip():
+            # Sentences say the same in a form that can be judged.
+            if values.sentences or values.ground_truth.strip():
+                self._unchecked.fields["expected_output"] += 1
+            else:
+                checks.append(judge(f"The outcome is as described here: {values.expected_output}"))
 
-
-def _given_name(entry: Mapping[str, Any]) -> str:
-    for key in ("name", "id"):
-        given = entry.get(key)
-        if isinstance(given, str) and given.strip():
-            return given
-    return ""
-
-
-def _read_checks(entry: Mapping[str, Any], should_trigger: bool | None, skill: str) -> Iterator[Check]:
-    yield from trigger(skill, should_trigger)
-    sentences = [sentence for key in _SENTENCES_KEYS for sentence in _read_sentences(entry.get(key), key)]
-    for sentence in sentences:
-        yield judge(sentence)
-    if not sentences and should_trigger is None:
-        expected = entry.get("expected_output")
-        if not isinstance(expected, str) or not expected.strip():
+        if not checks:
             fix = 'Write "expectations": sentences that can be answered with yes or no'
             raise EvalError("the case checks nothing", fix)
-        yield judge(f"The outcome is as described here: {expected}")
+        return checks
+
+    def _check_expected_skills(self, should_trigger: bool | None) -> Iterator[Check]:
+        """Yield the checks of other skills than the one under test, which join it on the shelf."""
+        for name in self._values.expected_skill:
+            if self._is_under_test(name):
+                if should_trigger is False:
+                    self._remark(f"expected_skill is {name!r:.60}, but should_trigger is false, and counts")
+                continue
+            folder = _find_near(self._home, name)
+            if folder:
+                self._folders.append(folder)
+                yield skill_loaded(skill_name(folder))
+            else:
+                self._remark(f"the skill {name!r:.80} is not found near the file, so that it is used is not checked")
+
+    def _check_reference(self, reference: str) -> Check:
+        if not self._home.skill:
+            raise EvalError("it is not known which skill has the expected references", "Name the skill with --skill")
+        return reference_loaded(self._home.skill, reference)
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _given_name(self) -> str:
+        for given in (self._values.name, self._values.id):
+            if isinstance(given, str) and given.strip():
+                return given
+        return ""
+
+    def _make_name(self) -> str:
+        """Return the entry's name; else its number, or a digest of the prompt, which other entries cannot change."""
+        if self._given_name:
+            return self._given_name
+        values = self._values
+        stem = os.path.splitext(os.path.basename(self._home.path))[0]
+        if type(values.id) is int:
+            return f"{stem} {values.id}"
+        if not values.files:
+            return f"{stem} {digest_text(values.prompt)}"
+        return f"{stem} {digest_text(json.dumps([values.prompt, values.files]))}"
+
+    def _read_files(self) -> Mapping[str, bytes]:
+        files: dict[str, bytes] = {}
+        for path in self._values.files:
+            files |= _copy_file(self._home, path.removesuffix("/"))
+        return check_size(files)
+
+    def _note_unknown(self) -> None:
+        values = self._values
+        self._unchecked.fields.update(values.unknown)
+        for key in (*SENTENCE_LISTS, "must_not"):
+            unknown = {name for sentence in getattr(values, key) for name in sentence.unknown}
+            self._unchecked.fields.update(f"{key}[].{name}" for name in sorted(unknown))
+
+    def _remark(self, text: str) -> None:
+        self._unchecked.add_remark(text, self._line)
 
 
-def _read_sentences(value: Any, key: str) -> Iterator[str]:
-    if value is None:
-        return
-    for item in value if isinstance(value, list) else [value]:
-        sentence = item
-        if isinstance(item, dict):
-            texts = [item[name] for name in _SENTENCE_KEYS if isinstance(item.get(name), str)]
-            sentence = texts[0] if texts else ""
-        if not isinstance(sentence, str) or not sentence.strip():
-            raise EvalError(f"{key} has {item!r:.60}", "Each item must be a sentence")
-        yield sentence
+def _copy_file(home: Home, path: str) -> Mapping[str, bytes]:
+    """Read a file or folder by its path from the skill's folder, as the format says, or from the file's own."""
+    check_workspace_path(path)
+    for place in _list_places(home):
+        if os.path.exists(os.path.join(place.base, path)):
+            return copy_from(place.root, place.base, path, path)
+    raise EvalError(f"there is no file {path!r:.60}", f"Paths are relative to {home.folder or home.base}")
 
 
-def _read_files(entry: Mapping[str, Any], home: Home) -> Mapping[str, bytes]:
-    """Read files by paths from the skill's folder, as the format says, or from the file's own, as some write them."""
-    paths = entry.get("files") or []
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise EvalError(f"files is {paths!r:.60}", "It must be a list of paths from the skill's folder")
-    files = {}
-    for path in paths:
-        check_workspace_path(path)
-        bases = [base for base in (home.root, home.base) if os.path.isfile(os.path.join(base, path))]
-        if not bases:
-            raise EvalError(f"there is no file {path!r:.60}", f"Paths are relative to {home.root}")
-        files[path] = read_bytes(resolve_inside(home.root, bases[0], path), MAX_WORKSPACE)
+class _Place(NamedTuple):
+    """A folder that paths may be relative to, and the folder that they may not leave."""
 
-    return check_size(files)
+    base: str
+    root: str
+
+
+def _list_places(home: Home) -> Iterator[_Place]:
+    if home.folder:
+        yield _Place(home.folder, home.folder)
+    yield _Place(home.base, home.root)
+    if home.is_apart and os.path.basename(home.base) == EVALS_FOLDER:
+        yield _Place(os.path.dirname(home.base), home.base)  # `evals/files/form.pdf`, as in a skill
+
+
+def _find_near(home: Home, name: str) -> str:
+    """Return the folder of the nearest skill of this name; empty if there is none."""
+    if os.path.basename(name) != name:  # a path could lead anywhere
+        return ""
+    above = home.folder or home.base
+    for _ in range(MAX_FOLDERS_ABOVE):
+        for folder in (above, os.path.join(above, name), os.path.join(above, "skills", name)):
+            if is_skill(folder) and is_named(folder, name):
+                return folder
+        above = os.path.dirname(above)
+
+    return next((folder for folder in _find_skills_of_repository(home) if is_named(folder, name)), "")
+
+
+def _find_skills_of_repository(home: Home) -> list[str]:
+    """Return the skills below the folder whose `evals/` holds the file."""
+    if home.folder or os.path.basename(home.base) != EVALS_FOLDER:
+        return []
+    return find_skills_below(os.path.dirname(home.base))

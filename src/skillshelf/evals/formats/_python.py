@@ -27,7 +27,7 @@ from skillshelf.evals._folders import check_workspace_path
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import Check, Verdict, custom, trigger
 from skillshelf.evals.formats._document import read_text
-from skillshelf.evals.formats._home import Home, check_size, find_only_skill, resolve_skill_folders
+from skillshelf.evals.formats._home import FileContent, Home, check_size, find_only_skill, resolve_skill_folders
 
 NOT_EVALUATED = "(not evaluated)"
 _CASE_NAMES = ("CASES", "cases")
@@ -35,7 +35,7 @@ _HOW_TO_DEFINE = "Define CASES, or a function cases(), with Case objects"
 _CASE_FIELDS = [field.name for field in dataclasses.fields(Case)]
 
 
-def read_python(home: Home) -> tuple[list[Case], list[EvalError]]:
+def read_python(home: Home) -> FileContent:
     """Return the cases of a module, and the faults in those that cannot be used.
 
     Raises EvalError for a module that has no cases or raises.
@@ -46,7 +46,7 @@ def read_python(home: Home) -> tuple[list[Case], list[EvalError]]:
         raise EvalError("it has no cases", _HOW_TO_DEFINE, home.path, 1)
     if home.listing:
         home.listing.checks |= _find_registered_checks(tree)
-        return _outline_cases(tree, home), []
+        return FileContent(_outline_cases(tree, home))
 
     cases = []
     faults = []
@@ -57,7 +57,7 @@ def read_python(home: Home) -> tuple[list[Case], list[EvalError]]:
         except EvalError as fault:
             faults.append(EvalError(fault.problem, fault.fix, home.path, line))
 
-    return cases, faults
+    return FileContent(cases, faults)
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:

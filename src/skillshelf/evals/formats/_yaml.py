@@ -49,6 +49,7 @@ from skillshelf.evals.formats._document import (
 )
 from skillshelf.evals.formats._home import (
     CaseListing,
+    FileContent,
     Home,
     check_size,
     copy_files,
@@ -109,7 +110,7 @@ class _FaultyChecks(Exception):
         self.faults = faults
 
 
-def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
+def read_yaml(home: Home) -> FileContent:
     """Return the cases of a file, and the faults in those that cannot be read.
 
     Raises EvalError if nothing of the file can be read.
@@ -138,7 +139,7 @@ def read_yaml(home: Home) -> tuple[list[Case], list[EvalError]]:
         except EvalError as fault:
             faults.append(_with_line(fault, home.path, line))
 
-    return cases, faults
+    return FileContent(cases, faults)
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:
