@@ -101,6 +101,51 @@ def test_list_names_the_cases_and_the_faults(run: Run, cases: Callable[..., Path
     assert json.loads(run("eval", "--json")[1])["error"]["code"] == "invalid-cases"
 
 
+def test_keep_going_runs_the_cases_that_can_be_read(run: Run, cases: Callable[..., Path]) -> None:
+    """The exit code is not 0: the numbers are those of a part of the cases."""
+    cases(GOOD, "cases:\n  - {name: odd, promt: hi}\n")
+    code, out, _ = run("eval", "--keep-going")
+    assert code == 3
+    assert "1.yaml:2" in out
+    assert "1 of 1 trials passed" in out
+    assert "1 error in the files of cases: those cases are not in these numbers." in out
+    code, out, _ = run("eval", "--keep-going", "--json")
+    report = json.loads(out)
+    assert (code, report["exit_code"]) == (3, 3)
+    assert [(one["code"], one["line"]) for one in report["diagnostics"]] == [("case-invalid", 2)]
+    assert "--keep-going" in run("eval")[2]
+
+
+def test_keep_going_without_faults_changes_nothing(run: Run, cases: Callable[..., Path]) -> None:
+    cases(GOOD, BAD)
+    assert run("eval", "-k", "loads it", "--keep-going")[0] == 0
+    code, out, _ = run("eval", "--keep-going", "--json")
+    assert (code, json.loads(out)["diagnostics"]) == (1, [])
+
+
+def test_a_set_that_lies_elsewhere_runs_for_the_skill_that_is_named(
+    run: Run, cases: Callable[..., Path], write: Write, tmp_path: Path
+) -> None:
+    skill = cases()
+    write("skills/docx")
+    suite = tmp_path / "sets"
+    suite.mkdir()
+    (suite / "forms.yaml").write_text(GOOD)
+    (suite / "triggers.json").write_text('[{"query": "Fill it in.", "should_trigger": true}]')
+    for given in ("pdf", "skills/pdf", str(skill)):
+        code, out, said = run("eval", "sets/forms.yaml", "--skill", given, "--json")
+        assert (code, said) == (0, "")
+        assert [trial["case"] for trial in json.loads(out)["trials"]] == ["pdf/loads it"]
+    code, out, _ = run("eval", "list", "sets", "--skill", "pdf", "--json")
+    assert [(case["skill"], case["should_trigger"]) for case in json.loads(out)["cases"]] == [
+        ("pdf", None),
+        ("pdf", True),
+    ]
+    code, _, said = run("eval", "list", "sets", "--skill", "pdg")
+    assert code == 2
+    assert "--skill: there is no skill 'pdg'. Did you mean 'pdf'?" in said
+
+
 def test_no_cases_says_where_it_looked_and_how_to_write_one(run: Run, write: Write) -> None:
     write("skills/pdf")
     code, _, said = run("eval", "skills")

@@ -1,6 +1,7 @@
 """Finding the cases of a run, and `skillshelf eval list`."""
 
 import argparse
+import os
 from typing import Any
 
 from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
@@ -8,8 +9,9 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._workspace import list_searched
 from skillshelf.descriptor import Diagnostic
+from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, describe_case
-from skillshelf.evals.formats import find_cases
+from skillshelf.evals.formats import find_cases, find_skill_folder
 from skillshelf.evals.formats import list_cases as read_case_outlines
 from skillshelf.evals.report import disarm_line
 from skillshelf.tables import Cell, Column
@@ -34,7 +36,7 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
     Python files of cases are run if `run_python` is set; otherwise their source is read.
     """
     find = find_cases if run_python else read_case_outlines
-    cases, notes = find(args.paths or list_searched(args))
+    cases, notes = find(args.paths or list_searched(args), skill_folder=find_suite_skill(args))
     wanted = args.filter.lower()
     selected = []
     for case in cases:
@@ -42,6 +44,16 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
         if any(wanted in text.lower() for text in texts):
             selected.append(case)
     return selected, notes
+
+
+def find_suite_skill(args: argparse.Namespace) -> str:
+    """Return the absolute path of the skill that --skill names; empty without the option. Raises EvalError."""
+    if not args.skill:
+        return ""
+    try:
+        return os.path.abspath(find_skill_folder(args.skill, [*args.paths, *list_searched(args)]))
+    except EvalError as error:
+        raise EvalError(f"--skill: {error.problem}", error.fix) from None
 
 
 def explain_no_cases(args: argparse.Namespace) -> CommandError:

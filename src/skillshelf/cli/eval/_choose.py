@@ -51,7 +51,7 @@ def choose_description(args: argparse.Namespace, out: Output) -> int:
         )
     skill = read_current_skill(args.paths[0])
     descriptions = read_descriptions(args.descriptions, skill.text.description)
-    cases = find_approved_cases(args, out)
+    cases = find_approved_cases(args, out).cases
     queries = select_queries(cases, skill.name)
     unused = len(cases) - len(queries)
     if unused and not args.json:

@@ -21,6 +21,7 @@ EXAMPLES = """
   skillshelf eval --replay evals/recorded --github         replay them in CI, without an API key
   skillshelf eval --repeat 5 --fail-under 80%              fail unless the pass rate is surely above that
   skillshelf eval --repeat 5 --gate worse-than RUN         fail if it is worse than that run beyond chance
+  skillshelf eval evals/triggers.json --skill pdf          run a set that lies outside of the skill
   skillshelf eval --resume RUN                             continue a run that was interrupted
   skillshelf eval list                                     list the cases
   skillshelf eval compare A B                              compare two runs case by case
@@ -96,6 +97,9 @@ def _add_run_arguments(parser: Parser) -> None:
     )
     parser.join_next_word("--gate", _WORSE_THAN)
     parser.add_argument(
+        "--keep-going", action="store_true", help="run the other cases if some cannot be read; exits 3 or 1, not 0"
+    )
+    parser.add_argument(
         "--update-golden", action="store_true", help="accept the results of this run as the new golden files"
     )
     parser.set_defaults(descriptions="")
@@ -122,6 +126,7 @@ def _add_choose_arguments(parser: Parser) -> None:
     _add_filter(parser)
     _add_trial_options(parser)
     parser.set_defaults(baseline="", junit="", github=False, update_golden=False, fail_under=None, gate=[])
+    parser.set_defaults(skill="", keep_going=False)
 
 
 def _add_judge_check_arguments(parser: Parser) -> None:
@@ -141,6 +146,12 @@ def _add_worker_arguments(parser: Parser) -> None:
 
 def _add_case_arguments(parser: Parser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="files of cases, skills, or folders of skills")
+    parser.add_argument(
+        "--skill",
+        metavar="NAME|PATH",
+        default="",
+        help="the skill that files outside of a skill's evals/ are about",
+    )
     _add_filter(parser)
 
 

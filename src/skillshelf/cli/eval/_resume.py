@@ -14,6 +14,8 @@ from skillshelf.evals.engine import find_run_folder, read_run_folder
 
 _FIXED_OPTIONS = (
     "paths",
+    "skill",
+    "keep_going",
     "filter",
     "model",
     "judge",

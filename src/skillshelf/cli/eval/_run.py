@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from skillshelf._version import __version__
 from skillshelf.agent import ChosenModel, Settings, load_settings, resolve
@@ -15,7 +15,7 @@ from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
 from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, shown_path
-from skillshelf.cli.eval._cases import explain_no_cases, select_cases
+from skillshelf.cli.eval._cases import explain_no_cases, find_suite_skill, select_cases
 from skillshelf.cli.eval._consent import check_approval, find_case_folders, find_skill_folders, refuse_unconfined
 from skillshelf.cli.eval._progress import make_progress
 from skillshelf.cli.eval._resume import check_output_paths, make_request
@@ -65,23 +65,34 @@ from skillshelf.evals.stats import SkillContent
 from skillshelf.text import count_noun
 
 _EXIT_STYLES = {0: "green", 1: "red"}
+_INCOMPLETE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedCases:
+    """The cases of a run, and the faults of those that cannot be read, if it keeps going without them."""
+
+    cases: list[Case]
+    faults: tuple[Diagnostic, ...] = ()
 
 
 def run_cases(args: argparse.Namespace, gates: Gates, out: Output) -> int:
-    cases = find_approved_cases(args, out)
+    args.skill = find_suite_skill(args)  # its path, so that the run can be resumed from any folder
+    approved = find_approved_cases(args, out)
     return run_and_report(
-        lambda stage: make_plan(cases, args.repeat, args.baseline, stage),
-        lambda run, plan, folder: _report(run, plan.contents, folder, gates, args, out),
+        lambda stage: make_plan(approved.cases, args.repeat, args.baseline, stage),
+        lambda run, plan, folder: _report(run, plan.contents, folder, gates, approved.faults, args, out),
         args,
         out,
     )
 
 
-def find_approved_cases(args: argparse.Namespace, out: Output) -> list[Case]:
+def find_approved_cases(args: argparse.Namespace, out: Output) -> ApprovedCases:
     """Return the cases to run. Raises CommandError if they cannot be run."""
     check_approval(find_case_folders(args), args)
     cases, notes = select_cases(args)
-    if any(note.severity == "error" for note in notes):
+    faults = tuple(note for note in notes if note.severity == "error")
+    if faults and not args.keep_going:
         raise _refuse_faulty_files(notes, args, out)
     if not args.json:
         for note in notes:
@@ -89,7 +100,7 @@ def find_approved_cases(args: argparse.Namespace, out: Output) -> list[Case]:
     if not cases:
         raise explain_no_cases(args)
     check_approval(find_skill_folders(cases), args)
-    return cases
+    return ApprovedCases(cases, faults)
 
 
 def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, out: Output) -> CommandError:
@@ -99,6 +110,7 @@ def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, 
             print_diagnostic(note, out)
     return CommandError(
         f"nothing was run, because of {count_by_severity(notes)} in the files of cases.",
+        "Correct them, or run the other cases with --keep-going.",
         code="invalid-cases",
         facts={"diagnostics": [diagnostic_as_json(note) for note in notes]},
     )
@@ -334,6 +346,7 @@ def _report(
     contents: Mapping[str, SkillContent],
     folder: RunFolder,
     gates: Gates,
+    faults: Sequence[Diagnostic],
     args: argparse.Namespace,
     out: Output,
 ) -> int:
@@ -345,12 +358,15 @@ def _report(
             file.write(render_junit(summary))
 
     judgement = judge_run(summary, gates)
-    code = judgement.exit_code
+    code = judgement.exit_code or (_INCOMPLETE if faults else 0)
     if args.json:
         results = [
             {"name": result.gate, "passed": result.passed, "reason": result.text} for result in judgement.results
         ]
-        out.print_json({**summary_as_json(summary), "folder": folder.path, "gates": results, "exit_code": code})
+        report = {**summary_as_json(summary), "folder": folder.path, "gates": results, "exit_code": code}
+        if args.keep_going:
+            report["diagnostics"] = [diagnostic_as_json(fault) for fault in faults]
+        out.print_json(report)
         return code
     if out.is_terminal:
         out.print_rich(render_rich(summary_tables(summary), summary_line(summary), _EXIT_STYLES.get(code, "yellow")))
@@ -358,6 +374,9 @@ def _report(
         out.write(render_plain(summary_tables(summary), summary_line(summary)))
     for line in judgement.lines:
         out.print_styled(disarm_line(line), _EXIT_STYLES.get(code, "yellow"))
+    if faults:
+        missing = f"{count_noun(len(faults), 'error')} in the files of cases: those cases are not in these numbers."
+        out.print_styled(missing, _EXIT_STYLES.get(code, "yellow"))
     out.print_styled(f"{shown_path(os.path.join(folder.path, HTML_FILE))}  (run {run.id})", "dim")
     if args.github:
         for note in annotate(summary):
