@@ -152,6 +152,19 @@ def test_references_artefacts_and_forbidden_acts_are_checked(read: Read, tmp_pat
     assert (cases, fault.severity, fault.fix) == ([], "error", "Did you mean 'references/forms.md'?")
 
 
+def test_other_skills_that_a_case_names_join_the_shelf(read: Read) -> None:
+    entry = {"query": "x", "skills": ["docx", "pdf", "gone"], "should_trigger": True}
+    [case], [note] = read([entry])
+    assert (case.skill, [Path(folder).name for folder in case.skills]) == ("pdf", ["pdf", "docx"])
+    assert note.message == "the skill 'gone' is not found near the file, so it is not on the shelf"
+
+
+def test_a_skill_is_found_by_its_name_and_never_by_a_path(read: Read) -> None:
+    [case], [note] = read([{"query": "x", "expected_skill": "../docx", "assertions": ["y"]}])
+    assert [Path(folder).name for folder in case.skills] == ["pdf"]
+    assert "'../docx' is not found" in note.message
+
+
 def test_no_field_is_ignored_without_a_note(read: Read) -> None:
     entry = {"prompt": "x", "expected_output": "A form", "expectation": "y", "why_tricky": "z", "empty": None}
     entry |= {"assertions": [{"text": "y", "type": "contains"}]}

@@ -14,8 +14,9 @@ import json
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -24,6 +25,7 @@ from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Message, digest_text
 from skillshelf.evals._folders import EVALS_FOLDER, check_workspace_path, is_skill, skill_name
+from skillshelf.evals._text import list_items
 from skillshelf.evals._validation import explain_expected, show_value
 from skillshelf.evals.check import (
     Check,
@@ -56,10 +58,44 @@ from skillshelf.text import closest_names, count_noun
 
 # `ground_truth` is missing: data sets of questions and answers lie everywhere.
 _CHECK_KEYS = {"should_trigger", "expected_output", "expected_skill", *SENTENCE_LISTS}
+_HOW_TO_NAME_THE_SKILL = "Put the file in the skill's folder evals/, or name the skill with --skill"
 _MIN_TYPO_SIMILARITY = 0.85
 MAX_FOLDERS_ABOVE = 4
 """How many folders above a file its skill is searched for."""
 Values = TypeVar("Values", bound=ForeignModel)
+
+
+class _NearbySkills:
+    """The skills around a file of cases, searched for once for all of its cases."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._folders: dict[str, str] = {}
+
+    def find(self, name: str) -> str:
+        """Return the folder of the nearest skill of this name; empty if there is none."""
+        if name not in self._folders:
+            self._folders[name] = self._search(name)
+        return self._folders[name]
+
+    def _search(self, name: str) -> str:
+        if os.path.basename(name) != name:  # a path could lead anywhere
+            return ""
+        above = self._home.folder or self._home.base
+        for _ in range(MAX_FOLDERS_ABOVE):
+            for folder in (above, os.path.join(above, name), os.path.join(above, "skills", name)):
+                if is_skill(folder) and is_named(folder, name):
+                    return folder
+            above = os.path.dirname(above)
+
+        return next((folder for folder in self.of_repository if is_named(folder, name)), "")
+
+    @cached_property
+    def of_repository(self) -> list[str]:
+        """The skills below the folder whose `evals/` holds the file, if the file belongs to none of them."""
+        if self._home.folder or os.path.basename(self._home.base) != EVALS_FOLDER:
+            return []
+        return find_skills_below(os.path.dirname(self._home.base))
 
 
 @dataclass(slots=True)
@@ -77,7 +113,7 @@ class _Unchecked:
         notes = [Diagnostic("info", "case-note", text, path, line) for text, line in self.remarks.items()]
         if self.fields:
             listed = [f"{key} ({count_noun(count, 'case')})" for key, count in self.fields.items()]
-            message = f"no check uses these fields: {', '.join(listed)}"
+            message = f"no check uses these fields: {list_items(listed)}"
             notes.append(Diagnostic("info", "case-note", message, path, 1, self._suggest()))
         return notes
 
@@ -88,6 +124,16 @@ class _Unchecked:
             if suggestions:
                 return f"If {key!r} is a typo, write {suggestions[0]!r}"
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonFile:
+    """What the cases of a file have in common."""
+
+    home: Home
+    shared: FileValues
+    nearby: _NearbySkills
+    unchecked: _Unchecked
 
 
 def read_json(home: Home) -> FileContent:
@@ -102,11 +148,11 @@ def read_json(home: Home) -> FileContent:
         raise EvalError("it has no cases", 'Write {"evals": [{"prompt": …, "expectations": […]}]}', home.path, 1)
 
     unchecked = _Unchecked()
-    shared = _read_shared(document, home, unchecked)
+    file = _JsonFile(home, _read_shared(document, home, unchecked), _NearbySkills(home), unchecked)
     content = FileContent()
     for number, (entry, line) in enumerate(_with_lines(entries, text), 1):
         try:
-            reader = _EntryReader(_read_entry(entry, number), line, shared, home, unchecked)
+            reader = _EntryReader(_read_entry(entry, number), line, file)
             content.cases.append(reader.read_case())
         except EvalError as fault:
             content.faults.append(EvalError(fault.problem, fault.fix, home.path, line))
@@ -148,7 +194,8 @@ def _read_shared(document: Any, home: Home, unchecked: _Unchecked) -> FileValues
     except EvalError as fault:
         raise EvalError(fault.problem, fault.fix, home.path, 1) from None
     if values.unknown:
-        unchecked.add_remark(f"these fields of the file are not used: {', '.join(values.unknown)}", 1)
+        unused = list_items(values.unknown)
+        unchecked.add_remark(f"these fields of the file are not used: {unused}", 1)
     return values
 
 
@@ -193,14 +240,16 @@ def _find_text(text: str, wanted: list[str], start: int) -> int:
 class _EntryReader:
     """Turns one entry of a file into a case."""
 
-    def __init__(self, values: EntryValues, line: int, shared: FileValues, home: Home, unchecked: _Unchecked) -> None:
+    def __init__(self, values: EntryValues, line: int, file: _JsonFile) -> None:
         self._values = values
         self._line = line
-        self._unchecked = unchecked
-        names = [values.skill, *values.skills, shared.skill, *shared.skills]
-        self._named_skills = list(dict.fromkeys(name for name in names if name))
-        self._home = self._find_home(home)
+        self._nearby = file.nearby
+        self._unchecked = file.unchecked
+        named = values.skills or file.shared.skills
+        self._named_skill = values.skill or file.shared.skill or (named[0] if named else "")
+        self._home = self._find_home(file.home)
         self._folders = [self._home.folder] if self._home.folder else []
+        self._add_companions(named)
 
     def read_case(self) -> Case:
         """Return the case. Raises EvalError if it cannot be used."""
@@ -215,7 +264,7 @@ class _EntryReader:
             skill=home.skill,
             should_trigger=should_trigger,
             files=self._read_files(),
-            skills=tuple(self._folders),
+            skills=tuple(dict.fromkeys(self._folders)),
             tags=(*values.tags, *values.category),
             location=f"{home.path}:{self._line}",
         )
@@ -228,27 +277,32 @@ class _EntryReader:
 
     def _find_home(self, home: Home) -> Home:
         """Return the home of the case: the skill it lies in, or the nearest one that it names. Raises EvalError."""
-        expected = self._values.expected_skill
-        wanted = self._named_skills or expected
+        named = self._named_skill
         if home.skill:
-            others = [name for name in self._named_skills if not is_named(home.folder, name)]
-            if others:
-                self._remark(f"the case names the skill {others[0]!r:.80}, but is about {home.skill!r}")
+            if named and named not in self._values.skills and not is_named(home.folder, named):
+                self._remark(f"the case names the skill {named!r:.80}, but is about {home.skill!r}")
             return home
 
-        for name in wanted:
-            folder = _find_near(home, name)
+        for name in [named] if named else self._values.expected_skill:
+            folder = self._nearby.find(name)
             if folder:
                 return home.with_skill(folder)
-        if self._named_skills:
-            raise EvalError(
-                f"the skill {self._named_skills[0]!r:.60} is not found near the file",
-                "Put the file in the skill's folder evals/, or name the skill with --skill",
-            )
-        nearby = _find_skills_of_repository(home)
-        if len(nearby) == 1:
-            return home.with_skill(nearby[0])
+        if named:
+            raise EvalError(f"the skill {named!r:.60} is not found near the file", _HOW_TO_NAME_THE_SKILL)
+        if len(self._nearby.of_repository) == 1:
+            return home.with_skill(self._nearby.of_repository[0])
         return home
+
+    def _add_companions(self, names: Sequence[str]) -> None:
+        """Put the other skills that the case names on its shelf."""
+        for name in names:
+            if self._is_under_test(name):
+                continue
+            folder = self._nearby.find(name)
+            if folder:
+                self._folders.append(folder)
+            else:
+                self._remark(f"the skill {name!r:.80} is not found near the file, so it is not on the shelf")
 
     def _find_should_trigger(self) -> bool | None:
         """Return whether the skill under test should be loaded. Raises EvalError if that skill is not known."""
@@ -257,8 +311,7 @@ class _EntryReader:
         if should_trigger is None and values.names_expected_skill:
             should_trigger = self._is_skill_expected()
         if should_trigger is not None and not self._home.skill:
-            fix = "Put the file in the skill's folder evals/, or name the skill with --skill"
-            raise EvalError("it is not known which skill should trigger", fix)
+            raise EvalError("it is not known which skill should trigger", _HOW_TO_NAME_THE_SKILL)
         return should_trigger
 
     def _is_skill_expected(self) -> bool | None:
@@ -266,7 +319,7 @@ class _EntryReader:
         names = self._values.expected_skill
         if any(self._is_under_test(name) for name in names):
             return True
-        if all(_find_near(self._home, name) for name in names):
+        if all(self._nearby.find(name) for name in names):
             return False
         return None  # a skill that is not there may be this one under an earlier name
 
@@ -304,7 +357,7 @@ class _EntryReader:
                 if should_trigger is False:
                     self._remark(f"expected_skill is {name!r:.60}, but should_trigger is false, and counts")
                 continue
-            folder = _find_near(self._home, name)
+            folder = self._nearby.find(name)
             if folder:
                 self._folders.append(folder)
                 yield skill_loaded(skill_name(folder))
@@ -313,7 +366,7 @@ class _EntryReader:
 
     def _check_reference(self, reference: str) -> Check:
         if not self._home.skill:
-            raise EvalError("it is not known which skill has the expected references", "Name the skill with --skill")
+            raise EvalError("it is not known which skill has the expected references", _HOW_TO_NAME_THE_SKILL)
         return reference_loaded(self._home.skill, reference)
 
     # -- the rest -----------------------------------------------------------------------------------------------------
@@ -376,24 +429,3 @@ def _list_places(home: Home) -> Iterator[_Place]:
     yield _Place(home.base, home.root)
     if home.is_apart and os.path.basename(home.base) == EVALS_FOLDER:
         yield _Place(os.path.dirname(home.base), home.base)  # `evals/files/form.pdf`, as in a skill
-
-
-def _find_near(home: Home, name: str) -> str:
-    """Return the folder of the nearest skill of this name; empty if there is none."""
-    if os.path.basename(name) != name:  # a path could lead anywhere
-        return ""
-    above = home.folder or home.base
-    for _ in range(MAX_FOLDERS_ABOVE):
-        for folder in (above, os.path.join(above, name), os.path.join(above, "skills", name)):
-            if is_skill(folder) and is_named(folder, name):
-                return folder
-        above = os.path.dirname(above)
-
-    return next((folder for folder in _find_skills_of_repository(home) if is_named(folder, name)), "")
-
-
-def _find_skills_of_repository(home: Home) -> list[str]:
-    """Return the skills below the folder whose `evals/` holds the file."""
-    if home.folder or os.path.basename(home.base) != EVALS_FOLDER:
-        return []
-    return find_skills_below(os.path.dirname(home.base))
