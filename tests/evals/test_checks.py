@@ -37,6 +37,9 @@ TRACE = Trace(
         ReferenceLoaded("pdf", "references/forms.md", "model", 5),
         ReferenceDenied("pdf", "../secret.md", "not on the list"),
         SkillsReloaded(("new",), ("pdf",), ("old",)),
+        ToolCalled("2", "run_command", {"command": "python scripts/fill.py --quick"}),
+        ToolCalled("3", "run_command", {"command": "rm -r build"}),
+        ToolReturned("3", "run_command", False, "No.", refused=True),
         ToolCalled("1", "write_file", {"path": "out.txt", "content": "Hello", "options": {"mode": 420, "mark": True}}),
         Text('skill_loaded: "docx"'),
     ),
@@ -64,7 +67,12 @@ HOLD: list[Check] = [
     check.skill_reloaded("old", "removed"),
     check.tool_called("write_file"),
     check.tool_called("write_file", {"path": "out.txt", "options": {"mode": 420}}),
+    check.command_run("scripts/fill.py"),
     check.file_contains("out.txt", "Hello"),
+    check.file_exists("out.txt"),
+    check.file_exists("*.bin"),
+    check.file_exists("./in.txt"),
+    check.file_matches("out.txt", "^H.l+o$"),
     check.file_unchanged("in.txt"),
     check.response_contains("out.txt"),
     check.response_contains("First", turn=1),
@@ -84,9 +92,17 @@ MISS: list[Check] = [
     check.reference_loaded("docx", "references/forms.md"),
     check.reference_denied("pdf", "secret.md"),
     check.skill_reloaded("pdf", "added"),
-    check.tool_called("run_command"),
+    check.tool_called("edit_file"),
     check.tool_called("write_file", {"path": "other.txt"}),
     check.tool_called("write_file", {"options": {"mark": 1}}),
+    check.command_run("scripts/sign.py"),
+    check.command_run("rm -r"),
+    check.file_exists("gone.txt"),
+    check.file_exists("*/out.txt"),
+    check.file_matches("out.txt", "B.e"),
+    check.file_matches("none.txt", "H"),
+    check.json_schema("out.txt", {"type": "string"}),
+    check.json_schema("none.json", {"type": "string"}),
     check.file_contains("out.txt", "Bye"),
     check.file_contains("none.txt", "Hello"),
     check.file_unchanged("out.txt"),
@@ -117,11 +133,14 @@ def test_a_check_misses_on_other_values_and_its_opposite_holds(one: Check) -> No
 def test_every_built_in_check_is_tried_above() -> None:
     """Only those that need files or a model are not."""
     tried = {one.name.split(" ")[0] for one in HOLD}
-    assert BUILT_IN.keys() - tried == {"golden", "judge"}
+    assert BUILT_IN.keys() - tried == {"golden", "json_schema", "judge", "table_equals"}
 
 
 UNMADE: list[Check] = [
     check.file_contains("a.bin", "Hello"),
+    check.file_matches("a.bin", "Hello"),
+    check.json_schema("a.bin", {"type": "string"}),
+    check.table_equals("out.txt", "/nowhere/table.csv"),
     check.file_unchanged("none.txt"),
     check.response_contains("First", turn=7),
     check.response_matches("First", turn=3),
@@ -161,6 +180,10 @@ def test_not_loading_a_reference_that_the_skill_lacks_is_an_error() -> None:
         lambda: check.file_contains("a.txt", ""),
         lambda: check.file_contains("", "a"),
         lambda: check.file_unchanged(""),
+        lambda: check.file_exists(""),
+        lambda: check.file_matches("a.txt", ""),
+        lambda: check.command_run(""),
+        lambda: check.json_schema("a.json", {}),
         lambda: check.listing_contains(""),
         lambda: check.skill_loaded(""),
         lambda: check.reference_loaded("pdf", ""),
@@ -217,7 +240,7 @@ def test_any_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st
 
 def test_a_pattern_that_takes_forever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdict of the check and of its opposite is an error."""
-    monkeypatch.setattr("skillshelf.evals.check._behavior.SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr("skillshelf.evals.check._search.SEARCH_SECONDS", 0.5)
     slow = check.response_matches(r"(a+)+$")
     found = verdict(slow, Trace(answers=("a" * 40 + "b",)))
     assert "took more than" in found.error
@@ -265,7 +288,7 @@ def test_a_case_file_names_a_check_and_its_arguments(name: str, argument: Any, e
     ("name", "argument", "said"),
     [
         ("skil_loaded", "pdf", "there is no check 'skil_loaded'. Did you mean skill_loaded"),
-        ("zzz", None, "file_contains, file_unchanged, golden, judge"),
+        ("zzz", None, "file_contains, file_exists, file_matches, file_unchanged, golden, js"),
         ("skill_loaded", None, "skill_loaded: missing a required argument: 'name'. Its arguments: name"),
         ("skill_loaded", {"nam": "pdf"}, "Its arguments: name"),
         ("response_contains", 1.5, "response_contains: text is 1.5. It must be text: put it in quotes"),

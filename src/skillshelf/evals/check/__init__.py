@@ -9,9 +9,6 @@ adds one of your own: `check.mentions("total")` in Python, and `- mentions: tota
 
 from skillshelf.evals.check._behavior import (
     command_run,
-    file_contains,
-    file_exists,
-    file_unchanged,
     max_cost,
     max_tokens,
     response_contains,
@@ -20,6 +17,14 @@ from skillshelf.evals.check._behavior import (
 )
 from skillshelf.evals.check._check import NO_SUBJECT, About, Check, Verdict, custom, look
 from skillshelf.evals.check._evidence import describe_work
+from skillshelf.evals.check._files import (
+    file_contains,
+    file_exists,
+    file_matches,
+    file_unchanged,
+    json_schema,
+    table_equals,
+)
 from skillshelf.evals.check._golden import bless, golden
 from skillshelf.evals.check._judge import is_judge, judge, judged_by, look_at_all, parse_verdicts
 from skillshelf.evals.check._loading import (
@@ -46,11 +51,13 @@ __all__ = [
     "describe_work",
     "file_contains",
     "file_exists",
+    "file_matches",
     "file_unchanged",
     "from_config",
     "golden",
     "is_judge",
     "is_reference_named",
+    "json_schema",
     "judge",
     "judged_by",
     "listing_contains",
@@ -67,6 +74,7 @@ __all__ = [
     "skill_invoked",
     "skill_loaded",
     "skill_reloaded",
+    "table_equals",
     "tool_called",
     "trigger",
 ]

@@ -1,12 +1,6 @@
-"""Checks of the agent's behaviour: its answers, the tools it called, the files it wrote, the tokens it spent."""
+"""Checks of the agent's behaviour: its answers, the tools and commands it ran, the tokens it spent."""
 
-import asyncio
-import json
-import re
-import subprocess
-import sys
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -17,14 +11,8 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._text import clip_quote, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import NonEmpty, Verdict, built_in
+from skillshelf.evals.check._search import Regex, search_text
 from skillshelf.text import clip
-
-SEARCH_SECONDS = 3.0
-# With one repetition or choice a search is quadratic at worst: some milliseconds for this much text.
-MAX_TEXT_SEARCHED_HERE = 4096
-_BRANCH = re.compile(r"[*+?{|]")
-# A match cannot be stopped from outside its process.
-_SEARCH_PROGRAM = "import json, re, sys; pattern, text = json.load(sys.stdin); print(bool(re.search(pattern, text)))"
 
 
 def _check_turn(turn: int) -> int:
@@ -33,18 +21,7 @@ def _check_turn(turn: int) -> int:
     return turn
 
 
-def _check_regex(regex: str) -> str:
-    try:
-        re.compile(regex)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise EvalError(
-            f"{clip_quote(regex)!r} is not a regular expression: {error}", "Use the syntax of Python"
-        ) from None
-    return regex
-
-
 TurnNumber = Annotated[int, AfterValidator(_check_turn)]
-Regex = Annotated[NonEmpty, AfterValidator(_check_regex)]
 NotNegative = Annotated[int, Field(ge=0)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -72,33 +49,7 @@ async def response_matches(trace: Trace, regex: Regex, turn: TurnNumber | None =
     answer = _find_answer(trace, turn)
     if isinstance(answer, Verdict):
         return answer
-    try:
-        held = await _search(regex, answer)
-    except subprocess.TimeoutExpired:
-        advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
-        return Verdict(False, error=f"The search for {clip_quote(regex)!r} {advice}")
-    except (subprocess.SubprocessError, OSError) as error:
-        return Verdict(False, error=f"The search for {clip_quote(regex)!r} failed: {error}")
-
-    return Verdict(held, f"the answer: {clip_quote(answer)!r}")
-
-
-async def _search(regex: str, text: str) -> bool:
-    is_quick = len(_BRANCH.findall(regex)) <= 1 and len(text) <= MAX_TEXT_SEARCHED_HERE
-    if is_quick:
-        return bool(re.search(regex, text))
-
-    command = [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM]
-    done = await asyncio.to_thread(
-        subprocess.run,
-        command,
-        input=json.dumps([regex, text]),
-        text=True,
-        capture_output=True,
-        timeout=SEARCH_SECONDS,
-    )
-    done.check_returncode()
-    return str(done.stdout).strip() == "True"
+    return await search_text(regex, answer, "the answer")
 
 
 def _find_answer(trace: Trace, turn: int | None) -> str | Verdict:
@@ -153,44 +104,6 @@ def is_part(wanted: Any, given: Any) -> bool:
             return False
         return all(key in given and is_part(value, given[key]) for key, value in wanted.items())
     return type(wanted) is type(given) and bool(wanted == given)  # True and 1 are different arguments
-
-
-@built_in(describe=lambda path, text: f"{path} {clip(text, 40)!r}")
-def file_contains(trace: Trace, path: NonEmpty, text: NonEmpty) -> Verdict:
-    """Check that a file of the workspace contains this text after the trial."""
-    state = trace.files.get(path)
-    if state is None:
-        changed = [path for path, state in trace.files.items() if state.changed]
-        return Verdict(False, f"there is no file {path}; changed: {list_items(changed)}")
-    if state.text is None:
-        return Verdict(False, error=f"{path} is not text, or too long to search.")
-    return Verdict(text in state.text, f"{path} is: {clip_quote(state.text)!r}")
-
-
-@built_in()
-def file_exists(trace: Trace, path: NonEmpty) -> Verdict:
-    """Check that the workspace has this file after the trial. `*` stands for any part of a name: `reports/*.json`."""
-    held = any(_fits(name, path) for name in trace.files)
-    return Verdict(held, f"created or changed: {list_items(list(trace.changed_files))}")
-
-
-def _fits(path: str, pattern: str) -> bool:
-    """True if each part of a path fits that of a pattern."""
-    parts = path.split("/")
-    wanted = pattern.removeprefix("./").split("/")
-    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
-
-
-@built_in()
-def file_unchanged(trace: Trace, path: NonEmpty) -> Verdict:
-    """Check that a file of the case is as the case wrote it."""
-    if path in trace.removed:
-        return Verdict(False, f"{path} is gone")
-    if path not in trace.files:
-        return Verdict(False, error=f"The case has no file {path} that could change.")
-    if trace.files[path].changed:
-        return Verdict(False, f"{path} changed, or is new")
-    return Verdict(True, f"{path} is as it was")
 
 
 @built_in()

@@ -142,7 +142,7 @@ class CheckKind:
             return self._adapters[parameter].validate_python(value, strict=True)
         except ValidationError as fault:
             [first, *_] = fault.errors()
-            if first["type"] == "string_too_short":
+            if first["type"] in ("string_too_short", "too_short"):
                 raise EvalError(f"{self.name}: {parameter} is empty", "Say what to look for") from None
             raise EvalError(f"{self.name}: {parameter} is {show_value(value)}", explain_expected(first)) from None
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from skillshelf.evals._text import clip_quote, find_first_difference
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import Check, NonEmpty, StoredPath, Verdict, built_in
+from skillshelf.evals.check._stored import read_stored
 from skillshelf.files import replace_file
 
 if TYPE_CHECKING:
     from skillshelf.evals._case import Case
     from skillshelf.evals._results import Outcome
-
-MAX_GOLDEN_FILE = 1024 * 1024
 
 
 @built_in(describe=lambda path, file: f"{path} for {file}" if file else path)
@@ -28,7 +27,7 @@ def golden(trace: Trace, path: StoredPath, file: NonEmpty | None = None) -> Verd
     """
     how_to_write = "write it, or let `skillshelf eval --update-golden` write it from a run, unless it is for `not`"
     try:
-        stored = _read(path)
+        stored = read_stored(path)
     except FileNotFoundError:
         return Verdict(False, error=f"{path} is missing; {how_to_write}.")
     except (OSError, ValueError) as error:
@@ -148,18 +147,9 @@ def _look_again(outcome: Outcome, checks: Sequence[Check]) -> Outcome:
 
 def _is_stored(path: str, text: str) -> bool:
     try:
-        return _normalize(text) == _normalize(_read(path))
+        return _normalize(text) == _normalize(read_stored(path))
     except (OSError, ValueError):
         return False
-
-
-def _read(path: str) -> str:
-    # Without O_NONBLOCK, opening a named pipe would block forever.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        data = file.read(MAX_GOLDEN_FILE + 1)
-    if len(data) > MAX_GOLDEN_FILE:
-        raise ValueError(f"it is larger than {MAX_GOLDEN_FILE // 1024} KiB")
-    return data.decode("utf-8-sig")
 
 
 def _write(path: str, text: str) -> None:

@@ -1,0 +1,68 @@
+"""Searching a text for a pattern that a case gives, without letting the search take forever."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from skillshelf.errors import EvalError
+from skillshelf.evals._text import clip_quote
+from skillshelf.evals.check._check import NonEmpty, Verdict
+
+SEARCH_SECONDS = 3.0
+# With one repetition or choice a search is quadratic at worst: some milliseconds for this much text.
+MAX_TEXT_SEARCHED_HERE = 4096
+_BRANCH = re.compile(r"[*+?{|]")
+# A match cannot be stopped from outside its process.
+_SEARCH_PROGRAM = "import json, re, sys; pattern, text = json.load(sys.stdin); print(bool(re.search(pattern, text)))"
+
+
+def _check_regex(regex: str) -> str:
+    try:
+        re.compile(regex)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise EvalError(
+            f"{clip_quote(regex)!r} is not a regular expression: {error}", "Use the syntax of Python"
+        ) from None
+    return regex
+
+
+Regex = Annotated[NonEmpty, AfterValidator(_check_regex)]
+
+
+async def search_text(regex: str, text: str, subject: str) -> Verdict:
+    """Return whether a pattern matches somewhere in a text, which the verdict calls `subject`.
+
+    A search that takes longer than a few seconds is stopped, and the verdict is an error.
+    """
+    try:
+        held = await _search(regex, text)
+    except subprocess.TimeoutExpired:
+        advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
+        return Verdict(False, error=f"The search for {clip_quote(regex)!r} {advice}")
+    except (subprocess.SubprocessError, OSError) as error:
+        return Verdict(False, error=f"The search for {clip_quote(regex)!r} failed: {error}")
+
+    return Verdict(held, f"{subject}: {clip_quote(text)!r}")
+
+
+async def _search(regex: str, text: str) -> bool:
+    is_quick = len(_BRANCH.findall(regex)) <= 1 and len(text) <= MAX_TEXT_SEARCHED_HERE
+    if is_quick:
+        return bool(re.search(regex, text))
+
+    command = [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        command,
+        input=json.dumps([regex, text]),
+        text=True,
+        capture_output=True,
+        timeout=SEARCH_SECONDS,
+    )
+    done.check_returncode()
+    return str(done.stdout).strip() == "True"
