@@ -97,6 +97,15 @@ def test_cases_may_be_listed_under_many_names(read: Read, key: str) -> None:
     assert (check_names(case), notes) == (["skill_loaded pdf"], [])
 
 
+@pytest.mark.parametrize(
+    ("word", "should_trigger"),
+    [(True, True), ("trigger", True), (False, False), ("NO_TRIGGER", False), ("do not trigger", False)],
+)
+def test_expected_may_say_whether_the_skill_is_loaded(read: Read, word: bool | str, should_trigger: bool) -> None:
+    [case], notes = read({"items": [{"query": "x", "expected": word}]})
+    assert (case.should_trigger, len(case.checks), notes) == (should_trigger, 1, [])
+
+
 def test_expected_may_be_the_outcome(read: Read) -> None:
     [case], notes = read({"items": [{"input": "x", "expected": "A form"}]})
     assert (check_names(case), notes) == (["judge 'The outcome is as described here: A form'"], [])

@@ -22,6 +22,14 @@ _OTHER_NAMES = {
     "required_artifacts": ("expected_artifacts", "expected_files"),
     "text": ("assertion", "expectation", "description", "criterion", "name"),
 }
+_TRIGGER_WORDS = {
+    "trigger": True,
+    "should_trigger": True,
+    "no_trigger": False,
+    "not_trigger": False,
+    "do_not_trigger": False,
+    "should_not_trigger": False,
+}
 _NOTHING = ("", "none", "null")
 
 
@@ -46,6 +54,13 @@ def _read_sentence(value: Any) -> Any:
         if isinstance(sentence.get("text"), str) and sentence["text"].strip():
             return sentence
     raise PydanticCustomError("sentence", "Each item must be a sentence")
+
+
+def _read_trigger_word(value: Any) -> bool | None:
+    """Return whether a skill should be loaded, if that is what a value says."""
+    if isinstance(value, str):
+        return _TRIGGER_WORDS.get(value.strip().lower().replace("-", "_").replace(" ", "_"))
+    return value if isinstance(value, bool) else None
 
 
 def _read_text(value: Any) -> Any:
@@ -110,8 +125,10 @@ class EntryValues(ForeignModel):
             return given
         values = use_known_names(given, cls)
         expected = values.get("expected")
-        if isinstance(expected, bool) and "should_trigger" not in values:
-            values["should_trigger"] = values.pop("expected")
+        should_trigger = _read_trigger_word(expected)
+        if should_trigger is not None and "should_trigger" not in values:
+            values["should_trigger"] = should_trigger
+            del values["expected"]
         elif isinstance(expected, str) and not values.get("expected_output"):
             values["expected_output"] = values.pop("expected")
         return values
