@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -14,6 +16,7 @@ from benchmarks.eval_files import load_files
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Case, find_cases
 from skillshelf.evals._case import digest_text
+from skillshelf.evals.formats._json_values import EntryValues
 
 Read = Callable[..., tuple[list[Case], list[Diagnostic]]]
 
@@ -204,6 +207,32 @@ def test_no_field_is_ignored_without_a_note(read: Read) -> None:
 def test_a_field_of_the_wrong_type_is_an_error(read: Read, entry: Any, said: str) -> None:
     cases, [fault] = read([entry])
     assert (cases, fault.severity, fault.message) == ([], "error", said)
+
+
+KEYS = [*EntryValues.model_fields, "query", "question", "expected", "skill_name", "evals", "should_not_trigger", "odd"]
+TEXTS = st.sampled_from(["", " ", "x", "pdf", "docx", "none", "..", "a/b", "a\0b", "\ud800", "evals/evals.json"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=VALUES)
+def test_any_value_is_read_or_refused_with_a_reason(read: Read, value: Any) -> None:
+    cases, notes = read(value)
+    assert cases or notes
+    assert all(case.checks for case in cases)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fields=st.dictionaries(st.from_regex("[a-z]{1,8}_[a-z]{1,8}", fullmatch=True), st.integers(1), max_size=9))
+def test_each_field_that_is_not_known_is_named(read: Read, fields: dict[str, int]) -> None:
+    assume(not fields.keys() & set(KEYS))
+    [_], notes = read([{**fields, "query": "x", "should_trigger": True}])
+    named = " ".join(note.message for note in notes)
+    assert all(f"{field} (1 case)" in named for field in fields)
 
 
 def test_a_set_at_the_top_of_a_repository_is_about_its_only_skill(tmp_path: Path) -> None:

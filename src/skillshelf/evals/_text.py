@@ -16,14 +16,14 @@ def clip_quote(text: str) -> str:
     return clip(text, MAX_QUOTED)
 
 
-def list_items(items: Sequence[str]) -> str:
+def list_items(items: Sequence[str], limit: int = MAX_LISTED_ITEMS) -> str:
     """Return items for a sentence, each once: `a, b and 3 more`, or `none`."""
     unique = list(dict.fromkeys(items))
     if not unique:
         return "none"
 
-    listed = ", ".join(clip_quote(item) for item in unique[:MAX_LISTED_ITEMS])
-    left_out = len(unique) - MAX_LISTED_ITEMS
+    listed = ", ".join(clip_quote(item) for item in unique[:limit])
+    left_out = len(unique) - limit
     if left_out > 0:
         return f"{listed} and {left_out} more"
     return listed

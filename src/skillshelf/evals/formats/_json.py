@@ -60,6 +60,7 @@ from skillshelf.text import closest_names, count_noun
 _CHECK_KEYS = {"should_trigger", "expected_output", "expected_skill", *SENTENCE_LISTS}
 _HOW_TO_NAME_THE_SKILL = "Put the file in the skill's folder evals/, or name the skill with --skill"
 _MIN_TYPO_SIMILARITY = 0.85
+MAX_FIELDS_LISTED = 40
 MAX_FOLDERS_ABOVE = 4
 """How many folders above a file its skill is searched for."""
 Values = TypeVar("Values", bound=ForeignModel)
@@ -113,7 +114,7 @@ class _Unchecked:
         notes = [Diagnostic("info", "case-note", text, path, line) for text, line in self.remarks.items()]
         if self.fields:
             listed = [f"{key} ({count_noun(count, 'case')})" for key, count in self.fields.items()]
-            message = f"no check uses these fields: {list_items(listed)}"
+            message = f"no check uses these fields: {list_items(listed, MAX_FIELDS_LISTED)}"
             notes.append(Diagnostic("info", "case-note", message, path, 1, self._suggest()))
         return notes
 
@@ -194,7 +195,7 @@ def _read_shared(document: Any, home: Home, unchecked: _Unchecked) -> FileValues
     except EvalError as fault:
         raise EvalError(fault.problem, fault.fix, home.path, 1) from None
     if values.unknown:
-        unused = list_items(values.unknown)
+        unused = list_items(values.unknown, MAX_FIELDS_LISTED)
         unchecked.add_remark(f"these fields of the file are not used: {unused}", 1)
     return values
 
