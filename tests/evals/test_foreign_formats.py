@@ -85,7 +85,7 @@ def test_an_expected_skill_that_is_not_there_decides_nothing(read: Read) -> None
     [case], [note] = read([entry])
     assert (case.should_trigger, len(case.checks)) == (None, 1)
     assert (note.severity, note.line) == ("info", 4)
-    assert note.message == "the skill 'old-pdf' is not found near the file, so that it is used is not checked"
+    assert note.message == "the skill 'old-pdf' is not found near the file, so whether it is loaded is not checked"
 
 
 def test_should_trigger_counts_if_it_contradicts_the_expected_skill(read: Read) -> None:

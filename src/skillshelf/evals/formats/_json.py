@@ -363,7 +363,9 @@ class _EntryReader:
                 self._folders.append(folder)
                 yield skill_loaded(skill_name(folder))
             else:
-                self._remark(f"the skill {name!r:.80} is not found near the file, so that it is used is not checked")
+                self._remark(
+                    f"the skill {name!r:.80} is not found near the file, so whether it is loaded is not checked"
+                )
 
     def _check_reference(self, reference: str) -> Check:
         if not self._home.skill:
