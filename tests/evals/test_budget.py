@@ -1,5 +1,6 @@
 """The money of a run: an estimate before it begins, and limits at which it stops and can be resumed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,15 @@ def test_an_estimate_grows_with_messages_and_judges_and_leaves_out_scripts() -> 
     assert one.input * 2 < two.input
     assert one.cost is None
     assert estimate_usage([Case("a", (Message("hi"),), script=("done",))]) == Usage(0, 0)
+
+
+def test_queries_that_check_their_outcome_too_are_made_without_the_skill(tmp_path: Path) -> None:
+    skill = suite(tmp_path, 1).parent
+    loaded = check.skill_loaded("pdf")
+    query = Case("a", (Message("x"),), (loaded,), skill="pdf", skills=(str(skill),), should_trigger=True)
+    both = replace(query, name="b", checks=(loaded, check.response_contains("done")))
+    plan = make_plan([query, both], 1, "none")
+    assert [(trial.case.name, trial.arm) for trial in plan.trials] == [("a", "with"), ("b", "with"), ("b", "without")]
 
 
 def test_queries_are_not_made_without_the_skill_they_are_about(tmp_path: Path) -> None:

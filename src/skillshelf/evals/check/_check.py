@@ -53,6 +53,10 @@ class About:
     sentence: str = ""
     """The sentence that a judge decides on."""
 
+    def is_known_without(self, skill: str) -> bool:
+        """True if the result of the check is known beforehand because this skill is not on the shelf."""
+        return self.is_of_loading and self.skill in ("", skill)
+
 
 NO_SUBJECT = About("")
 """The subject of a function in a Python case."""

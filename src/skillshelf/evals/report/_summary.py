@@ -384,17 +384,12 @@ def _remove_checks_of_loading(trials: Trials, without: Mapping[str, str]) -> Tri
         case: [
             replace(
                 outcome,
-                checks=tuple(result for result in outcome.checks if not _is_known(result.about, without[case])),
+                checks=tuple(result for result in outcome.checks if not result.about.is_known_without(without[case])),
             )
             for outcome in outcomes
         ]
         for case, outcomes in trials.items()
     }
-
-
-def _is_known(about: About, missing_skill: str) -> bool:
-    """True if the result of a check is known beforehand because this skill is not on the shelf."""
-    return about.is_of_loading and about.skill in ("", missing_skill)
 
 
 def _without_errors(trials: Trials) -> dict[str, list[Outcome]]:
