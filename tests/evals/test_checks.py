@@ -39,7 +39,7 @@ TRACE = Trace(
         SkillsReloaded(("new",), ("pdf",), ("old",)),
         ToolCalled("2", "run_command", {"command": "python scripts/fill.py --quick"}),
         ToolCalled("3", "run_command", {"command": "rm -r build"}),
-        ToolReturned("3", "run_command", False, "No.", refused=True),
+        ToolReturned("3", "run_command", "No.", False, refused=True),
         ToolCalled("1", "write_file", {"path": "out.txt", "content": "Hello", "options": {"mode": 420, "mark": True}}),
         Text('skill_loaded: "docx"'),
     ),

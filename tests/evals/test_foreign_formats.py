@@ -178,7 +178,13 @@ def test_a_skill_is_found_by_its_name_and_never_by_a_path(read: Read) -> None:
 
 
 def test_no_field_is_ignored_without_a_note(read: Read) -> None:
-    entry = {"prompt": "x", "expected_output": "A form", "expectation": "y", "why_tricky": "z", "empty": None}
+    entry: dict[str, Any] = {
+        "prompt": "x",
+        "expected_output": "A form",
+        "expectation": "y",
+        "why_tricky": "z",
+        "empty": None,
+    }
     entry |= {"assertions": [{"text": "y", "type": "contains"}]}
     [case], notes = read({"skill_name": "other", "version": 1, "evals": [entry]})
     assert check_names(case) == ["judge 'y'"]
