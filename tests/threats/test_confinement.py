@@ -8,6 +8,8 @@ import json
 import os
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -261,6 +263,101 @@ def test_a_command_ends_as_it_would_unconfined(place: Place) -> None:
     """The exit status and the signal that ended it are passed on."""
     texts = [place.run(command) for command in ("exit 7", "kill -TERM $$", "no-such-program")]
     assert ["exit code: 7" in texts[0], "exit code: 143" in texts[1], "exit code: 127" in texts[2]] == [True] * 3
+
+
+needs_filter = pytest.mark.skipif(
+    not CONFINEMENT.can_block_network, reason=f"programs cannot be kept from the network here: {CONFINEMENT.reason}"
+)
+LEVELS_WITH_FILTER = ["mounted", "supervised"] if CONFINEMENT.level == "mounted" else ["supervised"]
+
+
+@needs_filter
+@pytest.mark.parametrize("level", LEVELS_WITH_FILTER)
+def test_a_program_without_network_reaches_no_service(tmp_path: Path, level: str) -> None:
+    """Neither this machine's own services, by either protocol, nor a raw socket."""
+    script = """
+import socket, sys
+port = int(sys.argv[1])
+for family, kind in [("AF_INET", "SOCK_STREAM"), ("AF_INET", "SOCK_DGRAM"), ("AF_INET6", "SOCK_STREAM")]:
+    try:
+        socket.socket(getattr(socket, family), getattr(socket, kind)).connect(("localhost", port))
+    except PermissionError:
+        print("refused")
+left, right = socket.socketpair()
+left.sendall(b"within the program")
+print(right.recv(100).decode())
+"""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        open_plan(level, writable=[str(tmp_path)], network=False) as plan,
+    ):
+        program = [sys.executable, "-c", script, str(server.getsockname()[1])]
+        result = subprocess.run(
+            launch_command(program, plan), cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200
+        )
+    assert result.stdout.splitlines() == ["refused", "refused", "refused", "within the program"], result.stderr
+
+
+def test_the_lowest_level_does_not_pretend_to_block_the_network(tmp_path: Path) -> None:
+    """A program that is to run without network does not start, and the approval question lists the network as open."""
+    with open_plan("landlock", writable=[str(tmp_path)], network=False) as plan:
+        command = launch_command(["/bin/sh", "-c", "echo ran"], plan)
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert (result.returncode, result.stdout) == (125, "")
+    lowest = Confinement("landlock", "", 7).without_network()
+    assert any("the network" in act for act in lowest.stays_open)
+    highest = Confinement("mounted", "", 7).without_network()
+    assert not any("the network" in act for act in highest.stays_open)
+
+
+# Starts a process outside the program's group and session, which says that it is there and waits for ever.
+STRAY = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.close(0), os.close(1), os.close(2)
+        with open(sys.argv[1], "w") as report:
+            report.write("here")
+            report.flush()
+            os.read(os.open(sys.argv[2], os.O_RDONLY), 1)
+    os._exit(0)
+os.wait()
+with open(sys.argv[1]) as report:
+    assert report.read(4) == "here"
+"""
+
+
+@needs_filter
+@pytest.mark.parametrize("ending", ["os._exit(3)", "os.setsid(); print('alone', flush=True); os.read(0, 1)"])
+def test_what_a_program_started_ends_with_it(tmp_path: Path, ending: str) -> None:
+    """Also a process that left its group and session, and a program that did so itself before a timeout killed it."""
+    os.mkfifo(tmp_path / "never")
+    os.mkfifo(tmp_path / "report")
+    script = f"import signal\n{STRAY}\n{ending}"
+    witness = os.open(tmp_path / "report", os.O_RDONLY | os.O_NONBLOCK)
+    with open_plan(CONFINEMENT.level, writable=[str(tmp_path)], leaves_processes=False) as plan:
+        program = [sys.executable, "-c", script, str(tmp_path / "report"), str(tmp_path / "never")]
+        process = subprocess.Popen(
+            launch_command(program, plan),
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        if "alone" in ending:
+            assert process.stdout.readline() == b"alone\n"
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=200)
+        process.stdout.close()
+        assert process.stdin is not None
+        process.stdin.close()
+
+    # The pipe has an end once no process has it open for writing.
+    os.set_blocking(witness, True)
+    with open(witness, "rb") as pipe:
+        assert pipe.read() in (b"", b"here")
 
 
 @pytest.mark.parametrize("level", ["mounted", "supervised", "landlock"])

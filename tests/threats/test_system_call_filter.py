@@ -40,13 +40,15 @@ CHANGES_BY_IOCTL = {
 }
 
 
-def judge(level: str, machine: str, number: int, *arguments: int, architecture: int | None = None) -> str:
+def judge(
+    level: str, machine: str, number: int, *arguments: int, architecture: int | None = None, network: bool = True
+) -> str:
     """Return the filter's verdict on a call."""
     if architecture is None:
         architecture = ARCHITECTURES[machine]
     padded = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("IIQ6Q", number, architecture, 0, *padded)
-    return VERDICTS[run(make_filter(LEVELS[level], machine), data)]
+    return VERDICTS[run(make_filter(LEVELS[level], machine, network=network), data)]
 
 
 def run(program: bytes, data: bytes) -> int:
@@ -106,6 +108,27 @@ def test_a_call_gets_the_same_verdict_on_both_architectures(
     level: str, machine: str, name: str, arguments: tuple[int, ...], verdict: str
 ) -> None:
     assert judge(level, machine, call_numbers(machine)[name], *arguments) == verdict
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("family", "kind", "verdict"),
+    [
+        (socket.AF_INET, socket.SOCK_STREAM, "denied"),
+        (socket.AF_INET6, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, "denied"),
+        (socket.AF_NETLINK, socket.SOCK_RAW, "denied"),
+        (socket.AF_VSOCK, socket.SOCK_STREAM, "denied"),
+        (socket.AF_UNIX | ABOVE_32_BITS, socket.SOCK_STREAM, "allowed"),
+        (socket.AF_UNIX, socket.SOCK_DGRAM, "denied"),
+    ],
+)
+def test_without_network_only_unix_sockets_can_be_opened(
+    level: str, machine: str, family: int, kind: int, verdict: str
+) -> None:
+    """The kernel takes the family from the lower half of the argument, as the filter does."""
+    number = call_numbers(machine)["socket"]
+    assert judge(level, machine, number, family, kind, network=False) == verdict
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)

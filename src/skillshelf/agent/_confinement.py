@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -53,9 +53,20 @@ class Confinement:
     """Why the level is not higher; empty at the highest."""
     landlock: int = 0
     """The version of the kernel's Landlock; 0 if it has none."""
+    network: bool = True
+    """False if the program gets no network."""
 
     def __bool__(self) -> bool:
         return self.level != "none"
+
+    @property
+    def can_block_network(self) -> bool:
+        """True if a program can be kept from the network here."""
+        return self.level in ("mounted", "supervised")
+
+    def without_network(self) -> Confinement:
+        """Return the confinement of a program that gets no network, as far as the system can keep it from that."""
+        return replace(self, network=not self.can_block_network)
 
     @property
     def blocked(self) -> tuple[str, ...]:
@@ -68,7 +79,7 @@ class Confinement:
         if not self:
             return ("everything you can do",)
         still_possible = (act for act, is_blocked in self._acts() if not is_blocked)
-        return (_READING, _NETWORK, _LATER, _PRIORITY, *still_possible)
+        return (_READING, *still_possible)
 
     @property
     def summary(self) -> str:
@@ -93,6 +104,9 @@ class Confinement:
         is_supervised = is_mounted or self.level == "supervised"
         # Landlock knows truncation since version 3, devices since 5 and signals since 6.
         return (
+            (_NETWORK, not self.network),
+            (_LATER, False),
+            (_PRIORITY, False),
             (_WRITES, is_confined),
             (_METADATA, is_supervised),
             (_SOCKETS, is_supervised),

@@ -1,6 +1,7 @@
 """The steps that confine this process, level by level. None of them can be undone."""
 
 import ctypes
+import errno
 import os
 import struct
 
@@ -57,6 +58,8 @@ def confine(plan: LaunchPlan) -> int | None:
     Returns the descriptor that the supervisor listens on, or None if the level needs no supervisor. Raises OSError or
     ctypes.ArgumentError if this system cannot set the level up: then the process must not go on.
     """
+    if plan.level == "landlock" and not plan.network:
+        raise OSError(errno.ENOTSUP, "this level cannot keep a program from the network")
     writable = list(plan.writable)
     if plan.level == "mounted":
         _confine_by_mounts(plan)
@@ -70,8 +73,8 @@ def confine(plan: LaunchPlan) -> int | None:
     if plan.level == "landlock":
         return None
     if plan.level == "mounted":  # read-only mounts refuse changes of metadata by themselves
-        return install_filter(["connect"])
-    return install_filter(["connect", *METADATA_CALLS])
+        return install_filter(["connect"], network=plan.network)
+    return install_filter(["connect", *METADATA_CALLS], network=plan.network)
 
 
 def _confine_by_mounts(plan: LaunchPlan) -> None:

@@ -69,13 +69,14 @@ _DENIED_IOCTLS = (
 """Requests that change a file or folder through a descriptor that is open for reading. Landlock does not know them."""
 
 
-def install_filter(supervised: list[str]) -> int:
+def install_filter(supervised: list[str], *, network: bool = True) -> int:
     """Filter the system calls of this process and its children. Returns the descriptor the supervisor listens on.
 
-    `supervised`: the names of the calls that the supervisor carries out.
+    `supervised`: the names of the calls that the supervisor carries out. Without `network`, no socket can be opened
+    that leads out of this machine or to its services.
     """
     seccomp = call_numbers()["seccomp"]
-    program = make_filter(supervised)
+    program = make_filter(supervised, network=network)
     code = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: the number of instructions, and where they are.
     header = struct.pack("HxxxxxxQ", len(program) // _INSTRUCTION_BYTES, ctypes.addressof(code))
@@ -91,7 +92,7 @@ def install_filter(supervised: list[str]) -> int:
     return install(_SECCOMP_FILTER_FLAG_NEW_LISTENER)  # kernels before 5.19 do not know the second flag
 
 
-def make_filter(supervised: list[str], machine: str = MACHINE) -> bytes:
+def make_filter(supervised: list[str], machine: str = MACHINE, *, network: bool = True) -> bytes:
     """Return the filter's program for an architecture. Raises OSError if it is not known."""
     numbers = call_numbers(machine)
     allow = _return(_SECCOMP_RET_ALLOW)
@@ -124,7 +125,7 @@ def make_filter(supervised: list[str], machine: str = MACHINE) -> bytes:
         add_rule(
             name,
             _load_argument(0),
-            *_unless_equal(socket.AF_UNIX, allow),
+            *_unless_equal(socket.AF_UNIX, allow if network else deny),
             _load_argument(1),
             _mask(_SOCK_TYPE_MASK),
             *_if_equal(socket.SOCK_STREAM, allow),

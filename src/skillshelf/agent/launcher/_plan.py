@@ -33,15 +33,27 @@ class LaunchPlan(NamedTuple):
     """Real paths of the folders that the program may change."""
     repositories: list[str]
     """Git directories in them, and `.git` files."""
+    network: bool = True
+    """False if the program gets no network. The level `landlock` cannot do that."""
+    leaves_processes: bool = True
+    """False if every process that the program started ends with it. The level `landlock` cannot do that."""
 
 
 @contextmanager
-def open_plan(level: str, *, writable: Sequence[str], repositories: Sequence[str] = ()) -> Iterator[int]:
+def open_plan(
+    level: str,
+    *,
+    writable: Sequence[str],
+    repositories: Sequence[str] = (),
+    network: bool = True,
+    leaves_processes: bool = True,
+) -> Iterator[int]:
     """Write a plan, and provide the descriptor of its file while the block lasts.
 
-    `writable`: the real paths of the folders the program may change. `repositories`: Git directories in them.
+    `writable`: the real paths of the folders the program may change. `repositories`: Git directories in them. Without
+    `network`, the program gets no network. Without `leaves_processes`, what it started ends with it.
     """
-    plan = LaunchPlan(level, list(writable), list(repositories))
+    plan = LaunchPlan(level, list(writable), list(repositories), network, leaves_processes)
     descriptor = call(libc.memfd_create, b"skillshelf-plan", _MFD_CLOEXEC | _MFD_ALLOW_SEALING)
     try:
         with open(descriptor, "w", encoding="ascii", closefd=False) as file:
@@ -64,7 +76,7 @@ def launch_command(program: Sequence[str], plan: int, process: int | Literal["se
 
 
 def read_plan(path: str) -> LaunchPlan:
-    """Read the plan that another process has open. Raises OSError or ValueError."""
+    """Read the plan that another process has open. Raises OSError, ValueError or TypeError."""
     with open(path, "rb") as file:
         fields = json.load(file)
-    return LaunchPlan(fields["level"], fields["writable"], fields["repositories"])
+    return LaunchPlan(**fields)

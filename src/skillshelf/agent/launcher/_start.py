@@ -14,6 +14,7 @@ import sys
 from typing import NoReturn
 
 from skillshelf.agent.launcher._confine import confine
+from skillshelf.agent.launcher._descendants import end_descendants
 from skillshelf.agent.launcher._git import RedirectWatch
 from skillshelf.agent.launcher._kernel import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, set_process_option
 from skillshelf.agent.launcher._plan import LaunchPlan, read_plan
@@ -28,7 +29,7 @@ _NOT_EXECUTABLE = 127
 def main() -> NoReturn:
     try:
         plan = read_plan(sys.argv[1])
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         print(f"The command was not run: the plan of its confinement cannot be read ({error}).", file=sys.stderr)
         sys.exit(_REFUSED)
     program = sys.argv[3:]  # argument 2 is "--"
@@ -114,17 +115,22 @@ def _supervise(plan: LaunchPlan, program: list[str], report_pipe: int) -> NoRetu
     poll = select.poll()
     poll.register(watch.fd, select.POLLIN)
     poll.register(child_ended, select.POLLIN)
+    if not plan.leaves_processes:
+        poll.register(report_pipe, 0)  # an error is reported anyway: the launcher was ended by a timeout
     _, listeners, _, _ = socket.recv_fds(our_end, 1, 1)  # no listener if the program could not be confined
     supervisors = {listener: Supervisor(listener, plan.writable) for listener in listeners}
     for listener in supervisors:
         poll.register(listener, select.POLLIN)
 
-    while _collect_children(child, report_pipe, watch):
+    while _collect_children(child, report_pipe, watch, leaves_processes=plan.leaves_processes):
         for fd, event in poll.poll():
             if fd == watch.fd:
                 watch.check()
             elif fd == child_ended:
                 os.read(fd, 512)
+            elif fd == report_pipe:
+                poll.unregister(fd)
+                end_descendants()
             elif event & select.POLLIN:
                 supervisors[fd].serve()
             else:  # nothing confined is left
@@ -150,7 +156,7 @@ def _detach_from_output() -> None:
     os.chdir("/")
 
 
-def _collect_children(program: int, report_pipe: int, watch: RedirectWatch) -> bool:
+def _collect_children(program: int, report_pipe: int, watch: RedirectWatch, *, leaves_processes: bool) -> bool:
     """Collect the children that have ended, and report the end of the program. Returns False if none is left."""
     while True:
         try:
@@ -161,6 +167,8 @@ def _collect_children(program: int, report_pipe: int, watch: RedirectWatch) -> b
         if pid == 0:
             return True
         if pid == program:
+            if not leaves_processes:
+                end_descendants()
             watch.check()
             _report_end(report_pipe, status, watch.removed)
 
