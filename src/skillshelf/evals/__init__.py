@@ -38,11 +38,14 @@ if TYPE_CHECKING:
     from skillshelf.evals._results import CaseInfo, CheckResult, Outcome, Run, describe_case
     from skillshelf.evals._trace import FileState, Trace
     from skillshelf.evals._trial import DEFAULT_TIMEOUT, run_trial
+    from skillshelf.evals.artefacts import Artefact, Artefacts
     from skillshelf.evals.check import Check, Verdict
     from skillshelf.evals.formats import find_cases, list_cases
 
 __all__ = [  # noqa: RUF022  # grouped by reader
     # For users: to write cases and checks, to run one, to record a model, and to read results.
+    "Artefact",
+    "Artefacts",
     "Case",
     "CaseInfo",
     "Check",
@@ -115,6 +118,7 @@ __getattr__ = export_lazily(
         "_results": ["CaseInfo", "CheckResult", "Outcome", "Run", "describe_case"],
         "_trace": ["FileState", "Trace"],
         "_trial": ["DEFAULT_TIMEOUT", "run_trial"],
+        "artefacts": ["Artefact", "Artefacts"],
         "check": ["Check", "Verdict"],
         "formats": ["find_cases", "list_cases"],
     },

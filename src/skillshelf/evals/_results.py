@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace
+from skillshelf.evals.artefacts import NO_ARTEFACTS, Artefacts
 from skillshelf.evals.check import NO_SUBJECT, About, Check, Verdict, is_judge
 from skillshelf.text import clip
 
@@ -94,6 +95,8 @@ class Outcome:
     trace: Trace
     judging: Usage | None = None
     """The usage of the judges among the checks; None if there was none."""
+    artefacts: Artefacts = NO_ARTEFACTS
+    """The files that the trial created or changed, as they are kept beside the report."""
 
     @property
     def usage(self) -> Usage:

@@ -85,14 +85,19 @@ class _Choice:
         return decide(self.queries, self._variants, run.outcomes)
 
     def split_by_description(self, run: Run) -> list[Run]:
-        """Return a run for each description, as if it were the skill's own, for reports and `compare`."""
+        """Return a run for each description, as if it were the skill's own, for reports and `compare`.
+
+        Its report lies in a folder of its own below that of the run, which has the artefacts.
+        """
         infos = Plan(self.queries, ()).infos
         skills = {self.skill.name: self.skill.file}
         runs = []
         for variant in self._variants:
             query_ids = {case.id: query.id for case, query in zip(variant.cases, self.queries, strict=True)}
             outcomes = [
-                replace(outcome, case=query_ids[outcome.case]) for outcome in run.outcomes if outcome.case in query_ids
+                replace(outcome, case=query_ids[outcome.case], artefacts=outcome.artefacts.seen_from_below())
+                for outcome in run.outcomes
+                if outcome.case in query_ids
             ]
             run_id = f"{run.id}-{variant.number}"
             runs.append(replace(run, id=run_id, cases=infos, outcomes=tuple(outcomes), skills=skills))

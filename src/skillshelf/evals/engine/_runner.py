@@ -22,6 +22,7 @@ from skillshelf.evals._recording import TrialRecording, recording_of
 from skillshelf.evals._results import Outcome, make_result
 from skillshelf.evals._trace import Trace, trace_from_json
 from skillshelf.evals._trial import run_trial
+from skillshelf.evals.artefacts import ArtefactFolder
 from skillshelf.evals.check import judged_by, look_at_all
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
 from skillshelf.evals.engine._packing import Packer
@@ -148,8 +149,10 @@ class Runner:
         self._limiter = StartLimiter(packed.options.rate)
         self._judging = asyncio.Semaphore(self._parallel)
         self._outcomes: dict[str, Outcome] = {}
+        self._artefacts = ArtefactFolder(run.path)
 
     async def run(self) -> tuple[Outcome, ...]:
+        await asyncio.to_thread(self._artefacts.clear)
         trials = self._packed.plan.trials
         queued = self._packed.queued
         work = [self._run_here([trial for trial in trials if trial.id not in queued])]
@@ -234,6 +237,8 @@ class Runner:
             return  # it was cut short, and a resumed run makes it
         if recording and self._options.record and outcome.status != "error":
             await asyncio.to_thread(recording.remove_outdated)
+        if trace.changed_files:
+            outcome = replace(outcome, artefacts=await asyncio.to_thread(self._artefacts.keep, trial.id, trace))
         self._outcomes[trial.id] = outcome
         self._report(outcome)
 
