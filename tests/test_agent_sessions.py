@@ -144,7 +144,6 @@ def test_a_second_compaction_changes_little(tmp_path: Path) -> None:
     core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY", "ok")
     say(core, *["go on"] * 6)
     core.model = replace(core.model, window=40_000)
-    core.used = 35_000
     asyncio.run(core.compact())
     assert of(say(core, "next"), Notice) == []
 

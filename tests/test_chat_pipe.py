@@ -190,12 +190,12 @@ def test_disclosure_is_chosen_by_option_and_a_listing_beyond_the_window_is_repor
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`--disclosure full` takes all instructions; if they cannot fit into the window, the first line says so."""
-    write("long", "Is long.", body="Many words. " * 1_000)
-    monkeypatch.setenv("SKILLSHELF_WINDOW", "1500")
+    write("long", "Is long.", body="Many words. " * 10_000)
+    monkeypatch.setenv("SKILLSHELF_WINDOW", "15000")
     options = ("-p", "hi", "--model", script(tmp_path, "ok"), "--trust-workspace")
     full = chat(*options, "--disclosure", "full", cwd=tmp_path)
     assert full.stderr.startswith("The skills alone take ")
-    assert "the window of scripted holds 1,500. Choose --disclosure auto, or use fewer skills." in full.stderr
+    assert "the window of scripted holds 15,000. Choose --disclosure auto, or use fewer skills." in full.stderr
     assert chat(*options, cwd=tmp_path).stderr == ""
     without_tools = chat(*options, "--disclosure", "full", "--tools", "off", cwd=tmp_path)
     assert "scripted gets no tools and no listing, so `disclosure` full has no effect: " in without_tools.stderr

@@ -23,7 +23,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from skillshelf import SkillDescriptor
-from skillshelf.agent._conversation import Compacted, CompactionLimits, compact, needs_compaction
+from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
 from skillshelf.agent.events import Usage
 from skillshelf.agent.sessions import LoadedText, loaded_skills
 from skillshelf.slash import apply_message
@@ -88,7 +88,7 @@ def compacted(
     skill_tokens: int = 100,
     **options: Any,
 ) -> Compacted:
-    limits = CompactionLimits(keep_tokens, skill_tokens, words)
+    limits = CompactionLimits(keep_tokens, skill_tokens, 10, words)
     return asyncio.run(compact(messages, model or summarizer()[0], limits=limits, **options))
 
 
@@ -219,7 +219,7 @@ def test_beyond_the_limit_the_least_recent_skills_are_dropped_and_named() -> Non
 def test_a_skill_in_the_recent_messages_is_not_doubled() -> None:
     """A text that the cut leaves in place does not count towards the limit."""
     history = [*chat(10), *load("1", "pdf", 30), answer("ok " * 10)]
-    done = compacted(history, skill_tokens=0)
+    done = compacted(history, keep_tokens=60, skill_tokens=0)
     assert ([str(text) for text in done.kept_skills], done.dropped_skills) == (["pdf"], ())
     assert text_of(done.messages).count("pdf " * 30) == 1
 
@@ -323,15 +323,6 @@ def test_an_agent_continues_a_compacted_history() -> None:
     kinds = [message.kind for message in requests[0]]
     assert kinds == ["request", "response"] * (len(kinds) // 2) + ["request"]
     assert "And now?" in text_of(requests[0])
-
-
-@pytest.mark.parametrize(
-    ("window", "used", "expected"),
-    [(1000, 799, False), (1000, 800, True), (1000, 0, False), (40, 0, True), (0, 10_000, False)],
-)
-def test_compaction_is_due_at_four_fifths(window: int, used: int, expected: bool) -> None:
-    """The provider's count or the estimate decides. Without a known window it is never due."""
-    assert needs_compaction([ask("word " * 50)], window, used) is expected
 
 
 def test_importing_the_library_imports_no_framework(run_python: Callable[[str], str]) -> None:

@@ -14,7 +14,7 @@ from skillshelf.trust import Trust
 
 if TYPE_CHECKING:
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement
-    from skillshelf.agent._conversation import Context, measure_context
+    from skillshelf.agent._context import Context, measure_context
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
     from skillshelf.agent._models import DEFAULTS, ChosenModel, ModelPreview, preview_model, resolve, usage_of
@@ -66,7 +66,7 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_confinement": ["Confinement", "can_confine", "find_confinement"],
-        "_conversation": ["Context", "measure_context"],
+        "_context": ["Context", "measure_context"],
         "_core": ["AgentCore"],
         "_explain": ["Explanation", "explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "resolve", "usage_of"],

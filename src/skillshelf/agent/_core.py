@@ -6,14 +6,16 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.adapters.pydantic_ai import Skills
+from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
 from skillshelf.agent._confinement import Confinement, find_confinement
-from skillshelf.agent._conversation import Compacted, CompactionLimits, Conversation, compact
+from skillshelf.agent._context import Context, Room, measure_context
+from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._exchange import Exchange, MakePrompt
 from skillshelf.agent._gate import Gate
-from skillshelf.agent._loop import Loop, make_file_access, make_plain_loop, make_tool_loop
+from skillshelf.agent._loop import KeepInWindow, Loop, make_file_access, make_plain_loop, make_tool_loop
 from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import OWN_TOOLS, Approve, Policy
 from skillshelf.agent._skills import WorkspaceSkills
@@ -30,12 +32,33 @@ from skillshelf.turn import Turn
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
     from pydantic_ai.models import Model
 
     from skillshelf.listing import Feed, Listing, ListingForm
     from skillshelf.trust import Trust
 
 _NOTHING_SPENT = Usage(0, 0, cost=0.0)
+
+
+class _ContextState(NamedTuple):
+    """What the context depends on. A history grows at its end, or is replaced by another list."""
+
+    messages: Sequence[ModelMessage]
+    length: int
+    listing: Listing | None
+    model: ChosenModel
+    guidance: str
+
+    def is_same(self, other: _ContextState) -> bool:
+        """Compare without looking into the messages, which would take as long as counting them."""
+        return (
+            self.messages is other.messages
+            and self.length == other.length
+            and self.listing is other.listing
+            and self.model is other.model
+            and self.guidance == other.guidance
+        )
 
 
 class AgentCore:
@@ -70,8 +93,6 @@ class AgentCore:
         self.conversation = Conversation()
         self.spent = _NOTHING_SPENT
         """The tokens and the price of the session so far."""
-        self.used = 0
-        """Tokens of the window that the last model call filled."""
         self.turn: Turn | None = None
         """The shelf's turn in progress, or the last one."""
         self.preloaded: str | None = None
@@ -83,6 +104,8 @@ class AgentCore:
         self._skills: WorkspaceSkills | None = None
         self._exchange: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
+        self._measured: tuple[_ContextState, Context] | None = None
+        """The last measured context, and the state of the conversation that it is about."""
 
     def load_skills(
         self,
@@ -120,10 +143,11 @@ class AgentCore:
 
         access = make_file_access(self.skills.folder)
         gate = Gate(access, self._get_exchange)
+        window = KeepInWindow(self._get_exchange)
         self._tool_loop = make_tool_loop(
-            access, gate, self._skills_capability, lambda: self.skills.guidance, self._sandbox
+            access, gate, window, self._skills_capability, lambda: self.skills.guidance, self._sandbox
         )
-        self._make_plain_loop = cache(lambda: make_plain_loop(gate))
+        self._make_plain_loop = cache(lambda: make_plain_loop(gate, window))
 
         self._begin(self._new_conversation())
         return self.shelf.catalog
@@ -221,23 +245,47 @@ class AgentCore:
         self.reload_skills()
         return opened.notes
 
+    @property
+    def context(self) -> Context:
+        """What fills the model's window. It is measured again only if the conversation or the listing has changed."""
+        messages = self.conversation.messages
+        listing = self.listing if self.model.tools else None
+        state = _ContextState(messages, len(messages), listing, self.model, self.skills.guidance)
+        if self._measured is None or not self._measured[0].is_same(state):
+            self._measured = state, measure_context(self)
+        return self._measured[1]
+
     async def compact(self, focus: str = "", *, fallback: bool = False) -> Compacted:
         """Replace the conversation by a summary and the skills that were loaded.
 
         If the model fails, its error is raised and nothing has changed. With `fallback`, the oldest messages are
-        dropped instead.
+        dropped instead. If there is nothing to gain, nothing changes either.
         """
-        messages = self.conversation.messages
-        if not messages:
+        if not self.conversation.messages:
             raise SessionError("The conversation is empty, so there is nothing to shorten.")
+        result = await self.shorten(self.conversation.messages, focus=focus, fallback=fallback)
+        if result.is_shorter:
+            self.conversation.replace(result.messages)
+        return result
 
+    async def shorten(
+        self, messages: Sequence[ModelMessage], *, room: Room | None = None, focus: str = "", fallback: bool = True
+    ) -> Compacted:
+        """Return these messages in a shorter form, which is not saved yet. With `room`, shorten only to make them fit.
+
+        The price of a summary is added to the session's.
+        """
         defaults = CompactionLimits()
-        limits = CompactionLimits(keep_tokens=min(defaults.keep_tokens, self.model.window // 5))
-        result = await compact(messages, self.model.model, focus=focus, fallback=fallback, limits=limits)
+        window = self.model.window
+        limits = CompactionLimits(
+            keep_tokens=min(defaults.keep_tokens, window // 5),
+            skill_tokens=min(defaults.skill_tokens, window // 4),
+            counter=self.shelf.counter,
+        )
+        result = await compact(messages, self.model.model, room=room, focus=focus, fallback=fallback, limits=limits)
         self.spent += result.usage
-        self.used = 0
-        self.renew_listing()
-        self.conversation.replace(result.messages)
+        if result.is_shorter:
+            self.renew_listing()
         return result
 
     def _get_exchange(self) -> Exchange:
@@ -253,7 +301,6 @@ class AgentCore:
         self.conversation.close()
         self.conversation = conversation
         self.spent = _NOTHING_SPENT
-        self.used = 0
         self.turn = None
         self.preloaded = None
         self._feed.pin(text.name for text in loaded_skills(conversation.messages))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
@@ -22,7 +22,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
-from skillshelf.agent._conversation import needs_compaction
+from skillshelf.agent._compaction import Compacted
+from skillshelf.agent._context import explain_full, measure_context
 from skillshelf.agent._explain import explain_error
 from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
@@ -44,12 +45,13 @@ from skillshelf.agent.events import (
     ToolReturned,
 )
 from skillshelf.descriptor import Delta
-from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError, error_code
+from skillshelf.errors import PolicyError, SessionError, SkillError, SkillNotFoundError, error_code
 from skillshelf.slash import apply_message
+from skillshelf.text import count_noun
 from skillshelf.turn import Turn, current_turn
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse
 
     from skillshelf.agent._confinement import Confinement
     from skillshelf.agent._core import AgentCore
@@ -83,8 +85,12 @@ class Exchange:
         self._message = message
         self._conversation = core.conversation
         self._translator: EventTranslator | None = None
+        self._first = 0
+        """The index of the run's first message that was not in the conversation before."""
         self._saved = 0
-        """How many messages of the run are in the conversation."""
+        """How many messages from there on are in the conversation."""
+        self._is_explained = False
+        """True if the user knows that the conversation does not fit in the window."""
 
     async def run(self, make_prompt: MakePrompt) -> None:
         """Answer the message. The last event says how that ended: finished, stopped or failed."""
@@ -103,8 +109,6 @@ class Exchange:
 
     async def _answer(self, make_prompt: MakePrompt) -> None:
         core = self._core
-        await self._make_room()
-
         turn, delta = await to_thread.run_sync(core.skills.open_turn, core.turn)
         core.turn = turn
         self._report_reload(delta)
@@ -126,7 +130,7 @@ class Exchange:
     async def _run_model(self, translator: EventTranslator, prompt: Prompt) -> None:
         core = self._core
         history = list(self._conversation.messages)
-        before = len(history)
+        self._first = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
         self._report(self._conversation.add_prompt(prompt.text, prompt.invoked_skill))
         self._saved = 1
@@ -147,10 +151,10 @@ class Exchange:
                     # The last message may still grow. It is saved when the next one has begun, or at the end. A piece
                     # of text begins none, and there are thousands of them.
                     if not isinstance(framework_event, PartDeltaEvent):
-                        self._save(run.all_messages()[before:-1])
+                        self._save(run.all_messages()[self._first : -1])
         finally:  # after the stream's teardown, which completes a message that was cut short
             if run is not None:
-                self._save(_messages_of(run)[before:])
+                self._save(_messages_of(run)[self._first :])
 
     def _save(self, messages: list[Any]) -> None:
         fresh = messages[self._saved :]
@@ -165,19 +169,36 @@ class Exchange:
     def _answer_text(self) -> str:
         return "".join(self._translator.answer) if self._translator else ""
 
-    async def _make_room(self) -> None:
+    # -- the window ---------------------------------------------------------------------------------------------------
+
+    async def make_room(self, messages: Sequence[ModelMessage]) -> list[ModelMessage] | None:
+        """Return the messages of the run in a shorter form if they fill the window, or else None.
+
+        The saved conversation is replaced, too. If nothing makes them fit, the user learns what does, once in a turn.
+        """
         core = self._core
-        if not needs_compaction(self._conversation.messages, core.model.window, core.used):
-            return
+        context = measure_context(core, messages)
+        if not context.is_full or self._is_explained:
+            return None
+
+        result = await core.shorten(messages, room=context.room)
+        if not result.fits:
+            self._is_explained = True
+            self._report(explain_full(measure_context(core, result.messages), core.model.name))
+        if not result.is_shorter:
+            return None
+        self._report(describe_compaction(result))
+        self._replace(result.messages)
+        return result.messages
+
+    def _replace(self, messages: list[ModelMessage]) -> None:
+        """Save a shortened history, with all messages of this turn so far."""
         try:
-            result = await core.compact(fallback=True)
-        except SkillError as error:
+            self._conversation.replace(messages)
+        except SessionError as error:  # it is replaced in memory
             self._report(str(error))
-        except Exception as error:  # the history stays whole; the provider will say if it is too long
-            self._report(f"The conversation could not be shortened: {explain_error(error).message}")
-        else:
-            shortened = f"The conversation was shortened from {result.before:,} to {result.after:,} tokens."
-            self._report(f"{shortened} {result.problem}".rstrip())
+        self._first = 0
+        self._saved = len(messages)
 
     # -- the prompt ---------------------------------------------------------------------------------------------------
 
@@ -258,7 +279,6 @@ class Exchange:
         """Add a response to the session's usage, and report it."""
         usage = usage_of(response)
         self._core.spent += usage
-        self._core.used = usage.input + usage.output
         self.emit(usage)
         if response.provider_name and response.finish_reason is None:
             self._report("The answer may be cut short: the provider did not say that it ended.")
@@ -322,6 +342,18 @@ class EventTranslator:
         self._reported_repeats += len(repeats)
         for load in repeats:
             yield LoadRepeated(load.skill, load.reference, load.by, load.size)
+
+
+def describe_compaction(result: Compacted) -> str:
+    """Say what made the conversation shorter, and by how much."""
+    changes: list[str] = []
+    if result.trimmed:
+        changes.append(f"{count_noun(result.trimmed, 'long tool result')} cut")
+    if result.summary:
+        changes.append("a summary in place of the older messages")
+    sentence = f"The conversation was shortened from {result.before:,} to {result.after:,} tokens"
+    details = f" ({', '.join(changes)})" if changes else ""
+    return f"{sentence}{details}. {result.problem}".rstrip()
 
 
 def _translate_result(part: Any) -> ToolReturned:

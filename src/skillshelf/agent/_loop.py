@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace
+from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.workspaces import CommandResult, LocalWorkspaceBackend, WorkspaceBackend, WorkspaceRef
@@ -28,6 +29,7 @@ from skillshelf.text import quote_for_model
 
 if TYPE_CHECKING:
     from skillshelf.adapters.pydantic_ai import Skills
+    from skillshelf.agent._exchange import Exchange
     from skillshelf.agent._gate import Gate
 
 _INSTRUCTIONS = """\
@@ -65,7 +67,9 @@ def make_file_access(root: str) -> FileAccess:
     return FileAccess(root, [os.path.realpath(home) for home in homes if home])
 
 
-def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Callable[[], str], sandbox: bool) -> Loop:
+def make_tool_loop(
+    access: FileAccess, gate: Gate, window: KeepInWindow, skills: Skills, guidance: Callable[[], str], sandbox: bool
+) -> Loop:
     """Return the loop for a model that can call tools.
 
     `guidance` returns the project's own instructions. With `sandbox`, commands are confined if possible.
@@ -80,6 +84,7 @@ def make_tool_loop(access: FileAccess, gate: Gate, skills: Skills, guidance: Cal
         shell,
         RepairToolArguments(),
         Caching(),
+        window,
         skills,
         gate,
     ]
@@ -111,10 +116,29 @@ def _make_shell() -> Shell[None]:
     return Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=_COMMAND_SECONDS)
 
 
-def make_plain_loop(gate: Gate) -> Loop:
+def make_plain_loop(gate: Gate, window: KeepInWindow) -> Loop:
     """Return the loop for a model that cannot call tools: the shelf chooses the skill for it."""
-    agent = Agent(instructions=_INSTRUCTIONS_WITHOUT_TOOLS, capabilities=[gate])
+    agent = Agent(instructions=_INSTRUCTIONS_WITHOUT_TOOLS, capabilities=[window, gate])
     return Loop(agent, _INSTRUCTIONS_WITHOUT_TOOLS)
+
+
+class KeepInWindow(AbstractCapability[Any]):
+    """Makes room in the model's window before each of its calls, also in the middle of a turn."""
+
+    id = "skillshelf_window"
+
+    def __init__(self, get_exchange: Callable[[], Exchange]) -> None:
+        """`get_exchange` returns the exchange in progress."""
+        self._get_exchange = get_exchange
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        shorter = await self._get_exchange().make_room(ctx.messages)
+        if shorter is None:
+            return request_context
+        ctx.messages[:] = shorter
+        return replace(request_context, messages=list(shorter))
 
 
 @dataclass

@@ -229,6 +229,9 @@ async def _compact(face: ChatFace, focus: str) -> None:
     except Exception as error:  # the provider's; the history is as it was
         raise SkillError(f"The conversation was not shortened: {explain_error(error).message}") from None
 
+    if not compacted.is_shorter:
+        face.print(f"There is nothing to shorten: the conversation has {compacted.before:,} tokens.", compacted.problem)
+        return
     message = f"Shortened from {compacted.before:,} to {compacted.after:,} tokens."
     names = dict.fromkeys(skill.name for skill in compacted.kept_skills)
     if names:

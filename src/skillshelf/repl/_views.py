@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Context, measure_context
+from skillshelf.agent import AgentCore, Context
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.rendering import cut, cut_words
@@ -167,7 +167,7 @@ def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:
 
 def view_context(core: AgentCore) -> RenderableType:
     """Return a bar of the model's window, and the shares that fill it."""
-    context = measure_context(core)
+    context = core.context
     shares = {
         "system": context.system,
         "tools": context.tools,
@@ -175,27 +175,40 @@ def view_context(core: AgentCore) -> RenderableType:
         "loaded": sum(tokens for _, tokens in context.loaded),
         "history": context.history,
     }
-    filled = context.total / max(1, context.window)
-    title = Text(f"{context.total:,} of {context.window:,} tokens ({filled:.0%}), by estimate", "bold")
+    filled = context.used / max(1, context.window)
+    title = f"{context.used:,} of {context.window:,} tokens ({filled:.0%})"
+    source = ""
+    if context.counted:
+        source = f"{context.counted:,} counted by the provider at the last call"
+        if context.since:
+            source += f", {context.since:,} estimated since then"
+    else:
+        title += ", by estimate"
 
     table = _make_table("", "tokens", "")
     table.columns[1].justify = "right"
     for name, tokens in shares.items():
         table.add_row(Text(f"■ {name}", _SHARE_COLORS[name]), f"{tokens:,}", _list_largest(context, name))
+    difference = context.used - context.estimated
+    if difference:
+        whose = "counted by the provider beyond these estimates"
+        if difference < 0:
+            whose = "the provider counts fewer than these estimates"
+        table.add_row(Text("  difference", "dim"), f"{difference:+,}", Text(whose, "dim"))
 
-    counted = ""
-    if context.used:
-        counted = f"The provider counted {context.used:,} tokens at the last call."
-    return Group(title, _draw_bar(shares, context.window), table, Text(counted, "dim"))
+    return Group(Text(title, "bold"), _draw_bar(shares, context.window), table, Text(source, "dim"))
 
 
 def _draw_bar(shares: Mapping[str, int], window: int) -> Text:
+    """Draw the shares in proportion. If they are more than the window holds, they fill the whole bar."""
+    whole = max(1, window, sum(shares.values()))
     bar = Text()
     for name, tokens in shares.items():
         if tokens:
-            cells = round(_BAR_CELLS * tokens / max(1, window))
+            cells = round(_BAR_CELLS * tokens / whole)
             bar.append("█" * max(1, cells), _SHARE_COLORS[name])
     bar.append("░" * max(0, _BAR_CELLS - len(bar)), "dim")
+    bar.truncate(_BAR_CELLS)
     return bar
 
 
@@ -240,10 +253,11 @@ def count_skills(core: AgentCore) -> str:
 
 
 def _format_filled(core: AgentCore) -> str:
-    filled = core.used / max(1, core.model.window)
-    if 0 < filled < 0.01:
-        return "<1%"
-    return f"{filled:.0%}"
+    """Return how full the window is, with a mark if the provider has not counted it."""
+    context = core.context
+    filled = context.used / max(1, context.window)
+    percent = "<1%" if 0 < filled < 0.01 else f"{filled:.0%}"
+    return percent if context.counted else f"~{percent}"
 
 
 def _format_spent(core: AgentCore) -> str:

@@ -1,0 +1,389 @@
+"""Make a conversation shorter: long tool results are cut first, and a summary is paid for only if it makes it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    CompactionPart,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    TextContent,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.usage import RequestUsage, RunUsage
+from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
+
+from skillshelf.agent._context import Room, count_messages
+from skillshelf.agent._explain import explain_error
+from skillshelf.agent._models import usage_of
+from skillshelf.agent._trimming import find_last_exchange, trim_results
+from skillshelf.agent.events import Usage
+from skillshelf.agent.sessions import LoadedText, loaded_skills, prompt_text
+from skillshelf.discovery import LOAD_TOOL
+from skillshelf.text import clean_line
+from skillshelf.tokens import Counter, estimate
+
+# A longer first message lives on in the summary only: verbatim it could never be compacted.
+_MAX_FIRST_MESSAGE_TOKENS = 1_000
+# Marks a note for the model. It is on the part, where it survives that requests are merged. The model does not see it.
+_NOTE = "skillshelf.compaction.note"
+_NOTE_TOKENS = 60
+_LEAST_GAIN = 0.2
+"""The part of a conversation that a summary must save to be worth its price."""
+_NOTHING_SPENT = Usage(0, 0, cost=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionLimits:
+    keep_tokens: int = 8_000
+    """At most this many tokens at the end of the history stay word for word, or the last exchange if it is longer."""
+    skill_tokens: int = 10_000
+    """Skill texts from before them are put back within this many tokens, the last used first."""
+    summary_tokens: int = 1_000
+    """A summary is expected to be this long, or as long as the one before it."""
+    counter: Counter = estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A shortened history, or the same one if nothing could be gained."""
+
+    messages: list[ModelMessage]
+    before: int
+    """Tokens of the old messages, by estimate."""
+    after: int
+    usage: Usage = _NOTHING_SPENT
+    """The tokens and the price of the summary."""
+    kept_skills: tuple[LoadedText, ...] = ()
+    """Texts that are in the new history, the last used at the end."""
+    dropped_skills: tuple[LoadedText, ...] = ()
+    """Texts that are not. The model gets their names."""
+    trimmed: int = 0
+    """How many tool results and arguments were cut."""
+    summary: str = ""
+    problem: str = ""
+    """Why there is no summary, in words for the user."""
+    fits: bool = True
+    """False if the new history is still longer than it may be."""
+
+    @property
+    def is_shorter(self) -> bool:
+        return self.after < self.before
+
+
+async def compact(
+    messages: Sequence[ModelMessage],
+    model: Model,
+    *,
+    room: Room | None = None,
+    focus: str = "",
+    fallback: bool = True,
+    limits: CompactionLimits | None = None,
+) -> Compacted:
+    """Return a shorter history that goes on with the task. The given messages are not changed.
+
+    With `room`, as little is done as makes the messages fit: long tool results are cut, the oldest first, and a summary
+    is written only if it makes the rest fit. Without `room`, the user wants a summary.
+
+    If the model cannot summarize, the oldest messages are dropped without a summary. Without `fallback`, its error is
+    raised instead.
+    """
+    limits = limits or CompactionLimits()
+    count = limits.counter
+    before = count_messages(messages, count)
+    old = _without_notes(messages)
+
+    trimmed = 0
+    if room is not None:
+        trimming = trim_results(old, room.aim, count)
+        old = trimming.messages
+        trimmed = trimming.cut
+        size = count_messages(old, count)
+        chosen = None
+        if size > room.aim:
+            chosen = _choose_limits(old, size, room, limits)
+        if chosen is None:
+            return _finish(messages, old, before, room, limits, trimmed=trimmed)
+        limits = chosen
+
+    cut = find_cut(old, limits)
+    if not _has_news(old[:cut]):
+        return _finish(messages, old, before, room, limits, trimmed=trimmed)
+
+    run_usage = RunUsage()
+    problem = ""
+    try:
+        beginning = await _summarize(old, cut, model, focus, run_usage, limits)
+    except Exception as error:  # whatever a provider's library raises: the conversation must be able to go on
+        if not fallback:
+            raise
+        beginning = _find_task(old, limits)
+        reason = explain_error(error).message
+        problem = f"The model could not summarize ({reason}): the oldest messages went without a summary."
+
+    new, dropped = _join(old, cut, beginning, limits)
+    summary = "" if problem else _find_summary(beginning)
+    usage = _usage_of_run(run_usage, model)
+    if count_messages(new, count) >= count_messages(old, count):
+        problem = "The summary was longer than the messages it would have replaced, so they stay."
+        return _finish(messages, old, before, room, limits, trimmed=trimmed, usage=usage, problem=problem)
+    return _finish(
+        messages,
+        new,
+        before,
+        room,
+        limits,
+        trimmed=trimmed,
+        usage=usage,
+        problem=problem,
+        summary=summary,
+        dropped_skills=tuple(dropped),
+    )
+
+
+def _finish(
+    given: Sequence[ModelMessage],
+    new: list[ModelMessage],
+    before: int,
+    room: Room | None,
+    limits: CompactionLimits,
+    **facts: Any,
+) -> Compacted:
+    """Return the result. If nothing was gained, the given messages stay as they are."""
+    after = count_messages(new, limits.counter)
+    if after < before:
+        messages = [_without_count(message) for message in new]
+    else:
+        messages = list(given)
+        after = before
+    fits = room is None or after <= room.limit
+    return Compacted(messages, before, after, kept_skills=tuple(loaded_skills(messages)), fits=fits, **facts)
+
+
+def _without_count(message: ModelMessage) -> ModelMessage:
+    """Return a message without the provider's count, which is about a conversation that is no more."""
+    if isinstance(message, ModelResponse) and message.usage.input_tokens:
+        return replace(message, usage=RequestUsage())
+    return message
+
+
+def _usage_of_run(run: RunUsage, model: Model) -> Usage:
+    if not run.requests:
+        return _NOTHING_SPENT
+    counts = {field.name: getattr(run, field.name) for field in fields(RequestUsage)}
+    return usage_of(
+        ModelResponse(
+            parts=[],
+            usage=RequestUsage(**counts),
+            model_name=model.model_name,
+            provider_name=model.system,
+            provider_url=model.base_url,
+        )
+    )
+
+
+# -- the plan ---------------------------------------------------------------------------------------------------------
+
+
+def find_cut(messages: list[ModelMessage], limits: CompactionLimits) -> int:
+    """Return the index of the first message that stays word for word. A result stays together with its call."""
+    last = find_last_exchange(messages)
+    kept = count_messages(messages[last:], limits.counter)
+    cut = last
+    while cut > 0:
+        start = _find_exchange(messages, cut - 1)
+        kept += count_messages(messages[start:cut], limits.counter)
+        if kept > limits.keep_tokens:
+            break
+        cut = start
+    return cut
+
+
+def _find_exchange(messages: list[ModelMessage], index: int) -> int:
+    """Return the index of the message with the calls that this one answers, or of this one if it answers none."""
+    answered = {part.tool_call_id for part in messages[index].parts if isinstance(part, ToolReturnPart)}
+    if not answered:
+        return index
+    for earlier in range(index - 1, -1, -1):
+        for part in messages[earlier].parts:
+            if isinstance(part, ToolCallPart) and part.tool_call_id in answered:
+                return earlier
+    return index
+
+
+def _choose_limits(
+    messages: list[ModelMessage], size: int, room: Room, limits: CompactionLimits
+) -> CompactionLimits | None:
+    """Return limits with which a summary would make the messages fit, or None if none would, or not by enough."""
+    attempts = (
+        limits,
+        replace(limits, keep_tokens=0),
+        replace(limits, keep_tokens=0, skill_tokens=0),
+    )
+    for attempt in attempts:
+        cut = find_cut(messages, attempt)
+        if not _has_news(messages[:cut]):
+            continue
+        expected = _expect(messages, cut, attempt)
+        if expected <= room.limit and expected <= size * (1 - _LEAST_GAIN):
+            return attempt
+    return None
+
+
+def _expect(messages: list[ModelMessage], cut: int, limits: CompactionLimits) -> int:
+    """Return how many tokens the messages will have once a summary has replaced those before the cut."""
+    expected, _ = _join(messages, cut, _find_task(messages, limits), limits)
+    previous = limits.counter(_find_summary(messages[:cut]))
+    return count_messages(expected, limits.counter) + max(limits.summary_tokens, previous) + _NOTE_TOKENS
+
+
+def _has_news(messages: Sequence[ModelMessage]) -> bool:
+    """Return True if the messages hold more than an earlier compaction left there: its summary and skill texts."""
+    for message in messages[1:] if messages and _is_prompt(messages[0]) else messages:
+        for part in message.parts:
+            is_load = isinstance(part, ToolCallPart | ToolReturnPart) and part.tool_name == LOAD_TOOL
+            if not is_load and not isinstance(part, CompactionPart):
+                return True
+    return False
+
+
+def _is_prompt(message: ModelMessage) -> bool:
+    return all(isinstance(part, UserPromptPart) for part in message.parts)
+
+
+# -- the new history --------------------------------------------------------------------------------------------------
+
+
+async def _summarize(
+    messages: list[ModelMessage], cut: int, model: Model, focus: str, usage: RunUsage, limits: CompactionLimits
+) -> list[ModelMessage]:
+    """Return what replaces the messages before the cut: the task, and a summary."""
+    strategy = SummarizingCompaction[None](
+        max_messages=1,  # due at once: compact_now does not ask, but one limit must be set
+        keep_messages=1,
+        tokenizer=limits.counter,
+        preserve_first_user_message=bool(_find_task(messages, limits)),
+    )
+    # The strategy keeps the last message that it gets, and says where its summary would go.
+    short = await compact_now(strategy, messages[: cut + 1], model=model, focus=focus or None, usage=usage)
+    return short[:-1]
+
+
+def _find_task(messages: list[ModelMessage], limits: CompactionLimits) -> list[ModelMessage]:
+    """Return the user's first message if it is worth keeping: it is short, and not the text of a skill."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                is_short = limits.counter(prompt_text(part)) <= _MAX_FIRST_MESSAGE_TOKENS
+                is_task = is_short and not loaded_skills([message])
+                return [ModelRequest(parts=[part])] if is_task else []
+    return []
+
+
+def _join(
+    old: list[ModelMessage], cut: int, beginning: list[ModelMessage], limits: CompactionLimits
+) -> tuple[list[ModelMessage], list[LoadedText]]:
+    """Return the new history, and the skill texts that are no longer in it.
+
+    It has the new beginning, the skills that were loaded before the cut, and the messages after it. The user's last
+    message stays, also if it is from before the cut.
+    """
+    end = [*_find_last_prompt(old, cut, beginning), *old[cut:]]
+    still_there = loaded_skills(end)
+    lost = [text for text in loaded_skills(old) if text not in still_there]
+    put_back, dropped = _choose_texts(lost, limits)
+    return [*beginning, *_load_again(put_back, dropped), *end], dropped
+
+
+def _find_last_prompt(messages: list[ModelMessage], cut: int, beginning: list[ModelMessage]) -> Iterator[ModelRequest]:
+    """Yield the user's last message, unless it is after the cut or in the beginning anyway."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if not isinstance(message, ModelRequest):
+            continue
+        prompts: list[ModelRequestPart] = [part for part in message.parts if isinstance(part, UserPromptPart)]
+        if prompts:
+            is_there = any(part in other.parts for other in beginning for part in prompts)
+            if index < cut and not is_there:
+                yield ModelRequest(parts=prompts, metadata=message.metadata)
+            return
+
+
+def _choose_texts(texts: list[LoadedText], limits: CompactionLimits) -> tuple[list[LoadedText], list[LoadedText]]:
+    """Return the texts that fit, whole, and the others. The last texts are chosen first."""
+    room = limits.skill_tokens
+    fitting: set[LoadedText] = set()
+    for text in reversed(texts):
+        tokens = limits.counter(text.text)
+        if tokens <= room:
+            room -= tokens
+            fitting.add(text)
+    return [text for text in texts if text in fitting], [text for text in texts if text not in fitting]
+
+
+def _load_again(put_back: list[LoadedText], dropped: list[LoadedText]) -> Iterator[ModelMessage]:
+    """Yield skill texts as loads, because a user message would read as a new request, and a note about the others."""
+    calls: list[ToolCallPart] = []
+    results: list[ToolReturnPart | UserPromptPart] = []
+    for text in put_back:
+        call = ToolCallPart(LOAD_TOOL, _load_arguments(text))
+        calls.append(call)
+        results.append(ToolReturnPart(LOAD_TOOL, text.text, call.tool_call_id))
+    if dropped:
+        results.append(_make_note(dropped))
+    if calls:
+        yield ModelResponse(parts=calls)
+    if results:
+        yield ModelRequest(parts=results)
+
+
+def _load_arguments(text: LoadedText) -> dict[str, str | int]:
+    arguments: dict[str, str | int] = {"skill_name": text.name}
+    if text.reference:
+        arguments["reference"] = text.reference
+    if text.offset:
+        arguments["offset"] = text.offset
+    return arguments
+
+
+def _make_note(dropped: list[LoadedText]) -> UserPromptPart:
+    names = "; ".join(clean_line(str(text)) for text in dropped)
+    note = (
+        "[Note from the application, not a request: these skill texts were loaded earlier and are no longer in this "
+        f"conversation. Load them again with {LOAD_TOOL} when you need them: {names}.]"
+    )
+    return UserPromptPart([TextContent(note, metadata=_NOTE)])
+
+
+def _without_notes(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Return the messages without the notes of an earlier compaction, which are out of date at this one."""
+    cleaned: list[ModelMessage] = []
+    for message in messages:
+        if isinstance(message, ModelRequest) and any(_is_note(part) for part in message.parts):
+            message = replace(message, parts=[part for part in message.parts if not _is_note(part)])
+        if message.parts:
+            cleaned.append(message)
+    return cleaned
+
+
+def _is_note(part: object) -> bool:
+    if not isinstance(part, UserPromptPart) or isinstance(part.content, str):
+        return False
+    return any(isinstance(item, TextContent) and item.metadata == _NOTE for item in part.content)
+
+
+def _find_summary(messages: Sequence[ModelMessage]) -> str:
+    summary = ""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(message, ModelRequest) and isinstance(part, CompactionPart):
+                summary = part.content or ""
+    return summary

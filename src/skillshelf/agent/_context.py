@@ -1,0 +1,185 @@
+"""The parts of a model's window: one count, for every place that shows how full it is and for compaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai_harness.compaction import estimate_token_count
+
+from skillshelf.agent.sessions import loaded_skills, strip_system_prompt
+from skillshelf.tokens import Counter, estimate
+
+if TYPE_CHECKING:
+    from skillshelf.agent._core import AgentCore
+
+_FULL = 0.8
+"""The part of the window that may be taken before compaction is due. The rest is for the answer."""
+_AIM = 0.6
+"""The part of the window that compaction leaves taken, so that it is not due again at once."""
+_LEAST_COUNTED = 0.7
+"""The part of our estimate that a provider's count must reach. Some servers count only what was not cached."""
+_MAX_NAMED_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many tokens the messages of a conversation may take."""
+
+    limit: int
+    """With more than these, the next call would leave the model too little for its answer."""
+    aim: int
+    """Compaction tries to get down to these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The parts of the model's window, in tokens. All are estimates except `counted`."""
+
+    window: int
+    system: int
+    """The agent's own instructions and the project's."""
+    tools: int
+    listing: tuple[tuple[str, int], ...]
+    """Each skill's share of the section. The section's own words are under the empty name."""
+    loaded: tuple[tuple[str, int], ...]
+    """Skills and references that were loaded or invoked: `pdf`, `pdf/forms.md`."""
+    history: int
+    """The rest of the conversation."""
+    last_message: int = 0
+    """The part of the history that is the user's last message."""
+    counted: int = 0
+    """The provider's own count at the last call, with its answer. 0 if it reports none, or too few to be true."""
+    since: int = 0
+    """The estimate of the messages that came after that call."""
+
+    @property
+    def fixed(self) -> int:
+        """The tokens of every call, however short the conversation is."""
+        return self.system + self.tools + sum(tokens for _, tokens in self.listing)
+
+    @property
+    def estimated(self) -> int:
+        """All parts together."""
+        return self.fixed + sum(tokens for _, tokens in self.loaded) + self.history
+
+    @property
+    def used(self) -> int:
+        """The provider's count and the estimate of what came since; without a count, the estimate of everything."""
+        return self.counted + self.since if self.counted else self.estimated
+
+    @property
+    def is_full(self) -> bool:
+        """True if the next call would leave too little of the window for the answer."""
+        return self.window > 0 and max(self.used, self.estimated) >= _FULL * self.window
+
+    @property
+    def room(self) -> Room:
+        """The tokens that the messages may take, by estimate. If the provider counts more, there is less room."""
+        excess = 1.0
+        if self.counted:
+            excess = max(1.0, self.counted / max(1, self.estimated - self.since))
+        window = self.window / excess
+        return Room(int(_FULL * window) - self.fixed, int(_AIM * window) - self.fixed)
+
+
+def measure_context(core: AgentCore, messages: Sequence[ModelMessage] | None = None) -> Context:
+    """Measure the next model call, without the message that is not written yet.
+
+    `messages` are the conversation, if not the saved one.
+    """
+    count = core.shelf.counter
+    if messages is None:
+        messages = core.conversation.messages
+
+    loaded: list[tuple[str, int]] = []
+    for text in loaded_skills(messages):
+        name = f"{text.name}/{text.reference}" if text.reference else text.name
+        loaded.append((name, count(text.text)))
+
+    conversation = count_messages(messages, count)
+    context = Context(
+        window=core.model.window,
+        system=count(core.loop.instructions) + count(core.skills.guidance),
+        tools=_count_tools(core.loop.tools, count),
+        listing=tuple(_measure_listing(core, count)) if core.model.tools else (),
+        loaded=tuple(loaded),
+        history=max(0, conversation - sum(tokens for _, tokens in loaded)),
+        last_message=_count_last_message(messages, count),
+    )
+    counted, after = _find_count(messages)
+    since = count_messages(messages[after:], count)
+    if counted < _LEAST_COUNTED * (context.estimated - since):
+        return context
+    return replace(context, counted=counted, since=since)
+
+
+def count_messages(messages: Sequence[ModelMessage], counter: Counter = estimate) -> int:
+    """Return the tokens of a conversation without its system prompt."""
+    return estimate_token_count([strip_system_prompt(message) for message in messages], counter)
+
+
+def explain_full(context: Context, model: str) -> str:
+    """Say which parts fill the window, and what the user can do about it."""
+    listing = sum(tokens for _, tokens in context.listing)
+    loaded = sum(tokens for _, tokens in context.loaded)
+    parts = {
+        "your last message": context.last_message,
+        "the rest of the conversation": max(0, context.history - context.last_message),
+        "loaded skills": loaded,
+        "the listing of skills": listing,
+        "the tools": context.tools,
+        "the instructions": context.system,
+    }
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:_MAX_NAMED_PARTS]
+    named = ", ".join(f"{name} {tokens:,}" for name, tokens in largest if tokens)
+
+    remedies = ["/model chooses a model with a larger window"]
+    if context.history > context.last_message:
+        remedies.insert(0, "/new begins a new conversation")
+    if listing + loaded > context.window // 10:
+        remedies.append("/skills set NAME off leaves out a skill")
+    if largest[0][0] == "your last message":
+        remedies.insert(0, "send less at once, or name a file instead of its text")
+    return (
+        f"The conversation does not fit in the window of {model}: {max(context.used, context.estimated):,} of "
+        f"{context.window:,} tokens ({named}). You can: {'; '.join(remedies)}."
+    )
+
+
+def _find_count(messages: Sequence[ModelMessage]) -> tuple[int, int]:
+    """Return the provider's last count, and the index of the first message that it does not cover."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if isinstance(message, ModelResponse) and message.usage.input_tokens:
+            return message.usage.input_tokens + message.usage.output_tokens, index + 1
+    return 0, 0
+
+
+def _count_last_message(messages: Sequence[ModelMessage], count: Counter) -> int:
+    for message in reversed(messages):
+        if isinstance(message, ModelRequest):
+            prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
+            if prompts and not loaded_skills([message]):
+                return count_messages([ModelRequest(parts=prompts)], count)
+            if prompts:
+                return 0  # it is among the loaded skills
+    return 0
+
+
+def _count_tools(tools: Sequence[ToolDefinition], count: Counter) -> int:
+    return sum(count(json.dumps([tool.name, tool.description, tool.parameters_json_schema])) for tool in tools)
+
+
+def _measure_listing(core: AgentCore, count: Counter) -> Iterator[tuple[str, int]]:
+    listing = core.listing
+    rest = listing.tokens
+    for entry in listing.entries:
+        tokens = count(entry.render())
+        rest -= tokens
+        yield entry.name, tokens
+    yield "", max(0, rest)
