@@ -67,13 +67,13 @@ def test_exit_codes_tell_passed_missed_and_errors_apart(run: Run, cases: Callabl
 def test_a_run_leaves_a_report_and_says_where(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
     """It is in the folder that --report names, or in one of its own. JUnit and annotations are optional."""
     cases(GOOD, BAD)
-    code, out, _ = run("eval", "skills", "--report", "out", "--junit", "junit.xml", "--github", "--repeat", "2")
+    code, out, _ = run("eval", "skills", "--report", "out", "--junit", "junit.xml", "--github")
     assert code == 1
-    assert "2 of 4 trials passed" in out
+    assert "1 of 2 scripted cases passed" in out
     assert "out/report.html" in out
     assert "::error " in out
     assert ElementTree.parse(tmp_path / "junit.xml").getroot().tag == "testsuites"
-    assert sum(count_trials(tmp_path / "out").values()) == 4
+    assert sum(count_trials(tmp_path / "out").values()) == 2
 
 
 def test_json_for_a_program(run: Run, cases: Callable[..., Path]) -> None:
@@ -107,7 +107,7 @@ def test_keep_going_runs_the_cases_that_can_be_read(run: Run, cases: Callable[..
     code, out, _ = run("eval", "--keep-going")
     assert code == 3
     assert "1.yaml:2" in out
-    assert "1 of 1 trials passed" in out
+    assert "1 of 1 scripted case passed" in out
     assert "1 error in the files of cases: those cases are not in these numbers." in out
     code, out, _ = run("eval", "--keep-going", "--json")
     report = json.loads(out)
@@ -166,13 +166,44 @@ def test_the_run_s_model_answers_cases_without_a_script(run: Run, cases: Callabl
 
 def test_a_case_runs_with_and_without_the_skill(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
     """Misses of the baseline do not count: they are what the skill is for."""
-    cases(GOOD)
-    code, out, _ = run("eval", "--baseline", "none", "--report", "out")
+    cases(LIVE.replace("response_contains: said", "skill_loaded: pdf"))
+    model = script(tmp_path, tool("load_skill_instructions", skill_name="pdf"), "said")
+    code, out, _ = run("eval", "--baseline", "none", "--report", "out", "--model", model)
     assert code == 0, out
-    assert count_trials(tmp_path / "out") == {"pdf/loads it#with#1 passed": 1, "pdf/loads it#without#1 missed": 1}
+    assert count_trials(tmp_path / "out") == {"pdf/live#with#1 passed": 1, "pdf/live#without#1 missed": 1}
     code, _, said = run("eval", "--baseline", "no-such-thing")
     assert code == 2
     assert "--baseline no-such-thing" in said
+
+
+def test_a_scripted_case_is_tried_once_and_stands_apart_from_the_rates(
+    run: Run, cases: Callable[..., Path], tmp_path: Path
+) -> None:
+    """It says nothing about the model: not by its repeats, and not by what it does without the skill."""
+    cases(GOOD, LIVE)
+    model = script(tmp_path, "said")
+    options = ("--repeat", "2", "--baseline", "none", "--model", model, "--report", "out", "--junit", "junit.xml")
+    code, out, _ = run("eval", *options)
+    assert code == 0
+    assert count_trials(tmp_path / "out") == {
+        "pdf/loads it#with#1 passed": 1,
+        "pdf/live#with#1 passed": 1,
+        "pdf/live#with#2 passed": 1,
+        "pdf/live#without#1 passed": 1,
+        "pdf/live#without#2 passed": 1,
+    }
+    assert "2 of 2 trials passed, 100% [2%, 100%]; " in out
+    assert "; 1 of 1 scripted case passed\n" in out
+    assert "pdf/loads it: 1 of 1 passed, scripted" in (tmp_path / "junit.xml").read_text()
+    assert "scripted cases passed</span><strong>1 of 1</strong>" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_baseline_for_scripted_cases_alone_says_that_nothing_is_compared(
+    run: Run, cases: Callable[..., Path]
+) -> None:
+    cases(GOOD)
+    code, _, said = run("eval", "--baseline", "none")
+    assert (code, "--baseline none: no case can be compared." in said) == (0, True)
 
 
 def test_compare_reads_runs_by_folder_and_by_name(run: Run, cases: Callable[..., Path]) -> None:
@@ -225,8 +256,8 @@ def test_options_may_come_before_the_action(run: Run, cases: Callable[..., Path]
     assert json.loads(run("eval", "--json", "list", "skills")[1])["cases"]
     assert json.loads(run("eval", "-C", str(tmp_path), "-kloads", "list", "--json")[1])["cases"]
     assert "there is no case with 'list'" in run("eval", "-k", "list", "skills", "--trust-workspace")[2]
-    assert "1 of 1 trials passed" in run("eval", "run", "skills")[1]
-    assert "1 of 1 trials passed" in run("eval", "--github", "skills")[1]
+    assert "1 of 1 scripted case passed" in run("eval", "run", "skills")[1]
+    assert "1 of 1 scripted case passed" in run("eval", "--github", "skills")[1]
 
 
 @pytest.mark.parametrize("action", ["list", "compare", "worker", "choose"])
@@ -377,7 +408,7 @@ def test_a_resumed_run_keeps_its_report_options_and_refuses_others(
 def test_impossible_options_are_refused_before_anything_is_run(
     run: Run, cases: Callable[..., Path], words: tuple[str, ...], said: str
 ) -> None:
-    cases(GOOD)
+    cases(GOOD, LIVE)
     code, out, complaint = run("eval", *words)
     assert (code, out) == (2, "")
     assert said in complaint
@@ -448,12 +479,13 @@ def test_a_run_cannot_be_resumed_with_another_judge(
 def test_a_new_skill_is_left_out_of_the_comparison_with_a_note(
     run: Run, cases: Callable[..., Path], tmp_path: Path
 ) -> None:
+    model = script(tmp_path, "said")
     who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
     (tmp_path / "README.md").write_text("x")
     for words in (("init", "-q"), ("add", "README.md"), (*who, "commit", "-qm", "before")):
         subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
-    cases(GOOD)
-    code, out, said = run("eval", "--baseline", "HEAD")
+    cases(LIVE)
+    code, out, said = run("eval", "--baseline", "HEAD", "--model", model)
     assert (code, "1 of 1 trials passed" in out) == (0, True)
     assert "pdf is new since HEAD" in said
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,14 @@ def test_the_evals_of_a_code_skill_are_found_beside_it(run: Run, package: Path) 
     (package / "evals" / "cases.yaml").write_text(CASES)
     code, out, _ = run("eval", str(package.parent.parent))
     assert code == 0
-    assert "1 of 1 trials passed" in out
+    assert "1 of 1 scripted case passed" in out
 
 
 def test_a_baseline_of_none_takes_a_code_skill_from_the_shelf(run: Run, package: Path, tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     [found], _ = find_cases([tmp_path / "suite.yaml"])
-    arms = {trial.arm: trial.case.code_skills for trial in make_plan([found], 1, "none").trials}
+    live = replace(found, script=None)
+    arms = {trial.arm: trial.case.code_skills for trial in make_plan([live], 1, "none").trials}
     assert arms == {"with": ("acme_rag.skill:RagSkill",), "without": ()}
 
 
@@ -120,7 +122,7 @@ def test_an_old_version_of_a_code_skill_is_refused(package: Path, tmp_path: Path
     (tmp_path / "suite.yaml").write_text(CASES)
     [found], _ = find_cases([tmp_path / "suite.yaml"])
     with pytest.raises(EvalError, match="--baseline none"):
-        make_plan([found], 1, "v1", str(tmp_path / "stage"))
+        make_plan([replace(found, script=None)], 1, "v1", str(tmp_path / "stage"))
 
 
 def answers(*code_skills: Any) -> list[str]:

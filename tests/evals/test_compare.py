@@ -28,8 +28,13 @@ def after() -> Run:
 
 
 def _run(run_id: str, words: dict[str, str], *, live: bool = False) -> Run:
-    make = case if live else scripted_case
-    return run_of({make(name): (word,) for name, word in words.items()}, run_id=run_id)
+    """Return a run, live or replayed: replayed cases end the same way every time."""
+    run = run_of({case(name): (word,) for name, word in words.items()}, run_id=run_id)
+    return replace(run, replayed=not live)
+
+
+def _scripted_run(run_id: str, words: dict[str, str]) -> Run:
+    return run_of({scripted_case(name): (word,) for name, word in words.items()}, run_id=run_id)
 
 
 def _kinds(found: RunComparison) -> dict[str, str]:
@@ -81,11 +86,34 @@ def test_a_run_does_not_differ_from_itself() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "code"),
-    [("pp", "pm", 1), ("pm", "mm", 1), ("pp", "ee", 3), ("mm", "pp", 0), ("mm", "mm", 0)],
+    [("p", "m", 1), ("p", "e", 3), ("m", "p", 0), ("m", "m", 0)],
 )
 def test_a_scripted_case_that_got_worse_sets_the_exit_code(old: str, new: str, code: int) -> None:
     """It ends the same way every time, so a change is no accident."""
-    assert comparison_exit_code(compare(_run("a", {"a": old}), _run("b", {"a": new}))) == code
+    assert comparison_exit_code(compare(_scripted_run("a", {"a": old}), _scripted_run("b", {"a": new}))) == code
+
+
+def test_scripted_cases_have_no_part_in_the_difference_of_two_runs() -> None:
+    """They are counted beside it. Twenty that pass do not make one live case that misses look like chance."""
+    old = run_of({case("a"): ("ppp",), scripted_case("b"): ("p",), scripted_case("c"): ("p",)}, run_id="old")
+    new = run_of({case("a"): ("ppm",), scripted_case("b"): ("p",), scripted_case("c"): ("m",)}, run_id="new")
+    found = compare(old, new)
+    assert found.versus.difference
+    assert (found.versus.difference.cases, found.versus.difference.new) == (1, pytest.approx(2 / 3))
+    assert _kinds(found) == {"pdf/c": "newly failing", "pdf/a": "lower", "pdf/b": "same"}
+    text = render_plain(comparison_tables(found))
+    assert "scripted cases     2 of 2 passed before, 1 of 2 now" in text
+    assert "newly failing            passed          missed" in text
+    assert comparison_as_json(found)["scripted"]["after"] == {"passed": 1, "missed": 1, "errors": 0}
+
+
+def test_a_case_that_is_scripted_in_one_run_only_is_not_compared() -> None:
+    """A model that answers and a script that does are two different things under one name."""
+    found = compare(run_of({case("a"): ("p",)}), run_of({scripted_case("a"): ("m",)}))
+    assert (found.changes, found.only_a, found.only_b) == ((), ("pdf/a",), ("pdf/a",))
+    assert "1 case with another prompt, or a script in one run only: not compared" in render_plain(
+        comparison_tables(found)
+    )
 
 
 def test_replayed_cases_are_compared_like_scripted_ones() -> None:

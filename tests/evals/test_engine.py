@@ -58,10 +58,10 @@ def scripted(number: int, *script: object) -> Case:
 
 
 def test_scripted_cases_run_here_in_the_order_of_the_plan(tmp_path: Path) -> None:
-    """Whatever order they end in."""
+    """Whatever order they end in. More trials of one would end the same way, so it has one."""
     outcomes = run([scripted(number) for number in range(9)], tmp_path, repeats=2)
     assert [(one.case, one.repeat, one.status) for one in outcomes] == [
-        (f"case {number}", repeat, "passed") for number in range(9) for repeat in (1, 2)
+        (f"case {number}", 1, "passed") for number in range(9)
     ]
 
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from skillshelf.errors import EvalError, SkillError
-from skillshelf.evals.check import Check
+from skillshelf.evals.check import Check, is_judge
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import ImportFailed, ObjectSource, import_guarded
 
@@ -77,6 +77,11 @@ class Case:
     def id(self) -> str:
         """The case's name, unique in a run and the same in every run."""
         return f"{self.skill}/{self.name}" if self.skill else self.name
+
+    @property
+    def is_live(self) -> bool:
+        """True if a model answers or judges. A case with a script and without a judge ends the same way every time."""
+        return self.script is None or any(is_judge(check) for check in self.checks)
 
     @property
     def prompt(self) -> str:

@@ -46,6 +46,11 @@ class Plan:
     """Skills that the baseline does not have, so there is nothing to compare them with."""
 
     @property
+    def lacks_comparison(self) -> bool:
+        """True if there is a baseline, and no case can be compared with it."""
+        return bool(self.baseline) and not any(trial.arm != "with" for trial in self.trials)
+
+    @property
     def infos(self) -> tuple[CaseInfo, ...]:
         return tuple(describe_case(case) for case in self.cases)
 
@@ -75,6 +80,9 @@ class Plan:
 def make_plan(cases: Sequence[Case], repeats: int = 1, baseline: str = "", stage: str = "") -> Plan:
     """Plan the trials of a run. Raises EvalError.
 
+    A scripted case is tried once, and not on the baseline: it would end the same way each time, and it says nothing
+    about what a model does without the skill.
+
     `stage` is a folder for the old versions of skills, which some baselines need.
     """
     _refuse_duplicates(cases)
@@ -83,7 +91,7 @@ def make_plan(cases: Sequence[Case], repeats: int = 1, baseline: str = "", stage
         raise EvalError(f"--baseline {baseline}: no case belongs to a skill", "Name the skill under test with `skill:`")
 
     arms_by_case = [(case, list(_make_arms(case, against))) for case in cases]
-    if sum(len(arms) for _, arms in arms_by_case) * repeats > MAX_TRIALS:
+    if sum(len(arms) * _repeats_of(case, repeats) for case, arms in arms_by_case) > MAX_TRIALS:
         raise EvalError(
             f"{len(cases)} cases {repeats} times are more than {MAX_TRIALS:,} trials", "Repeat them less often"
         )
@@ -92,11 +100,15 @@ def make_plan(cases: Sequence[Case], repeats: int = 1, baseline: str = "", stage
     new: dict[str, None] = {}
     for case, arms in arms_by_case:
         for arm, arm_case in arms:
-            trials += (Trial(arm_case, arm, repeat) for repeat in range(1, repeats + 1))
-        if against and not against.removes_skill and case.skill and len(arms) == 1:
+            trials += (Trial(arm_case, arm, repeat) for repeat in range(1, _repeats_of(case, repeats) + 1))
+        if against and not against.removes_skill and case.skill and case.is_live and len(arms) == 1:
             new[case.skill] = None
 
     return Plan(tuple(cases), tuple(trials), repeats, baseline, tuple(new))
+
+
+def _repeats_of(case: Case, repeats: int) -> int:
+    return repeats if case.is_live else 1
 
 
 def _refuse_duplicates(cases: Iterable[Case]) -> None:
@@ -114,7 +126,7 @@ def _refuse_duplicates(cases: Iterable[Case]) -> None:
 def _make_arms(case: Case, against: Baseline | None) -> Iterator[tuple[Arm, Case]]:
     """Yield the case as it is, and as the baseline has it. Raises EvalError."""
     yield "with", case
-    if against is None or not case.skill:
+    if against is None or not case.skill or not case.is_live:
         return
 
     without = _remove_skill(case)

@@ -13,7 +13,7 @@ from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.artefacts import NO_ARTEFACTS, Artefacts
-from skillshelf.evals.check import NO_SUBJECT, About, Check, Verdict, is_judge
+from skillshelf.evals.check import NO_SUBJECT, About, Check, Verdict
 from skillshelf.text import clip
 
 Status = Literal["passed", "missed", "error"]
@@ -67,7 +67,7 @@ def describe_case(case: Case) -> CaseInfo:
         prompt=case.prompt,
         is_named=case.is_named,
         turns_digest=case.turns_digest,
-        live=case.script is None or any(is_judge(check) for check in case.checks),
+        live=case.is_live,
     )
 
 

@@ -134,6 +134,11 @@ def run_and_report(
         packed = PackedPlan(make_plan_in(stage), options)
         for skill in packed.plan.new:
             complain(f"skillshelf: {skill} is new since {args.baseline}, so there is nothing to compare it with.")
+        if packed.plan.lacks_comparison:
+            complain(
+                f"skillshelf: --baseline {args.baseline}: no case can be compared. Scripted cases, and those that "
+                "check only what is offered or loaded, are tried with the skill alone."
+            )
         if options.parallel:
             refuse_unconfined((trial.case for trial in packed.plan.trials), args)
         judge = _name_judges(packed.plan.cases, options)

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from skillshelf.evals._results import Outcome, Run
-from skillshelf.evals.report._format import NO_VALUE, format_change, format_gain, format_p, format_points, format_rate
-from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, summarize_trials
+from skillshelf.evals._results import CaseInfo, Outcome, Run
+from skillshelf.evals.report._format import (
+    NO_VALUE,
+    format_change,
+    format_gain,
+    format_p,
+    format_points,
+    format_rate,
+)
+from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, count_cases, summarize_trials
 from skillshelf.evals.report._tables import cut_rows
-from skillshelf.evals.stats import CONFIDENCE, fisher, holm
+from skillshelf.evals.stats import CONFIDENCE, Counts, fisher, holm
 from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun
 
@@ -31,6 +38,7 @@ class CaseChange:
     after: CaseArm
     corrected_p: float | None = None
     """Of Fisher's exact test, by Holm's method for all cases together; None if chance has no part in the case."""
+    is_scripted: bool = False
 
     @property
     def is_new_failure(self) -> bool:
@@ -46,6 +54,8 @@ class _CaseResults:
     before: CaseArm
     after: CaseArm
     live: bool
+    """True if chance has a part in how it ended in one of the runs."""
+    is_scripted: bool
 
     @property
     def is_tested(self) -> bool:
@@ -68,6 +78,9 @@ class RunComparison:
     changes: tuple[CaseChange, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
+    scripted_before: Counts
+    """The scripted cases of both runs, each counted once. They are not part of `versus`."""
+    scripted_after: Counts
 
     def cases_of(self, *kinds: Kind) -> tuple[str, ...]:
         return tuple(change.case for change in self.changes if change.kind in kinds)
@@ -79,7 +92,10 @@ class RunComparison:
 
 
 def compare(a: Run, b: Run) -> RunComparison:
-    """Compare two runs case by case. Cases are paired if they have the same id and the same prompt."""
+    """Compare two runs case by case.
+
+    Cases are paired if they have the same id and the same prompt, and are live in both runs, or scripted in both.
+    """
     before = _main_outcomes(a)
     after = _main_outcomes(b)
     old_infos = {case.id: case for case in a.cases}
@@ -87,7 +103,7 @@ def compare(a: Run, b: Run) -> RunComparison:
     infos = [
         case
         for case in b.cases
-        if case.id in before and case.id in after and case.turns_digest == old_infos[case.id].turns_digest
+        if case.id in before and case.id in after and _is_same_question(old_infos[case.id], case)
     ]
     results = [
         _CaseResults(
@@ -95,20 +111,29 @@ def compare(a: Run, b: Run) -> RunComparison:
             before=summarize_trials(before[info.id]),
             after=summarize_trials(after[info.id]),
             live=a.is_live(old_infos[info.id]) or b.is_live(info),
+            is_scripted=not info.live,
         )
         for info in infos
     ]
     changes = _make_changes(results)
     changes.sort(key=lambda change: KINDS_IN_ORDER.index(change.kind))
     both = [info.id for info in infos]
+    live = [info.id for info in infos if info.live]
+    scripted = [result for result in results if result.is_scripted]
     return RunComparison(
         a=a,
         b=b,
-        versus=compare_arms(a.id, {case: before[case] for case in both}, {case: after[case] for case in both}),
+        versus=compare_arms(a.id, {case: before[case] for case in live}, {case: after[case] for case in live}),
         changes=tuple(changes),
         only_a=tuple(case for case in before if case not in both),
         only_b=tuple(case for case in after if case not in both),
+        scripted_before=count_cases(result.before for result in scripted),
+        scripted_after=count_cases(result.after for result in scripted),
     )
+
+
+def _is_same_question(old: CaseInfo, new: CaseInfo) -> bool:
+    return old.turns_digest == new.turns_digest and old.live == new.live
 
 
 def _main_outcomes(run: Run) -> dict[str, list[Outcome]]:
@@ -128,7 +153,8 @@ def _make_changes(results: Sequence[_CaseResults]) -> list[CaseChange]:
     changes = []
     for result in results:
         p = corrected_by_case.get(result.case)
-        changes.append(CaseChange(result.case, _find_kind(result, p), result.before, result.after, p))
+        kind = _find_kind(result, p)
+        changes.append(CaseChange(result.case, kind, result.before, result.after, p, result.is_scripted))
     return changes
 
 
@@ -170,12 +196,19 @@ def comparison_exit_code(comparison: RunComparison, no_new_failures: bool = Fals
 def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
     """Return the tables for the terminal: the changes in all, and the cases that changed, if there are any."""
     versus = comparison.versus
-    totals = [
-        ("pass rate", format_gain(versus.difference)),
-        ("tokens per trial", format_change(versus.tokens)),
-        ("seconds per trial", format_change(versus.seconds, "s")),
-        ("cost per trial", format_change(versus.cost, "$")),
-    ]
+    totals = []
+    if versus.difference or comparison.scripted_after == Counts():
+        totals += [
+            ("pass rate", format_gain(versus.difference)),
+            ("tokens per trial", format_change(versus.tokens)),
+            ("seconds per trial", format_change(versus.seconds, "s")),
+            ("cost per trial", format_change(versus.cost, "$")),
+        ]
+    if comparison.scripted_after != Counts():
+        before = comparison.scripted_before
+        after = comparison.scripted_after
+        change = f"{before.passed} of {before.trials} passed before, {after.passed} of {after.trials} now"
+        totals.append(("scripted cases", change))
     title = f"{comparison.b.id} against {comparison.a.id} on {len(comparison.changes)} cases"
     whole = Table(title, (Column("what"), Column("change [95%]")), totals, _make_notes(comparison))
     if len(comparison.cases_of("same")) == len(comparison.changes):
@@ -185,8 +218,8 @@ def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
     rows = [
         (
             change.kind,
-            format_rate(change.before.rate),
-            format_rate(change.after.rate),
+            _format_result(change, change.before),
+            _format_result(change, change.after),
             _format_difference(change),
             NO_VALUE if change.corrected_p is None else format_p(change.corrected_p),
             labels[change.case],
@@ -231,8 +264,17 @@ def _make_notes(comparison: RunComparison) -> list[str]:
 
     changed = sum(case in comparison.only_b for case in comparison.only_a)
     if changed:
-        notes.append(f"{count_noun(changed, 'case')} with another prompt in each run: not compared")
+        notes.append(f"{count_noun(changed, 'case')} with another prompt, or a script in one run only: not compared")
     return notes
+
+
+def _format_result(change: CaseChange, arm: CaseArm) -> str:
+    """Return the rate of a case in one run; of a scripted one, only whether it passed."""
+    if not change.is_scripted:
+        return format_rate(arm.rate)
+    if not arm.counts.trials:
+        return "error"
+    return "missed" if arm.counts.missed else "passed"
 
 
 def _format_difference(change: CaseChange) -> str:
@@ -267,6 +309,7 @@ def comparison_as_json(comparison: RunComparison) -> dict[str, Any]:
         ],
         "only_a": list(comparison.only_a),
         "only_b": list(comparison.only_b),
+        "scripted": {"before": asdict(comparison.scripted_before), "after": asdict(comparison.scripted_after)},
     }
 
 

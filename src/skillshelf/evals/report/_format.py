@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, floor
 
-from skillshelf.evals.stats import Difference, Interval, Mean, Rate, Spending
+from skillshelf.evals.stats import Counts, Difference, Interval, Mean, Rate, Spending
 from skillshelf.text import count_noun
 
 NO_SKILL = "(no skill)"
@@ -21,6 +21,12 @@ def skill_label(skill: str) -> str:
 def format_errors(errors: int) -> str:
     """Return the number of infrastructure errors as it stands beside a rate."""
     return f"{count_noun(errors, 'infrastructure error')} apart"
+
+
+def format_scripted(counts: Counts) -> str:
+    """Return how many scripted cases pass. They have no rate: no model was asked."""
+    text = f"{counts.passed} of {count_noun(counts.trials, 'scripted case')} passed"
+    return f"{text}, {format_errors(counts.errors)}" if counts.errors else text
 
 
 def format_percent(value: float | None) -> str:

@@ -128,11 +128,14 @@ def _judge_new_failures(summary: Summary, comparison: RunComparison | None) -> G
 
 def _judge_comparison(comparison: RunComparison) -> GateResult:
     gate = f"--gate worse-than {comparison.a.id}"
-    found = comparison.versus.difference
-    if found is None:
-        return GateResult(gate, None, "The runs have no case in common that was tried in both.")
+    if not comparison.changes:
+        return GateResult(gate, None, "The runs have no case in common.")
 
-    text = f"{format_gain(found)}, p {format_p(found.p)} on {count_noun(found.cases, 'case')}"
+    found = comparison.versus.difference
+    if found:
+        text = f"{format_gain(found)}, p {format_p(found.p)} on {count_noun(found.cases, 'case')}"
+    else:
+        text = "No live case was tried in both runs"
     worse = comparison.cases_of("newly failing", "worse")
     if worse:
         text += f"; worse beyond chance: {_name_cases(worse)}"
@@ -143,7 +146,9 @@ def _judge_comparison(comparison: RunComparison) -> GateResult:
 def _judge_rate(summary: Summary, fail_under: float) -> GateResult:
     gate = f"--fail-under {format_percent(fail_under)}"
     arm = summary.total.arms.get("with")
-    if arm is None or arm.rate.interval is None:
+    if arm is None:
+        return GateResult(gate, None, "The run has no live case, so it has no pass rate.")
+    if arm.rate.interval is None:
         return GateResult(gate, None, "No trial could be made.")
     text = f"The pass rate is {format_rate(arm.rate)}, and its lower end counts."
     return GateResult(gate, arm.rate.interval.low >= fail_under, text)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from skillshelf.evals.report._format import STOPPED, format_errors, format_rate, skill_label
+from skillshelf.evals.report._format import STOPPED, format_errors, skill_label
 from skillshelf.evals.report._summary import CaseSummary, Group, Summary
+from skillshelf.evals.report._tables import format_case_rate
 from skillshelf.text import clean, clean_line
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -85,7 +86,7 @@ def _account_for(case: CaseSummary) -> str:
     """Return the repeats of a case in one line."""
     counts = case.main.counts
     errors = f", {format_errors(counts.errors)}" if counts.errors else ""
-    return f"{case.info.label}: {counts.passed} of {counts.trials} passed, {format_rate(case.main.rate)}{errors}"
+    return f"{case.info.label}: {counts.passed} of {counts.trials} passed, {format_case_rate(case)}{errors}"
 
 
 def _render_attributes(attributes: dict[str, str]) -> str:

@@ -145,7 +145,10 @@ class Group:
     """Empty for cases that belong to no skill."""
     cases: tuple[CaseSummary, ...]
     arms: Mapping[Arm, ArmSummary]
+    """The live cases. A scripted case is not a sample of what a model does, so it is not in any rate."""
     versus: tuple[Versus, ...]
+    scripted: Counts
+    """The scripted cases, each counted once."""
     trigger: TriggerScore | None = None
 
 
@@ -272,21 +275,36 @@ def _summarize_case(info: CaseInfo, outcomes: Sequence[Outcome]) -> CaseSummary:
 def _summarize_group(
     name: str, cases: Sequence[CaseSummary], repeats: int, trigger: TriggerScore | None = None
 ) -> Group:
+    live = [case for case in cases if case.info.live]
     arms: dict[Arm, ArmSummary] = {}
     for arm in ARMS:
-        case_arms = [case.arms[arm] for case in cases if arm in case.arms]
+        case_arms = [case.arms[arm] for case in live if arm in case.arms]
         if case_arms:
             arms[arm] = _summarize_arm(case_arms, repeats)
 
-    main = {case.info.id: case.main.outcomes for case in cases}
-    skills = {case.info.id: case.info.skill for case in cases}
+    main = {case.info.id: case.main.outcomes for case in live}
+    skills = {case.info.id: case.info.skill for case in live}
     comparisons = []
     for arm in arms:
         if arm != "with":
-            base = {case.info.id: case.arms[arm].outcomes for case in cases if arm in case.arms}
+            base = {case.info.id: case.arms[arm].outcomes for case in live if arm in case.arms}
             comparisons.append(compare_arms(arm, base, main, skills if arm == "without" else None))
 
-    return Group(name, tuple(cases), arms, tuple(comparisons), trigger)
+    scripted = count_cases(case.main for case in cases if not case.info.live)
+    return Group(name, tuple(cases), arms, tuple(comparisons), scripted, trigger)
+
+
+def count_cases(cases: Iterable[CaseArm]) -> Counts:
+    """Count cases instead of trials: one that missed once has missed, and an error leaves a case open."""
+    total = Counts()
+    for case in cases:
+        if case.counts.missed:
+            total += Counts(missed=1)
+        elif case.counts.errors:
+            total += Counts(errors=1)
+        elif case.counts.passed:
+            total += Counts(passed=1)
+    return total
 
 
 def _summarize_arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
@@ -306,7 +324,7 @@ def _summarize_arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
 
 def _trigger_trials(case: CaseSummary) -> list[TriggerTrial]:
     info = case.info
-    if info.should_trigger is None:
+    if info.should_trigger is None or not info.live:
         return []
     return [
         TriggerTrial(info.id, info.skill, info.should_trigger, outcome.loaded)

@@ -19,10 +19,11 @@ from skillshelf.evals.report._format import (
     format_p,
     format_percent,
     format_rate,
+    format_scripted,
     format_seconds,
     skill_label,
 )
-from skillshelf.evals.report._summary import CaseSummary, Group, Summary
+from skillshelf.evals.report._summary import ArmSummary, CaseSummary, Group, Summary
 from skillshelf.evals.stats import Counts
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
 from skillshelf.text import clean_line, clip, count_noun
@@ -45,6 +46,7 @@ def summary_tables(summary: Summary) -> tuple[Table, ...]:
     """Return the tables of a summary in their order, without those that have no rows."""
     tables = [
         _skills_table(summary),
+        _scripted_table(summary),
         cut_rows(_cases_table(summary)),
         _gain_table(summary),
         _triggers_table(summary),
@@ -58,6 +60,7 @@ def summary_tables(summary: Summary) -> tuple[Table, ...]:
 class PageTables(NamedTuple):
     """The tables that the HTML page shares with the terminal, in full."""
 
+    scripted: Table
     gain: Table
     triggers: Table
     coverage: Table
@@ -66,6 +69,7 @@ class PageTables(NamedTuple):
 
 def page_tables(summary: Summary) -> PageTables:
     return PageTables(
+        _scripted_table(summary),
         _gain_table(summary),
         _triggers_table(summary),
         _coverage_table(summary, is_full=True),
@@ -74,10 +78,15 @@ def page_tables(summary: Summary) -> PageTables:
 
 
 def summary_line(summary: Summary) -> str:
-    """Return the run in one line."""
+    """Return the run in one line: the live cases with their rate, and how many scripted ones passed."""
     arm = summary.total.arms.get("with")
-    if arm is None:
-        return "Nothing was tried."
+    parts = _describe_live(arm) if arm else []
+    if summary.total.scripted != Counts():
+        parts.append(format_scripted(summary.total.scripted))
+    return "; ".join(parts) or "Nothing was tried."
+
+
+def _describe_live(arm: ArmSummary) -> list[str]:
     counts = arm.counts
     parts = [f"{counts.passed} of {counts.trials} trials passed, {format_rate(arm.rate)}"]
     if arm.tries:
@@ -90,7 +99,12 @@ def summary_line(summary: Summary) -> str:
     if counts.errors:
         parts.append(format_errors(counts.errors))
     parts.append(f"{format_count(arm.spent.tokens)} tokens, {format_cost(arm.spent)}")
-    return "; ".join(parts)
+    return parts
+
+
+def format_case_rate(case: CaseSummary) -> str:
+    """Return the rate of a case with its interval; a scripted case has none, as it ends the same way every time."""
+    return format_rate(case.main.rate) if case.info.live else "scripted"
 
 
 def render_plain(tables: Sequence[Table], last_line: str = "") -> str:
@@ -170,6 +184,16 @@ def _skills_table(summary: Summary) -> Table:
     titles = ("passed", "rate [95%]", "errors", "tokens", "time", "cost")
     columns = (Column("skill"), Column("arm"), *(Column(title, right=True) for title in titles))
     return Table("Skills", columns, rows)
+
+
+def _scripted_table(summary: Summary) -> Table:
+    rows = []
+    for label, group in labelled_groups(summary):
+        counts = group.scripted
+        if counts != Counts():
+            rows.append((label, f"{counts.passed}/{counts.trials}", str(counts.errors or "")))
+    columns = (Column("skill"), Column("passed", right=True), Column("errors", right=True))
+    return Table("Scripted cases", columns, rows)
 
 
 def _cases_table(summary: Summary) -> Table:

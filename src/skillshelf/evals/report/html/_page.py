@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,16 +13,18 @@ from skillshelf.evals.report._format import (
     format_change,
     format_cost,
     format_count,
+    format_errors,
     format_interval,
     format_percent,
     format_points,
     format_seconds,
     skill_label,
 )
-from skillshelf.evals.report._summary import Group, Summary
+from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
 from skillshelf.evals.report._tables import labelled_groups, page_tables, summary_line
 from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
 from skillshelf.evals.report.html._trials import describe_cases
+from skillshelf.evals.stats import Counts
 from skillshelf.tables import Column, Table
 from skillshelf.text import clean
 
@@ -33,7 +36,8 @@ _EXPLANATION = (
     "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
     "often it was repeated. Interval ends are rounded outwards. A gain is the mean of the cases' own differences. An "
     "exact test on the cases settles it, corrected for the number of rows, and its interval inverts that test. "
-    "Against trials without the skill, checks of whether it is loaded are left out. Infrastructure errors are neither "
+    "Against trials without the skill, checks of whether it is loaded are left out. A scripted case "
+    "is tried once, with the skill, and is in no rate and no gain. Infrastructure errors are neither "
     "passes nor misses and are not in any rate. A trial that "
     "loads two skills counts in both columns of the matrix. If a skill should not be loaded, a load of another is "
     "neither right nor wrong."
@@ -140,15 +144,24 @@ class Card(NamedTuple):
 
 
 def _make_cards(total: Group) -> list[Card]:
+    cards = []
     arm = total.arms.get("with")
-    if arm is None:
-        return []
+    if arm:
+        cards += _make_live_cards(arm, total.versus)
+    if total.scripted != Counts():
+        share = f"{total.scripted.passed} of {total.scripted.trials}"
+        errors = format_errors(total.scripted.errors) if total.scripted.errors else "not in any rate"
+        cards.append(Card("scripted cases passed", share, errors))
+    return cards
+
+
+def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Card]:
     cards = [
         Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval)),
         Card("missed", str(arm.counts.missed), f"of {arm.counts.trials} trials"),
         Card("infrastructure errors", str(arm.counts.errors), "not in any rate"),
     ]
-    for versus in total.versus:
+    for versus in comparisons:
         if versus.difference:
             gain = f"{format_points(versus.difference.value)} pp"
             cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict))

@@ -14,10 +14,10 @@ from skillshelf.evals.report._format import (
     STOPPED,
     format_count,
     format_money,
-    format_rate,
     format_seconds,
 )
 from skillshelf.evals.report._summary import ARMS, CaseSummary, find_error, find_stop, list_offered
+from skillshelf.evals.report._tables import format_case_rate
 from skillshelf.text import count_noun
 
 # A page of a thousand trials must still open. `run.json` has the others.
@@ -211,7 +211,7 @@ def _describe_case(case: CaseSummary) -> CaseView:
     share = f"{counts.passed} of {counts.trials}"
     if counts.errors:
         share += f", {count_noun(counts.errors, 'error')}"
-    facts = [case.info.location, format_rate(case.main.rate), *_describe_usage(case)]
+    facts = [case.info.location, format_case_rate(case), *_describe_usage(case)]
     reasons = [Reason(STOPPED, stop.times, stop.reason) for stop in case.main.stops]
     reasons += [Reason(failure.check, failure.times, failure.reason) for failure in case.main.failures]
     outcomes = [outcome for arm in ARMS if arm in case.arms for outcome in case.arms[arm].outcomes]
