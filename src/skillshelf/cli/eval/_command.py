@@ -171,7 +171,7 @@ def _add_trial_options(parser: Parser) -> None:
     )
     parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
     parser.add_argument(
-        "--repeat", metavar="N", type=positive_number, default=1, help="run each case this many times (default: 1)"
+        "--repeat", metavar="N", type=positive_number, default=1, help="run each live case this many times (default: 1)"
     )
     answers = parser.add_mutually_exclusive_group()
     for option, use in (

@@ -287,14 +287,18 @@ def _format_difference(change: CaseChange) -> str:
 
 def comparison_as_json(comparison: RunComparison) -> dict[str, Any]:
     """Return a comparison for `--json`."""
-    versus = asdict(comparison.versus)
-    del versus["base"]
+    statistics = asdict(comparison.versus)
+    del statistics["base"]
+    statistics["scripted"] = {
+        "before": asdict(comparison.scripted_before),
+        "after": asdict(comparison.scripted_after),
+    }
     found = comparison.versus.difference
     return {
         "a": comparison.a.id,
         "b": comparison.b.id,
         "verdict": found.verdict if found else "open",
-        "statistics": versus,
+        "statistics": statistics,
         "cases": [
             {
                 "case": change.case,
@@ -309,7 +313,6 @@ def comparison_as_json(comparison: RunComparison) -> dict[str, Any]:
         ],
         "only_a": list(comparison.only_a),
         "only_b": list(comparison.only_b),
-        "scripted": {"before": asdict(comparison.scripted_before), "after": asdict(comparison.scripted_after)},
     }
 
 
