@@ -18,6 +18,8 @@
     ├── SessionError                 a session cannot be found, read or written
     ├── TrustError                   the record of the user's approvals cannot be used
     ├── FileAccessError              the agent's tools cannot read or write a file
+    ├── AddressRefusedError          the network rules forbid a skill to reach an address
+    ├── FetchFailedError             a server cannot be reached, or does not answer as it should
     ├── EvalError                    a case, a check or a recording cannot be used
     │   ├── NotRecordedError         a replay has no recorded answer for a call of a model
     │   └── RunStoppedError          a run stopped before its end, and can be resumed
@@ -198,6 +200,27 @@ class TrustError(SkillError):
 
 class FileAccessError(SkillError):
     """The agent's tools cannot read or write a file."""
+
+
+class AddressRefusedError(SkillError):
+    """The network rules forbid a skill to reach an address."""
+
+    def __init__(self, target: str, reason: str) -> None:
+        self.target = target
+        self.reason = reason
+        super().__init__(
+            f"{_quote(target)} may not be reached: {reason}. Skills reach public addresses over http: and https: only; "
+            f"for any other host, ask the user to allow it by name."
+        )
+
+
+class FetchFailedError(SkillError):
+    """A server cannot be reached, or does not answer as it should."""
+
+    def __init__(self, target: str, reason: str) -> None:
+        self.target = target
+        self.reason = reason
+        super().__init__(f"{_quote(target)} cannot be fetched: {reason}.")
 
 
 class EvalError(SkillError):

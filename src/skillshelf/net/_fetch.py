@@ -1,0 +1,201 @@
+"""Fetching over HTTP under the rules."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import anyio
+import httpcore2
+import httpx2
+from httpcore2 import SOCKET_OPTION, AsyncNetworkStream
+
+from skillshelf.errors import FetchFailedError
+from skillshelf.net._connections import describe_failure, look_up
+from skillshelf.net._rules import NetworkRules
+
+_CONNECTION_FAILURES = (
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    httpcore2.TimeoutException,
+    httpcore2.UnsupportedProtocol,
+)
+_HEADERS = {
+    "User-Agent": "skillshelf",
+    "Accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
+    # Of the encodings that clients understand, these two cannot grow a small answer to gigabytes in one step.
+    "Accept-Encoding": "gzip, deflate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The answer of a server."""
+
+    url: str
+    """Where the answer came from, after all redirects."""
+    status: int
+    headers: httpx2.Headers
+    body: bytes
+    is_whole: bool
+    """False if the body was longer than the rules allow, and was cut off there."""
+    redirects: tuple[str, ...] = ()
+    """The addresses that led there, the first one included."""
+
+    @property
+    def media_type(self) -> str:
+        """The type of the body in lower case, such as `text/html`; empty if the server does not say."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def text(self) -> str:
+        """The body as text, in the encoding that the server names, or UTF-8."""
+        _, _, named = self.headers.get("content-type", "").partition("charset=")
+        try:
+            return self.body.decode(named.partition(";")[0].strip(" \"'") or "utf-8", "replace")
+        except LookupError:
+            return self.body.decode("utf-8", "replace")
+
+
+class Fetcher:
+    """A client that keeps its cookies and reaches what the rules allow. Use it in `async with`."""
+
+    def __init__(self, rules: NetworkRules | None = None) -> None:
+        self.rules = rules or NetworkRules()
+        self._client = httpx2.AsyncClient(
+            transport=_GuardedTransport(self.rules),
+            headers=_HEADERS,
+            follow_redirects=True,
+            max_redirects=self.rules.max_redirects,
+            timeout=self.rules.seconds,
+            trust_env=False,  # a proxy would look up the names itself, and a .netrc would send the user's passwords
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: Any) -> None:
+        await self._client.__aexit__(*exception)
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
+        json: object = None,
+        follow: bool = True,
+    ) -> Fetched:
+        """Return the answer of a server, whatever its status.
+
+        Raises AddressRefusedError for what the rules forbid, also on the way of a redirect, and FetchFailedError.
+        """
+        try:
+            with anyio.fail_after(self.rules.seconds):
+                request = self._client.build_request(method, url, headers=headers, data=form, json=json)
+                response = await self._client.send(request, stream=True, follow_redirects=follow)
+                try:
+                    return await self._read(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise FetchFailedError(url, f"there was no whole answer within {self.rules.seconds:g} seconds") from None
+        except httpx2.TooManyRedirects:
+            raise FetchFailedError(url, f"it redirects more than {self.rules.max_redirects} times") from None
+        except httpx2.InvalidURL as error:
+            raise FetchFailedError(url, f"it is not an address: {error}") from None
+        except (httpx2.HTTPError, *_CONNECTION_FAILURES) as error:
+            raise FetchFailedError(url, describe_failure(error)) from None
+
+    async def _read(self, response: httpx2.Response) -> Fetched:
+        """Read the body up to the limit. The rest is never received."""
+        pieces: list[bytes] = []
+        room = self.rules.max_bytes
+        is_whole = True
+        async for piece in response.aiter_bytes():
+            pieces.append(piece[:room])
+            room -= len(piece)
+            if room < 0:
+                is_whole = False
+                break
+        return Fetched(
+            url=str(response.url),
+            status=response.status_code,
+            headers=response.headers,
+            body=b"".join(pieces),
+            is_whole=is_whole,
+            redirects=tuple(str(earlier.url) for earlier in response.history),
+        )
+
+
+class _GuardedTransport(httpx2.AsyncBaseTransport):
+    """The connections of an HTTP client, each to an address that was checked."""
+
+    def __init__(self, rules: NetworkRules) -> None:
+        self._rules = rules
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=httpx2.create_ssl_context(trust_env=False), network_backend=_GuardedBackend(rules)
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        self._rules.check_scheme(str(url))
+        response = await self._pool.handle_async_request(
+            httpcore2.Request(
+                method=request.method,
+                url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+        )
+        return httpx2.Response(
+            status_code=response.status,
+            headers=response.headers,
+            stream=_ResponseBody(response),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class _ResponseBody(httpx2.AsyncByteStream):
+    """The body of a response while it arrives."""
+
+    def __init__(self, response: httpcore2.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._response.aiter_stream():
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+class _GuardedBackend(httpcore2.AnyIOBackend):
+    """Opens connections to addresses that were checked."""
+
+    def __init__(self, rules: NetworkRules) -> None:
+        self._rules = rules
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[SOCKET_OPTION] | None = None,
+    ) -> AsyncNetworkStream:
+        failure: Exception | None = None
+        for address in await look_up(self._rules, host, port):
+            try:
+                return await super().connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore2.ConnectError("the host has no address")
+
+    async def connect_unix_socket(self, *arguments: Any, **keywords: Any) -> AsyncNetworkStream:
+        raise httpcore2.UnsupportedProtocol("skills do not connect to sockets of this machine")
