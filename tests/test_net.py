@@ -4,7 +4,7 @@ import gzip
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sites import Site, send
 
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SettingsError
 from skillshelf.net import Fetched, Fetcher, GuardedProxy, NetworkRules, parse_host
@@ -20,50 +21,10 @@ from skillshelf.net import Fetched, Fetcher, GuardedProxy, NetworkRules, parse_h
 PUBLIC = "93.184.215.14"
 
 
-class Site(ThreadingHTTPServer):
-    """A server on this machine. Its pages are functions that write the answer."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Page)
-        self.pages: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
-        self.requests: list[str] = []
-        self.host = f"127.0.0.1:{self.server_port}"
-        self.rules = NetworkRules.allowing([self.host])
-
-
-class _Page(BaseHTTPRequestHandler):
-    server: Site
-
-    def do_GET(self) -> None:
-        self.server.requests.append(f"{self.command} {self.path} {self.headers['Host']}")
-        self.server.pages[self.path](self)
-
-    do_POST = do_GET
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
-
-def send(body: bytes, *, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    def write(page: BaseHTTPRequestHandler) -> None:
-        page.send_response(status)
-        for name, value in headers.items():
-            page.send_header(name.replace("_", "-"), value)
-        page.send_header("Content-Length", str(len(body)))
-        page.end_headers()
-        page.wfile.write(body)
-
-    return write
-
-
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with Site() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    with Site.running() as site:
+        yield site
 
 
 @pytest.fixture
@@ -225,7 +186,7 @@ def test_a_name_is_looked_up_once(site: Site, names: dict[str, list[str]], monke
 @pytest.mark.parametrize("target", ["http://127.0.0.1:{other}/secret", "file:///etc/passwd", "//localhost:{other}/"])
 def test_a_redirect_is_checked_like_a_first_address(target: str, site: Site) -> None:
     """An allowed host cannot lead to a forbidden one."""
-    with Site() as other:
+    with Site.running() as other:
         site.pages["/"] = send(b"", status=302, Location=target.format(other=other.server_port))
         with pytest.raises(AddressRefusedError):
             fetch(f"http://{site.host}/", site.rules)

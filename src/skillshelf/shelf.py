@@ -495,7 +495,7 @@ def workspace_sources(
 
     if entry_points:
         sources.append(EntryPointSource(without=packages))
-    sources.append(PackageSource("skillshelf.bundled", name="bundled"))
+    sources.append(PackageSource("skillshelf.bundled.skill_authoring", name="bundled"))
     return sources
 
 

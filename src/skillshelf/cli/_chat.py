@@ -12,7 +12,7 @@ from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, add_listing_options
-from skillshelf.cli._workspace import find_packages, locate_workspace
+from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ EXAMPLES = """
   skillshelf chat -p "/skills:release-notes v1.2"     send one message and print the answer
   git diff | skillshelf chat -p "review this"         piped text follows the message
   skillshelf chat -p "fix the typo" --policy auto-edit --json
+  skillshelf chat --with weather                      attach a bundled skill
   skillshelf chat --disclosure full                   put the instructions of all skills into every call
 """
 _MAX_LISTED_NAMES = 20
@@ -107,6 +108,7 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         disclosure=settings.disclosure,
         budget=settings.budget,
         sandbox=not args.no_sandbox,
+        skills=attach_skills(args),
     )
     problems: list[str] = []
     trust = None

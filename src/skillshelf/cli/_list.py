@@ -2,7 +2,8 @@
 
 import argparse
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog import Candidate
 from skillshelf.cli._diagnostics import as_json
@@ -16,6 +17,9 @@ from skillshelf.shelf import Shelf
 from skillshelf.sources import PackageSource
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
+
+if TYPE_CHECKING:
+    from skillshelf.bundled import AttachableSkill, Obstacle
 
 EXAMPLES = """
   skillshelf list                       this folder's skills, yours and the bundled ones
@@ -44,13 +48,21 @@ def run(args: argparse.Namespace, out: Output) -> int:
     repaired = _find_repaired_files(shelf.catalog.diagnostics)
     candidates = sorted([*all_candidates(shelf.catalog), *shelf.off], key=lambda candidate: candidate.found.name)
     skills = [_describe(shelf, candidate, repaired) for candidate in candidates]
+    attachable = _find_attachable(candidates)
     if args.json:
-        out.print_json({"skills": skills, "diagnostics": [as_json(note) for note in shelf.catalog.diagnostics]})
+        out.print_json(
+            {
+                "skills": skills,
+                "attachable": [_attachable_as_json(*entry) for entry in attachable.items()],
+                "diagnostics": [as_json(note) for note in shelf.catalog.diagnostics],
+            }
+        )
         return 0
     out.print_table(_COLUMNS, [_make_row(skill) for skill in skills])
     out.print()
     _print_counts(shelf, candidates, out)
     _print_empty_packages(shelf, candidates, out)
+    _print_attachable(attachable, out)
     without_tools = [skill["name"] for skill in skills if _TOOLS_MISSING in skill["marks"]]
     if without_tools:
         names = list_names(without_tools, _MAX_LISTED_NAMES)
@@ -124,6 +136,30 @@ def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> Non
             out.print_styled(f"{len(shelf.off):,} off: `skillshelf set NAME auto` switches one on", "dim")
     else:
         out.print_styled("No skills.", "dim")
+
+
+def _find_attachable(candidates: list[Candidate]) -> dict["AttachableSkill", "Obstacle | None"]:
+    """Return the bundled skills that are not on this shelf, each with the reason why it is not available here."""
+    from skillshelf.bundled import ATTACHABLE
+
+    on_shelf = {candidate.descriptor.name for candidate in candidates}
+    return {skill: skill.find_obstacle() for skill in ATTACHABLE if skill.name not in on_shelf}
+
+
+def _attachable_as_json(skill: "AttachableSkill", obstacle: "Obstacle | None") -> dict[str, str]:
+    described = {"name": skill.name, "usage": skill.usage}
+    if obstacle:
+        described |= {"unavailable": obstacle.reason, "install": obstacle.command}
+    return described
+
+
+def _print_attachable(attachable: Mapping["AttachableSkill", "Obstacle | None"], out: Output) -> None:
+    available = [skill.usage for skill, obstacle in attachable.items() if not obstacle]
+    if available:
+        out.print_styled(f"attach with --with: {', '.join(available)}", "dim")
+    missing = [f"{skill.name} ({obstacle.command})" for skill, obstacle in attachable.items() if obstacle]
+    if missing:
+        out.print_styled(f"not available here: {', '.join(missing)}", "dim")
 
 
 def _print_empty_packages(shelf: Shelf, candidates: list[Candidate], out: Output) -> None:

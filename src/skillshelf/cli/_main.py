@@ -16,7 +16,13 @@ from skillshelf import __version__
 from skillshelf._import_path import leave_out_current_folder
 from skillshelf.cli._errors import report_error
 from skillshelf.cli._output import Output
-from skillshelf.cli._parsers import Parser, add_package_option, add_shared_options, find_first_argument
+from skillshelf.cli._parsers import (
+    Parser,
+    add_attach_option,
+    add_package_option,
+    add_shared_options,
+    find_first_argument,
+)
 from skillshelf.errors import SkillError
 from skillshelf.streams import discard_output, reopen_closed_streams
 
@@ -86,7 +92,9 @@ def _run(words: Sequence[str]) -> int:
     # pydantic-ai prints a banner in terminals, which does not belong in the output of a command.
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     # Known before the words are parsed, because they may be the mistake that is reported.
-    args = argparse.Namespace(command=None, workspace=None, no_color=False, json="--json" in words, packages=[])
+    args = argparse.Namespace(
+        command=None, workspace=None, no_color=False, json="--json" in words, packages=[], attached=[]
+    )
     try:
         _parse(words, args)
         command = _import_command(args.command or _OVERVIEW)
@@ -135,6 +143,7 @@ def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) ->
             module.add_arguments(command)
             if name in _WITH_PACKAGES:
                 add_package_option(command)
+                add_attach_option(command)
             add_shared_options(command, json=name not in _WITHOUT_JSON)
     return parser
 

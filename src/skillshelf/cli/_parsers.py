@@ -142,6 +142,18 @@ def add_package_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_attach_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--with`, which commands that open the shelf take: `attach_skills` in `_workspace` makes the skills."""
+    parser.add_argument(
+        "--with",
+        metavar="SKILL[=SETTING]",
+        dest="attached",
+        action="append",
+        default=argparse.SUPPRESS,
+        help="attach a bundled skill, such as weather or database=app.db; repeatable",
+    )
+
+
 def add_listing_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the listing of skills, which override the user's settings of the same names."""
     parser.add_argument(

@@ -14,7 +14,7 @@ from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, add_listing_options
-from skillshelf.cli._workspace import find_packages, locate_workspace
+from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.settings import Settings, load_settings
@@ -223,7 +223,12 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)
     skills = WorkspaceSkills(
-        workspace, trust=trust, packages=find_packages(args), entry_points=True, choices=load_choices()
+        workspace,
+        skills=attach_skills(args),
+        trust=trust,
+        packages=find_packages(args),
+        entry_points=True,
+        choices=load_choices(),
     )
     for fault in skills.take_faults():
         complain(fault)

@@ -52,6 +52,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     off = [candidate for candidate in shelf.off if name in (candidate.found.name, candidate.descriptor.qualified)]
     occurrences += [_explain_off(shelf, candidate) for candidate in off]
 
+    if not is_on_shelf:
+        occurrences += _explain_attachable(name)
     searched = _list_searched(shelf, workspace)
     elsewhere, notes = search_elsewhere(shelf, name)
     closest: list[str] = []
@@ -145,6 +147,21 @@ def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:
     return Occurrence(
         skill.location, "off", (f"you switched it off: `skillshelf set {key} auto` switches it on",), skill.source
     )
+
+
+def _explain_attachable(name: str) -> Iterator[Occurrence]:
+    """Explain a bundled skill that the user has not attached."""
+    from skillshelf.bundled import ATTACHABLE
+
+    for skill in ATTACHABLE:
+        if skill.name == name:
+            obstacle = skill.find_obstacle()
+            path = f"skillshelf.bundled.{skill.target}"
+            if obstacle:
+                yield Occurrence(path, "not available here", (str(obstacle),), "bundled")
+            else:
+                reason = f"it comes with skillshelf, and you attach it: --with {skill.usage}"
+                yield Occurrence(path, "not attached", (reason,), "bundled")
 
 
 def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:

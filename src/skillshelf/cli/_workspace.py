@@ -13,6 +13,7 @@ from skillshelf.descriptor import SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
+from skillshelf.skill import BaseSkill
 from skillshelf.sources import Source
 from skillshelf.text import count_noun
 from skillshelf.tokens import Counter, estimate
@@ -27,7 +28,9 @@ def open_shelf(args: argparse.Namespace, counter: Counter = estimate, *, further
     """Open the shelf of the workspace, with `further` sources at its end. Raises SourceError if there is no folder."""
     workspace = locate_workspace(args)
     project = project_sources(workspace)
-    sources = workspace_sources(workspace, project, packages=find_packages(args), entry_points=True)
+    sources = workspace_sources(
+        workspace, project, attach_skills(args), packages=find_packages(args), entry_points=True
+    )
     return Shelf([*sources, *further], counter=counter, choices=load_choices(), here=workspace.folder)
 
 
@@ -48,6 +51,15 @@ def find_packages(args: argparse.Namespace) -> tuple[str, ...]:
     """
     settings = load_settings({})
     return tuple(dict.fromkeys([*args.packages, *settings.packages]))
+
+
+def attach_skills(args: argparse.Namespace) -> list[BaseSkill]:
+    """Return the bundled skills that the user attached with --with. Raises SettingsError."""
+    if not args.attached:
+        return []
+    from skillshelf.bundled import attach_bundled  # what it needs is imported only if it is used
+
+    return [attach_bundled(text) for text in args.attached]
 
 
 def locate_workspace(args: argparse.Namespace) -> Workspace:

@@ -1,0 +1,113 @@
+"""The bundled skills that a user attaches by name, and whether they can be used here.
+
+Nothing is imported to answer that: each skill's libraries are an extra, and a shelf without the skill pays nothing.
+"""
+
+import shutil
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol, cast
+
+from skillshelf.errors import SettingsError
+from skillshelf.skill import BaseSkill
+from skillshelf.text import closest_names
+
+
+class _FromSetting(Protocol):
+    """What the class of an attachable skill offers besides being a skill."""
+
+    def from_setting(self, setting: str) -> BaseSkill:
+        """Return the skill as the text after `NAME=` describes it. Its policy asks before anything raw runs.
+
+        Raises SettingsError, which says what the text should be.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that a skill runs and that pip cannot install."""
+
+    names: tuple[str, ...]
+    """The names under which systems have it. One of them suffices."""
+    install: str
+    """The command that installs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a skill cannot be used here."""
+
+    reason: str
+    command: str
+    """What installs the missing part."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.command}"
+
+
+@dataclass(frozen=True, slots=True)
+class AttachableSkill:
+    """A bundled skill that is on the shelf only if the user attaches it."""
+
+    name: str
+    target: str
+    """`module:Class`, below this package."""
+    extra: str
+    """The extra that installs its libraries."""
+    libraries: tuple[str, ...]
+    """The modules that the extra installs, as `import` names them."""
+    takes: str = ""
+    """What may follow `NAME=`, in capitals; empty if nothing does."""
+    needs_setting: bool = False
+    """True if something has to."""
+    programs: tuple[Program, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """What to write after `--with`."""
+        if not self.takes:
+            return self.name
+        return f"{self.name}={self.takes}" if self.needs_setting else f"{self.name}[={self.takes}]"
+
+    def find_obstacle(self) -> Obstacle | None:
+        """Return why the skill cannot be used here, or None if it can."""
+        for library in self.libraries:
+            if find_spec(library) is None:
+                return Obstacle(f"the library {library} is not installed", f"pip install 'skillshelf[{self.extra}]'")
+        for program in self.programs:
+            if not any(map(shutil.which, program.names)):
+                return Obstacle(f"there is no {program.names[0]} on this machine", program.install)
+        return None
+
+    def construct(self, setting: str = "") -> BaseSkill:
+        """Return the skill. Raises SettingsError if it cannot be used here, or not with this setting."""
+        obstacle = self.find_obstacle()
+        if obstacle:
+            raise SettingsError(f"The skill {self.name!r} is not available here: {obstacle}")
+        if setting and not self.takes:
+            raise SettingsError(f"The skill {self.name!r} takes no setting. Write: --with {self.name}")
+        if self.needs_setting and not setting:
+            raise SettingsError(f"The skill {self.name!r} needs to know what to work on. Write: --with {self.usage}")
+        module, _, name = self.target.partition(":")
+        cls = getattr(import_module(f"{__package__}.{module}"), name)
+        return cast(_FromSetting, cls).from_setting(setting)
+
+
+ATTACHABLE: tuple[AttachableSkill, ...] = (
+    AttachableSkill("weather", "weather.skill:WeatherSkill", "weather", ("anyio", "httpx2")),
+)
+"""The attachable skills, by name."""
+
+
+def attach_bundled(text: str) -> BaseSkill:
+    """Return the bundled skill that `NAME` or `NAME=SETTING` describes. Raises SettingsError."""
+    name, _, setting = text.partition("=")
+    for skill in ATTACHABLE:
+        if skill.name == name:
+            return skill.construct(setting)
+    names = [skill.name for skill in ATTACHABLE]
+    close = closest_names(name, names)
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(names)}."
+    raise SettingsError(f"No bundled skill is called {name!r}. {hint}")

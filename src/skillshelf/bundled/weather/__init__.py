@@ -1,0 +1,1 @@
+"""The forecast for a place."""

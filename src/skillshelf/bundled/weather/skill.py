@@ -1,0 +1,186 @@
+"""The forecast for a place, from Open-Meteo, a public service without keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+from skillshelf.errors import SkillError
+from skillshelf.skill import BaseSkill, tool
+
+if TYPE_CHECKING:
+    from skillshelf.net import NetworkRules
+
+_PLACES_URL = "https://geocoding-api.open-meteo.com/v1/search"
+_FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
+_MAX_PLACES = 10
+_MAX_DAYS = 16
+_DAILY = (
+    "weather_code",
+    "temperature_2m_min",
+    "temperature_2m_max",
+    "precipitation_sum",
+    "precipitation_probability_max",
+    "wind_speed_10m_max",
+)
+
+
+class WeatherError(SkillError):
+    """The weather service gave no forecast."""
+
+
+class Place(TypedDict):
+    """A place that has a name."""
+
+    name: str
+    region: str
+    country: str
+    latitude: float
+    longitude: float
+
+
+class Day(TypedDict):
+    """The forecast for one day, in the place's own time zone."""
+
+    date: str
+    code: int
+    """What the sky does, as a WMO weather code."""
+    low_celsius: float
+    high_celsius: float
+    rain_mm: float
+    rain_probability_percent: int | None
+    """None where the service does not give one: beyond a week, and in some regions."""
+    wind_kmh: float
+
+
+class Forecast(TypedDict):
+    """The forecast for a place."""
+
+    time_zone: str
+    days: list[Day]
+
+
+@dataclass(frozen=True)
+class WeatherSkill(BaseSkill):
+    """Get forecasts. The constructor's arguments are for a server of your own."""
+
+    name = "weather"
+    description = (
+        "Weather forecast for a place, up to 16 days ahead: temperature, rain, wind. "
+        "Use when asked about weather, or when a plan depends on it."
+    )
+    references = ("references/places.md", "references/weather_codes.md")
+    instructions = """
+    Call `find_place` with the name of the town, then `get_forecast` with its latitude and longitude. Temperatures are
+    in degrees Celsius, and days are those of the place. Say for which place and days the forecast is.
+
+    - Several places, or none: load the reference `places.md`.
+    - To put a `code` into words, load the reference `weather_codes.md`.
+    """
+
+    places_url: str = _PLACES_URL
+    forecast_url: str = _FORECAST_URL
+    rules: "NetworkRules | None" = None
+
+    @classmethod
+    def from_setting(cls, setting: str) -> Self:
+        """Return the skill. It takes no setting."""
+        return cls()
+
+    @tool
+    async def find_place(self, name: str, limit: int = 5) -> list[Place]:
+        """Find places by name, the most populous first.
+
+        Args:
+            name: A town or a postal code, without its country: "Porto".
+            limit: The maximum number of places, up to 10.
+        """
+        if not name.strip():
+            raise WeatherError("There is no name to look for. Ask the user which place is meant.")
+        count = max(1, min(limit, _MAX_PLACES))
+        answer = await self._ask(self.places_url, {"name": name.strip(), "count": str(count), "format": "json"})
+        found = answer.get("results") or []
+        if not found:
+            raise WeatherError(
+                f"No place is called {name!r}. Load the reference 'places.md' for the spellings that are known."
+            )
+        return [
+            Place(
+                name=place["name"],
+                region=place.get("admin1", ""),
+                country=place.get("country", ""),
+                latitude=place["latitude"],
+                longitude=place["longitude"],
+            )
+            for place in found
+        ]
+
+    @tool
+    async def get_forecast(self, latitude: float, longitude: float, days: int = 3) -> Forecast:
+        """Return the forecast for a place, day by day, today first.
+
+        Args:
+            latitude: As `find_place` gives it.
+            longitude: As `find_place` gives it.
+            days: How many days, up to 16.
+        """
+        if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
+            raise WeatherError(
+                f"{latitude}, {longitude} is no place on Earth: latitude goes from -90 to 90 and longitude from -180 "
+                f"to 180. Call find_place, and pass its numbers on."
+            )
+        answer = await self._ask(
+            self.forecast_url,
+            {
+                "latitude": str(latitude),
+                "longitude": str(longitude),
+                "daily": ",".join(_DAILY),
+                "timezone": "auto",
+                "forecast_days": str(max(1, min(days, _MAX_DAYS))),
+            },
+        )
+        return _read_forecast(answer)
+
+    async def _ask(self, url: str, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return the service's answer. Raises WeatherError, AddressRefusedError and FetchFailedError."""
+        from json import loads
+        from urllib.parse import urlencode
+
+        from skillshelf.net import Fetcher
+
+        async with Fetcher(self.rules) as fetcher:
+            fetched = await fetcher.fetch(f"{url}?{urlencode(query)}")
+        try:
+            answer = loads(fetched.body)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise WeatherError(
+                f"The weather service does not answer as it should (status {fetched.status}). Try later."
+            )
+        if fetched.status == 429:
+            raise WeatherError("The weather service has had too many questions from here. Try again in a minute.")
+        if fetched.status != 200:
+            reason = str(answer.get("reason", ""))[:200]
+            raise WeatherError(f"The weather service refused the question (status {fetched.status}): {reason}")
+        return answer
+
+
+def _read_forecast(answer: Mapping[str, Any]) -> Forecast:
+    try:
+        daily = answer["daily"]
+        rows = zip(daily["time"], *(daily[name] for name in _DAILY), strict=True)
+        days = [
+            Day(
+                date=date,
+                code=code,
+                low_celsius=low,
+                high_celsius=high,
+                rain_mm=rain,
+                rain_probability_percent=probability,
+                wind_kmh=wind,
+            )
+            for date, code, low, high, rain, probability, wind in rows
+        ]
+        return Forecast(time_zone=answer["timezone"], days=days)
+    except (KeyError, TypeError, ValueError):
+        raise WeatherError("The weather service's answer has no forecast in it. Try again later.") from None

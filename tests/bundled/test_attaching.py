@@ -1,0 +1,121 @@
+"""Bundled skills that a user attaches by name."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chats import chat, script, tool
+
+from skillshelf import Shelf
+from skillshelf.bundled import ATTACHABLE, AttachableSkill, Program, attach_bundled
+from skillshelf.errors import SettingsError
+from skillshelf.skill import BaseSkill
+from skillshelf.testing import check_package
+
+Run = Callable[..., tuple[int, str, str]]
+EVALS = Path(__file__).parent / "evals"
+
+
+def find_class(skill: AttachableSkill) -> type[BaseSkill]:
+    module, _, name = skill.target.partition(":")
+    return getattr(__import__(f"skillshelf.bundled.{module}", fromlist=[name]), name)  # type: ignore[no-any-return]
+
+
+def test_the_bundled_skills_are_complete() -> None:
+    """Every reference is there, is named in the instructions, and is valid."""
+    check_package("skillshelf.bundled")
+
+
+@pytest.mark.parametrize("skill", ATTACHABLE, ids=lambda skill: skill.name)
+def test_each_is_what_its_entry_says(skill: AttachableSkill) -> None:
+    """It has the name, and an eval covers each of its references."""
+    cls = find_class(skill)
+    assert cls.name == skill.name
+    cases = (EVALS / f"{skill.name}.yaml").read_text()
+    assert [path for path in cls.references if f"reference_loaded: {Path(path).name}" not in cases] == []
+
+
+@pytest.mark.parametrize("skill", ATTACHABLE, ids=lambda skill: skill.name)
+def test_its_evals_pass(skill: AttachableSkill, run: Run) -> None:
+    """A scripted model fails, loads the reference and recovers, with the real tools."""
+    code, out, _ = run("eval", str(EVALS / f"{skill.name}.yaml"), "--trust-workspace")
+    assert code == 0, out
+
+
+def test_a_shelf_has_only_what_was_attached(run: Run) -> None:
+    """The others are named apart, with how to attach them."""
+    _, plain, _ = run("list", "--json")
+    listed = json.loads(plain)
+    assert [skill["name"] for skill in listed["skills"]] == ["skill-authoring"]
+    assert [skill["name"] for skill in listed["attachable"]] == [skill.name for skill in ATTACHABLE]
+
+    _, attached, _ = run("list", "--json", "--with", "weather")
+    listed = json.loads(attached)
+    assert [skill["name"] for skill in listed["skills"]] == ["skill-authoring", "weather"]
+    assert "weather" not in [skill["name"] for skill in listed["attachable"]]
+
+
+def test_why_says_how_to_attach_a_skill(run: Run) -> None:
+    """It is not on the shelf, and this is what to write."""
+    code, out, _ = run("why", "weather")
+    assert code == 1
+    assert "not attached" in out
+    assert "--with weather" in out
+
+
+def test_a_skill_that_is_not_available_says_what_to_install() -> None:
+    """A library comes first, then a program; neither is imported or run to find out."""
+    without_library = AttachableSkill("a", "a:A", "extra-a", ("json", "no_such_library"))
+    assert str(without_library.find_obstacle()) == (
+        "the library no_such_library is not installed: pip install 'skillshelf[extra-a]'"
+    )
+    program = Program(("no-such-program", "nor-this"), "apt install no-such-program")
+    without_program = AttachableSkill("a", "a:A", "extra-a", ("json",), programs=(program,))
+    assert str(without_program.find_obstacle()) == (
+        "there is no no-such-program on this machine: apt install no-such-program"
+    )
+    with pytest.raises(SettingsError, match="not available here: there is no no-such-program"):
+        without_program.construct()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("wether", "Did you mean weather?"),
+        ("", "There are: .*weather"),
+        ("weather=Porto", "takes no setting. Write: --with weather"),
+    ],
+)
+def test_a_wrong_name_or_setting_is_explained(text: str, message: str) -> None:
+    """With what would be right."""
+    with pytest.raises(SettingsError, match=message):
+        attach_bundled(text)
+
+
+def test_the_agent_has_the_tools_of_an_attached_skill(tmp_path: Path) -> None:
+    """With one flag; the model can call them, and reads what went wrong."""
+    model = script(tmp_path, tool("get_forecast", latitude=100, longitude=0), "There is no such place.")
+    done = chat("--with", "weather", "-p", "How is the weather?", "--model", model, "--json", cwd=tmp_path)
+    assert "is no place on Earth" in done.stdout
+    assert "There is no such place." in done.stdout
+
+
+def test_opening_a_shelf_imports_no_backend() -> None:
+    """Neither does listing what could be attached."""
+    program = (
+        "import sys; from skillshelf import Shelf; from skillshelf.bundled import ATTACHABLE;"
+        "Shelf.open('.').listing();"
+        "[skill.find_obstacle() for skill in ATTACHABLE];"
+        "print([name for name in ('httpx2', 'anyio', 'playwright', 'psycopg', 'numpy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_three_lines_put_a_skill_into_a_program() -> None:
+    """Its tools are the shelf's."""
+    shelf = Shelf.open(".", skills=[attach_bundled("weather")])
+    assert {tool.name for tool in shelf.tools()} == {"find_place", "get_forecast"}
