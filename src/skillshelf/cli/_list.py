@@ -156,10 +156,10 @@ def _attachable_as_json(skill: "AttachableSkill", obstacle: "Obstacle | None") -
 def _print_attachable(attachable: Mapping["AttachableSkill", "Obstacle | None"], out: Output) -> None:
     available = [skill.usage for skill, obstacle in attachable.items() if not obstacle]
     if available:
-        out.print_styled(f"attach with --with: {', '.join(available)}", "dim")
+        out.print_styled(f"bundled, attach with --with: {', '.join(available)}", "dim")
     missing = [f"{skill.name} ({obstacle.command})" for skill, obstacle in attachable.items() if obstacle]
     if missing:
-        out.print_styled(f"not available here: {', '.join(missing)}", "dim")
+        out.print_styled(f"bundled, not available here: {', '.join(missing)}", "dim")
 
 
 def _print_empty_packages(shelf: Shelf, candidates: list[Candidate], out: Output) -> None:
