@@ -31,6 +31,8 @@ class Cell:
     """Used instead of the column's style."""
     mark: str = ""
     """Highlighted words in front of the text."""
+    link: str = ""
+    """An address, for tables on a page."""
 
     @property
     def full_text(self) -> str:

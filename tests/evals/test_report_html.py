@@ -1,8 +1,11 @@
 """The page for people: what it shows, and that nothing in a run can become more than text in it."""
 
+import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,35 +13,124 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample
-from skillshelf.agent.events import ReferenceDenied, SkillInvoked, ToolCalled
+from evals.run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample, scripted_case, system
+from skillshelf.agent.events import (
+    Event,
+    Finished,
+    Notice,
+    ReferenceDenied,
+    SkillInvoked,
+    SkillLoaded,
+    Text,
+    Thinking,
+    ToolCalled,
+    ToolReturned,
+)
+from skillshelf.evals import FileState, Run, Trace
 from skillshelf.evals.report import render_page, summarize, write_run
-from skillshelf.evals.report.html._trials import Step, make_timeline
+from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
+from skillshelf.evals.report.html._transcripts import Step, TranscriptBook, list_steps
+from skillshelf.evals.report.html._trials import trace_way
 from skillshelf.evals.stats import SkillContent
+from skillshelf.listing import Entry
+from skillshelf.listing._markup import render
 
 
-def test_a_timeline_goes_from_offered_to_followed() -> None:
-    """Steps are in the order of events; refused loads and failed checks are marked."""
-    events = (
-        ToolCalled("0", "search_skills", {"query": "forms"}),
-        ToolCalled("9", "read_file", {"path": "a"}),
-        SkillInvoked("pdf", ""),
-        *loads("pdf"),
-        ReferenceDenied("pdf", "x.md", "not listed"),
+def test_the_way_of_a_skill_goes_from_offered_to_followed() -> None:
+    refused = (SkillInvoked("pdf", ""), ReferenceDenied("pdf", "x.md", "not listed"))
+    assert trace_way(outcome("c", "p", events=loads("pdf")), "pdf") == ["offered", "selected", "loaded", "followed"]
+    assert trace_way(outcome("c", "m", events=loads("pdf")), "pdf") == ["offered", "selected", "loaded"]
+    assert trace_way(outcome("c", "m", events=refused), "pdf") == ["offered", "selected"]
+    assert trace_way(outcome("c", "p", events=loads("csv")), "pdf") == ["offered"]
+    assert trace_way(outcome("c", "p"), "gone") == []
+
+
+def test_instructions_that_the_listing_shows_in_full_need_not_be_selected() -> None:
+    listed = render([Entry("pdf", "Does pdf.", instructions="Do it.")])
+    passed = outcome("c", "p")
+    passed = replace(passed, trace=replace(passed.trace, systems=(listed,)))
+    assert trace_way(passed, "pdf") == ["offered", "loaded in the listing", "followed"]
+
+
+def _trace(*events: Event, messages: tuple[str, ...] = (), systems: tuple[str, ...] = ()) -> Trace:
+    return Trace(events, messages=messages, systems=systems)
+
+
+def test_a_transcript_has_each_message_with_the_calls_and_answers_that_follow_it() -> None:
+    steps = list_steps(
+        _trace(
+            Thinking("Let me "),
+            Thinking("see."),
+            ToolCalled("1", "read_file", {"path": "a.txt", "lines": 3}),
+            SkillLoaded("pdf", "model", 1_200),
+            ToolReturned("1", "read_file", "gone", ok=False),
+            Text("It is "),
+            Text("gone."),
+            Finished("It is gone."),
+            Finished("And now?"),
+            messages=("Read a.txt.", "Again."),
+        )
     )
-    found = make_timeline(outcome("c", "m", events=events), "pdf")
-    assert found.steps == (
-        Step(0, "offered", "pdf listed"),
-        Step(1, "selected", "search: forms"),
-        Step(3, "selected", "/skills:pdf"),
-        Step(4, "selected", "pdf"),
-        Step(5, "loaded", "pdf"),
-        Step(6, "loaded", "pdf / x.md: not listed", False),
-        Step(7, "followed", "tool_called run_command: called"),
-        Step(8, "followed", "response_contains 'total': it is not there", False),
-    )
-    assert (found.tools, found.length) == (((2, "read_file"),), 9)
-    assert make_timeline(outcome("c", "p"), "gone").steps[0] == Step(0, "offered", "gone not listed", False)
+    assert steps == [
+        Step("user", "User", "Read a.txt."),
+        Step("thinking", "Reasoning", "Let me see."),
+        Step("tool", "read_file", "path: a.txt\nlines: 3", result="gone", ok=False),
+        Step("skill", "pdf loaded by the model, 1,200 bytes"),
+        Step("assistant", "Model", "It is gone."),
+        Step("user", "User", "Again."),
+        Step("assistant", "Model", "And now?"),
+    ]
+
+
+def test_a_transcript_tells_which_skills_each_system_prompt_lists() -> None:
+    first, second = system("pdf", "csv"), system("pdf")
+    steps = list_steps(_trace(systems=(first, first, second)))
+    assert [step.title for step in steps] == [
+        "System prompt",
+        "Listed: pdf, csv",
+        "System prompt from call 3 on",
+        "Listed: pdf",
+    ]
+
+
+def test_a_transcript_ends_with_the_files_that_the_trial_left() -> None:
+    files = {
+        "a.txt": FileState("new", changed=True, size=3),
+        "b.bin": FileState(None, changed=True, size=9),
+        "c.txt": FileState("as it was", changed=False),
+    }
+    steps = list_steps(Trace(files=files, removed=("d.txt",)))
+    assert steps == [
+        Step("file", "a.txt written, 3 bytes", "new"),
+        Step("file", "b.bin written, 9 bytes", "(not text, or too long to keep)"),
+        Step("file", "d.txt removed"),
+    ]
+
+
+def test_a_long_transcript_is_cut_and_says_so() -> None:
+    steps = list_steps(_trace(*(Notice(str(number)) for number in range(1_000))))
+    assert len(steps) == 201
+    assert steps[100] == Step("notice", "800 steps left out here: run.json has them")
+    assert (steps[0].text, steps[-1].text) == ("0", "999")
+
+    book = TranscriptBook()
+    book.describe(outcome("c", "p", answer="", events=[Text("x" * 5_000)]))
+    assert any(text == "x" * 4_000 + "… (1,000 more characters in run.json)" for text in book.texts)
+
+
+def test_texts_that_occur_often_are_stored_once() -> None:
+    book = TranscriptBook()
+    for _ in range(3):
+        book.describe(outcome("c", "p"))
+    assert len(set(book.texts)) == len(book.texts)
+
+
+def test_transcripts_without_room_are_counted_and_keep_their_checks() -> None:
+    book = TranscriptBook(max_size=1_000)
+    described = [book.describe(outcome("c", "m", events=[Text(letter * 500)], reason="why not")) for letter in "abcdef"]
+    assert [plain["steps"] is None for plain in described] == [False, True, True, True, True, True]
+    assert book.left_out == 5
+    assert all(book.texts[plain["checks"][1]["reason"]] == "why not" for plain in described)
 
 
 class _Seen(HTMLParser):
@@ -68,20 +160,20 @@ def test_the_page_shows_every_plot_and_needs_nothing_else() -> None:
     """It has no address of another place, and no style or handler in an attribute."""
     html = render_page(summarize(sample(), TEXTS))
     seen = _look(html)
-    for title in ("Pass rates", "Gain", "Cost against gain", "Triggers", "Coverage", "Infrastructure errors", "Cases"):
+    for title in ("Pass rates", "Gain", "Cost against gain", "Triggers", "Coverage", "Infrastructure errors", "Trials"):
         assert f">{title}</h2>" in html
-    assert {"svg", "details", "table", "caption", "nav"} <= set(seen.tags)
-    assert seen.tags.count("script") == seen.tags.count("style") == 1
+    assert {"svg", "details", "table", "caption", "nav", "noscript"} <= set(seen.tags)
+    assert (seen.tags.count("script"), seen.tags.count("style")) == (2, 1)
     assert all(value.startswith("#") for name, value in seen.attributes if name in ("href", "src"))
-    assert not re.search(r"https?://|@import|url\(", html)
+    assert not re.search(r"https?://|@import|url\(|innerHTML|insertAdjacentHTML|document\.write|\beval\(", html)
     assert len(set(_ids(seen))) == len(_ids(seen))
 
 
 def test_trials_are_numbered_as_in_the_run() -> None:
     """From 1, so that readers find them in `run.json`."""
-    html = render_page(summarize(run_of({case("a"): ("pp",)})))
-    assert [f" trial {number} <" in html for number in range(4)] == [False, True, True, False]
-    assert 'aria-label="with, trial 1"' in html
+    html = render_page(summarize(run_of({case("a"): ("p",), case("b"): ("m",)})))
+    assert [f'id="trial-{number}"' in html for number in range(4)] == [False, True, True, False]
+    assert html.index('id="trial-2"') < html.index('id="trial-1"'), "the miss comes first"
 
 
 def test_loading_another_skill_for_a_negative_query_is_not_wrong() -> None:
@@ -136,7 +228,7 @@ def test_nothing_in_a_run_can_become_markup(text: str) -> None:
     )
     known = set(innocent.tags) | {"ul", "li", "q", "p", "pre"}
     assert set(seen.tags) <= known
-    assert seen.tags.count("script") == seen.tags.count("style") == 1
+    assert (seen.tags.count("script"), seen.tags.count("style")) == (2, 1)
     assert not [name for name, _ in seen.attributes if name.startswith("on") or name in ("style", "src", "srcdoc")]
     assert all(value.startswith("#") for name, value in seen.attributes if name == "href")
 
@@ -146,22 +238,131 @@ def test_texts_are_escaped_and_hidden_characters_written_out() -> None:
     assert "<q>&lt;b&gt;&lt;U+202E&gt;&amp;&#34;&lt;/b&gt;</q>" in html
 
 
-def test_the_page_of_a_long_run_leaves_out_passed_trials() -> None:
-    """`run.json` has them."""
-    rows = {case(f"c{at}"): ("p",) for at in range(500)} | {case("bad"): ("m",)}
+def test_the_page_of_a_long_run_has_every_trial() -> None:
+    """The misses come first."""
+    rows = {case(f"c{at}"): ("pp",) for at in range(1_000)} | {case("bad"): ("m",)}
     html = render_page(summarize(run_of(rows)))
-    assert html.count('class="trial"') == 400
-    assert "101 more cases are in run.json." in html
+    assert html.count("<tr id=") == 2_001
     assert html.index("pdf/bad") < html.index("pdf/c1<")
+    assert len(html) < 1_000 * 2_001
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here to open the page with")
-def test_a_browser_runs_nothing_that_an_answer_holds(tmp_path: Path) -> None:
-    """The page's own script runs under its policy. A payload that got through would change the title."""
+# --- in a browser ---
+
+needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here to open the page with")
+
+
+def _open(page: Path, fragment: str = "") -> str:
+    """Return what a browser makes of a page."""
+    profile = page.parent / "profile"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000"]
+    words = ["chromium", *options, f"--user-data-dir={profile}", "--dump-dom", f"file://{page}{fragment}"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120).stdout
+
+
+def _shown_trials(dom: str) -> list[int]:
+    return [int(number) for number in re.findall(r'<tr id="trial-(\d+)" data-trial="\d+">', dom)]
+
+
+@needs_browser
+@pytest.mark.parametrize("fragment", ["", "#trial-1", "#trials?q=script"])
+def test_a_browser_runs_nothing_that_a_run_holds(fragment: str, tmp_path: Path) -> None:
+    """The page's own script runs under its policy. A payload that got through would change the title or load x."""
     write_run(hostile("".join(_PAYLOADS)), tmp_path)
-    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    done = subprocess.run(
-        [*browser, "--dump-dom", f"file://{tmp_path / 'report.html'}"], capture_output=True, text=True, timeout=60
-    )
-    assert "<title>owned" not in done.stdout
-    assert re.search(r'<p class="buttons"(?! hidden)', done.stdout), done.stderr
+    dom = _open(tmp_path / "report.html", fragment)
+    assert '<form id="filters" role="search">' in dom
+    assert "<title>owned" not in dom
+    assert not set(_look(dom).tags) & {"img", "b onerror"}
+    assert ("<dialog open" in dom or 'open=""' in dom) == (fragment != "")
+
+
+@needs_browser
+def test_an_address_opens_a_transcript_next_to_the_trial_without_the_skill(tmp_path: Path) -> None:
+    info = case("fill")
+    trials = [
+        outcome(info.id, "p", "with", 1, [ToolCalled("1", "fill_form", {"form": "a.pdf"}), Text("Filled.")]),
+        outcome(info.id, "m", "without", 1, [Text("I cannot.")], reason="no form was filled"),
+        outcome(info.id, "p", "without", 2, [Text("Another repeat.")]),
+    ]
+    write_run(Run("r", "2026-11-15T10:00:00Z", "m", (info,), tuple(trials), repeats=2, baseline="none"), tmp_path)
+    dom = _open(tmp_path / "report.html", "#trial-2")
+    opened = dom[dom.index("<dialog") : dom.index("</dialog>")]
+    assert opened.index("with, trial 1") < opened.index("without, trial 1")
+    for text in ("fill_form", "form: a.pdf", "Filled.", "I cannot.", "no form was filled"):
+        assert text in opened
+    assert "Another repeat." not in opened
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("fragment", "found"),
+    [
+        ("#trials?q=total", [1, 2, 3, 4]),
+        ("#trials?q=BETA%20total", [3, 4]),
+        ("#trials?q=unheard-of", []),
+        ("#trials?status=missed&arm=with", [2]),
+        ("#trials?flaky=yes", [1, 2]),
+        ("#trials?case=pdf/beta", [3, 4]),
+        ("#trials?skill=csv", []),
+    ],
+)
+def test_an_address_shows_the_trials_that_meet_its_conditions(fragment: str, found: list[int], tmp_path: Path) -> None:
+    write_run(run_of({case("alpha"): ("pm",), case("beta"): ("p", "m")}), tmp_path)
+    assert sorted(_shown_trials(_open(tmp_path / "report.html", fragment))) == found
+
+
+_FOLLOW_EVERY_LINK = """
+(async () => {
+  const counts = {};
+  for (const link of document.querySelectorAll('a.trials[href^="#trials"]')) {
+    const address = link.getAttribute("href");
+    location.hash = "";
+    await new Promise((go) => setTimeout(go, 1));
+    location.hash = address;
+    await new Promise((go) => setTimeout(go, 1));
+    counts[address] = document.querySelectorAll("tr[data-trial]:not([hidden])").length;
+  }
+  document.title = JSON.stringify(counts);
+})();
+"""
+
+
+@needs_browser
+def test_every_number_leads_to_the_trials_behind_it(tmp_path: Path) -> None:
+    run = sample()
+    scripted = scripted_case("alone")
+    run = replace(run, cases=(*run.cases, scripted), outcomes=(*run.outcomes, outcome(scripted.id, "p")))
+    summary = summarize(run, TEXTS)
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render_page(summary))
+    path = tmp_path / "report.html"
+    path.write_text(page.replace("</body>", f"<script>{_FOLLOW_EVERY_LINK}</script></body>"), "utf-8")
+    title = re.search(r"<title>(.*?)</title>", _open(path), re.S)
+    assert title
+    counts = json.loads(unescape(title[1]))
+
+    expected: dict[str, int] = {}
+    for group in summary.skills:
+        for arm, numbers in group.arms.items():
+            expected[link_rate(group.name, arm)] = numbers.counts.trials
+        for versus in group.versus:
+            expected[link_gain(group.name, versus.base)] = sum(pair.base[1] + pair.new[1] for pair in versus.pairs)
+    total = summary.total.arms["with"].counts
+    expected[link_trials(live=True, arms=("with",), statuses=("missed",))] = total.missed
+    expected[link_trials(live=True, arms=("with",), statuses=("error",))] = total.errors
+    for number, fault in enumerate(summary.faults, 1):
+        expected[link_trials(statuses=("error",), fault=number)] = fault.times
+    expected[link_trials(live=False)] = 1
+    confusion = summary.confusion
+    assert confusion
+    for (row, column), times in confusion.counts.items():
+        cell = link_trials(
+            skill=row.skill, trigger=row.should, loaded=column, live=True, arms=("with",), statuses=COUNTED
+        )
+        expected[cell] = times
+    pdf = next(group.trigger for group in summary.skills if group.trigger)
+    precision = link_trials(about="pdf", loaded="pdf", live=True, arms=("with",), statuses=COUNTED)
+    expected[precision] = pdf.precision.total
+    expected[link_trials(skill="pdf", trigger=True, live=True, arms=("with",), statuses=COUNTED)] = pdf.recall.total
+
+    assert {link: counts.get(link) for link in expected} == expected
+    assert all(counts.values()), "no link leads to nothing"

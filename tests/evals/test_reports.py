@@ -113,8 +113,8 @@ def test_a_miss_says_what_stopped_the_trial() -> None:
     assert f"\n{told} (1×)\nresponse_contains" in str(failure.text)
     assert [note.message for note in annotate(summary) if told in note.message]
     shown = render_page(summary)
-    assert "<b>stopped</b> 1×: The limit for one turn was reached." in shown
-    assert shown.count(f'<p class="fault">{told}</p>') == 2
+    assert re.search("<b>stopped</b> <a [^>]*>1×</a>: The limit for one turn was reached.", shown)
+    assert shown.count(f"<td>{told}") == 2
     assert summary.total.cases[0].main.stops == (Stop(stop.message, 1),)
 
 

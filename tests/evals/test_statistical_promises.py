@@ -6,6 +6,7 @@ to two points, which the limits leave room for.
 
 import random
 from collections.abc import Callable
+from math import comb
 from statistics import fmean
 
 import pytest
@@ -19,6 +20,7 @@ from skillshelf.evals.stats import (
     holm,
     pass_all,
     pass_k,
+    pass_k_of_case,
     settle,
     sign_flip,
 )
@@ -140,6 +142,20 @@ def test_the_interval_of_pass_all_holds_the_truth() -> None:
         held.append(0.25 in found.all_interval and 0.75 in found.at_interval)
     assert fmean(held) >= 0.93
     assert fmean(pass_all(3, _passes(draw.random(), 5, draw), 5) for _ in range(5_000)) == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9, 0.99])
+def test_the_interval_of_several_tries_of_one_case_holds_the_truth(rate: float, k: int) -> None:
+    """Every number of passes is weighed by its chance, so nothing is drawn."""
+    for trials in (k, 10, 30):
+        held = {"all": 0.0, "at": 0.0}
+        for passed in range(trials + 1):
+            chance = comb(trials, passed) * rate**passed * (1 - rate) ** (trials - passed)
+            found = pass_k_of_case(k, passed, trials)
+            held["all"] += chance * (rate**k in found.all_interval)
+            held["at"] += chance * (1 - (1 - rate) ** k in found.at_interval)
+        assert min(held.values()) >= 0.95
 
 
 def test_the_corrected_score_of_the_best_description_holds_the_truth() -> None:

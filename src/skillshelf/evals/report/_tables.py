@@ -23,6 +23,7 @@ from skillshelf.evals.report._format import (
     format_seconds,
     skill_label,
 )
+from skillshelf.evals.report._links import COUNTED, link_gain, link_trials
 from skillshelf.evals.report._summary import ArmSummary, CaseSummary, Group, Summary
 from skillshelf.evals.stats import Counts
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
@@ -164,6 +165,11 @@ def labelled_groups(summary: Summary) -> list[tuple[str, Group]]:
     return groups
 
 
+def skill_of(group: Group, summary: Summary) -> str | None:
+    """Return the skill that a group of cases is for; None for all cases."""
+    return None if group is summary.total else group.name
+
+
 def _skills_table(summary: Summary) -> Table:
     rows = []
     for label, group in labelled_groups(summary):
@@ -191,7 +197,8 @@ def _scripted_table(summary: Summary) -> Table:
     for label, group in labelled_groups(summary):
         counts = group.scripted
         if counts != Counts():
-            rows.append((label, f"{counts.passed}/{counts.trials}", str(counts.errors or "")))
+            link = link_trials(skill=skill_of(group, summary), live=False)
+            rows.append((label, Cell(f"{counts.passed}/{counts.trials}", link=link), str(counts.errors or "")))
     columns = (Column("skill"), Column("passed", right=True), Column("errors", right=True))
     return Table("Scripted cases", columns, rows)
 
@@ -234,13 +241,15 @@ def _gain_table(summary: Summary) -> Table:
     for label, group in labelled_groups(summary):
         for versus in group.versus:
             found = versus.difference
-            gain = (NO_VALUE, NO_VALUE, NO_VALUE)
+            link = link_gain(skill_of(group, summary), versus.base)
+            gain: tuple[str | Cell, str, str] = (NO_VALUE, NO_VALUE, NO_VALUE)
             if found:
-                gain = (format_gain(found), found.verdict, format_p(found.corrected_p))
+                gain = (Cell(format_gain(found), link=link), found.verdict, format_p(found.corrected_p))
                 tests = max(tests, found.tests)
             tokens = format_change(versus.tokens)
             cost = format_change(versus.cost, "$")
-            rows.append((label, versus.base, str(len(versus.pairs)), *gain, tokens, cost))
+            cases = Cell(str(len(versus.pairs)), link=link) if versus.pairs else "0"
+            rows.append((label, versus.base, cases, *gain, tokens, cost))
             if versus.account:
                 notes.append(f"{label} against {versus.base}: {versus.account}")
             if found and found.verdict == "open" and versus.settle:
@@ -262,8 +271,19 @@ def _triggers_table(summary: Summary) -> Table:
     for group in summary.skills:
         score = group.trigger
         if score:
+            name = group.name
             f1 = f"{format_percent(score.f1)} {format_interval(score.f1_interval)}".rstrip()
-            rows.append((skill_label(group.name), format_rate(score.precision), format_rate(score.recall), f1))
+            precision_link = link_trials(about=name, loaded=name, live=True, arms=("with",), statuses=COUNTED)
+            recall_link = link_trials(skill=name, trigger=True, live=True, arms=("with",), statuses=COUNTED)
+            f1_link = link_trials(about=name, live=True, arms=("with",), statuses=COUNTED)
+            rows.append(
+                (
+                    skill_label(name),
+                    Cell(format_rate(score.precision), link=precision_link),
+                    Cell(format_rate(score.recall), link=recall_link),
+                    Cell(f1, link=f1_link),
+                )
+            )
 
     titles = ("precision [95%]", "recall [95%]", "F1 [95%]")
     columns = (Column("skill"), *(Column(title, right=True) for title in titles))
@@ -296,7 +316,8 @@ def _coverage_table(summary: Summary, *, is_full: bool = False) -> Table:
         gaps = ", ".join(coverage.gaps if is_full else coverage.gaps[:MAX_GAPS])
         if len(coverage.gaps) > MAX_GAPS and not is_full:
             gaps += " …"
-        rows.append((coverage.skill, references, sections, gaps))
+        link = link_trials(loaded=coverage.skill, arms=("with",))
+        rows.append((coverage.skill, Cell(references, link=link), Cell(sections, link=link), gaps))
 
     columns = (
         Column("skill"),
@@ -309,11 +330,12 @@ def _coverage_table(summary: Summary, *, is_full: bool = False) -> Table:
 
 def _faults_table(summary: Summary, *, is_full: bool = False) -> Table:
     rows = []
-    for fault in summary.faults:
+    for number, fault in enumerate(summary.faults, 1):
+        times = Cell(str(fault.times), link=link_trials(statuses=("error",), fault=number))
         if is_full:
-            rows.append((str(fault.times), ", ".join(fault.cases[:MAX_FAULT_CASES]), fault.message))
+            rows.append((times, ", ".join(fault.cases[:MAX_FAULT_CASES]), fault.message))
         else:
-            rows.append((str(fault.times), str(len(fault.cases)), clip(fault.message, MAX_REASON)))
+            rows.append((times, str(len(fault.cases)), clip(fault.message, MAX_REASON)))
     columns = (Column("trials", right=True), Column("cases", right=True), Column("what"))
     notes = ("neither passes nor misses: not in any rate above",)
     return Table("Infrastructure errors", columns, rows, notes)

@@ -21,6 +21,7 @@ from skillshelf.evals.stats._rates import (
     pass_all,
     pass_at,
     pass_k,
+    pass_k_of_case,
     sum_spending,
 )
 from skillshelf.evals.stats._triggers import (
@@ -72,6 +73,7 @@ __all__ = [
     "pass_all",
     "pass_at",
     "pass_k",
+    "pass_k_of_case",
     "read_skill_contents",
     "score_triggers",
     "settle",

@@ -136,6 +136,27 @@ def pass_k(k: int, cases: Iterable[tuple[int, int]], confidence: float = CONFIDE
     )
 
 
+def pass_k_of_case(k: int, passed: int, total: int, confidence: float = CONFIDENCE) -> PassK:
+    """Return pass@k and pass^k of one case itself, not of cases like it.
+
+    Its tries are independent with one chance p. All k of them pass with the chance p^k, which rises with p, so the ends
+    of Clopper & Pearson's interval for p, carried through, hold the truth as surely as for p; pass@k likewise.
+    """
+    interval = exact_rate(passed, total, confidence).interval
+    if interval is None:
+        raise ValueError("a case without trials gives no estimate")
+    low = interval.low
+    high = interval.high
+    return PassK(
+        k=k,
+        at=pass_at(k, passed, total),
+        at_interval=Interval(1 - (1 - low) ** k, 1 - (1 - high) ** k),
+        all=pass_all(k, passed, total),
+        all_interval=Interval(low**k, high**k),
+        cases=1,
+    )
+
+
 def _interval_of_mean(values: Sequence[float], confidence: float) -> Interval:
     counted = sorted(Counter(values).items())
     return bound_mean(tuple(Observation(value, times=times) for value, times in counted), confidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -17,21 +18,23 @@ from skillshelf.evals.report._format import (
     format_interval,
     format_percent,
     format_points,
+    format_rate,
     format_seconds,
-    skill_label,
 )
+from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
 from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
-from skillshelf.evals.report._tables import labelled_groups, page_tables, summary_line
+from skillshelf.evals.report._tables import labelled_groups, page_tables, skill_of, summary_line
 from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
-from skillshelf.evals.report.html._trials import describe_cases
-from skillshelf.evals.stats import Counts
-from skillshelf.tables import Column, Table
+from skillshelf.evals.report.html._trials import list_trials
+from skillshelf.evals.stats import Counts, pass_k_of_case
+from skillshelf.tables import Cell, Column, Table
 from skillshelf.text import clean
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 MAX_TEXT = 2_000
+MAX_FLAKY = 60
 _EXPLANATION = (
     "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
     "often it was repeated. Interval ends are rounded outwards. A gain is the mean of the cases' own differences. An "
@@ -47,12 +50,12 @@ _EXPLANATION = (
 def render_page(summary: Summary) -> str:
     """Return the whole page. Texts of skills and answers are shown as text."""
     style = _read_own_file("style.css")
-    script = _read_own_file("fold.js")
+    script = _read_own_file("page.js")
     policy = (
         f"default-src 'none'; style-src '{_hash_source(style)}'; script-src '{_hash_source(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    cases, left_out = describe_cases(summary.total.cases)
+    trials = list_trials(summary)
     page: str = (
         _environment()
         .get_template("page.html.jinja")
@@ -65,13 +68,18 @@ def render_page(summary: Summary) -> str:
             cards=_make_cards(summary.total),
             rates=rate_rows(summary),
             tries=_tries_table(summary),
+            flaky=_flaky_table(summary),
             tables=page_tables(summary),
             pairs=[plot_pairs(versus) for versus in summary.total.versus],
             costs_and_gains=plot_costs(summary),
             costs=_cost_table(summary),
             heat=plot_confusion(summary.confusion) if summary.confusion else None,
-            cases=cases,
-            cases_left_out=left_out,
+            skills=[group.name for group in summary.skills if group.name],
+            arms=list(summary.total.arms),
+            cases=trials.cases,
+            cases_left_out=trials.cases_left_out,
+            transcripts_left_out=trials.transcripts_left_out,
+            data=_embed_json(trials.data),
             explanation=_EXPLANATION,
         )
     )
@@ -130,6 +138,14 @@ def _read_own_file(name: str) -> str:
     return Markup(files("skillshelf.evals.report.html").joinpath(name).read_text(encoding="utf-8"))
 
 
+def _embed_json(value: Any) -> str:
+    """Return JSON that cannot end the element that holds it, whatever its texts are."""
+    from markupsafe import Markup
+
+    text = json.dumps(value, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
 def _hash_source(text: str) -> str:
     """Return the hash that allows an inline style or script in the Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -141,6 +157,7 @@ class Card(NamedTuple):
     name: str
     value: str
     note: str
+    link: str = ""
 
 
 def _make_cards(total: Group) -> list[Card]:
@@ -151,42 +168,74 @@ def _make_cards(total: Group) -> list[Card]:
     if total.scripted != Counts():
         share = f"{total.scripted.passed} of {total.scripted.trials}"
         errors = format_errors(total.scripted.errors) if total.scripted.errors else "not in any rate"
-        cards.append(Card("scripted cases passed", share, errors))
+        cards.append(Card("scripted cases passed", share, errors, link_trials(live=False)))
     return cards
 
 
 def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Card]:
+    counts = arm.counts
+    missed_link = link_trials(live=True, arms=("with",), statuses=("missed",)) if counts.missed else ""
+    errors_link = link_trials(live=True, arms=("with",), statuses=("error",)) if counts.errors else ""
     cards = [
-        Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval)),
-        Card("missed", str(arm.counts.missed), f"of {arm.counts.trials} trials"),
-        Card("infrastructure errors", str(arm.counts.errors), "not in any rate"),
+        Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval), link_rate(None, "with")),
+        Card("missed", str(counts.missed), f"of {counts.trials} trials", missed_link),
     ]
+    if arm.flaky:
+        flaky_link = link_trials(live=True, arms=("with",), statuses=COUNTED, is_flaky=True) if arm.flaky.passed else ""
+        cards.append(Card("flaky", str(arm.flaky.passed), f"of {arm.flaky.total} repeated cases", flaky_link))
+    cards.append(Card("infrastructure errors", str(counts.errors), "not in any rate", errors_link))
     for versus in comparisons:
         if versus.difference:
             gain = f"{format_points(versus.difference.value)} pp"
-            cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict))
+            link = link_gain(None, versus.base)
+            cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict, link))
 
     tokens = f"{format_count(arm.spent.tokens)} tokens, {format_seconds(arm.spent.seconds)}"
-    cards.append(Card("spent", format_cost(arm.spent), tokens))
+    cards.append(Card("spent", format_cost(arm.spent), tokens, link_trials(live=True, arms=("with",))))
     return cards
 
 
 def _tries_table(summary: Summary) -> Table:
     """Return pass@k and pass^k for each arm; no rows if no case was repeated."""
     rows = []
-    for group in summary.skills:
+    for label, group in labelled_groups(summary):
         for arm, numbers in group.arms.items():
-            if numbers.tries:
-                at = " · ".join(f"{tries.k}: {format_percent(tries.at)}" for tries in numbers.tries)
-                all_of = " · ".join(f"{tries.k}: {format_percent(tries.all)}" for tries in numbers.tries)
-                rows.append((skill_label(group.name), arm, at, all_of))
+            link = link_rate(skill_of(group, summary), arm)
+            for tries in numbers.tries:
+                at = Cell(f"{format_percent(tries.at)} {format_interval(tries.at_interval)}", link=link)
+                all_of = Cell(f"{format_percent(tries.all)} {format_interval(tries.all_interval)}", link=link)
+                rows.append((label, arm, str(tries.k), at, all_of))
 
-    titles = ("skill", "arm", "pass@k: one of k passes", "pass^k: all k pass")
-    return Table("Several tries", [Column(title) for title in titles], rows)
+    titles = ("skill", "arm", "k", "pass@k: one of k passes", "pass^k: all k pass")
+    return Table("Several tries of cases like these, with 95% intervals", [Column(title) for title in titles], rows)
+
+
+def _flaky_table(summary: Summary) -> Table:
+    """Return the cases that passed sometimes and missed sometimes, the least reliable first."""
+    flaky = [
+        (case.info, arm, trials.counts, trials.rate)
+        for case in summary.total.cases
+        for arm, trials in case.arms.items()
+        if trials.counts.passed and trials.counts.missed
+    ]
+    flaky.sort(key=lambda found: (found[1] != "with", found[2].passed / found[2].trials))
+    rows = []
+    for info, arm, counts, rate in flaky[:MAX_FLAKY]:
+        link = link_trials(case=info.id, arms=(arm,), statuses=COUNTED)
+        twice = pass_k_of_case(2, counts.passed, counts.trials)
+        all_of = f"{format_percent(twice.all)} {format_interval(twice.all_interval)}"
+        passed = Cell(f"{counts.passed} of {counts.trials}", link=link)
+        rows.append((info.label, arm, passed, format_rate(rate), all_of))
+
+    notes = []
+    if len(flaky) > MAX_FLAKY:
+        notes.append(f"the first {MAX_FLAKY} of {len(flaky)}")
+    titles = ("case", "arm", "passed", "rate of this case [95%]", "two tries both pass [95%]")
+    return Table("Flaky cases: they passed sometimes", [Column(title) for title in titles], rows, notes)
 
 
 def _cost_table(summary: Summary) -> Table:
-    rows = []
+    rows: list[Sequence[str | Cell]] = []
     for label, group in labelled_groups(summary):
         versus_by_arm = {versus.base: versus for versus in group.versus}
         for arm, numbers in group.arms.items():
@@ -199,8 +248,10 @@ def _cost_table(summary: Summary) -> Table:
                     format_change(versus.cost, "$"),
                 )
             spent = numbers.spent
-            counts = [format_count(count) for count in (spent.input, spent.output, spent.cached)]
-            rows.append((label, arm, *counts, format_seconds(spent.seconds), format_cost(spent), *changes))
+            amounts = [format_count(count) for count in (spent.input, spent.output, spent.cached)]
+            amounts += [format_seconds(spent.seconds), format_cost(spent)]
+            link = link_trials(skill=skill_of(group, summary), live=True, arms=(arm,))
+            rows.append((label, Cell(arm, link=link), *amounts, *changes))
 
     titles = ("skill", "arm", "input", "output", "cached", "time", "cost", "with: tokens", "with: time", "with: cost")
     return Table("Usage, and how much more a trial with the skill takes", [Column(title) for title in titles], rows)

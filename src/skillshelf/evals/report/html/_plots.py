@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from skillshelf.evals._results import Arm
 from skillshelf.evals.report._format import format_count, format_money, format_points, format_rate, skill_label
+from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
 from skillshelf.evals.report._summary import Summary, Versus
-from skillshelf.evals.stats import Confusion, Rate, is_right
-from skillshelf.tables import Column, Table
+from skillshelf.evals.stats import Confusion, Queries, Rate, is_right
+from skillshelf.tables import Cell, Column, Table
 
 MAX_PAIRS = 60
 SHADES = 8
@@ -27,11 +28,12 @@ class RateRow(NamedTuple):
     arm: Arm
     rate: Rate
     shown: str
+    link: str
 
 
 def rate_rows(summary: Summary) -> list[RateRow]:
     return [
-        RateRow(skill_label(group.name), arm, numbers.rate, format_rate(numbers.rate))
+        RateRow(skill_label(group.name), arm, numbers.rate, format_rate(numbers.rate), link_rate(group.name, arm))
         for group in summary.skills
         for arm, numbers in group.arms.items()
     ]
@@ -43,6 +45,7 @@ class Dumbbell(NamedTuple):
     case: str
     base: float
     new: float
+    link: str
 
     @property
     def direction(self) -> str:
@@ -61,7 +64,15 @@ class PairPlot(NamedTuple):
 
 
 def plot_pairs(versus: Versus) -> PairPlot:
-    all_pairs = [Dumbbell(pair.case, pair.base[0] / pair.base[1], pair.new[0] / pair.new[1]) for pair in versus.pairs]
+    all_pairs = [
+        Dumbbell(
+            case=pair.case,
+            base=pair.base[0] / pair.base[1],
+            new=pair.new[0] / pair.new[1],
+            link=link_trials(case=pair.case, arms=("with", versus.base), statuses=COUNTED),
+        )
+        for pair in versus.pairs
+    ]
     moved = [pair for pair in all_pairs if pair.new != pair.base]
     moved.sort(key=lambda pair: pair.new - pair.base)
     caption = f"Cases that differ, {versus.base} and with, losses first"
@@ -108,11 +119,11 @@ def plot_costs(summary: Summary) -> CostPlot | None:
     for name, versus in comparisons:
         cost = versus.cost if is_priced else versus.tokens
         if cost and versus.tokens and versus.difference:
-            measured.append((skill_label(name), cost.value, versus.difference))
+            measured.append((name, versus.base, cost.value, versus.difference))
     if not measured:
         return None
 
-    amounts = [amount for _, amount, _ in measured]
+    amounts = [amount for _, _, amount, _ in measured]
     most = max([abs(amount) for amount in amounts] + [1e-9]) * 1.15
     least = min(0.0, *amounts) * 1.15
     span = most - least or 1.0
@@ -127,15 +138,17 @@ def plot_costs(summary: Summary) -> CostPlot | None:
     unit = "$" if is_priced else "tokens"
     points = []
     rows = []
-    for number, (name, amount, found) in enumerate(measured, 1):
-        points.append(CostPoint(name, x(amount), y(found.value), y(found.interval.low), y(found.interval.high)))
+    for number, (name, base, amount, found) in enumerate(measured, 1):
+        label = skill_label(name)
+        points.append(CostPoint(label, x(amount), y(found.value), y(found.interval.low), y(found.interval.high)))
         sign = "−" if amount < 0 else "+"
-        rows.append((f"{number}. {name}", f"{sign}{format_amount(abs(amount))}", f"{format_points(found.value)} pp"))
+        gain = Cell(f"{format_points(found.value)} pp", link=link_gain(name, base))
+        rows.append((f"{number}. {label}", f"{sign}{format_amount(abs(amount))}", gain))
 
-    label = f"{format_amount(most)} more" if is_priced else f"{format_amount(most)} {unit} more"
+    axis_label = f"{format_amount(most)} more" if is_priced else f"{format_amount(most)} {unit} more"
     columns = (Column("skill"), Column(f"{unit} per trial"), Column("gain"))
     table = Table("Cost against gain", columns, rows)
-    return CostPlot(points, [Tick(gain, y(gain)) for gain in GAIN_TICKS], x(least), x(most), x(0), label, table)
+    return CostPlot(points, [Tick(gain, y(gain)) for gain in GAIN_TICKS], x(least), x(most), x(0), axis_label, table)
 
 
 class HeatCell(NamedTuple):
@@ -143,12 +156,14 @@ class HeatCell(NamedTuple):
     kind: str
     shade: int
     label: str
+    link: str
 
 
 class HeatRow(NamedTuple):
     name: str
     cells: Sequence[HeatCell]
     trials: int
+    link: str
 
 
 class Heat(NamedTuple):
@@ -163,18 +178,22 @@ def plot_confusion(confusion: Confusion) -> Heat:
     for row in confusion.rows:
         total = confusion.totals[row]
         cells = [
-            _plot_cell(confusion.counts.get((row, column), 0), total, is_right(row, column))
+            _plot_cell(confusion.counts.get((row, column), 0), total, is_right(row, column), _link_queries(row, column))
             for column in confusion.columns
         ]
-        rows.append(HeatRow(str(row), cells, total))
+        rows.append(HeatRow(str(row), cells, total, _link_queries(row)))
     return Heat([column or "(none)" for column in confusion.columns], rows)
 
 
-def _plot_cell(number: int, total: int, right: bool | None) -> HeatCell:
+def _link_queries(row: Queries, loaded: str | None = None) -> str:
+    return link_trials(skill=row.skill, trigger=row.should, loaded=loaded, live=True, arms=("with",), statuses=COUNTED)
+
+
+def _plot_cell(number: int, total: int, right: bool | None, link: str) -> HeatCell:
     """Plot a cell of the matrix. A load that the case says nothing about has neither color, and is never dark."""
     shade = round(SHADES * number / total) if total else 0
     if right is None:
-        return HeatCell(number, "open", 0, f"{number} of {total}")
+        return HeatCell(number, "open", 0, f"{number} of {total}", link)
     judgement = ", as it should be" if right else ", as it should not be"
     label = f"{number} of {total}{judgement if number else ''}"
-    return HeatCell(number, "right" if right else "wrong", shade, label)
+    return HeatCell(number, "right" if right else "wrong", shade, label, link)

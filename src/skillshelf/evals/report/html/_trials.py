@@ -1,13 +1,11 @@
-"""The values of the list of cases: the prompt, the checks that did not hold, and the timeline of each trial."""
+"""The values of the list of cases, and of the block of data that the page's script searches and draws."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from skillshelf.agent.events import Event, ReferenceDenied, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled
+from skillshelf.agent.events import LoadRepeated, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.evals._results import CaseInfo, Outcome
 from skillshelf.evals.report._format import (
@@ -16,219 +14,157 @@ from skillshelf.evals.report._format import (
     format_money,
     format_seconds,
 )
-from skillshelf.evals.report._summary import ARMS, CaseSummary, find_error, find_stop, list_offered
+from skillshelf.evals.report._links import link_trials
+from skillshelf.evals.report._summary import ARMS, CaseSummary, Summary, find_error, find_stop, list_offered
 from skillshelf.evals.report._tables import format_case_rate
-from skillshelf.text import count_noun
+from skillshelf.evals.report.html._transcripts import TranscriptBook, shorten
+from skillshelf.text import clean, clip, count_noun
 
-# A page of a thousand trials must still open. `run.json` has the others.
-MAX_TRIALS = 400
-LANE_HEIGHT = 24
-_SEARCH_TOOL = "search_skills"
-
-Lane = Literal["offered", "selected", "loaded", "followed"]
-LANES: tuple[Lane, ...] = ("offered", "selected", "loaded", "followed")
+MAX_TRIALS = 10_000
+"""Rows on a page. `run.json` has the others."""
+MAX_WHY = 160
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A mark on a lane. `ok` is False for a load that was refused, or a check that did not hold."""
+class TrialRow(NamedTuple):
+    """A trial in the list of its case."""
 
-    position: int
-    lane: Lane
-    label: str
-    ok: bool = True
-
-
-class ToolStep(NamedTuple):
-    position: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The way of one trial: offered in the listing, selected by a call, loaded, followed as the checks say.
-
-    Events have an order and no times, so each takes one position."""
-
-    steps: tuple[Step, ...]
-    length: int
-    tools: tuple[ToolStep, ...]
-    """The other tool calls."""
-
-
-def make_timeline(outcome: Outcome, skill: str = "") -> Timeline:
-    """Return the timeline of a trial. `skill` is the one under test."""
-    steps = [_make_offer(outcome, skill)]
-    tools = []
-    position = 0
-    for event in outcome.trace.events:
-        mark = _mark_event(event)
-        if mark:
-            position += 1
-            steps.append(Step(position, *mark))
-        elif isinstance(event, ToolCalled):
-            position += 1
-            tools.append(ToolStep(position, event.name))
-
-    for result in outcome.checks:
-        position += 1
-        reason = result.verdict.error or result.verdict.reason
-        steps.append(Step(position, "followed", f"{result.name}: {reason}", result.verdict.passed))
-
-    return Timeline(tuple(steps), position + 1, tuple(tools))
-
-
-def _make_offer(outcome: Outcome, skill: str) -> Step:
-    listed = dict(list_offered(outcome.trace.systems[0])) if outcome.trace.systems else {}
-    if not skill:
-        return Step(0, "offered", f"{len(listed)} skills listed", bool(listed))
-    if skill not in listed:
-        return Step(0, "offered", f"{skill} not listed", False)
-    is_in_full = listed[skill]
-    return Step(0, "offered", f"{skill} listed in full" if is_in_full else f"{skill} listed")
-
-
-def _mark_event(event: Event) -> tuple[Lane, str, bool] | None:
-    """Return the lane, label and success of an event about skills; None for any other."""
-    match event:
-        case ToolCalled(name=name, arguments=arguments) if name == LOAD_TOOL:
-            targets = [str(arguments.get(key) or "") for key in ("skill_name", "reference")]
-            return "selected", " / ".join(target for target in targets if target), True
-        case ToolCalled(name=name, arguments=arguments) if name == _SEARCH_TOOL:
-            return "selected", f"search: {arguments.get('query', '')}", True
-        case SkillInvoked(skill=skill):
-            return "selected", f"/skills:{skill}", True
-        case SkillLoaded(skill=skill):
-            return "loaded", skill, True
-        case ReferenceLoaded(skill=skill, reference=reference):
-            return "loaded", f"{skill} / {reference}", True
-        case ReferenceDenied(skill=skill, reference=reference, reason=reason):
-            return "loaded", f"{skill} / {reference}: {reason}", False
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A point in the drawing of a timeline: per cent across, pixels down."""
-
-    x: float
-    y: float
-    label: str = ""
-    ok: bool = True
-
-
-class LaneLine(NamedTuple):
-    name: Lane
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A timeline with its lanes from top to bottom, and the order of events across."""
-
-    lanes: Sequence[LaneLine]
-    marks: Sequence[Mark]
-    ticks: Sequence[Mark]
-    """Calls of other tools."""
-    flow: Sequence[tuple[Mark, Mark]]
-    """The lines from lane to lane, up to the first lane without a success."""
-
-
-def draw_timeline(timeline: Timeline) -> Drawing:
-    heights = {lane: LANE_HEIGHT * number + LANE_HEIGHT / 2 for number, lane in enumerate(LANES)}
-
-    def mark(position: int, lane: Lane, label: str = "", ok: bool = True) -> Mark:
-        return Mark(4 + 92 * position / max(1, timeline.length - 1), heights[lane], label, ok)
-
-    path = [mark(step.position, step.lane) for step in _find_path(timeline)]
-    return Drawing(
-        lanes=[LaneLine(lane, y) for lane, y in heights.items()],
-        marks=[mark(step.position, step.lane, step.label, step.ok) for step in timeline.steps],
-        ticks=[mark(tool.position, "selected") for tool in timeline.tools],
-        flow=list(pairwise(path)),
-    )
-
-
-def _find_path(timeline: Timeline) -> list[Step]:
-    """Return the first success on each lane, up to the first lane without one.
-
-    A skill that was not loaded was not followed, whatever its checks say.
-    """
-    path = []
-    for lane in LANES:
-        step = next((step for step in timeline.steps if step.lane == lane and step.ok), None)
-        if step is None:
-            break
-        path.append(step)
-    return path
-
-
-class TrialView(NamedTuple):
-    """A trial as the page shows it."""
-
+    number: int
+    """Its place in the run, from 1."""
     arm: str
     repeat: int
     status: str
+    way: str
+    why: str
     spent: str
-    problem: str
-    timeline: Timeline
-    drawing: Drawing
-    answer: str
 
 
 class Reason(NamedTuple):
     name: str
     times: int
     text: str
+    link: str
 
 
 class CaseView(NamedTuple):
     """A case as the page shows it."""
 
+    number: int
     info: CaseInfo
     status: str
     share: str
     facts: Sequence[str]
     reasons: Sequence[Reason]
-    trials: Sequence[TrialView]
+    trials: Sequence[TrialRow]
 
 
-def describe_cases(cases: Sequence[CaseSummary]) -> tuple[list[CaseView], int]:
-    """Return the cases, misses first, then errors, then the rest, and how many of them there is no room for."""
-    ordered = sorted(cases, key=lambda case: (not case.main.counts.missed, not case.main.counts.errors))
-    views = []
+class TrialList(NamedTuple):
+    """The cases of a page with their trials, and the data behind them."""
+
+    cases: Sequence[CaseView]
+    cases_left_out: int
+    transcripts_left_out: int
+    data: dict[str, Any]
+
+
+def list_trials(summary: Summary) -> TrialList:
+    """Return the cases with their trials: misses first, then flaky ones, errors, and the rest."""
+    order = ("missed", "flaky", "error", "untried", "passed")
+    ordered = sorted(summary.total.cases, key=lambda case: order.index(_status_of(case)))
+    # Frozen outcomes hold dictionaries, so they are known by their identity.
+    numbers = {id(outcome): number for number, outcome in enumerate(summary.run.outcomes, 1)}
+    book = TranscriptBook()
+    faults = {fault.message: number for number, fault in enumerate(summary.faults, 1)}
+    compared = {versus.base: {pair.case for pair in versus.pairs} for versus in summary.total.versus}
+
+    views: list[CaseView] = []
+    plain_cases: list[dict[str, Any]] = []
+    plain_trials: list[dict[str, Any]] = []
     room = MAX_TRIALS
     for case in ordered:
-        room -= sum(len(arm.outcomes) for arm in case.arms.values())
+        outcomes = [outcome for arm in ARMS if arm in case.arms for outcome in case.arms[arm].outcomes]
+        room -= len(outcomes)
         if room < 0:
             break
-        views.append(_describe_case(case))
-    return views, len(ordered) - len(views)
+        rows = [_describe_trial(numbers[id(outcome)], outcome, case.info.skill) for outcome in outcomes]
+        for row, outcome in zip(rows, outcomes, strict=True):
+            plain_trials.append(
+                {
+                    "number": row.number,
+                    "case": len(views),
+                    "arm": row.arm,
+                    "repeat": row.repeat,
+                    "status": row.status,
+                    "spent": row.spent,
+                    "loaded": [clean(name) for name in sorted(outcome.loaded)],
+                    "fault": faults.get(find_error(outcome), 0) if row.status == "error" else 0,
+                    "stopped": clean(find_stop(outcome)),
+                    **book.describe(outcome),
+                }
+            )
+        plain_cases.append(_case_as_json(case, [base for base, cases in compared.items() if case.info.id in cases]))
+        views.append(_describe_case(len(views) + 1, case, rows))
+
+    data = {"texts": book.texts, "cases": plain_cases, "trials": plain_trials}
+    return TrialList(views, len(ordered) - len(views), book.left_out, data)
 
 
-def _describe_case(case: CaseSummary) -> CaseView:
+def _case_as_json(case: CaseSummary, compared: Sequence[str]) -> dict[str, Any]:
+    info = case.info
+    trigger = None
+    if info.should_trigger is not None:
+        trigger = "yes" if info.should_trigger else "no"
+    return {
+        "id": clean(info.id),
+        "label": clean(info.label),
+        "skill": clean(info.skill),
+        "prompt": shorten(info.prompt),
+        "trigger": trigger,
+        "live": "yes" if info.live else "no",
+        "compared": list(compared),
+        "flaky": [arm for arm, trials in case.arms.items() if trials.counts.passed and trials.counts.missed],
+    }
+
+
+def _describe_case(number: int, case: CaseSummary, rows: Sequence[TrialRow]) -> CaseView:
     counts = case.main.counts
     share = f"{counts.passed} of {counts.trials}"
     if counts.errors:
         share += f", {count_noun(counts.errors, 'error')}"
     facts = [case.info.location, format_case_rate(case), *_describe_usage(case)]
-    reasons = [Reason(STOPPED, stop.times, stop.reason) for stop in case.main.stops]
-    reasons += [Reason(failure.check, failure.times, failure.reason) for failure in case.main.failures]
-    outcomes = [outcome for arm in ARMS if arm in case.arms for outcome in case.arms[arm].outcomes]
+    case_id = case.info.id
+    reasons = [
+        Reason(
+            STOPPED,
+            stop.times,
+            stop.reason,
+            link_trials(case=case_id, arms=("with",), statuses=("missed",), stopped=stop.reason),
+        )
+        for stop in case.main.stops
+    ]
+    reasons += [
+        Reason(
+            failure.check,
+            failure.times,
+            failure.reason,
+            link_trials(case=case_id, arms=("with",), failed=failure.check),
+        )
+        for failure in case.main.failures
+    ]
     return CaseView(
+        number=number,
         info=case.info,
         status=_status_of(case),
         share=share,
         facts=[fact for fact in facts if fact],
         reasons=reasons if case.main.failures else (),
-        trials=[_describe_trial(outcome, case.info.skill) for outcome in outcomes],
+        trials=rows,
     )
 
 
 def _status_of(case: CaseSummary) -> str:
     counts = case.main.counts
     if counts.missed:
-        return "missed"
+        return "flaky" if counts.passed else "missed"
     if counts.errors:
         return "error"
     return "passed" if counts.trials else "untried"
@@ -245,22 +181,58 @@ def _describe_usage(case: CaseSummary) -> list[str]:
     return texts
 
 
-def _describe_trial(outcome: Outcome, skill: str) -> TrialView:
+def _describe_trial(number: int, outcome: Outcome, skill: str) -> TrialRow:
     usage = outcome.trace.usage
     spent = f"{format_count(usage.input + usage.output)} tokens, {format_seconds(outcome.trace.seconds)}"
     if usage.cost is not None:
         spent += f", {format_money(usage.cost)}"
-    problem = find_error(outcome)
-    if not problem and find_stop(outcome):
-        problem = f"{STOPPED}: {find_stop(outcome)}"
-    timeline = make_timeline(outcome, skill)
-    return TrialView(
+    return TrialRow(
+        number=number,
         arm=outcome.arm,
         repeat=outcome.repeat,
         status=outcome.status,
+        way="" if outcome.arm == "without" else " › ".join(trace_way(outcome, skill)),
+        why=clip(" ".join(_explain_trial(outcome).split()), MAX_WHY),
         spent=spent,
-        problem=problem,
-        timeline=timeline,
-        drawing=draw_timeline(timeline),
-        answer=outcome.trace.answer,
     )
+
+
+def _explain_trial(outcome: Outcome) -> str:
+    """Return why a trial did not pass, or ended early: the error, or the checks that did not hold."""
+    if outcome.status == "error":
+        return find_error(outcome)
+    reasons = [f"{result.name}: {result.verdict.reason}" for result in outcome.failed]
+    reasons += [f"{result.name}: {result.verdict.error}" for result in outcome.checks if result.verdict.error]
+    if find_stop(outcome):
+        reasons.insert(0, f"{STOPPED}: {find_stop(outcome)}")
+    return "; ".join(reasons)
+
+
+def trace_way(outcome: Outcome, skill: str) -> list[str]:
+    """Return how far the skill under test came in a trial: offered, selected, loaded, followed.
+
+    If the case belongs to no skill, any skill counts. Instructions that the listing shows in full are loaded with it.
+    """
+    listed: dict[str, bool] = {}
+    for system in outcome.trace.systems:
+        listed |= list_offered(system)
+    is_in_full = listed.get(skill, False) if skill else any(listed.values())
+
+    is_selected = False
+    is_loaded = is_in_full
+    for event in outcome.trace.events:
+        match event:
+            case ToolCalled(name=name, arguments=arguments) if name == LOAD_TOOL:
+                is_selected |= not skill or arguments.get("skill_name") == skill
+            case SkillInvoked(skill=found):
+                is_selected |= found == skill or not skill
+            case SkillLoaded(skill=found) | ReferenceLoaded(skill=found) | LoadRepeated(skill=found):
+                is_loaded |= found == skill or not skill
+
+    reached = {
+        "offered": skill in listed if skill else bool(listed),
+        "selected": is_selected,
+        "loaded in the listing" if is_in_full else "loaded": is_loaded,
+        "followed": is_loaded and outcome.status == "passed",
+    }
+    return [lane for lane, is_reached in reached.items() if is_reached]

@@ -1,0 +1,233 @@
+"""The transcripts of a page: what happened in each trial, step by step, small enough for a browser.
+
+They are one block of JSON that the page's script draws on demand. A text that occurs often, such as a system prompt or
+the instructions of a skill, is stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from skillshelf.agent.events import (
+    Event,
+    Failed,
+    Finished,
+    LoadRepeated,
+    Notice,
+    ReferenceDenied,
+    ReferenceLoaded,
+    SkillInvoked,
+    SkillLoaded,
+    SkillsReloaded,
+    Text,
+    Thinking,
+    ToolCalled,
+    ToolReturned,
+)
+from skillshelf.evals._results import CheckResult, Outcome
+from skillshelf.evals._trace import FileState, Trace
+from skillshelf.evals.report._summary import find_error, list_offered
+from skillshelf.text import clean, count_noun, to_json
+
+MAX_TEXT = 4_000
+"""Characters of one text in a transcript."""
+MAX_STEPS = 200
+MAX_SIZE = 12_000_000
+"""Characters of all transcripts of a page. With more, phones no longer open it."""
+_STEP_SIZE = 60
+
+StepKind = Literal["system", "user", "assistant", "thinking", "tool", "skill", "file", "notice", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a transcript."""
+
+    kind: StepKind
+    title: str
+    text: str = ""
+    result: str | None = None
+    """The answer of a tool."""
+    ok: bool = True
+    """False for a call that failed or was refused."""
+
+
+def list_steps(trace: Trace) -> list[Step]:
+    """Return a trial as a reader follows it: prompts, messages, calls with their results, loads, and changed files."""
+    steps = [*_describe_systems(trace.systems), *_describe_turns(trace), *_describe_files(trace)]
+    if len(steps) <= MAX_STEPS:
+        return steps
+    half = MAX_STEPS // 2
+    left_out = len(steps) - 2 * half
+    note = Step("notice", f"{count_noun(left_out, 'step')} left out here: run.json has them")
+    return [*steps[:half], note, *steps[-half:]]
+
+
+def _describe_systems(systems: Sequence[str]) -> Iterator[Step]:
+    """Yield the system prompt, and its later versions with the number of the call that they begin with."""
+    last = None
+    for number, system in enumerate(systems, 1):
+        if system == last:
+            continue
+        last = system
+        yield Step("system", "System prompt" if number == 1 else f"System prompt from call {number} on", system)
+        names = [f"{name} (in full)" if is_in_full else name for name, is_in_full in list_offered(system)]
+        yield Step("skill", f"Listed: {', '.join(names)}" if names else "No skill is listed", ok=bool(names))
+
+
+def _describe_turns(trace: Trace) -> list[Step]:
+    """Return the messages of the user, each with the events that follow it."""
+    steps: list[Step] = []
+    open_calls: dict[str, int] = {}
+    messages = list(trace.messages)
+    is_new_turn = True
+    for event in trace.events:
+        if is_new_turn and messages:
+            steps.append(Step("user", "User", messages.pop(0)))
+        is_new_turn = isinstance(event, Finished | Failed)
+        if isinstance(event, ToolCalled):
+            open_calls[event.id] = len(steps)
+        if isinstance(event, ToolReturned) and event.id in open_calls:
+            number = open_calls.pop(event.id)
+            steps[number] = replace(steps[number], result=event.text, ok=event.ok)
+        elif isinstance(event, Text | Thinking):
+            _add_piece(steps, event)
+        else:
+            steps += _describe_event(event, steps)
+    return [*steps, *(Step("user", "User", message) for message in messages)]
+
+
+def _add_piece(steps: list[Step], event: Text | Thinking) -> None:
+    """Append a piece of an answer to the step before it, if that is of the same kind."""
+    kind: StepKind = "assistant" if isinstance(event, Text) else "thinking"
+    if steps and steps[-1].kind == kind:
+        steps[-1] = replace(steps[-1], text=steps[-1].text + event.text)
+    else:
+        steps.append(Step(kind, "Model" if kind == "assistant" else "Reasoning", event.text))
+
+
+def _describe_event(event: Event, steps: Sequence[Step]) -> Iterator[Step]:
+    match event:
+        case ToolCalled(name=name, arguments=arguments):
+            yield Step("tool", name, _write_arguments(arguments))
+        case ToolReturned(name=name, text=text, ok=ok):
+            yield Step("tool", name, result=text, ok=ok)
+        case SkillInvoked(skill=skill, text=text):
+            yield Step("skill", f"The user invoked {skill}", text)
+        case SkillLoaded(skill=skill, by=by, size=size):
+            yield Step("skill", f"{skill} loaded by the {by}, {size:,} bytes")
+        case ReferenceLoaded(skill=skill, reference=reference, by=by, size=size):
+            yield Step("skill", f"{skill} / {reference} loaded by the {by}, {size:,} bytes")
+        case LoadRepeated(skill=skill, reference=reference, by=by):
+            yield Step("skill", f"{skill}{f' / {reference}' if reference else ''} loaded again by the {by}")
+        case ReferenceDenied(skill=skill, reference=reference, reason=reason):
+            yield Step("skill", f"{skill} / {reference} not loaded: {reason}", ok=False)
+        case SkillsReloaded(added=added, changed=changed, removed=removed):
+            parts = [("added", added), ("changed", changed), ("removed", removed)]
+            yield Step("skill", "Skills " + "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names))
+        case Notice(text=text):
+            yield Step("notice", "Notice", text)
+        case Failed(message=message):
+            yield Step("error", "The turn ended early", message, ok=False)
+        case Finished(text=text) if not _ends_with(steps, text):
+            yield Step("assistant", "Model", text)
+
+
+def _write_arguments(arguments: dict[str, Any]) -> str:
+    """Return the arguments of a call, each on its own lines, with texts as they are."""
+    lines = []
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else to_json(value)
+        lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
+    return "\n".join(lines)
+
+
+def _ends_with(steps: Sequence[Step], text: str) -> bool:
+    """True if the pieces of an answer that were shown already are all of it."""
+    return not text or (bool(steps) and steps[-1].kind == "assistant" and steps[-1].text.strip() == text.strip())
+
+
+def _describe_files(trace: Trace) -> Iterator[Step]:
+    for path, state in trace.changed_files.items():
+        yield Step("file", f"{path} written, {state.size:,} bytes", _show_content(state))
+    for path in trace.removed:
+        yield Step("file", f"{path} removed")
+
+
+def _show_content(state: FileState) -> str:
+    return "(not text, or too long to keep)" if state.text is None else state.text
+
+
+class TranscriptBook:
+    """The trials of a page as plain values, with every text stored once and a limit for all of them."""
+
+    def __init__(self, max_size: int = MAX_SIZE) -> None:
+        self.texts: list[str] = []
+        self.left_out = 0
+        """Trials for whose transcripts there was no room."""
+        self._numbers: dict[str, int] = {}
+        self._room = max_size
+
+    def describe(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the checks and the steps of a trial. The steps are None if there is no room for them."""
+        steps = [_trim(step) for step in list_steps(outcome.trace)]
+        needed = self._measure(steps)
+        if needed > self._room:
+            self.left_out += 1
+            plain_steps = None
+        else:
+            self._room -= needed
+            plain_steps = [self._step_as_json(step) for step in steps]
+        problem = find_error(outcome)
+        return {
+            "problem": self._add(shorten(problem)) if problem else None,
+            "checks": [self._check_as_json(result) for result in outcome.checks],
+            "steps": plain_steps,
+        }
+
+    def _measure(self, steps: Sequence[Step]) -> int:
+        """Return how many more characters the page has with these steps."""
+        new = {text for step in steps for text in (step.title, step.text, step.result) if text} - self._numbers.keys()
+        return sum(map(len, new)) + _STEP_SIZE * len(steps)
+
+    def _step_as_json(self, step: Step) -> dict[str, Any]:
+        plain: dict[str, Any] = {"kind": step.kind, "title": self._add(step.title)}
+        if step.text:
+            plain["text"] = self._add(step.text)
+        if step.result is not None:
+            plain["result"] = self._add(step.result)
+        if not step.ok:
+            plain["bad"] = True
+        return plain
+
+    def _check_as_json(self, result: CheckResult) -> dict[str, Any]:
+        verdict = result.verdict
+        state = "held"
+        if verdict.error:
+            state = "error"
+        elif not verdict.passed:
+            state = "missed"
+        reason = verdict.error or verdict.reason
+        return {"name": self._add(shorten(result.name)), "state": state, "reason": self._add(shorten(reason))}
+
+    def _add(self, text: str) -> int:
+        """Return the number of a text, after adding it if it is new."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return number
+
+
+def _trim(step: Step) -> Step:
+    result = None if step.result is None else shorten(step.result)
+    return replace(step, title=shorten(step.title), text=shorten(step.text), result=result)
+
+
+def shorten(text: str) -> str:
+    """Return a text as a page shows it: hidden characters written out, and cut with a note on how much is missing."""
+    if len(text) <= MAX_TEXT:
+        return clean(text)
+    return f"{clean(text[:MAX_TEXT])}… ({len(text) - MAX_TEXT:,} more characters in run.json)"
