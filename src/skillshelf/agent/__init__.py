@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._preload import preload
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
+    from skillshelf.agent.scripts import SkillScript, VariableRequest
     from skillshelf.agent.sessions import Sessions
 
 __all__ = [
@@ -44,7 +45,9 @@ __all__ = [
     "ScriptedModel",
     "Sessions",
     "Settings",
+    "SkillScript",
     "Trust",
+    "VariableRequest",
     "WorkspaceSkills",
     "call",
     "can_confine",
@@ -74,6 +77,7 @@ __getattr__ = export_lazily(
         "_preload": ["preload"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
+        "scripts": ["SkillScript", "VariableRequest"],
         "sessions": ["Sessions"],
     },
     extra="chat",

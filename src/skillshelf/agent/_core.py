@@ -18,8 +18,10 @@ from skillshelf.agent._gate import Gate
 from skillshelf.agent._loop import KeepInWindow, Loop, make_file_access, make_plain_loop, make_tool_loop
 from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import OWN_TOOLS, Approve, Policy
+from skillshelf.agent._script_runs import ScriptRuns
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.events import Event, Failed, Usage
+from skillshelf.agent.scripts import AskVariable, ScriptTool, VariableRequest
 from skillshelf.agent.sessions import Sessions, loaded_skills
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Choice, Delta
@@ -70,6 +72,7 @@ class AgentCore:
         *,
         policy: Policy | None = None,
         approve: Approve | None = None,
+        ask_variable: AskVariable | None = None,
         skills: Sequence[BaseSkill] = (),
         disclosure: ListingForm = "auto",
         budget: int = DEFAULT_BUDGET,
@@ -77,7 +80,8 @@ class AgentCore:
     ) -> None:
         """Make an agent.
 
-        `approve` is asked before a tool runs that needs approval; without it, such a call is refused. `skills` are
+        `approve` is asked before a tool runs that needs approval; without it, such a call is refused. `ask_variable`
+        is asked for the value of an environment variable that a skill declares for its scripts. `skills` are
         code skills whose tools the model gets. `disclosure` is how much of each skill the listing shows: with `full`,
         every call carries all instructions. `budget` is the most tokens that a listing of the form `auto` may take.
         With `sandbox`, commands can write in the workspace only, as far as the system supports that; `confinement`
@@ -86,6 +90,7 @@ class AgentCore:
         self.model = model if isinstance(model, ChosenModel) else ChosenModel.from_model(model)
         self.policy = policy or Policy()
         self.approve = approve
+        self.ask_variable = ask_variable
 
         self.disclosure: ListingForm = disclosure
         """How much of each skill the listing shows. Set it before `load_skills`."""
@@ -144,8 +149,15 @@ class AgentCore:
         access = make_file_access(self.skills.folder)
         gate = Gate(access, self._get_exchange)
         window = KeepInWindow(self._get_exchange)
+        self.scripts = ScriptRuns(self.skills, lambda: self.confinement, self._ask_variable)
         self._tool_loop = make_tool_loop(
-            access, gate, window, self._skills_capability, lambda: self.skills.guidance, self._sandbox
+            access,
+            gate,
+            window,
+            self._skills_capability,
+            ScriptTool(lambda: self.shelf),
+            lambda: self.skills.guidance,
+            self._sandbox,
         )
         self._make_plain_loop = cache(lambda: make_plain_loop(gate, window))
 
@@ -287,6 +299,11 @@ class AgentCore:
         if result.is_shorter:
             self.renew_listing()
         return result
+
+    async def _ask_variable(self, request: VariableRequest) -> str | None:
+        if self.ask_variable is None:
+            return None
+        return await self.ask_variable(request)
 
     def _get_exchange(self) -> Exchange:
         assert self._exchange is not None

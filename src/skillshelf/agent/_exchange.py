@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from skillshelf.agent._confinement import Confinement
     from skillshelf.agent._core import AgentCore
+    from skillshelf.agent._script_runs import ScriptRuns
     from skillshelf.agent._skills import AgentHolds
     from skillshelf.agent.filetools import Change
     from skillshelf.trust import UnreviewedFile
@@ -246,6 +247,10 @@ class Exchange:
     @property
     def confinement(self) -> Confinement:
         return self._core.confinement
+
+    @property
+    def scripts(self) -> ScriptRuns:
+        return self._core.scripts
 
     async def ask(self, approval: Approval) -> Answer | None:
         """Return the user's answer, or None if there is no way to ask."""

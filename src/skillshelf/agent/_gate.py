@@ -16,6 +16,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDef
 
 from skillshelf.agent._policy import SHELL, WRITING, Approval
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
+from skillshelf.agent.scripts import RUN_SCRIPT, permit_run
 from skillshelf.errors import (
     FileAccessError,
     PolicyError,
@@ -63,6 +64,8 @@ class Gate(AbstractCapability[Any]):
                 return await self._write(ctx, call.tool_name, args, handler)
             if call.tool_name == SHELL:
                 return await self._run_command(ctx, args, handler)
+            if call.tool_name == RUN_SCRIPT:
+                return await self._run_script(ctx, args, handler)
             return await handler(args)
         except Exception as failure:
             error = _find_skill_error(failure)
@@ -82,6 +85,32 @@ class Gate(AbstractCapability[Any]):
             return await handler(args)
         except OSError as error:
             raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
+        finally:
+            await to_thread.run_sync(hold.end)
+
+    async def _run_script(self, ctx: RunContext[Any], args: dict[str, Any], handler: WrapToolExecuteHandler) -> Any:
+        """Run a script of a skill: the very copy that the user was asked about."""
+        scripts = self._get_exchange().scripts
+        try:
+            allowed = _find_allowed(ctx)
+            script = allowed.script if allowed else None
+            if script is None:
+                script = await to_thread.run_sync(scripts.find, args)
+                refusal = self._check_policy(Approval(RUN_SCRIPT, args, script=script))
+                if refusal:
+                    return refusal
+            if scripts.needs_packages(script):
+                answer = await self._ask(scripts.make_packages_question(script))
+                if isinstance(answer, ToolDenied):
+                    return answer
+            run = await scripts.prepare(script)
+        except SkillError as error:
+            raise ToolFailed(str(error)) from error
+
+        hold = await self._begin_hold()
+        try:
+            with permit_run(run):
+                return await handler(args)
         finally:
             await to_thread.run_sync(hold.end)
 
@@ -141,8 +170,7 @@ class Gate(AbstractCapability[Any]):
 
     def _check_policy(self, question: Approval) -> ToolDenied | None:
         """Return None if the policy allows the call, or the refusal. Raises ApprovalRequired to have the user asked."""
-        command = str(question.arguments.get("command", ""))
-        decision = self._get_exchange().policy.decide(question.tool, question.path, command)
+        decision = self._get_exchange().policy.decide(question.tool, question.path, question.subject)
         if decision == "allow" and question.unreviewed:  # "always" was said of the script as it was
             decision = "ask"
         if decision == "ask":
@@ -186,8 +214,10 @@ class Gate(AbstractCapability[Any]):
         if policy.mode == "yolo":
             return question
 
-        if tool == SHELL:
+        if tool in (SHELL, RUN_SCRIPT):
             confinement = await to_thread.run_sync(lambda: exchange.confinement)
+            if question.script is not None and not question.script.network:
+                confinement = confinement.without_network()
             question = replace(question, confinement=confinement)
 
         answer = await exchange.ask(question)
@@ -199,8 +229,8 @@ class Gate(AbstractCapability[Any]):
             )
         if answer == "no":
             return ToolDenied(f"The user did not allow this call of {tool}. Do not repeat it; ask what to do instead.")
-        if answer == "always":
-            policy.allow_always(tool, str(question.arguments.get("command", "")))
+        if answer == "always" and question.can_be_lasting:
+            policy.allow_always(tool, question.subject)
         return replace(question, reviewed=answer == "reviewed")
 
     def _refuse_by_policy(self, tool: str) -> ToolDenied:

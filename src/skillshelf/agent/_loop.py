@@ -24,6 +24,7 @@ from skillshelf.agent._confinement import find_confinement, find_repositories
 from skillshelf.agent._policy import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.launcher import launch_command, open_plan
+from skillshelf.agent.scripts import ScriptTool
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.text import quote_for_model
 
@@ -58,7 +59,12 @@ class Loop:
 
     agent: Agent[None, str]
     instructions: str
-    tools: tuple[ToolDefinition, ...] = ()
+    list_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        """The tools that the model gets now."""
+        return self.list_tools()
 
 
 def make_file_access(root: str) -> FileAccess:
@@ -68,7 +74,13 @@ def make_file_access(root: str) -> FileAccess:
 
 
 def make_tool_loop(
-    access: FileAccess, gate: Gate, window: KeepInWindow, skills: Skills, guidance: Callable[[], str], sandbox: bool
+    access: FileAccess,
+    gate: Gate,
+    window: KeepInWindow,
+    skills: Skills,
+    scripts: ScriptTool,
+    guidance: Callable[[], str],
+    sandbox: bool,
 ) -> Loop:
     """Return the loop for a model that can call tools.
 
@@ -82,6 +94,7 @@ def make_tool_loop(
         ConfinedWorkspace(root) if sandbox else LocalWorkspace(root),
         files,
         shell,
+        scripts,
         RepairToolArguments(),
         Caching(),
         window,
@@ -103,7 +116,7 @@ def make_tool_loop(
     for toolset in (files.get_toolset(), shell.get_toolset(), skills.get_toolset()):
         if isinstance(toolset, FunctionToolset):
             tools += [tool.tool_def for tool in toolset.tools.values()]
-    return Loop(agent, instructions, tuple(tools))
+    return Loop(agent, instructions, lambda: (*tools, *scripts.definitions))
 
 
 @cache

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from skillshelf.agent._confinement import Confinement
+from skillshelf.agent.scripts import RUN_SCRIPT, SkillScript
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name
 from skillshelf.settings import MODES, Mode
@@ -17,7 +18,9 @@ Answer = Literal["yes", "reviewed", "no", "always"]
 READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
 WRITING = frozenset({"write_file", "edit_file"})
 SHELL = "run_command"
-OWN_TOOLS = READING | WRITING | {SHELL}
+INSTALL_PACKAGES = "install_packages"
+"""Not a tool of the model, but a question of its own: may packages be installed for a script?"""
+OWN_TOOLS = READING | WRITING | {SHELL, RUN_SCRIPT, INSTALL_PACKAGES}
 """The agent's own tools. The gate goes by these names, so no tool of a code skill may have one of them."""
 # The agent itself obeys these files: changing one changes what it will do. In the form of `fold_name`.
 _INSTRUCTION_NAMES = ("skill.md", "agents.md")
@@ -43,6 +46,20 @@ class Approval:
     """True if the same call was allowed, but the file has changed since."""
     reviewed: bool = False
     """True if the user has allowed the call with the whole diff in sight."""
+    script: SkillScript | None = None
+    """The script of a skill that would run, as it would run."""
+
+    @property
+    def subject(self) -> str:
+        """The text that a lasting permission is for: a command, or a script with its content; empty for other tools."""
+        if self.script is not None:
+            return self.script.content_key
+        return str(self.arguments.get("command", "")) if self.tool == SHELL else ""
+
+    @property
+    def can_be_lasting(self) -> bool:
+        """True if the user may allow further calls with this one."""
+        return not self.changes_instructions and self.tool != INSTALL_PACKAGES
 
     @property
     def changes_instructions(self) -> bool:
@@ -60,6 +77,7 @@ class Approval:
             "repeated": self.repeated,
             "confinement": self.confinement.as_json() if self.confinement is not None else None,
             "unreviewed": [file.as_json() for file in self.unreviewed],
+            "script": self.script.as_json() if self.script is not None else None,
         }
 
 
@@ -83,14 +101,14 @@ class Policy:
         self.mode = mode
         self.always.clear()
 
-    def allow_always(self, tool: str, command: str = "") -> None:
-        """Allow all further calls of a tool, or of the shell, all further runs of exactly this command."""
-        self.always.add(_key(tool, command))
+    def allow_always(self, tool: str, subject: str = "") -> None:
+        """Allow all further calls of a tool, or all further runs of exactly this command or script."""
+        self.always.add(_key(tool, subject))
 
-    def decide(self, tool: str, path: str = "", command: str = "") -> Literal["allow", "ask", "refuse"]:
+    def decide(self, tool: str, path: str = "", subject: str = "") -> Literal["allow", "ask", "refuse"]:
         """Decide about a call of one of the agent's own tools, or of a code skill's tool that needs approval.
 
-        `path`: the real path of the file that would be written. `command`: the command that the shell would run.
+        `path`: the real path of the file that would be written. `subject`: the command or the script that would run.
         """
         if tool in READING or self.mode == "yolo":
             return "allow"
@@ -98,7 +116,7 @@ class Policy:
             return "refuse"
         if is_instruction_file(path):
             return "ask"
-        if _key(tool, command) in self.always or (self.mode == "auto-edit" and tool in WRITING):
+        if _key(tool, subject) in self.always or (self.mode == "auto-edit" and tool in WRITING):
             return "allow"
         return "ask"
 
@@ -108,5 +126,5 @@ def is_instruction_file(path: str) -> bool:
     return fold_name(os.path.basename(path)) in _INSTRUCTION_NAMES
 
 
-def _key(tool: str, command: str) -> str:
-    return f"{tool}: {command}" if tool == SHELL else tool
+def _key(tool: str, subject: str) -> str:
+    return f"{tool}: {subject}" if tool in (SHELL, RUN_SCRIPT) else tool

@@ -54,6 +54,15 @@ class Keyboard:
         except EOFError:
             return otherwise
 
+    async def read_secret(self, question: str) -> str:
+        """Return a line that is typed unseen; empty if the user breaks off."""
+        session: PromptSession[str] = PromptSession(is_password=True)
+        self._collect_typeahead()
+        try:
+            return await session.prompt_async(question, handle_sigint=False)
+        except (EOFError, KeyboardInterrupt):
+            return ""
+
     def _collect_typeahead(self) -> None:
         for press in get_typeahead(self._input):
             self._typeahead += press.data

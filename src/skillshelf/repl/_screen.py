@@ -17,6 +17,7 @@ from skillshelf.text import clean_line
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {
     "run_command": "command",
+    "run_skill_script": "script",
     "search_files": "pattern",
     "find_files": "pattern",
     "search_skills": "query",

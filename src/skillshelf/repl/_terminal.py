@@ -12,7 +12,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Answer, Approval, Settings
+from skillshelf.agent import AgentCore, Answer, Approval, Settings, VariableRequest
 from skillshelf.agent.events import Event
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
@@ -22,6 +22,7 @@ from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._prompt import SlashCompleter, list_workspace_files, make_prompt
 from skillshelf.repl._review import Reviewer
 from skillshelf.repl._screen import Screen
+from skillshelf.repl._variables import ask_variable
 from skillshelf.repl._views import count_skills, format_status, view_resumed
 from skillshelf.slash import complete
 from skillshelf.streams import discard_output
@@ -41,6 +42,7 @@ class Terminal:
         self.settings = settings
         self.console = console
         core.approve = self.approve
+        core.ask_variable = self.ask_variable
 
         self.screen = Screen(console)
         self.commands = make_commands(self)
@@ -160,6 +162,14 @@ class Terminal:
                 return "no"
             self.screen.show_waiting()
         return answer  # type: ignore[return-value]  # one of the answers
+
+    async def ask_variable(self, request: VariableRequest) -> str | None:
+        """Ask in the middle of a turn for a variable of a script."""
+        async with self._question:
+            self.screen.pause()
+            value = await ask_variable(request, self.console, self._keyboard)
+            self.screen.show_waiting()
+        return value
 
     async def review(self) -> None:
         async with self._question:

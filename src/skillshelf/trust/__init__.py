@@ -13,6 +13,7 @@ from skillshelf.trust._own import OwnChanges, OwnRepository
 from skillshelf.trust._pending import Pending, UnreviewedFile
 from skillshelf.trust._questions import MINE_CONSEQUENCE, MINE_QUESTION, Review, ReviewQuestion
 from skillshelf.trust._review import describe_kinds, review_text, summary
+from skillshelf.trust._script_folders import ScriptFolders
 from skillshelf.trust._skill_review import find_pending_skill, needs_review
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 from skillshelf.trust._source import TrustedSource
@@ -28,6 +29,7 @@ __all__ = [
     "Pending",
     "Review",
     "ReviewQuestion",
+    "ScriptFolders",
     "Snapshot",
     "SnapshotEntry",
     "Trust",

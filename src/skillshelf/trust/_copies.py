@@ -10,6 +10,8 @@ from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, Page, read_file, system, write_new
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry, take_signature, take_snapshot
 
+COPIED_FILES = "files"
+"""The name of the folder in a copy that has the files."""
 _MAX_MANIFEST = 4 * 1024 * 1024
 
 
@@ -17,20 +19,20 @@ class TreeCopy:
     """The files of a snapshot, in a folder that only this user can write to."""
 
     def __init__(self, folder: str, snapshot: Snapshot) -> None:
-        self.files = f"{folder}/files"
+        self.folder = folder
+        self.files = f"{folder}/{COPIED_FILES}"
         """The folder with the copied files."""
         self.snapshot = snapshot
         self.tree = snapshot.tree
-        self._folder = folder
         self._intact_signature: int | None = None
 
     def is_intact(self) -> bool:
         """Return True if the files are those of the snapshot. Their bytes are compared once, then only their times."""
         known = self._intact_signature
-        if known is not None and take_signature(self._folder, "files") == known:
+        if known is not None and take_signature(self.folder, COPIED_FILES) == known:
             return True
 
-        now = take_snapshot(self._folder, "files")
+        now = take_snapshot(self.folder, COPIED_FILES)
         # Links are listed in the snapshot but never created, so nothing in a copy leads anywhere.
         is_same = not now.snapshot.fault and list(now.snapshot.entries) == self.snapshot.files
         self._intact_signature = now.signature if is_same else None
@@ -55,7 +57,7 @@ def load_copy(trees: str, tree: str) -> TreeCopy | None:
 
 def make_copy(root: str, folder: str, snapshot: Snapshot, target: str) -> TreeCopy:
     """Copy the files of `root/folder` that the snapshot lists. Raises TrustError if one has changed, or OSError."""
-    files = f"{target}/files"
+    files = f"{target}/{COPIED_FILES}"
     system.mkdir(target, 0o700)
     system.mkdir(files, 0o700)
     write_new(f"{target}/manifest.json", snapshot.manifest)

@@ -70,7 +70,7 @@ class TrustedSource:
             return {**self._skills.take_notes(), **self._serve_changed()}
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
-        copy = self._copy_to_read(key)
+        copy = self.find_copy(key)
         if copy is None:
             raise SkillUnreadableError(descriptor.name, _DAMAGED)
         file = os.path.basename(descriptor.location)
@@ -80,7 +80,7 @@ class TrustedSource:
             raise SkillUnreadableError(descriptor.name, _DAMAGED) from None
 
     def reference(self, key: str, descriptor: SkillDescriptor, path: str, offset: int, limit: int) -> Page:
-        copy = self._copy_to_read(key)
+        copy = self.find_copy(key)
         if copy is None:
             raise ReferenceUnreadableError(descriptor.name, path, _DAMAGED)
         try:
@@ -90,8 +90,8 @@ class TrustedSource:
         except (OSError, NotPlainFile):
             raise ReferenceUnreadableError(descriptor.name, path, _DAMAGED) from None
 
-    def _copy_to_read(self, key: str) -> TreeCopy | None:
-        """Return the copy that a skill is served from, if it is intact. Notice changes of the files on disk."""
+    def find_copy(self, key: str) -> TreeCopy | None:
+        """Return the copy that a skill is served from, or None if it is not intact. Notice changes on disk."""
         with self._lock:
             skill = self._skills.get(key)
             if skill is None or skill.serving is None:

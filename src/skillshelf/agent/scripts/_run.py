@@ -1,0 +1,117 @@
+"""Run a program without a shell, within limits on its time and output, and end everything it started."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from skillshelf.agent.launcher import launch_command, open_plan
+from skillshelf.text import count_noun
+
+_CHUNK = 64 * 1024
+_SECONDS_TO_END = 5.0
+"""How long a killed program may hold on to its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """How much a program may take."""
+
+    seconds: float = 120.0
+    output_bytes: int = 1024 * 1024
+    """A program that prints more is ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program with its arguments, and everything it gets."""
+
+    words: Sequence[str]
+    folder: str
+    """The folder it starts in."""
+    environment: Mapping[str, str]
+    """Its whole environment."""
+    writable: Sequence[str]
+    """The folders that it can change."""
+    level: str
+    """The level of its confinement, or `none`."""
+    repositories: Sequence[str] = ()
+    """Git directories whose hooks and configuration it cannot change."""
+    network: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramResult:
+    """How a program ended, and what it printed."""
+
+    exit_code: int | None
+    """None if it was ended from outside."""
+    output: str
+    """Both of its streams, in order."""
+    stopped: str = ""
+    """Why it was ended; empty if it ended by itself."""
+
+
+async def run_program(program: Program, limits: RunLimits) -> ProgramResult:
+    """Run a program to its end. Raises OSError if it cannot be started.
+
+    It gets no input. When it ends, or is ended, so do the processes that it started: above the lowest level of
+    confinement all of them, otherwise those of its process group.
+    """
+    with ExitStack() as stack:
+        words = list(program.words)
+        if program.level != "none":
+            can_filter = program.level != "landlock"
+            plan = stack.enter_context(
+                open_plan(
+                    program.level,
+                    writable=program.writable,
+                    repositories=program.repositories,
+                    network=program.network or not can_filter,
+                    leaves_processes=False,
+                )
+            )
+            words = launch_command(words, plan)
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            cwd=program.folder,
+            env=dict(program.environment),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            return await _collect(process, limits)
+        finally:
+            await _end(process)
+
+
+async def _collect(process: asyncio.subprocess.Process, limits: RunLimits) -> ProgramResult:
+    assert process.stdout is not None
+    data = bytearray()
+    stopped = ""
+    try:
+        async with asyncio.timeout(limits.seconds):
+            while chunk := await process.stdout.read(_CHUNK):
+                data += chunk
+                if len(data) > limits.output_bytes:
+                    stopped = f"it was ended after {limits.output_bytes:,} bytes of output"
+                    break
+            else:
+                await process.wait()
+    except TimeoutError:
+        stopped = f"it was ended after {count_noun(round(limits.seconds), 'second')}"
+    output = bytes(data[: limits.output_bytes]).decode("utf-8", "replace")
+    return ProgramResult(None if stopped else process.returncode, output, stopped)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the process group, also after the program itself has ended, and read what is left of its output."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SECONDS_TO_END):
+            await process.wait()

@@ -1,0 +1,101 @@
+"""Environment variables that a skill declares: asked for once, and given to its scripts alone."""
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from skillshelf.descriptor import SkillDescriptor
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_MAX_VARIABLES = 20
+_MAX_VALUE = 32 * 1024
+_MIN_HIDDEN = 4
+"""Characters of the shortest value that is hidden in the output. A shorter one is not a secret."""
+# These steer programs. A skill that asks for one wants something other than a key.
+_STEERING = re.compile(
+    r"(?:LD|DYLD|PYTHON|NODE|BASH|GIT|RUBY|PERL|UV|PIP|NPM|SKILLSHELF)_.*|PYTHON\w*|RUBY\w*|PERL\w*|PATH|HOME|SHELL"
+    r"|ENV|IFS|CDPATH|SHELLOPTS|BASHOPTS|PS4|TMPDIR|TMP|TEMP|LANG|LC_\w+|XDG_\w+|SKILL_DIR",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRequest:
+    """A question to the user for the value of an environment variable."""
+
+    name: str
+    skill: str
+    in_environment: bool
+    """True if the agent's own environment has the variable, so that a yes is enough."""
+
+
+AskVariable = Callable[[VariableRequest], Awaitable[str | None]]
+"""Returns the value, or None if the user does not give one."""
+
+
+def find_declared_variables(skill: SkillDescriptor) -> tuple[str, ...]:
+    """Return the names of the variables that a skill declares for its scripts.
+
+    The format has no field for them, so `metadata` has: `env: NAME …`, or `requires: {env: […]}`, also below the name
+    of a program, as OpenClaw writes it. Names that steer programs do not count.
+    """
+    names: dict[str, None] = {}
+    for value in _find_declarations(skill.metadata):
+        words = value.replace(",", " ").split() if isinstance(value, str) else value
+        for word in words if isinstance(words, list | tuple) else ():
+            if isinstance(word, str) and _NAME.fullmatch(word) and not _STEERING.fullmatch(word):
+                names[word] = None
+    return tuple(names)[:_MAX_VARIABLES]
+
+
+def _find_declarations(metadata: Mapping[str, Any]) -> Iterator[Any]:
+    yield metadata.get("env", "")
+    for value in (metadata, *metadata.values()):
+        if isinstance(value, Mapping):
+            requires = value.get("requires")
+            if isinstance(requires, Mapping):
+                yield requires.get("env", "")
+
+
+class GivenVariables(NamedTuple):
+    """The variables that a script gets."""
+
+    values: dict[str, str]
+    missing: list[str]
+    """The names of declared variables that the user did not give."""
+
+
+class VariableStore:
+    """The values that the user gave in this session. They are in memory only."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str, str], str] = {}
+
+    async def collect(self, skill: str, tree: str, names: tuple[str, ...], ask: AskVariable | None) -> GivenVariables:
+        """Return the variables for a skill with this content.
+
+        Each is asked for once. Other content of the same skill is asked about again.
+        """
+        values: dict[str, str] = {}
+        missing: list[str] = []
+        for name in names:
+            key = (skill, tree, name)
+            if key not in self._values and ask is not None:
+                value = await ask(VariableRequest(name, skill, name in os.environ))
+                if value and len(value) <= _MAX_VALUE and "\0" not in value:
+                    self._values[key] = value
+            if key in self._values:
+                values[name] = self._values[key]
+            else:
+                missing.append(name)
+        return GivenVariables(values, missing)
+
+
+def hide_values(text: str, values: Mapping[str, str]) -> str:
+    """Replace each value in a text by the name of its variable, the longest values first."""
+    for name, value in sorted(values.items(), key=lambda item: -len(item[1])):
+        if len(value) >= _MIN_HIDDEN:
+            text = text.replace(value, f"[{name}]")
+    return text
