@@ -262,5 +262,5 @@ def test_run_json_names_the_artefacts_for_programs(tmp_path: Path, run: Run) -> 
     run("eval", "cases.yaml", "--report", "report")
     [outcome] = json.loads((tmp_path / "report" / "run.json").read_text())["outcomes"]
     [artefact] = outcome["artefacts"]["files"]
-    assert set(artefact) == {"name", "path", "size", "kind", "view"}
+    assert set(artefact) == {"name", "path", "size", "kind", "view", "by_check"}
     assert (tmp_path / "report" / artefact["view"]).exists()

@@ -266,7 +266,7 @@ def test_a_case_is_packed_without_its_checks_and_evals(tmp_path: Path) -> None:
     assert (there.turns, there.files, there.policy, there.model) == (case.turns, case.files, "ask", "some:model")
     assert there.should_trigger is False
     stays = {"checks", "tags", "location", "is_named"}
-    assert set(json.loads(packer.blobs[digest])) == {field.name for field in fields(Case)} - stays
+    assert set(json.loads(packer.blobs[digest])) == {field.name for field in fields(Case)} - stays | {"commands"}
     [skill] = there.skills
     assert sorted(path.name for path in Path(skill).iterdir()) == ["SKILL.md"]
 

@@ -165,7 +165,7 @@ def test_approved_cases_run_until_one_byte_changes(clone: Clone) -> None:
 def test_trust_workspace_runs_cases_once_and_remembers_nothing(clone: Clone) -> None:
     completed = skillshelf(clone, "eval", "--trust-workspace", "-k", "runs a command")
     assert completed.returncode == 0, completed.stdout + completed.stderr
-    assert "1 of 1 trials passed" in completed.stdout
+    assert "1 of 1 scripted case passed" in completed.stdout
     assert skillshelf(clone, "eval", "-k", "runs a command").returncode == 2
 
 

@@ -13,6 +13,7 @@ from skillshelf.settings import MODES, Settings, load_settings
 from skillshelf.trust import Trust
 
 if TYPE_CHECKING:
+    from skillshelf.agent._commands import run_confined
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement
     from skillshelf.agent._context import Context, measure_context
     from skillshelf.agent._core import AgentCore
@@ -62,12 +63,14 @@ __all__ = [
     "preview_model",
     "read_script",
     "resolve",
+    "run_confined",
     "usage_of",
 ]
 
 __getattr__ = export_lazily(
     __name__,
     {
+        "_commands": ["run_confined"],
         "_confinement": ["Confinement", "can_confine", "find_confinement"],
         "_context": ["Context", "measure_context"],
         "_core": ["AgentCore"],

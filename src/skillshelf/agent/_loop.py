@@ -159,7 +159,7 @@ class ConfinedWorkspace(LocalWorkspace[Any]):
     """A local workspace whose commands write only below it and in a temporary folder of their own."""
 
     def get_workspace(self, ctx: RunContext[Any], *, ref: WorkspaceRef | None) -> WorkspaceBackend | None:
-        backend = _ConfinedBackend(str(self.working_dir), lambda: self._scratch.name)
+        backend = ConfinedBackend(str(self.working_dir), lambda: self._scratch.name)
         if ref is not None and ref != backend.ref:
             return None
         return backend
@@ -170,11 +170,15 @@ class ConfinedWorkspace(LocalWorkspace[Any]):
         return tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
 
 
-class _ConfinedBackend(LocalWorkspaceBackend):
-    def __init__(self, root: str, scratch: Callable[[], str]) -> None:
+class ConfinedBackend(LocalWorkspaceBackend):
+    """Runs commands in a folder, confined as far as the system supports it."""
+
+    def __init__(self, root: str, scratch: Callable[[], str], *, leaves_processes: bool = True) -> None:
+        """`scratch` returns the temporary folder. Without `leaves_processes`, what a command started ends with it."""
         super().__init__(root)
         self._root = os.path.realpath(root)
         self._scratch = scratch
+        self._leaves_processes = leaves_processes
 
     async def run(
         self,
@@ -195,6 +199,11 @@ class _ConfinedBackend(LocalWorkspaceBackend):
         # Compilers and package managers keep caches, by default in a home they cannot write to here.
         places = {"TMPDIR": scratch, "XDG_CACHE_HOME": f"{scratch}/cache"}
         program = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        with open_plan(confinement.level, writable=[self._root, scratch], repositories=repositories) as plan:
+        with open_plan(
+            confinement.level,
+            writable=[self._root, scratch],
+            repositories=repositories,
+            leaves_processes=self._leaves_processes,
+        ) as plan:
             confined = launch_command(program, plan)
             return await super().run(confined, env={**places, **(env or {})}, timeout=timeout)

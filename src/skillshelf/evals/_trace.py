@@ -47,6 +47,29 @@ class FileState:
     """The content of a file that is new or changed, for as long as checks are made; None if it is too large.
 
     The limits are `MAX_FILE_KEPT` and `MAX_FILES_KEPT`."""
+    by_check: bool = False
+    """True if the agent did not make the file: a command of a `run` check did, after the last turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """A command of a `run` check, and how it ended."""
+
+    command: str
+    timeout: float
+    """Seconds that it was given."""
+    exit_code: int | None = None
+    """As a shell has it: 128 and more for a signal. None if the command was stopped, or could not be started."""
+    stdout: str = ""
+    """The end of the output."""
+    stderr: str = ""
+    cut: int = 0
+    """Characters of stdout and stderr that are not kept."""
+    timed_out: bool = False
+    too_long: bool = False
+    """True if the command was stopped for printing too much."""
+    error: str = ""
+    """Why the command could not be started; empty if it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +97,8 @@ class Trace:
     inputs: Mapping[str, str | None] = field(default_factory=dict)
     """The files of the case as they were before the first message, by path. None for one that is not text, and for
     those beyond `MAX_INPUTS_KEPT`."""
+    command_runs: tuple[CommandRun, ...] = ()
+    """The commands of `run` checks, which are run in the workspace after the last turn."""
 
     @property
     def answer(self) -> str:
@@ -82,7 +107,7 @@ class Trace:
 
     @property
     def changed_files(self) -> dict[str, FileState]:
-        """The files that the trial created or changed."""
+        """The files that the agent created or changed, and those that edits of the case did."""
         return {path: state for path, state in self.files.items() if state.changed}
 
     def without_data(self) -> Trace:

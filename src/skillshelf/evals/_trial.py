@@ -20,9 +20,18 @@ from skillshelf.agent import AgentCore, ChosenModel, Policy
 from skillshelf.agent.events import Event, Failed, Finished
 from skillshelf.errors import NotRecordedError, PolicyError, SkillNotFoundError, SkillUnreadableError, error_code
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
+from skillshelf.evals._commands import run_commands
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
-from skillshelf.evals._trace import FileState, Trace
-from skillshelf.evals._workspace import change_file, find_changes, make_workspace, read_inputs, temporary_folder
+from skillshelf.evals._trace import CommandRun, FileState, Trace
+from skillshelf.evals._workspace import (
+    change_file,
+    find_changes,
+    find_new_files,
+    make_workspace,
+    read_inputs,
+    temporary_folder,
+)
+from skillshelf.evals.check import find_commands
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
@@ -73,6 +82,7 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
     answers: list[str] = []
     files: dict[str, FileState] = {}
     removed: tuple[str, ...] = ()
+    command_runs: tuple[CommandRun, ...] = ()
     error = ""
     with temporary_folder() as root:
         try:
@@ -81,6 +91,11 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
             async with asyncio.timeout(seconds):
                 await _take_turns(core, root, case, events, answers)
             files, removed = await asyncio.to_thread(find_changes, root, before)
+            commands = find_commands(case.checks)
+            if commands and not _find_infrastructure_failure(events):
+                command_runs = await run_commands(root, commands)
+                # The agent's own files stay in the trace as it left them, whatever a command does to them.
+                files |= await asyncio.to_thread(find_new_files, root, files)
         except TimeoutError:
             error = f"The trial took longer than {seconds:g} seconds; --timeout gives it more"
         except (OSError, NotPlainFile) as fault:
@@ -99,6 +114,7 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
         unrecorded=failure is not None and failure.code == error_code(NotRecordedError),
         messages=tuple(turn.text for turn in case.turns if isinstance(turn, Message)),
         inputs=read_inputs(case.files),
+        command_runs=command_runs,
     )
 
 

@@ -8,8 +8,9 @@ import random
 import shutil
 import string
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
@@ -155,6 +156,12 @@ def find_changes(root: str, before: Mapping[str, str]) -> tuple[dict[str, FileSt
             room -= len(data)
         files[path] = FileState(content.text, is_changed, content.size, data)
     return files, tuple(sorted(before.keys() - now.keys()))
+
+
+def find_new_files(root: str, known: Collection[str]) -> dict[str, FileState]:
+    """Return the files of the workspace that the commands of checks have added to the known ones. Raises OSError."""
+    added, _ = find_changes(root, {})
+    return {path: replace(state, changed=False, by_check=True) for path, state in added.items() if path not in known}
 
 
 class _Content(NamedTuple):

@@ -29,8 +29,8 @@ _SCRIPT_ENDINGS = (
 )
 _CASE_ENDINGS = (".yaml", ".yml", ".json")
 _COMMAND = re.compile(r"!`([^`\n]+)`")
-# The argument of a scripted call of the shell, in an eval case.
-_CASE_COMMAND = re.compile(r"""["']?\bcommand["']?[ \t]*:[ \t]*([^\n]+)""")
+# The argument of a scripted call of the shell, or a `run` check, in an eval case.
+_CASE_COMMAND = re.compile(r"""["']?\b(?:command|run)["']?[ \t]*:[ \t]*([^\n]+)""")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
 

@@ -16,6 +16,7 @@ from skillshelf.cli._output import complain, shown_path
 from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, is_skill, skills_in
+from skillshelf.evals.check import find_commands
 from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 from skillshelf.trust import Pending, Trust, find_pending_folder, summary
 from skillshelf.workspace import find_workspace
@@ -102,10 +103,11 @@ def refuse_unconfined(cases: Iterable[Case], args: argparse.Namespace) -> None:
     if args.allow_unconfined or can_confine():
         return
     for case in cases:
+        place = case.location or case.id
+        if find_commands(case.checks):
+            raise EvalError(f"{place}: {_NO_SANDBOX}", f"{_HOW_TO_ALLOW}, or leave out the `run` checks")
         if _can_run_commands(case):
-            raise EvalError(
-                f"{case.location or case.id}: {_NO_SANDBOX}", f"{_HOW_TO_ALLOW}, or give the cases `policy: read-only`"
-            )
+            raise EvalError(f"{place}: {_NO_SANDBOX}", f"{_HOW_TO_ALLOW}, or give the cases `policy: read-only`")
 
 
 def refuse_unconfined_worker(args: argparse.Namespace) -> None:
@@ -117,6 +119,7 @@ def refuse_unconfined_worker(args: argparse.Namespace) -> None:
 
 
 def _can_run_commands(case: Case) -> bool:
+    """Return whether the agent could run a command in a trial of this case."""
     # A run asks no questions, so under any other policy a command is refused.
     if case.policy != "yolo":
         return False

@@ -24,6 +24,8 @@ class Artefact:
     """The path of a page that shows an HTML or SVG file in a frame that runs and loads nothing; empty for other files.
 
     It is relative to the folder of the run, like `path`, and as safe to link to."""
+    by_check: bool = False
+    """True if the agent did not make the file: a command of a `run` check did."""
 
 
 @dataclass(frozen=True, slots=True)

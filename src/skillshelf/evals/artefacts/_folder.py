@@ -87,21 +87,21 @@ class ArtefactFolder:
                 system.rmdir(path)
 
     def keep(self, trial_id: str, trace: Trace) -> Artefacts:
-        """Write the files that a trial created or changed, and return what was kept and what was not.
+        """Write the files that a trial or its `run` checks made, and return what was kept and what was not.
 
         A file that cannot be kept is no fault of the trial, so nothing is raised.
         """
-        changed = trace.changed_files
-        if not changed:
+        files = {name: state for name, state in trace.files.items() if state.changed or state.by_check}
+        if not files:
             return NO_ARTEFACTS
 
         with self._lock:  # the room is shared, and so is the folder that new ones are prepared in
-            return self._keep(_name_trial(trial_id), changed)
+            return self._keep(_name_trial(trial_id), files)
 
-    def _keep(self, folder: str, changed: Mapping[str, FileState]) -> Artefacts:
+    def _keep(self, folder: str, files: Mapping[str, FileState]) -> Artefacts:
         selection = _Selection(self._room)
-        for name in sorted(changed, key=_rank):
-            selection.add(name, changed[name])
+        for name in sorted(files, key=_rank):
+            selection.add(name, files[name])
 
         artefacts: list[Artefact] = []
         contents: dict[str, bytes] = {}
@@ -114,7 +114,8 @@ class ArtefactFolder:
                 view_file = f"{file.removesuffix('.txt')}.view.html"
                 contents[view_file] = _render_view(name, data)
                 view = f"{ARTEFACTS_FOLDER}/{folder}/{view_file}"
-            artefacts.append(Artefact(name, f"{ARTEFACTS_FOLDER}/{folder}/{file}", len(data), copy.kind, view))
+            path = f"{ARTEFACTS_FOLDER}/{folder}/{file}"
+            artefacts.append(Artefact(name, path, len(data), copy.kind, view, files[name].by_check))
 
         try:
             if os.path.islink(self._path):

@@ -38,12 +38,14 @@ from skillshelf.evals.check._loading import (
     trigger,
 )
 from skillshelf.evals.check._registry import CaseContext, from_config, get_registered, register
+from skillshelf.evals.check._run import Command, find_commands, run
 
 __all__ = [
     "NO_SUBJECT",
     "About",
     "CaseContext",
     "Check",
+    "Command",
     "Verdict",
     "bless",
     "command_run",
@@ -53,6 +55,7 @@ __all__ = [
     "file_exists",
     "file_matches",
     "file_unchanged",
+    "find_commands",
     "from_config",
     "golden",
     "is_judge",
@@ -71,6 +74,7 @@ __all__ = [
     "register",
     "response_contains",
     "response_matches",
+    "run",
     "skill_invoked",
     "skill_loaded",
     "skill_reloaded",

@@ -10,15 +10,16 @@ from collections.abc import Mapping, Sequence
 
 from skillshelf.agent.events import Event, Failed, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, ToolReturned
 from skillshelf.evals._placeholders import hide_folders
-from skillshelf.evals._trace import Trace
+from skillshelf.evals._trace import CommandRun, Trace
 from skillshelf.text import clean_line, replace_surrogates, show_hidden
 
-# Characters of each part. All of them together are 120,000, about 30,000 tokens.
+# Characters of each part. All of them together are 130,000, about 33,000 tokens.
 MAX_MESSAGES = 20_000
 MAX_INPUTS = 20_000
 MAX_STEPS = 40_000
 MAX_FILES = 20_000
 MAX_ANSWERS = 20_000
+MAX_COMMANDS = 10_000
 # The most and the least that one text of a part gets.
 MAX_TEXT = 8_000
 MIN_TEXT = 500
@@ -77,6 +78,8 @@ def describe_work(trace: Trace) -> str:
         _describe_changes(trace),
         _describe_texts("The assistant's answers", "Answer", trace.answers, MAX_ANSWERS),
     ]
+    if trace.command_runs:
+        sections.append(_describe_commands(trace.command_runs))
     return "\n\n".join(sections)
 
 
@@ -102,6 +105,24 @@ def _describe_changes(trace: Trace) -> str:
     for path, state in changed.items():
         section.add(f"## {_name(path)}, {state.size:,} bytes", state.text)
     return section.render()
+
+
+def _describe_commands(runs: Sequence[CommandRun]) -> str:
+    section = _Section("Commands that were run afterwards to test the work", MAX_COMMANDS, len(runs))
+    for run in runs:
+        output = "\n".join(text for text in (run.stdout, run.stderr) if text)
+        section.add(f"- {_name(run.command)} {_describe_command_end(run)}", output)
+    return section.render()
+
+
+def _describe_command_end(run: CommandRun) -> str:
+    if run.error:
+        return "could not be started"
+    if run.timed_out:
+        return f"was stopped after {run.timeout:g} seconds and had printed"
+    if run.too_long:
+        return "was stopped because it printed too much, such as"
+    return f"ended with exit code {run.exit_code} and printed"
 
 
 def _describe_steps(events: Sequence[Event]) -> str:

@@ -69,7 +69,7 @@ def file_unchanged(trace: Trace, path: NonEmpty) -> Verdict:
     """Check that a file of the case is as the case wrote it."""
     if path in trace.removed:
         return Verdict(False, f"{path} is gone")
-    if path not in trace.files:
+    if path not in trace.files or trace.files[path].by_check:
         return Verdict(False, error=f"The case has no file {path} that could change.")
     if trace.files[path].changed:
         return Verdict(False, f"{path} changed, or is new")

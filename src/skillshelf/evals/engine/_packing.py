@@ -1,5 +1,7 @@
 """Packing: a case as bytes that another process, perhaps on another machine, can run. The checks stay here.
 
+Only the commands of `run` checks travel, because they are run in the workspace of the trial.
+
 A code skill travels by name and version. The version is a digest of the written code and the references: the modules
 that these import are not part of it. If a change there changes what the model is asked, the response cache asks again.
 """
@@ -34,6 +36,7 @@ from skillshelf.evals._case import (
     make_code_source,
 )
 from skillshelf.evals._folders import EVALS_FOLDER, skills_in
+from skillshelf.evals.check import find_commands, run
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import class_key
 
@@ -87,6 +90,7 @@ class Packer:
             "skills": [skill for folder in case.skills for skill in self._pack_folder(folder)],
             "policy": case.policy,
             "model": case.model,
+            "commands": find_commands(case.checks),
         }
 
     def _pack_code_skill(self, skill: CodeSkill) -> list[str]:
@@ -132,6 +136,7 @@ class Unpacker:
             script=script,
             policy=plain["policy"],
             model=plain["model"],
+            checks=tuple(run(command, timeout=timeout) for command, timeout in plain["commands"]),
         )
 
     def _unpack_skill(self, name: str, digest: str, get_blob: Callable[[str], bytes]) -> str:

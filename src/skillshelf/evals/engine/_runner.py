@@ -237,7 +237,7 @@ class Runner:
             return  # it was cut short, and a resumed run makes it
         if recording and self._options.record and outcome.status != "error":
             await asyncio.to_thread(recording.remove_outdated)
-        if trace.changed_files:
+        if trace.changed_files or trace.command_runs:
             outcome = replace(outcome, artefacts=await asyncio.to_thread(self._artefacts.keep, trial.id, trace))
         self._outcomes[trial.id] = outcome
         self._report(outcome)
