@@ -159,7 +159,15 @@ def test_only_some_layers_touch_files() -> None:
 
 def test_files_are_touched_through_the_system_module() -> None:
     """A call past `files.system` would be one that the fault tests cannot fail."""
-    through_system = ("files.", "sources.", "trust.", "agent.sessions.", "agent.filetools.", "cli.new")
+    through_system = (
+        "files.",
+        "sources.",
+        "trust.",
+        "agent.sessions.",
+        "agent.filetools.",
+        "agent.checkpoints.",
+        "cli.new",
+    )
     pipes = "agent.filetools._line_search"  # it reads and writes the pipes of its matcher, not files
     calls = {f"os.{name}" for name in vars(system) if hasattr(os, name)} | {"fcntl.flock"}
     past = [

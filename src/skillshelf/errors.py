@@ -20,6 +20,7 @@
     ├── FileAccessError              the agent's tools cannot read or write a file
     ├── AddressRefusedError          the network rules forbid a skill to reach an address
     ├── FetchFailedError             a server cannot be reached, or does not answer as it should
+    ├── CheckpointError              a turn cannot be taken back
     ├── EvalError                    a case, a check or a recording cannot be used
     │   ├── NotRecordedError         a replay has no recorded answer for a call of a model
     │   └── RunStoppedError          a run stopped before its end, and can be resumed
@@ -221,6 +222,10 @@ class FetchFailedError(SkillError):
         self.target = target
         self.reason = reason
         super().__init__(f"{_quote(target)} cannot be fetched: {reason}.")
+
+
+class CheckpointError(SkillError):
+    """A turn cannot be taken back, or brought back again."""
 
 
 class EvalError(SkillError):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._preload import preload
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
+    from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, LeftFile, Undone
     from skillshelf.agent.scripts import SkillScript, VariableRequest
     from skillshelf.agent.sessions import Sessions
 
@@ -34,11 +35,14 @@ __all__ = [
     "AgentCore",
     "Answer",
     "Approval",
+    "ChangedFile",
+    "CheckpointLimits",
     "ChosenModel",
     "Confinement",
     "Context",
     "Explanation",
     "Fail",
+    "LeftFile",
     "ModelPreview",
     "Policy",
     "Request",
@@ -48,6 +52,7 @@ __all__ = [
     "Settings",
     "SkillScript",
     "Trust",
+    "Undone",
     "VariableRequest",
     "WorkspaceSkills",
     "call",
@@ -81,6 +86,7 @@ __getattr__ = export_lazily(
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "scripts": ["SkillScript", "VariableRequest"],
+        "checkpoints": ["ChangedFile", "CheckpointLimits", "LeftFile", "Undone"],
         "sessions": ["Sessions"],
     },
     extra="chat",

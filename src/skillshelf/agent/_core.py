@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,12 +20,13 @@ from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import OWN_TOOLS, Approve, Policy
 from skillshelf.agent._script_runs import ScriptRuns
 from skillshelf.agent._skills import WorkspaceSkills
+from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, Checkpoints, Undone
 from skillshelf.agent.events import Event, Failed, Usage
 from skillshelf.agent.scripts import AskVariable, ScriptTool, VariableRequest
 from skillshelf.agent.sessions import Sessions, loaded_skills
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Choice, Delta
-from skillshelf.errors import SessionError, SourceError
+from skillshelf.errors import CheckpointError, SessionError, SourceError
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill
 from skillshelf.slash import SKILL_PREFIX, parse_invocation
@@ -95,6 +96,8 @@ class AgentCore:
         self.disclosure: ListingForm = disclosure
         """How much of each skill the listing shows. Set it before `load_skills`."""
         self.sessions: Sessions | None = None
+        self.checkpoints: Checkpoints | None = None
+        """The files that each turn changed. There are none without sessions."""
         self.conversation = Conversation()
         self.spent = _NOTHING_SPENT
         """The tokens and the price of the session so far."""
@@ -123,6 +126,7 @@ class AgentCore:
         packages: Sequence[str] = (),
         entry_points: bool = False,
         choices: Mapping[str, Choice] | None = None,
+        checkpoint_limits: CheckpointLimits | None = None,
     ) -> Catalog:
         """Work in this folder, with its skills, the user's and the bundled ones, or with a `shelf` of your own.
 
@@ -130,7 +134,8 @@ class AgentCore:
         does the same for another folder. File tools and commands stay in the folder in any case.
 
         With a `trust` store, the project's own skills are used only as the user approved them. With `sessions`, the
-        conversation is saved in files. `frozen`: the skills stay as they are now and are never reloaded. `packages`
+        conversation is saved in files, and so are the files that each turn changes, within `checkpoint_limits`: `undo`
+        takes a turn back. `frozen`: the skills stay as they are now and are never reloaded. `packages`
         and `entry_points` add installed code skills, and `choices` are the user's, as in `Shelf.open`.
         """
         self._skills = WorkspaceSkills(
@@ -147,6 +152,8 @@ class AgentCore:
         self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
 
         access = make_file_access(self.skills.folder)
+        if sessions and sessions.checkpoints:
+            self.checkpoints = Checkpoints(access, sessions.checkpoints, checkpoint_limits)
         gate = Gate(access, self._get_exchange)
         window = KeepInWindow(self._get_exchange)
         self.scripts = ScriptRuns(self.skills, lambda: self.confinement, self._ask_variable)
@@ -267,6 +274,22 @@ class AgentCore:
             self._measured = state, measure_context(self)
         return self._measured[1]
 
+    def undo(self, file: str = "") -> Undone:
+        """Take back the files that the last turn changed, or one file that an undo has left.
+
+        A file that is not as the turn left it stays as it is. The model learns of it with the next message. Raises
+        CheckpointError.
+        """
+        return self._restore_files(lambda kept: kept.undo_file(file) if file else kept.undo())
+
+    def redo(self) -> Undone:
+        """Bring back the turn that was taken back last. Raises CheckpointError."""
+        return self._restore_files(lambda kept: kept.redo())
+
+    def list_changes(self, *, whole_session: bool = False) -> Sequence[ChangedFile]:
+        """Return what the last turn, or the whole session, has changed in the workspace, by path."""
+        return self._get_checkpoints().list_changes(whole_session=whole_session)
+
     async def compact(self, focus: str = "", *, fallback: bool = False) -> Compacted:
         """Replace the conversation by a summary and the skills that were loaded.
 
@@ -305,6 +328,23 @@ class AgentCore:
             return None
         return await self.ask_variable(request)
 
+    def _get_checkpoints(self) -> Checkpoints:
+        if self.checkpoints is None:
+            raise CheckpointError("This conversation is not saved in files, and neither are the changes of its turns.")
+        return self.checkpoints
+
+    def _restore_files(self, restore: Callable[[Checkpoints], Undone]) -> Undone:
+        checkpoints = self._get_checkpoints()
+        if self._task:
+            raise CheckpointError("A turn is in progress: wait for its end, or stop it.")
+        # What comes back may be the work of an earlier turn, which must not pass for the user's own edit.
+        hold = self.skills.begin_hold()
+        try:
+            return restore(checkpoints)
+        finally:
+            hold.end()
+            self.reload_skills()
+
     def _get_exchange(self) -> Exchange:
         assert self._exchange is not None
         return self._exchange
@@ -321,6 +361,8 @@ class AgentCore:
         self.turn = None
         self.preloaded = None
         self._feed.pin(text.name for text in loaded_skills(conversation.messages))
+        if self.checkpoints:
+            self.checkpoints.open_session(conversation.id)
 
     async def _answer(self, message: str, make_prompt: MakePrompt) -> AsyncGenerator[Event, None]:
         """Run a turn in a task of its own: a reader that goes away stops it, and its context stays its own."""

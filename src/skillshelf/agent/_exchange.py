@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
@@ -44,6 +45,7 @@ from skillshelf.agent.events import (
     ToolCalled,
     ToolReturned,
 )
+from skillshelf.agent.sessions import make_prompt, prompt_content
 from skillshelf.descriptor import Delta
 from skillshelf.errors import PolicyError, SessionError, SkillError, SkillNotFoundError, error_code
 from skillshelf.slash import apply_message
@@ -72,6 +74,8 @@ class Prompt(NamedTuple):
     text: str
     invoked_skill: str = ""
     """The skill whose text the user put there, if the model cannot load it again by itself."""
+    note: str = ""
+    """A note of the application, which is not the user's words."""
 
 
 MakePrompt = Callable[["Exchange", Turn], Prompt]
@@ -95,18 +99,25 @@ class Exchange:
 
     async def run(self, make_prompt: MakePrompt) -> None:
         """Answer the message. The last event says how that ended: finished, stopped or failed."""
+        checkpoints = self._core.checkpoints
+        if checkpoints:
+            checkpoints.begin_turn(self._message)
         try:
             await self._answer(make_prompt)
-            self.emit(Finished(self._answer_text()))
+            end: Event = Finished(self._answer_text())
         except (asyncio.CancelledError, RunCancelled):
             self._cut_short()
-            self.emit(Finished(self._answer_text(), stopped=True))
+            end = Finished(self._answer_text(), stopped=True)
         except SkillError as error:
-            self.emit(Failed(error_code(type(error)), str(error)))
+            end = Failed(error_code(type(error)), str(error))
         except Exception as error:  # whatever a provider raises: the session goes on
             self._cut_short()
             explanation = explain_error(error)
-            self.emit(Failed(explanation.code, explanation.message))
+            end = Failed(explanation.code, explanation.message)
+        if checkpoints:
+            for note in checkpoints.end_turn():
+                self._report(note)
+        self.emit(end)
 
     async def _answer(self, make_prompt: MakePrompt) -> None:
         core = self._core
@@ -119,6 +130,8 @@ class Exchange:
 
         self._translator = EventTranslator(turn)
         prompt = await to_thread.run_sync(make_prompt, self, turn)
+        if core.checkpoints:
+            prompt = prompt._replace(note=core.checkpoints.take_note())
         self._report_loads()
 
         before = len(self._conversation.messages)
@@ -133,11 +146,12 @@ class Exchange:
         history = list(self._conversation.messages)
         self._first = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
-        self._report(self._conversation.add_prompt(prompt.text, prompt.invoked_skill))
+        request = make_prompt(prompt.text, prompt.invoked_skill, prompt.note)
+        self._report(self._conversation.add([request]))
         self._saved = 1
 
         stream = core.loop.agent.run_stream_events(
-            prompt.text,
+            prompt_content(request),
             message_history=history,
             model=core.model.model,
             conversation_id=self._conversation.id,
@@ -261,6 +275,25 @@ class Exchange:
     def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
         """Return the skills' files that a command mentions and that the user has not approved as they are now."""
         return self._core.skills.unreviewed_files(command)
+
+    @asynccontextmanager
+    async def recording(self, change: Change | None = None) -> AsyncIterator[None]:
+        """Keep what a tool changes while the block runs: one file, or whatever a command changes."""
+        checkpoints = self._core.checkpoints
+        if checkpoints is None:
+            yield
+            return
+        try:
+            if change is None:
+                await to_thread.run_sync(checkpoints.before_command)
+            else:
+                await to_thread.run_sync(checkpoints.before_write, change.parts, change.new.encode())
+            yield
+        finally:
+            if change is None:
+                await to_thread.run_sync(checkpoints.after_command)
+            else:
+                await to_thread.run_sync(checkpoints.after_write, change.parts)
 
     def begin_hold(self) -> AgentHolds:
         """Hold back what the agent changes in repositories of the user's own. Raises TrustError."""

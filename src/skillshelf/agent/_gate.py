@@ -82,7 +82,8 @@ class Gate(AbstractCapability[Any]):
                 return refusal
         hold = await self._begin_hold()
         try:
-            return await handler(args)
+            async with self._get_exchange().recording():
+                return await handler(args)
         except OSError as error:
             raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
         finally:
@@ -144,8 +145,9 @@ class Gate(AbstractCapability[Any]):
             was_reviewed = await to_thread.run_sync(exchange.is_reviewed, change.path)
             hold = await self._begin_hold()
             try:
-                with permit(change):
-                    result = await handler(args)
+                async with exchange.recording(change):
+                    with permit(change):
+                        result = await handler(args)
                 is_seen = was_reviewed and allowed is not None and allowed.reviewed
                 note = await to_thread.run_sync(exchange.record_write, change, is_seen)
             except FileChanged:

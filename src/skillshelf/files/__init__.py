@@ -46,8 +46,20 @@ from skillshelf.files._names import (
 from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
 
 if TYPE_CHECKING:
-    from skillshelf.files._replace import ABSENT, FileChanged, FileVersion, hash_content, read_version, replace_below
-    from skillshelf.files._write import create_folder, replace_file, sync_folder, write_new
+    from skillshelf.files._replace import (
+        ABSENT,
+        FileChanged,
+        FileVersion,
+        hash_content,
+        make_folder_below,
+        make_link_below,
+        read_version,
+        remove_below,
+        remove_folder_below,
+        replace_below,
+        set_mode_below,
+    )
+    from skillshelf.files._write import create_folder, replace_file, sync_folder, write_all, write_new
 
 __all__ = [
     "ABSENT",
@@ -76,7 +88,9 @@ __all__ = [
     "is_fresh",
     "is_inside",
     "list_folder",
+    "make_folder_below",
     "make_folders",
+    "make_link_below",
     "make_private_folders",
     "mounts_below",
     "open_below",
@@ -88,8 +102,11 @@ __all__ = [
     "read_file",
     "read_private",
     "read_version",
+    "remove_below",
+    "remove_folder_below",
     "replace_below",
     "replace_file",
+    "set_mode_below",
     "split_below",
     "state_home",
     "sync_folder",
@@ -97,6 +114,7 @@ __all__ = [
     "try_lock",
     "user_skill_folders",
     "walk",
+    "write_all",
     "write_new",
 ]
 
@@ -104,7 +122,19 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
-        "_replace": ["ABSENT", "FileChanged", "FileVersion", "hash_content", "read_version", "replace_below"],
-        "_write": ["create_folder", "replace_file", "sync_folder", "write_new"],
+        "_replace": [
+            "ABSENT",
+            "FileChanged",
+            "FileVersion",
+            "hash_content",
+            "make_folder_below",
+            "make_link_below",
+            "read_version",
+            "remove_below",
+            "remove_folder_below",
+            "replace_below",
+            "set_mode_below",
+        ],
+        "_write": ["create_folder", "replace_file", "sync_folder", "write_all", "write_new"],
     },
 )

@@ -8,7 +8,16 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from skillshelf.files import system
-from skillshelf.files._gate import check_mount, mount_of, open_below, open_folder, open_plain, read_up_to
+from skillshelf.files._gate import (
+    check_mount,
+    mount_of,
+    open_below,
+    open_file_below,
+    open_folder,
+    open_folder_below,
+    open_plain,
+    read_up_to,
+)
 from skillshelf.files._write import NEW_FILE, write_all
 
 ABSENT = ""
@@ -52,11 +61,15 @@ def read_version(root: str, parts: Sequence[str], limit: int) -> FileVersion:
     return FileVersion(data, hash_content(data))
 
 
-def replace_below(root: str, parts: Sequence[str], data: bytes, *, expected: str, limit: int) -> None:
+def replace_below(
+    root: str, parts: Sequence[str], data: bytes, *, expected: str | None, limit: int, mode: int | None = None
+) -> None:
     """Give the file `root/parts…` new content in one step. No link is followed, and missing folders are made.
 
     The new content is written beside the file and renamed over it, so a hard link to the old content keeps it. Just
-    before that, the version on disk is compared with `expected` (ABSENT if the file must be new).
+    before that, the version on disk is compared with `expected` (ABSENT if the file must be new, None if any version
+    may be replaced). The file keeps its mode, unless `mode` gives it another one; then a read-only file is replaced
+    too.
 
     Raises FileChanged if it is another version, NotPlainFile if the path leads through or to something that is not a
     plain file, or OSError. Nothing is left behind then: no scratch file, and none of the folders made.
@@ -69,7 +82,9 @@ def replace_below(root: str, parts: Sequence[str], data: bytes, *, expected: str
                 write_all(fd, data)
                 # Without it, a power cut can leave an empty file: the rename reaches the disk before the content.
                 system.fsync(fd)
-                _check_version(fd, parts[-1], folder, device, expected, limit)
+                _check_version(fd, parts[-1], folder, device, expected, limit, mode)
+                if mode is not None:
+                    system.fchmod(fd, mode & 0o777)
             finally:
                 system.close(fd)
             system.rename(scratch, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
@@ -79,21 +94,53 @@ def replace_below(root: str, parts: Sequence[str], data: bytes, *, expected: str
             raise
 
 
-def _check_version(scratch: int, name: str, folder: int, device: int, expected: str, limit: int) -> None:
+def remove_below(root: str, parts: Sequence[str]) -> None:
+    """Remove the file or link `root/parts…`. No link is followed on the way. Raises NotPlainFile or OSError."""
+    with open_folder_below(root, parts[:-1]) as folder:
+        system.unlink(parts[-1], dir_fd=folder)
+
+
+def remove_folder_below(root: str, parts: Sequence[str]) -> None:
+    """Remove the empty folder `root/parts…`. Raises OSError if it is not empty, or NotPlainFile."""
+    with open_folder_below(root, parts[:-1]) as folder:
+        system.rmdir(parts[-1], dir_fd=folder)
+
+
+def make_folder_below(root: str, parts: Sequence[str], mode: int) -> None:
+    """Make the folder `root/parts…` with this mode, and those on the way to it. Raises NotPlainFile or OSError."""
+    with _open_parent(root, parts) as (folder, _):
+        system.fchmod(folder, mode & 0o777)
+
+
+def make_link_below(root: str, parts: Sequence[str], target: str) -> None:
+    """Make the link `root/parts…`. Nothing is looked up at its target. Raises NotPlainFile or OSError."""
+    with _open_parent(root, parts[:-1]) as (folder, _):
+        system.symlink(target, parts[-1], dir_fd=folder)
+
+
+def set_mode_below(root: str, parts: Sequence[str], mode: int) -> None:
+    """Set the mode of the plain file `root/parts…`. Raises NotPlainFile or OSError."""
+    with open_file_below(root, parts) as (fd, _):
+        system.fchmod(fd, mode & 0o777)
+
+
+def _check_version(
+    scratch: int, name: str, folder: int, device: int, expected: str | None, limit: int, mode: int | None
+) -> None:
     """Compare the file with the expected version, and give the scratch file its mode and owner."""
     try:
         fd, info = open_plain(name, folder, device)
     except FileNotFoundError:
-        if expected != ABSENT:
+        if expected:
             raise FileChanged from None
         return
     try:
         if expected == ABSENT:
             raise FileChanged
         # A rename asks for the folder's permission only, but a read-only file is not meant to change.
-        if not info.st_mode & 0o222:
+        if mode is None and not info.st_mode & 0o222:
             raise PermissionError(errno.EACCES, "it is read-only")
-        if hash_content(_read_whole(fd, info.st_size, limit)) != expected:
+        if expected is not None and hash_content(_read_whole(fd, info.st_size, limit)) != expected:
             raise FileChanged
     finally:
         system.close(fd)

@@ -24,5 +24,6 @@ from os import replace as replace
 from os import rmdir as rmdir
 from os import scandir as scandir
 from os import stat as stat
+from os import symlink as symlink
 from os import unlink as unlink
 from os import write as write

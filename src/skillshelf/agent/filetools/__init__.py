@@ -3,20 +3,26 @@
 Every path is opened by descriptor below the workspace, never through a link. See `docs/concepts/safety.md`.
 """
 
-from skillshelf.agent.filetools._access import PROTECTED_NAMES, FileAccess
-from skillshelf.agent.filetools._changes import Change, permit, propose_change
+from skillshelf.agent.filetools._access import PROTECTED_NAMES, FileAccess, Parts, find_protection, show_path
+from skillshelf.agent.filetools._changes import Change, diff_texts, permit, propose_change
 from skillshelf.agent.filetools._line_search import MatchingLine, PatternError, SearchResult, search_lines
 from skillshelf.agent.filetools._tools import FileTools
+from skillshelf.agent.filetools._tree import GitIgnore
 
 __all__ = [
     "PROTECTED_NAMES",
     "Change",
     "FileAccess",
     "FileTools",
+    "GitIgnore",
     "MatchingLine",
+    "Parts",
     "PatternError",
     "SearchResult",
+    "diff_texts",
+    "find_protection",
     "permit",
     "propose_change",
     "search_lines",
+    "show_path",
 ]

@@ -2,9 +2,10 @@
 
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 
 from skillshelf.errors import FileAccessError
 from skillshelf.files import NotPlainFile, find_link, fold_name
@@ -49,6 +50,9 @@ PROTECTED_NAMES = (
 )
 """The file tools write neither files of these names nor anything in folders of these names. The patterns are in lower
 case, and are compared with each name on the path whatever its case."""
+
+_MATCHES_SOME_PATTERN = re.compile("|".join(translate(pattern) for pattern in PROTECTED_NAMES)).match
+"""Rules out most names at once: a checkpoint asks about every file."""
 
 Parts = tuple[str, ...]
 """The names on the way from the workspace to a file."""
@@ -159,6 +163,8 @@ def _fold(parts: Parts) -> Parts:
 def find_protection(name: str) -> str:
     """Return the pattern that protects files of this name from being written, or an empty string."""
     folded = fold_name(name)
+    if not _MATCHES_SOME_PATTERN(folded):
+        return ""
     for pattern in PROTECTED_NAMES:
         if fnmatchcase(folded, pattern):
             return pattern

@@ -44,12 +44,11 @@ class Change:
     @property
     def diff(self) -> str:
         """The change as a unified diff."""
-        name = show_path(self.shown)
-        new_lines = _split_lines(self.new)
         if self.old is None:
-            added = [f"+{line}" for line in new_lines]
+            name = show_path(self.shown)
+            added = [f"+{line}" for line in _split_lines(self.new)]
             return "\n".join([f"--- a/{name} (not text)", f"+++ b/{name}", *added])
-        return "\n".join(_diff_lines(_split_lines(self.old), new_lines, name))
+        return diff_texts(self.old, self.new, self.shown)
 
 
 _permitted: ContextVar[Change | None] = ContextVar("skillshelf_permitted_change", default=None)
@@ -171,6 +170,11 @@ def _check_encodable(text: str) -> None:
         raise FileAccessError(
             "The text has half of a character pair (a lone surrogate), which no file can hold."
         ) from None
+
+
+def diff_texts(old: str, new: str, path: str) -> str:
+    """Return the difference between two texts of a file as a unified diff; an empty string if there is none."""
+    return "\n".join(_diff_lines(_split_lines(old), _split_lines(new), show_path(path)))
 
 
 def _split_lines(text: str) -> list[str]:

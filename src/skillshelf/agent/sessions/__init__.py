@@ -6,6 +6,7 @@ from skillshelf.agent.sessions._history import (
     loaded_skills,
     make_prompt,
     make_sendable,
+    prompt_content,
     prompt_text,
     strip_system_prompt,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "loaded_skills",
     "make_prompt",
     "make_sendable",
+    "prompt_content",
     "prompt_text",
     "strip_system_prompt",
 ]

@@ -17,6 +17,7 @@ from pydantic_ai.messages import (
     TextContent,
     ToolCallPart,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
     repair_messages,
 )
@@ -27,6 +28,8 @@ from skillshelf.slash import read_message
 # Each can hold the listing of the skills, which belongs to the workspace as it is today, not to the conversation.
 _PROMPT_PARTS = SystemPromptPart, InstructionBaselinePart, InstructionDeltaPart
 _GAP = "[Part of the saved conversation could not be read back here.]"
+# Marks a note that the application added to a message of the user.
+_NOTE = "skillshelf.note"
 # Names the skill whose text is in a message of the user. Metadata is saved, and not sent to the model.
 _INVOKED_SKILL = "invoked_skill"
 
@@ -42,10 +45,23 @@ def strip_system_prompt(message: ModelMessage) -> ModelMessage:
     return replace(message, parts=parts, instructions=None)
 
 
-def make_prompt(text: str, invoked_skill: str = "") -> ModelRequest:
-    """Return a message of the user. `invoked_skill` names the skill whose text it brings, if there is one."""
+def make_prompt(text: str, invoked_skill: str = "", note: str = "") -> ModelRequest:
+    """Return a message of the user. `invoked_skill` names the skill whose text it brings, if there is one.
+
+    `note` is from the application: the model gets it after the user's words, and `prompt_text` leaves it out.
+    """
     metadata = {_INVOKED_SKILL: invoked_skill} if invoked_skill else None
-    return ModelRequest(parts=[UserPromptPart(text)], metadata=metadata)
+    content: str | list[UserContent] = text
+    if note:
+        content = [text, TextContent(note, metadata=_NOTE)]
+    return ModelRequest(parts=[UserPromptPart(content)], metadata=metadata)
+
+
+def prompt_content(request: ModelRequest) -> str | Sequence[UserContent]:
+    """Return what a message of `make_prompt` says, in the form that a run takes."""
+    (part,) = request.parts
+    assert isinstance(part, UserPromptPart)
+    return part.content
 
 
 def make_gap(at: datetime) -> ModelRequest:
@@ -92,7 +108,7 @@ def loaded_skills(messages: Sequence[ModelMessage]) -> list[LoadedText]:
 
 
 def prompt_text(part: UserPromptPart) -> str:
-    """Return the words of a message; pictures and files are named by their kind."""
+    """Return the user's words in a message; pictures and files are named by their kind."""
     if isinstance(part.content, str):
         return part.content
 
@@ -101,7 +117,8 @@ def prompt_text(part: UserPromptPart) -> str:
         if isinstance(item, str):
             texts.append(item)
         elif isinstance(item, TextContent):
-            texts.append(item.content)
+            if item.metadata != _NOTE:
+                texts.append(item.content)
         elif not isinstance(item, CachePoint):
             texts.append(f"[{item.kind}]")
     return "\n".join(texts)

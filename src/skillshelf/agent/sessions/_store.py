@@ -55,9 +55,13 @@ class Sessions:
     def __init__(self, workspace: str, home: str | None = None) -> None:
         self.workspace = os.path.realpath(workspace)
         self.folder: str | None = None
+        self.checkpoints: str | None = None
+        """The folder for the checkpoints of these sessions."""
         home = home or state_home()
         if home:
-            self.folder = os.path.join(home, "sessions", _name_folder(self.workspace))
+            name = _name_folder(self.workspace)
+            self.folder = os.path.join(home, "sessions", name)
+            self.checkpoints = os.path.join(home, "checkpoints", name)
         self._infos: dict[str, tuple[tuple[int, int, int], SessionInfo]] = {}
 
     def create(self, model: str = "") -> Session:

@@ -1,0 +1,21 @@
+"""Checkpoints: the files that each turn changed, kept outside the workspace, so that a turn can be taken back.
+
+See `docs/adr/0041-checkpoints-by-stat-and-copy.md` for what is covered and what is not.
+"""
+
+from skillshelf.agent.checkpoints._base import BaseLimits
+from skillshelf.agent.checkpoints._checkpoints import ChangedFile, CheckpointLimits, Checkpoints, Undone
+from skillshelf.agent.checkpoints._restore import LeftFile
+from skillshelf.agent.checkpoints._states import FileState
+from skillshelf.agent.checkpoints._store import StoreLimits
+
+__all__ = [
+    "BaseLimits",
+    "ChangedFile",
+    "CheckpointLimits",
+    "Checkpoints",
+    "FileState",
+    "LeftFile",
+    "StoreLimits",
+    "Undone",
+]

@@ -1,0 +1,220 @@
+"""The contents of the workspace before a command runs, so that whatever it changes can be brought back.
+
+They are in a file without a name, which the system removes when the process ends, however that happens. What a turn did
+change is written to its checkpoint as soon as the command is over.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from skillshelf.agent.checkpoints._states import ABSENT_STATE, BLOCKED_STATE, MAX_FILE_BYTES, FileState, Look, look_at
+from skillshelf.agent.checkpoints._sweep import Seen
+from skillshelf.agent.filetools import find_protection
+from skillshelf.files import hash_content, make_private_folders, read_at, system, write_all
+
+_NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class BaseLimits:
+    """How much is copied, and how fast."""
+
+    file_bytes: int = MAX_FILE_BYTES
+    total_bytes: int = 256 * 1024 * 1024
+    """Of all files together. Those modified last come first."""
+    files_at_once: int = 20_000
+    """How many files one command waits for, the first time about a second. The others are copied before later ones."""
+
+
+class Known(NamedTuple):
+    """An entry as it was at the last sweep."""
+
+    seen: Seen
+    digest: str
+    """Empty if the content was not copied."""
+
+
+class ObservedChange(NamedTuple):
+    """A path that changed between two sweeps."""
+
+    path: str
+    before: FileState
+    after: Look
+
+
+class ContentFile:
+    """Contents by their hash, in an open file without a name."""
+
+    def __init__(self, folder: str) -> None:
+        make_private_folders(folder)
+        path = os.path.join(folder, f"base-{secrets.token_hex(8)}")
+        self._fd = system.open(path, _NEW_FILE, 0o600)
+        self._close = weakref.finalize(self, os.close, self._fd)
+        system.unlink(path)
+        self._places: dict[str, tuple[int, int]] = {}
+        self.size = 0
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._places
+
+    def add(self, digest: str, data: bytes) -> None:
+        """Append a content. If that fails, the file is as it was."""
+        if digest in self._places:
+            return
+        try:
+            write_all(self._fd, data)
+        except OSError:
+            os.lseek(self._fd, self.size, os.SEEK_SET)
+            raise
+        self._places[digest] = (self.size, len(data))
+        self.size += len(data)
+
+    def read(self, digest: str) -> bytes | None:
+        """Return a content, or None if it is not there."""
+        place = self._places.get(digest)
+        if place is None:
+            return None
+        offset, size = place
+        data = read_at(self._fd, offset, size, self.size)
+        return data if hash_content(data) == digest else None
+
+    def close(self) -> None:
+        self._close()
+
+
+class BaseCopy:
+    """The covered files of a workspace as they were at the last sweep, with the contents of most of them."""
+
+    def __init__(self, root: str, folder: str, limits: BaseLimits | None = None) -> None:
+        """`folder`: where the contents are, outside the workspace."""
+        self.limits = limits or BaseLimits()
+        self.problem = ""
+        """Why contents are missing that should have been copied; empty if there are none."""
+        self._root = root
+        self._folder = folder
+        self._known: dict[str, Known] = {}
+        self._contents: ContentFile | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of entries of the last sweep."""
+        return len(self._known)
+
+    def read(self, digest: str) -> bytes | None:
+        return self._contents.read(digest) if self._contents else None
+
+    def refresh(self, found: dict[str, Seen]) -> None:
+        """Take over a sweep from before a command, and copy the files that are new or changed since the last one."""
+        known = {path: self._carry_over(path, seen) for path, seen in found.items()}
+        self._known = known
+        self.problem = ""
+        missing = [path for path, entry in known.items() if not entry.digest and entry.seen.kind in ("file", "link")]
+        missing.sort(key=lambda path: known[path].seen.modified, reverse=True)
+        try:
+            self._copy(missing)
+        except OSError as error:
+            self.problem = f"copying the files failed: {error.strerror or error}"
+
+    def observe(self, found: dict[str, Seen]) -> list[ObservedChange]:
+        """Return everything that changed since the last sweep, and take over this one."""
+        changes: list[ObservedChange] = []
+        for path in self._find_suspects(found):
+            before = self._state_of(path)
+            after = self._look(path)
+            if path in found:
+                self._known[path] = Known(found[path], self._try_to_add(after))
+            else:
+                self._known.pop(path, None)
+                if after.state.has_content or after.state.kind == "folder":
+                    continue  # it is still there, but no longer covered: a .gitignore has changed
+                after = Look(ABSENT_STATE)
+            if after.state != before:
+                changes.append(ObservedChange(path, before, after))
+        return changes
+
+    def close(self) -> None:
+        if self._contents:
+            self._contents.close()
+
+    def _look(self, path: str) -> Look:
+        try:
+            return look_at(self._root, path.split("/"), limit=self._limit_for(path))
+        except OSError:
+            return Look(BLOCKED_STATE)
+
+    def _carry_over(self, path: str, seen: Seen) -> Known:
+        entry = self._known.get(path)
+        if entry is None or entry.seen.stamp != seen.stamp:
+            return Known(seen, "")
+        # Still unproven if it was: after the command, the content decides.
+        return Known(seen._replace(is_fresh=seen.is_fresh or entry.seen.is_fresh), entry.digest)
+
+    def _find_suspects(self, found: dict[str, Seen]) -> Iterable[str]:
+        suspects: list[str] = []
+        for path, seen in found.items():
+            entry = self._known.get(path)
+            if entry is None or entry.seen.stamp != seen.stamp or entry.seen.mode != seen.mode:
+                is_suspect = True
+            else:
+                is_suspect = entry.seen.is_fresh and bool(entry.digest)  # the stamp of a fresh file proves nothing
+            if is_suspect:
+                suspects.append(path)
+        suspects += [path for path in self._known if path not in found]
+        return suspects
+
+    def _state_of(self, path: str) -> FileState:
+        entry = self._known.get(path)
+        if entry is None:
+            return ABSENT_STATE
+        seen = entry.seen
+        if seen.kind == "folder":
+            return FileState(kind="folder", mode=seen.mode)
+        if seen.kind == "link":
+            return FileState(kind="link", size=seen.size, digest=entry.digest)
+        stamp = () if entry.digest else seen.stamp
+        return FileState(kind="file", mode=seen.mode, size=seen.size, digest=entry.digest, stamp=stamp)
+
+    def _copy(self, missing: list[str]) -> None:
+        if self._contents and self._contents.size > 2 * self.limits.total_bytes:
+            # Mostly old versions by now. The files are copied again, a part before each command.
+            self._contents.close()
+            self._contents = None
+            self._known = {path: Known(entry.seen, "") for path, entry in self._known.items()}
+
+        room = self.limits.total_bytes - sum(entry.seen.size for entry in self._known.values() if entry.digest)
+        for path in missing[: self.limits.files_at_once]:
+            seen = self._known[path].seen
+            if seen.size > min(room, self._limit_for(path)):
+                continue
+            look = self._look(path)
+            self._known[path] = Known(seen, self._add_content(look))
+            room -= len(look.data)
+
+    def _add_content(self, look: Look) -> str:
+        """Store a content, and return its digest."""
+        if not look.state.digest:
+            return ""
+        if self._contents is None:
+            self._contents = ContentFile(self._folder)
+        self._contents.add(look.state.digest, look.data)
+        return look.state.digest
+
+    def _try_to_add(self, look: Look) -> str:
+        """Store a content, and return its digest; an empty string if it cannot be stored."""
+        try:
+            return self._add_content(look)
+        except OSError as error:
+            self.problem = f"copying the files failed: {error.strerror or error}"
+            return ""
+
+    def _limit_for(self, path: str) -> int:
+        """Return how many bytes of a file may be copied: none of one that may hold secrets."""
+        if any(find_protection(name) for name in path.split("/")):
+            return -1
+        return self.limits.file_bytes
