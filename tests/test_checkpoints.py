@@ -300,3 +300,27 @@ def test_without_sessions_there_are_no_checkpoints(work: Path) -> None:
     say(core, "go")
     with pytest.raises(CheckpointError, match="not saved"):
         core.undo()
+
+
+def test_a_folder_that_comes_into_view_is_not_taken_for_new(work: Path) -> None:
+    """A command removes the .gitignore: what it left out was there before, and an undo must not remove it."""
+    (work / ".gitignore").write_text("data/\n")
+    (work / "data").mkdir()
+    (work / "data/precious").write_text("mine\n")
+    core = start(work, run("rm .gitignore; echo x > made"), "Done.")
+    say(core, "go")
+    assert core.undo().changed == (".gitignore", "made")
+    assert (work / "data/precious").read_text() == "mine\n"
+
+
+def test_a_folder_that_could_not_be_read_before_is_not_taken_for_new(work: Path) -> None:
+    """It is made readable by the command."""
+    (work / "closed").mkdir()
+    (work / "closed/precious").write_text("mine\n")
+    (work / "closed").chmod(0)
+    core = start(work, run("chmod 755 closed; echo x > made"), "Done.")
+    say(core, "go")
+    core.undo()
+    (work / "closed").chmod(0o755)
+    assert (work / "closed/precious").read_text() == "mine\n"
+    assert not (work / "made").exists()

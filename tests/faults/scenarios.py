@@ -15,7 +15,7 @@ from faults.harness import Armed, Scenario
 from skillshelf import Catalog, DirectorySource, Shelf, SkillError
 from skillshelf.choices import load_choices, save_choice
 from skillshelf.cli import main
-from skillshelf.errors import SessionError, SettingsError, TrustError
+from skillshelf.errors import CheckpointError, SessionError, SettingsError, TrustError
 from skillshelf.files import ABSENT, hash_content, replace_below
 from skillshelf.templates import fill_project
 from skillshelf.trust import Trust, TrustedSource, begin_hold
@@ -23,6 +23,7 @@ from skillshelf.trust import Trust, TrustedSource, begin_hold
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequest
 
+    from skillshelf.agent.checkpoints import Checkpoints
     from skillshelf.agent.sessions import Session, Sessions
 
 GUIDE = "Guide, line by line.\n" * 200
@@ -400,6 +401,126 @@ class WriteChoices:
         assert "kept" not in load_choices()
 
 
+class TakeCheckpoint:
+    """A turn that writes a file and runs a command: it can be taken back, or it is said what cannot.
+
+    Whatever happens, no file ends up with anything but its content before or after the turn.
+    """
+
+    BEFORE: Mapping[str, bytes | None] = {
+        "src/tool.py": b"before\n" * 50,
+        "src/command.py": b"before the command\n" * 50,
+        "deleted.md": b"deleted\n",
+        "made/new.md": None,
+        "untouched.md": b"untouched\n",
+    }
+    AFTER: Mapping[str, bytes | None] = {
+        "src/tool.py": b"after\n" * 50,
+        "src/command.py": b"after the command\n" * 50,
+        "deleted.md": None,
+        "made/new.md": b"new\n",
+        "untouched.md": b"untouched\n",
+    }
+
+    def prepare(self, place: Path) -> None:
+        for path, data in self.BEFORE.items():
+            self._put(place, path, data)
+        self._open(place)  # imports everything before the children are forked
+
+    def act(self, place: Path, armed: Armed) -> object:
+        checkpoints = self._open(place)
+        with armed:
+            notes = self._take_turn(place, checkpoints)
+        return checkpoints, notes
+
+    def verify(self, place: Path, result: Any) -> None:
+        checkpoints, notes = result
+        assert self._read(place) == self.AFTER
+        self._undo(checkpoints)
+        contents = self._read(place)
+        assert contents == self.BEFORE or notes, f"{contents} was not brought back, and nothing said so"
+
+    def verify_disk(self, place: Path) -> None:
+        self._undo(self._open(place))
+        for path, data in self._read(place).items():
+            assert data in (self.BEFORE[path], self.AFTER[path]), path
+        names = {file.name for file in (place / "work").rglob("*") if file.is_file()}
+        assert names <= {Path(path).name for path in self.BEFORE}
+
+    def _take_turn(self, place: Path, checkpoints: Checkpoints) -> list[str]:
+        """Take a turn. The tool and the command themselves have no faults here."""
+        checkpoints.begin_turn("go")
+        checkpoints.before_write(("src", "tool.py"), self.AFTER["src/tool.py"] or b"")
+        self._put(place, "src/tool.py", self.AFTER["src/tool.py"])
+        checkpoints.after_write(("src", "tool.py"))
+        checkpoints.before_command()
+        for path, data in self.AFTER.items():
+            if path != "src/tool.py" and data != self.BEFORE[path]:
+                self._put(place, path, data)
+        checkpoints.after_command()
+        return checkpoints.end_turn()
+
+    def _open(self, place: Path) -> Checkpoints:
+        from skillshelf.agent.checkpoints import Checkpoints
+        from skillshelf.agent.filetools import FileAccess
+
+        checkpoints = Checkpoints(FileAccess(os.path.realpath(place / "work")), str(place / "state/work"))
+        checkpoints.open_session("session")
+        return checkpoints
+
+    def _undo(self, checkpoints: Checkpoints) -> None:
+        with suppress(CheckpointError):
+            checkpoints.undo()
+
+    def _put(self, place: Path, path: str, data: bytes | None) -> None:
+        file = place / "work" / path
+        if data is None:
+            file.unlink(missing_ok=True)
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+    def _read(self, place: Path) -> dict[str, bytes | None]:
+        files = {path: place / "work" / path for path in self.BEFORE}
+        return {path: file.read_bytes() if file.exists() else None for path, file in files.items()}
+
+
+class Undo(TakeCheckpoint):
+    """Taking a turn back: what was cut short can be repeated, and the user's edit since is never lost."""
+
+    def prepare(self, place: Path) -> None:
+        super().prepare(place)
+        self._take_turn(place, self._open(place))
+        (place / "work/src/command.py").write_bytes(EDITED_SINCE)
+
+    def act(self, place: Path, armed: Armed) -> object:
+        checkpoints = self._open(place)
+        with armed:
+            self._undo(checkpoints)
+        return checkpoints
+
+    def verify(self, place: Path, result: Any) -> None:
+        """The disk says it all."""
+
+    def verify_disk(self, place: Path) -> None:
+        for _ in range(2):
+            contents = self._read(place)
+            assert contents.pop("src/command.py") == EDITED_SINCE
+            for path, data in contents.items():
+                assert data in (self.BEFORE[path], self.AFTER[path]), path
+            checkpoints = self._open(place)
+            self._undo(checkpoints)
+            with suppress(CheckpointError):
+                checkpoints.redo()  # the turn was recorded as taken back, although a file of it could not be
+            self._undo(checkpoints)
+        contents = self._read(place)
+        contents.pop("src/command.py")
+        assert contents == {path: data for path, data in self.BEFORE.items() if path != "src/command.py"}
+
+
+EDITED_SINCE = b"edited by the user since\n"
+
+
 def _message(text: str) -> ModelRequest:
     from pydantic_ai.messages import ModelRequest, UserPromptPart
 
@@ -437,4 +558,6 @@ SCENARIOS: dict[str, Scenario] = {
     "new package": CreateProject(),
     "edit": EditFile(),
     "choices": WriteChoices(),
+    "checkpoint": TakeCheckpoint(),
+    "undo": Undo(),
 }

@@ -110,8 +110,9 @@ class Gate(AbstractCapability[Any]):
 
         hold = await self._begin_hold()
         try:
-            with permit_run(run):
-                return await handler(args)
+            async with self._get_exchange().recording():
+                with permit_run(run):
+                    return await handler(args)
         finally:
             await to_thread.run_sync(hold.end)
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillshelf.agent.checkpoints._states import ABSENT_STATE, BLOCKED_STATE, MAX_FILE_BYTES, FileState, Look, look_at
-from skillshelf.agent.checkpoints._sweep import Seen
-from skillshelf.agent.filetools import find_protection
+from skillshelf.agent.checkpoints._sweep import Seen, Sweep
+from skillshelf.agent.filetools import find_protection, show_path
 from skillshelf.files import hash_content, make_private_folders, read_at, system, write_all
 
+_MAX_NAMED = 10
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -95,10 +96,12 @@ class BaseCopy:
         """`folder`: where the contents are, outside the workspace."""
         self.limits = limits or BaseLimits()
         self.problem = ""
-        """Why contents are missing that should have been copied; empty if there are none."""
+        """Why the last sweep is not all that it should be; empty if it is."""
+        self._reported_unread: set[str] = set()
         self._root = root
         self._folder = folder
         self._known: dict[str, Known] = {}
+        self._last_sweep = Sweep()
         self._contents: ContentFile | None = None
 
     @property
@@ -109,11 +112,12 @@ class BaseCopy:
     def read(self, digest: str) -> bytes | None:
         return self._contents.read(digest) if self._contents else None
 
-    def refresh(self, found: dict[str, Seen]) -> None:
+    def refresh(self, found: Sweep) -> None:
         """Take over a sweep from before a command, and copy the files that are new or changed since the last one."""
-        known = {path: self._carry_over(path, seen) for path, seen in found.items()}
+        known = {path: self._carry_over(path, seen) for path, seen in found.entries.items()}
         self._known = known
-        self.problem = ""
+        self._last_sweep = found
+        self.problem = self._report_unread(found)
         missing = [path for path, entry in known.items() if not entry.digest and entry.seen.kind in ("file", "link")]
         missing.sort(key=lambda path: known[path].seen.modified, reverse=True)
         try:
@@ -121,31 +125,43 @@ class BaseCopy:
         except OSError as error:
             self.problem = f"copying the files failed: {error.strerror or error}"
 
-    def observe(self, found: dict[str, Seen]) -> list[ObservedChange]:
+    def observe(self, found: Sweep) -> list[ObservedChange]:
         """Return everything that changed since the last sweep, and take over this one."""
         changes: list[ObservedChange] = []
+        self.problem = self._report_unread(found)
         for path in self._find_suspects(found):
             before = self._state_of(path)
             after = self._look(path)
-            if path in found:
-                self._known[path] = Known(found[path], self._try_to_add(after))
+            if path in found.entries:
+                self._known[path] = Known(found.entries[path], self._try_to_add(after))
             else:
                 self._known.pop(path, None)
-                if after.state.has_content or after.state.kind == "folder":
-                    continue  # it is still there, but no longer covered: a .gitignore has changed
+                if found.is_skipped(path) or after.state.has_content or after.state.kind == "folder":
+                    continue  # it may still be there, but is no longer covered
                 after = Look(ABSENT_STATE)
-            if after.state != before:
+            is_unknown = before.kind == "absent" and self._last_sweep.is_skipped(path)
+            if after.state != before and not is_unknown:
                 changes.append(ObservedChange(path, before, after))
+        self._last_sweep = found
         return changes
 
     def close(self) -> None:
         if self._contents:
             self._contents.close()
 
+    def _report_unread(self, found: Sweep) -> str:
+        """Return a problem if there are folders that could not be read, each of them once."""
+        unread = sorted(set(found.unread) - self._reported_unread)
+        self._reported_unread.update(unread)
+        if not unread:
+            return ""
+        return f"{', '.join(show_path(path) for path in unread[:_MAX_NAMED])} could not be looked into"
+
     def _look(self, path: str) -> Look:
         try:
             return look_at(self._root, path.split("/"), limit=self._limit_for(path))
-        except OSError:
+        except OSError as error:
+            self.problem = f"{show_path(path)} cannot be read: {error.strerror or error}"
             return Look(BLOCKED_STATE)
 
     def _carry_over(self, path: str, seen: Seen) -> Known:
@@ -155,9 +171,9 @@ class BaseCopy:
         # Still unproven if it was: after the command, the content decides.
         return Known(seen._replace(is_fresh=seen.is_fresh or entry.seen.is_fresh), entry.digest)
 
-    def _find_suspects(self, found: dict[str, Seen]) -> Iterable[str]:
+    def _find_suspects(self, found: Sweep) -> Iterable[str]:
         suspects: list[str] = []
-        for path, seen in found.items():
+        for path, seen in found.entries.items():
             entry = self._known.get(path)
             if entry is None or entry.seen.stamp != seen.stamp or entry.seen.mode != seen.mode:
                 is_suspect = True
@@ -165,7 +181,7 @@ class BaseCopy:
                 is_suspect = entry.seen.is_fresh and bool(entry.digest)  # the stamp of a fresh file proves nothing
             if is_suspect:
                 suspects.append(path)
-        suspects += [path for path in self._known if path not in found]
+        suspects += [path for path in self._known if path not in found.entries]
         return suspects
 
     def _state_of(self, path: str) -> FileState:

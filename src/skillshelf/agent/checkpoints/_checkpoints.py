@@ -167,8 +167,7 @@ class Checkpoints:
                 )
             except OSError as error:
                 self._note_failure(error)
-            if self._base.problem:
-                self._note(f"Changes by commands may be impossible to take back: {self._base.problem}.")
+            self._note_base_problem()
 
     def after_command(self) -> None:
         """Record what a command has changed."""
@@ -180,6 +179,7 @@ class Checkpoints:
             try:
                 observed = self._base.observe(sweep(self._access, max_entries=self.limits.entries))
                 self._record(turn, self._list_steps(observed))
+                self._note_base_problem()
             except TooManyFiles:
                 self._is_swept = False
                 self._note("The last command made too many files to compare: its changes cannot be taken back.")
@@ -230,6 +230,10 @@ class Checkpoints:
     def _note(self, problem: str) -> None:
         if problem not in self._problems:
             self._problems.append(problem)
+
+    def _note_base_problem(self) -> None:
+        if self._base.problem:
+            self._note(f"Some changes by commands cannot be taken back: {self._base.problem}.")
 
     def _note_failure(self, error: OSError) -> None:
         self._note(f"A change of this turn cannot be taken back, since keeping it failed: {error.strerror or error}.")

@@ -6,6 +6,7 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skillshelf.agent.checkpoints._states import Kind
@@ -39,31 +40,59 @@ class TooManyFiles(Exception):
     """The workspace is too large to be swept."""
 
 
-def sweep(access: FileAccess, *, max_entries: int = MAX_ENTRIES) -> dict[str, Seen]:
-    """Return the status of all covered files, links and folders below the workspace, by path.
+@dataclass(slots=True)
+class Sweep:
+    """The covered entries of a workspace at one moment."""
+
+    entries: dict[str, Seen] = field(default_factory=dict)
+    """Files, links and folders, by path."""
+    skipped: set[str] = field(default_factory=set)
+    """Folders that were not looked into, since they are not covered or could not be read. Nothing is known of them:
+    a file that appears in one later is not a new file."""
+    unread: list[str] = field(default_factory=list)
+    """Those of them that could not be read whole."""
+
+    def is_skipped(self, path: str) -> bool:
+        """Return True if a path lies in a folder that was not looked into."""
+        if not self.skipped:
+            return False
+        end = path.rfind("/")
+        while end > 0:
+            if path[:end] in self.skipped:
+                return True
+            end = path.rfind("/", 0, end)
+        return path in self.skipped
+
+
+def sweep(access: FileAccess, *, max_entries: int = MAX_ENTRIES) -> Sweep:
+    """Return the status of all covered files, links and folders below the workspace.
 
     Version control, folders of dependencies and caches, folders that a .gitignore leaves out and skillshelf's own
     folders are not covered, nor are special files. Raises TooManyFiles, or OSError if the workspace cannot be read.
     """
-    found: dict[str, Seen] = {}
+    found = Sweep()
     now = time.time_ns()
     with open_below(access.root, ()) as top:
         covers = _make_cover(access)
-        entered: set[str] = set()
-        for entry in walk(top, lambda folder: folder.path in entered):
+        entries = walk(
+            top,
+            enter=lambda folder: folder.path not in found.skipped,
+            report=lambda path, reason: found.unread.append(path),
+        )
+        for entry in entries:
             if entry.kind == "other" or entry.name.startswith(_SCRATCH_PREFIX):
                 continue
-            if entry.kind == "folder":
-                if not covers(entry):
-                    continue
-                entered.add(entry.path)
+            if entry.kind == "folder" and not covers(entry):
+                found.skipped.add(entry.path)
+                continue
             with suppress(FileNotFoundError):
                 info = system.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
                 stamp = () if entry.kind == "folder" else file_stamp(info)  # a folder's stamp changes with its content
                 mode = stat.S_IMODE(info.st_mode)
-                found[entry.path] = Seen(entry.kind, mode, info.st_size, stamp, is_fresh(info, now))
-            if len(found) > max_entries:
+                found.entries[entry.path] = Seen(entry.kind, mode, info.st_size, stamp, is_fresh(info, now))
+            if len(found.entries) > max_entries:
                 raise TooManyFiles
+    found.skipped.update(found.unread)
     return found
 
 
