@@ -274,6 +274,18 @@ class AgentCore:
             self._measured = state, measure_context(self)
         return self._measured[1]
 
+    def fork(self) -> str:
+        """Go on in a copy of the session. Return the id of the original, which stays as it is. Raises SessionError."""
+        session = self.conversation.session
+        if not self.sessions or session is None:
+            raise SessionError("This conversation is not saved in files, so it cannot be forked.")
+        if self._task:
+            raise SessionError("A turn is in progress: wait for its end, or stop it.")
+        spent = self.spent
+        self._begin(Conversation(self.sessions.fork(session)))
+        self.spent = spent
+        return session.id
+
     def undo(self, file: str = "") -> Undone:
         """Take back the files that the last turn changed, or one file that an undo has left.
 

@@ -5,7 +5,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from skillshelf.choices import load_choices
@@ -41,15 +41,18 @@ def add_arguments(parser: Parser) -> None:
     )
     add_listing_options(parser)
     parser.add_argument(
-        "--resume", nargs="?", const="", metavar="ID", help="continue a session (default: the latest one)"
+        "--resume", nargs="?", const="", metavar="ID", help="continue a session, by default one that you choose"
     )
+    parser.add_argument("-c", "--continue", dest="last", action="store_true", help="continue the latest session")
     parser.add_argument("--trust-workspace", action="store_true", help="use this folder's skills without review")
     parser.add_argument("--no-sandbox", action="store_true", help="let commands write outside the folder too")
     parser.add_argument("--frozen", action="store_true", help="fail if a skill here is not exactly as approved")
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
+    is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.json and args.prompt is None
     core, settings, problems = _open_agent(args)
+    problems.extend(_resume(core, args, is_interactive=is_interactive))
     for problem in problems:
         complain(problem)
     if args.frozen and core.skills.drift:
@@ -61,8 +64,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             exit_code=1,
         )
 
-    is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.json
-    if args.prompt is None and is_interactive:
+    if is_interactive:
         from skillshelf.repl import Terminal
 
         return asyncio.run(Terminal(core, settings, out.console).run())
@@ -126,9 +128,25 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         choices=load_choices(),
     )
     problems.extend(_find_misfit(core))
-    if args.resume is not None:
-        problems.extend(core.resume(args.resume))
     return core, settings, problems
+
+
+def _resume(core: "AgentCore", args: argparse.Namespace, *, is_interactive: bool) -> Sequence[str]:
+    """Continue the session that the options ask for. Return problems to report first."""
+    if args.last:
+        return core.resume()
+    if args.resume is None:
+        return ()
+    sessions = core.sessions.list() if core.sessions else []
+    if args.resume or not is_interactive or len(sessions) < 2:
+        return core.resume(args.resume)
+
+    from skillshelf.repl import pick_session
+
+    chosen = asyncio.run(pick_session(sessions))
+    if chosen is None:
+        return ["No session was chosen: this is a new one."]
+    return core.resume(chosen)
 
 
 def _find_misfit(core: "AgentCore") -> Iterator[str]:

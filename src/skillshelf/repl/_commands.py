@@ -1,5 +1,7 @@
 """The commands that a user can type, and what each of them does."""
 
+import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -9,20 +11,24 @@ from rich.text import Text
 from skillshelf.agent import DEFAULTS, MODES, describe_delta, explain_error, resolve
 from skillshelf.agent.sessions import export_json, export_markdown
 from skillshelf.choices import CHOICES, save_choice
-from skillshelf.errors import SessionError, SettingsError, SkillError
+from skillshelf.errors import CheckpointError, SessionError, SettingsError, SkillError
+from skillshelf.files import make_private_folders, replace_file, state_home
+from skillshelf.repl._changes import view_changes, view_undone
 from skillshelf.repl._face import ChatFace
 from skillshelf.repl._prompt import rank_with_typos
+from skillshelf.repl._replay import view_resumed
 from skillshelf.repl._views import (
     view_context,
     view_help,
     view_policy,
-    view_resumed,
-    view_sessions,
     view_skill,
     view_skills,
 )
 from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
 from skillshelf.text import clean, clean_line
+
+_WHOLE_SESSION = "session"
+"""What `/diff` takes to show all turns."""
 
 
 def make_commands(face: ChatFace) -> Commands[ChatFace]:
@@ -42,6 +48,9 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         sessions = face.core.sessions.list() if face.core.sessions else []
         return [Suggestion(session.id, meta=session.title) for session in sessions]
 
+    def complete_scope(_: str) -> Sequence[Suggestion]:
+        return [Suggestion(_WHOLE_SESSION)]
+
     def complete_mode(_: str) -> Sequence[Suggestion]:
         return [Suggestion(mode) for mode in MODES]
 
@@ -56,7 +65,11 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("skills", "the skills on the shelf", lambda face, _: face.print(view_skills(face.core))),
             Command("context", "what fills the model's window", lambda face, _: face.print(view_context(face.core))),
             Command("model", "the model in use, or another one", _choose_model, "[PROVIDER:MODEL]", complete_model),
-            Command("sessions", "earlier sessions in this workspace", _list_sessions),
+            Command("undo", "take back the files that the last turn changed", _undo, "[FILE]"),
+            Command("redo", "bring back the turn that was taken back", _redo),
+            Command("diff", "what the last turn changed, or the whole session", _diff, "[session]", complete_scope),
+            Command("fork", "go on in a copy of this session", _fork),
+            Command("sessions", "choose an earlier session of this workspace", _choose_session),
             Command("resume", "go on with an earlier session", _resume, "[ID]", complete_session),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
             Command("compact", "replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
@@ -196,12 +209,52 @@ def _choose_model(face: ChatFace, name: str) -> None:
     face.print(f"{model.name}, {model.window:,} tokens, {tools}", model.note)
 
 
-def _list_sessions(face: ChatFace, _: str) -> None:
-    face.print(view_sessions(face.core.sessions.list() if face.core.sessions else []))
+async def _undo(face: ChatFace, file: str) -> None:
+    with face.waiting("files are brought back"):
+        undone = await asyncio.to_thread(face.core.undo, file.strip())
+    face.print(*view_undone(undone, "Took back"))
 
 
-def _resume(face: ChatFace, session: str) -> None:
-    notes = face.core.resume(session.strip())
+async def _redo(face: ChatFace, _: str) -> None:
+    with face.waiting("files are brought back"):
+        undone = await asyncio.to_thread(face.core.redo)
+    face.print(*view_undone(undone, "Brought back"))
+
+
+async def _diff(face: ChatFace, scope: str) -> None:
+    scope = scope.strip()
+    if scope not in ("", _WHOLE_SESSION):
+        raise CheckpointError(f"/diff shows the last turn, and /diff {_WHOLE_SESSION} all of them. It takes no file.")
+    changes = await asyncio.to_thread(face.core.list_changes, whole_session=bool(scope))
+    parts = list(view_changes(changes))
+    face.print(*parts or ["No turn of this session has changed a file."])
+
+
+def _fork(face: ChatFace, _: str) -> None:
+    original = face.core.fork()
+    face.print(
+        f"You are now in {face.core.conversation.id}, a copy of this session. The original stays as it is: "
+        f"/resume {original}. /undo there takes back the turns so far, and here those from now on."
+    )
+
+
+async def _choose_session(face: ChatFace, _: str) -> None:
+    sessions = face.core.sessions.list() if face.core.sessions else []
+    others = [session for session in sessions if session.id != face.core.conversation.id]
+    if not others:
+        face.print("There is no other session in this workspace yet.")
+        return
+    chosen = await face.choose_session(others)
+    if chosen:
+        await _resume(face, chosen)
+
+
+async def _resume(face: ChatFace, session: str) -> None:
+    session = session.strip()
+    if not session:
+        await _choose_session(face, "")
+        return
+    notes = face.core.resume(session)
     face.print(*notes, *view_resumed(face.core))
 
 
@@ -210,14 +263,28 @@ def _export(face: ChatFace, file: str) -> None:
     if session is None:
         raise SessionError("Nothing to export: this conversation is not kept in a session.")
 
-    file = file.strip() or f"{session.id}.md"
+    file = file.strip()
     text = export_json(session) if file.endswith(".json") else export_markdown(session)
     try:
-        with open(file, "x", encoding="utf-8") as out:
-            out.write(text)
+        if file:
+            with open(file, "x", encoding="utf-8") as out:
+                out.write(text)
+        else:
+            file = _find_export_path(session.id)
+            replace_file(file, text.encode())
     except OSError as error:
         raise SessionError(f"The session cannot be written to {file!r}: {error.strerror}. Name another file.") from None
     face.print(f"Written to {file}.")
+
+
+def _find_export_path(session_id: str) -> str:
+    """Return where a session goes if the user names no file: not into the workspace. Raises SessionError, OSError."""
+    home = state_home()
+    if home is None:
+        raise SessionError("There is no home folder to write to. Name a file: /export session.md")
+    folder = os.path.join(home, "exports")
+    make_private_folders(folder)
+    return os.path.join(folder, f"{session_id}.md")
 
 
 async def _compact(face: ChatFace, focus: str) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from rich.console import RenderableType
 
 from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent.events import Event
+from skillshelf.agent.sessions import SessionInfo
 from skillshelf.rendering import Cleaned
 from skillshelf.text import clean
 
@@ -33,6 +34,9 @@ class ChatFace(Protocol):
 
     async def review(self) -> None:
         """Let the user decide about skills that are not trusted yet."""
+
+    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
+        """Let the user choose a session, and return its id; None if they choose none, or cannot."""
 
     async def declare_mine(self) -> None:
         """Ask the user whether this repository is their own, and record it."""

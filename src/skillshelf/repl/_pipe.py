@@ -8,11 +8,13 @@ from rich.console import Console, RenderableType
 
 from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent import events as on
+from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, error_code
 from skillshelf.rendering import cut_words
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
 from skillshelf.repl._screen import describe_call, describe_reload
+from skillshelf.repl._views import view_sessions
 from skillshelf.text import clean, clean_line, to_json
 
 
@@ -64,6 +66,11 @@ class Pipe:
 
     async def review(self) -> None:
         raise SkillError("A review needs a terminal to ask in. Run `skillshelf trust` in one.")
+
+    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
+        """Print the sessions: there is no terminal to choose in."""
+        self.print(view_sessions(sessions))
+        return None
 
     async def declare_mine(self) -> None:
         raise SkillError("This needs a terminal to ask in. Run `skillshelf trust --mine` in one.")

@@ -118,7 +118,7 @@ class Screen:
             return
 
         title = describe_call(call) if call else Line(clean_line(event.name))
-        self._print_folded(_describe_result(title, event))
+        self._print_folded(describe_result(title, event))
 
     def _find_announced_load(self, call: on.ToolCalled) -> tuple[str, str] | None:
         """Return the load that this call made, if a line announced it."""
@@ -164,7 +164,8 @@ def describe_reload(event: on.SkillsReloaded) -> str:
     return describe_delta(Delta(event.added, event.changed, event.removed))
 
 
-def _describe_result(title: Line, event: on.ToolReturned) -> Line:
+def describe_result(title: Line, event: on.ToolReturned) -> Line:
+    """Return a call and the first line of its result on one line."""
     lines = [line for line in event.text.splitlines() if line.strip() and line not in _OUTPUT_LABELS]
     first = lines[0].strip() if lines else ""
     hidden = max(0, len(lines) - 1)

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from prompt_toolkit.formatted_text import FormattedText
@@ -14,16 +14,19 @@ from rich.text import Text
 
 from skillshelf.agent import AgentCore, Answer, Approval, Settings, VariableRequest
 from skillshelf.agent.events import Event
+from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
 from skillshelf.repl._keyboard import Keyboard
+from skillshelf.repl._picker import pick_session
 from skillshelf.repl._prompt import SlashCompleter, list_workspace_files, make_prompt
+from skillshelf.repl._replay import view_resumed
 from skillshelf.repl._review import Reviewer
 from skillshelf.repl._screen import Screen
 from skillshelf.repl._variables import ask_variable
-from skillshelf.repl._views import count_skills, format_status, view_resumed
+from skillshelf.repl._views import count_skills, format_status
 from skillshelf.slash import complete
 from skillshelf.streams import discard_output
 from skillshelf.text import clean, clean_line
@@ -80,7 +83,13 @@ class Terminal:
 
         if not self._chat.cancelled() and not self._exit_code:
             self._chat.result()
+        self._say_how_to_resume()
         return self._exit_code
+
+    def _say_how_to_resume(self) -> None:
+        conversation = self.core.conversation
+        if conversation.session and conversation.messages and self._keyboard.tty.is_open():
+            self.console.print(Text(f"To go on with this session: skillshelf chat --resume {conversation.id}", "dim"))
 
     async def _run_prompts(self) -> None:
         self._greet()
@@ -174,6 +183,10 @@ class Terminal:
     async def review(self) -> None:
         async with self._question:
             await self._reviewer.review()
+
+    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
+        async with self._question:
+            return await pick_session(sessions)
 
     async def declare_mine(self) -> None:
         async with self._question:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pydantic_ai.messages import ModelMessage, TextPart, UserPromptPart
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -112,30 +111,6 @@ def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> S
     if error.closest:
         suggestion = f" Did you mean {' or '.join(map(repr, error.closest))}?"
     return SkillError(f"There is no skill named {cut(name, 100)!r}.{suggestion} /skills lists them.")
-
-
-def view_resumed(core: AgentCore) -> Sequence[RenderableType]:
-    """Return the session that goes on, and its last exchange."""
-    conversation = core.conversation
-    question, answer = _find_last_exchange(conversation.messages)
-    lines = [Text(f"Session {conversation.id}, {count_noun(len(conversation.messages), 'message')}.")]
-    if question:
-        lines.append(Text.assemble(("you    ", "bold"), (cut_words(clean_line(question), 300), "dim")))
-    if answer:
-        lines.append(Text.assemble(("answer ", "bold"), (cut_words(clean_line(answer), 500), "dim")))
-    return lines
-
-
-def _find_last_exchange(messages: Sequence[ModelMessage]) -> tuple[str, str]:
-    answer: list[str] = []
-    for message in reversed(messages):
-        for part in reversed(message.parts):
-            if isinstance(part, TextPart):
-                answer.insert(0, part.content)
-            elif isinstance(part, UserPromptPart):
-                question = part.content if isinstance(part.content, str) else " ".join(map(str, part.content))
-                return question, " ".join(answer)
-    return "", " ".join(answer)
 
 
 def view_policy(core: AgentCore) -> Sequence[RenderableType]:

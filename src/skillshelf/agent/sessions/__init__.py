@@ -9,6 +9,7 @@ from skillshelf.agent.sessions._history import (
     prompt_content,
     prompt_text,
     strip_system_prompt,
+    typed_text,
 )
 from skillshelf.agent.sessions._session import Session
 from skillshelf.agent.sessions._store import SessionInfo, Sessions
@@ -26,4 +27,5 @@ __all__ = [
     "prompt_content",
     "prompt_text",
     "strip_system_prompt",
+    "typed_text",
 ]

@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 )
 
 from skillshelf.discovery import LOAD_TOOL
-from skillshelf.slash import read_message
+from skillshelf.slash import SKILL_PREFIX, read_message
 
 # Each can hold the listing of the skills, which belongs to the workspace as it is today, not to the conversation.
 _PROMPT_PARTS = SystemPromptPart, InstructionBaselinePart, InstructionDeltaPart
@@ -122,6 +122,23 @@ def prompt_text(part: UserPromptPart) -> str:
         elif not isinstance(item, CachePoint):
             texts.append(f"[{item.kind}]")
     return "\n".join(texts)
+
+
+def typed_text(request: ModelRequest) -> str:
+    """Return a message as the user typed it: `/skills:NAME ARGUMENTS` for one that brings a skill."""
+    texts = [prompt_text(part) for part in request.parts if isinstance(part, UserPromptPart)]
+    invoked_skill = (request.metadata or {}).get(_INVOKED_SKILL, "")
+    if invoked_skill:
+        return f"/{SKILL_PREFIX}{invoked_skill}"
+    return "\n".join(show_invocation(text) for text in texts)
+
+
+def show_invocation(text: str) -> str:
+    """Return the command that became this message, or the message itself if it does not apply a skill."""
+    applied = read_message(text)
+    if applied is None:
+        return text
+    return f"/{SKILL_PREFIX}{applied.name} {applied.arguments}".rstrip()
 
 
 def _find_loads(messages: Sequence[ModelMessage]) -> Iterator[LoadedText]:

@@ -55,6 +55,15 @@ class Session:
         self._journal.add(format_compacted(self.messages))
         self._journal.save()
 
+    def copy_history(self, other: "Session") -> None:
+        """Begin with all messages of another session. They are on disk when this returns; otherwise SessionError."""
+        self.transcript = list(other.transcript)
+        self.messages = list(other.messages)
+        self._journal.add(format_messages(self.transcript))
+        if self.messages != self.transcript:
+            self._journal.add(format_compacted(self.messages))
+        self._journal.save()
+
     def use(self, model: str) -> None:
         """Record that this model answers from here on. Before the first message, that waits for the first save."""
         if model == self.model:

@@ -19,6 +19,7 @@ from skillshelf.agent.sessions._format import (
     Header,
     parse_header,
 )
+from skillshelf.agent.sessions._history import show_invocation
 from skillshelf.agent.sessions._journal import Journal
 from skillshelf.agent.sessions._session import Session, resume_session, start_session
 from skillshelf.errors import SessionError
@@ -98,6 +99,17 @@ class Sessions:
         except OSError as error:
             raise SessionError(f"The session {path} cannot be opened: {error.strerror}.") from error
         return resume_session(journal, self.workspace)
+
+    def fork(self, session: Session) -> Session:
+        """Return a new session with everything that was said in this one, which stays as it is.
+
+        Raises SessionError if nothing was said yet, or if the copy cannot be written.
+        """
+        if not session.transcript:
+            raise SessionError("The conversation is empty, so there is nothing to fork.")
+        forked = self.create(session.model)
+        forked.copy_history(session)
+        return forked
 
     def _read_info(self, path: str, stat: os.stat_result) -> SessionInfo:
         """Read a file once for as long as it does not change: completion asks with every key."""
@@ -208,7 +220,7 @@ def _find_prompt(messages: Any) -> str:
         parts = message.get("parts", ()) if isinstance(message, dict) else ()
         for part in parts:
             if isinstance(part, dict) and part.get("part_kind") == "user-prompt":
-                return _join_text(part.get("content"))
+                return show_invocation(_join_text(part.get("content")))
     return ""
 
 
