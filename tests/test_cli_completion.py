@@ -62,7 +62,7 @@ def complete(run: Run, tmp_path: Path) -> Complete:
         ("skillshelf completion ", {"bash", "zsh", "fish"}),
         ("skillshelf check --form", {"--format"}),
         ("skillshelf check --format ", {"text", "json", "sarif", "github"}),
-        ("skillshelf eval ", {"run", "list", "compare", "choose", "judge-check", "worker"}),
+        ("skillshelf eval ", {"run", "list", "compare", "view", "choose", "judge-check", "worker"}),
         ("skillshelf eval choose --desc", {"--descriptions"}),
         ("skillshelf eval list --desc", set()),
         ("skillshelf show pdf", {"pdf-forms", "pdf-merge"}),

@@ -6,8 +6,7 @@ Each picture shows a terminal of 100 columns: the output of commands in examples
 or a session of `skillshelf chat` with a scripted model and the keys below. The same code gives the same bytes, apart
 from token counts: the prompt contains the workspace's path, which differs between machines.
 
-report.png is not made here. It is the top of a report.html in a browser, made by `skillshelf eval --repeat 8 --baseline
-none` with skills of the example workspace and a server like examples/stand_in.py that makes mistakes now and then.
+report.png is made by report.py, which needs a browser.
 """
 
 import html

@@ -12,7 +12,7 @@ def run(run: Run) -> Run:
     """Run `skillshelf` with these words in tmp_path. Runs of cases get --trust-workspace."""
 
     def run_trusting(*words: str) -> tuple[int, str, str]:
-        if words[:1] == ("eval",) and not {"list", "compare", "judge-check", "worker"} & set(words):
+        if words[:1] == ("eval",) and not {"list", "compare", "view", "judge-check", "worker"} & set(words):
             words = (*words, "--trust-workspace")
         return run(*words)
 

@@ -27,6 +27,7 @@ from skillshelf.agent.events import (
     ToolReturned,
 )
 from skillshelf.evals import FileState, Run, Trace
+from skillshelf.evals.artefacts import Artefact, Artefacts, LeftOut
 from skillshelf.evals.report import render_page, summarize, write_run
 from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
 from skillshelf.evals.report.html._transcripts import Step, TranscriptBook, list_steps
@@ -366,3 +367,19 @@ def test_every_number_leads_to_the_trials_behind_it(tmp_path: Path) -> None:
 
     assert {link: counts.get(link) for link in expected} == expected
     assert all(counts.values()), "no link leads to nothing"
+
+
+def test_a_transcript_links_only_to_copies_beside_the_page() -> None:
+    """A run that was read from a file could name any address."""
+    good = Artefact("a.txt", "artefacts/c-with-1-0123456789ab/001-a.txt", 3, "text")
+    page = replace(good, name="<b>", view="artefacts/c-with-1-0123456789ab/001-b.view.html")
+    bad_view = replace(good, view="javascript:alert(1)")
+    bad = [replace(good, path=path) for path in ("javascript:alert(1)", "artefacts/../../x", "https://a/artefacts/b/c")]
+    kept = Artefacts((good, page, bad_view, *bad), (LeftOut("larger than 8 MiB", 2, 9),))
+    described = TranscriptBook().describe(replace(outcome("c", "p"), artefacts=kept))
+    assert [(file["name"], file["path"] == good.path, file["view"]) for file in described["artefacts"]] == [
+        ("a.txt", True, ""),
+        ("<b>", True, page.view),
+        ("a.txt", True, ""),
+    ]
+    assert described["left_out"] == ["2 files not kept: larger than 8 MiB"]

@@ -25,6 +25,7 @@ EXAMPLES = """
   skillshelf eval --resume RUN                             continue a run that was interrupted
   skillshelf eval list                                     list the cases
   skillshelf eval compare A B                              compare two runs case by case
+  skillshelf eval view reports --html trend.html           list the runs in a folder, with their trend
   skillshelf eval choose skills/pdf --descriptions new.yaml    find the best description, and how sure that is
   skillshelf eval judge-check RUN --labels labels.json         how often the judge agrees with you
   skillshelf eval --engine postgresql://host/db --parallel 0   leave the work to workers
@@ -46,6 +47,7 @@ ACTIONS = {
     "run": "run cases (the default)",
     "list": "list the cases without running anything",
     "compare": "compare two runs case by case",
+    "view": "list the runs in a folder, with their trend",
     "choose": "find the best of several descriptions of a skill",
     "judge-check": "measure the judge of a run against your own labels",
     "worker": "run trials for other machines until interrupted",
@@ -61,6 +63,7 @@ def add_arguments(parser: Parser) -> None:
     _add_run_arguments(parsers["run"])
     _add_list_arguments(parsers["list"])
     _add_compare_arguments(parsers["compare"])
+    _add_view_arguments(parsers["view"])
     _add_choose_arguments(parsers["choose"])
     _add_judge_check_arguments(parsers["judge-check"])
     _add_worker_arguments(parsers["worker"])
@@ -117,6 +120,15 @@ def _add_compare_arguments(parser: Parser) -> None:
         "--gate",
         choices=(_NO_NEW_FAILURES,),
         help="also exit 1 if a case that always passed in A misses in B, be it by chance",
+    )
+
+
+def _add_view_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "folder", metavar="DIR", nargs="?", default="", help="a folder with runs (default: the runs without --report)"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", default="", help="write a page with plots and links to the reports, instead"
     )
 
 
@@ -280,6 +292,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
         return list_cases(args, out)
     if args.action == "compare":
         return _compare_runs(args, out)
+    if args.action == "view":
+        from skillshelf.cli.eval._view import view_runs
+
+        return view_runs(args, out)
     if args.action == "judge-check":
         from skillshelf.cli.eval._judge_check import check_judge_of_run
 

@@ -84,7 +84,7 @@ def make_run_folder(report: str, max_kept: int = MAX_RUNS_KEPT) -> str:
     if report:
         os.makedirs(report, exist_ok=True)
         return os.path.abspath(report)
-    runs = _runs_folder()
+    runs = find_runs_folder()
     folder = os.path.join(runs, _make_id())
     make_private_folders(folder)
     _remove_old_runs(runs, max_kept)
@@ -102,10 +102,12 @@ def _remove_old_runs(runs: str, max_kept: int) -> None:
 
 def find_run_folder(run: str) -> str:
     """Return the folder of a run, given by its name or its path. Raises EvalError."""
-    for folder in (run, os.path.join(_runs_folder(), run)):
+    for folder in (run, os.path.join(find_runs_folder(), run)):
         if os.path.isfile(os.path.join(folder, _STATE, _MANIFEST)):
             return os.path.abspath(folder)
-    raise EvalError(f"There is no run {run!r}", f"Runs are in {_runs_folder()}, or in the folder that --report named")
+    raise EvalError(
+        f"There is no run {run!r}", f"Runs are in {find_runs_folder()}, or in the folder that --report named"
+    )
 
 
 def read_run_folder(folder: str) -> RunFolder | None:
@@ -125,7 +127,7 @@ def begin_run(folder: str, fingerprint: str, request: Mapping[str, Any]) -> RunF
 
     _remove_state(make_state_folder(folder))
     # A run in the state folder is named like its folder, so that --resume finds it by either.
-    is_in_state_home = state_home() is not None and os.path.dirname(folder) == _runs_folder()
+    is_in_state_home = state_home() is not None and os.path.dirname(folder) == find_runs_folder()
     run = RunFolder(
         path=folder,
         id=os.path.basename(folder) if is_in_state_home else _make_id(),
@@ -147,7 +149,8 @@ def _remove_state(state: str, keep: tuple[str, ...] = ()) -> None:
             os.unlink(os.path.join(state, name))
 
 
-def _runs_folder() -> str:
+def find_runs_folder() -> str:
+    """Return the folder of the runs without `--report`. Raises EvalError if the user has no home folder."""
     home = state_home()
     if home is None:
         raise EvalError("This user has no home folder to keep runs in", "Give --report DIR")

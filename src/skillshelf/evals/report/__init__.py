@@ -10,6 +10,8 @@ from skillshelf.evals.report._comparison import (
     comparison_tables,
 )
 from skillshelf.evals.report._gates import GateResult, Gates, Judgement, judge_run
+from skillshelf.evals.report._history import History, history_as_json, history_tables
+from skillshelf.evals.report._history_reader import read_history
 from skillshelf.evals.report._judge_check import (
     JudgeReport,
     check_judge,
@@ -21,13 +23,14 @@ from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._run_files import HTML_FILE, RunUnreadableError, read_run, summary_as_json, write_run
 from skillshelf.evals.report._summary import Fault, Stop, Summary, summarize
 from skillshelf.evals.report._tables import disarm_line, render_plain, render_rich, summary_line, summary_tables
-from skillshelf.evals.report.html import render_page
+from skillshelf.evals.report.html import render_history_page, render_page
 
 __all__ = [
     "HTML_FILE",
     "Fault",
     "GateResult",
     "Gates",
+    "History",
     "JudgeReport",
     "Judgement",
     "RunComparison",
@@ -44,11 +47,15 @@ __all__ = [
     "comparison_exit_code",
     "comparison_tables",
     "disarm_line",
+    "history_as_json",
+    "history_tables",
     "judge_report_as_json",
     "judge_run",
     "judge_tables",
     "judge_verdict",
+    "read_history",
     "read_run",
+    "render_history_page",
     "render_junit",
     "render_page",
     "render_plain",

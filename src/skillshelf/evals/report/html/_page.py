@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from skillshelf.evals.report._format import (
     format_change,
@@ -24,16 +19,12 @@ from skillshelf.evals.report._format import (
 from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
 from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
 from skillshelf.evals.report._tables import labelled_groups, page_tables, skill_of, summary_line
+from skillshelf.evals.report.html._environment import embed_json, find_script, find_style, hash_source, make_environment
 from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
 from skillshelf.evals.report.html._trials import list_trials
 from skillshelf.evals.stats import Counts, pass_k_of_case
 from skillshelf.tables import Cell, Column, Table
-from skillshelf.text import clean
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-MAX_TEXT = 2_000
 MAX_FLAKY = 60
 _EXPLANATION = (
     "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
@@ -49,15 +40,15 @@ _EXPLANATION = (
 
 def render_page(summary: Summary) -> str:
     """Return the whole page. Texts of skills and answers are shown as text."""
-    style = _read_own_file("style.css")
-    script = _read_own_file("page.js")
+    style = find_style()
+    script = find_script()
     policy = (
-        f"default-src 'none'; style-src '{_hash_source(style)}'; script-src '{_hash_source(script)}'; "
+        f"default-src 'none'; style-src '{hash_source(style)}'; script-src '{hash_source(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     trials = list_trials(summary)
     page: str = (
-        _environment()
+        make_environment()
         .get_template("page.html.jinja")
         .render(
             policy=policy,
@@ -68,6 +59,7 @@ def render_page(summary: Summary) -> str:
             cards=_make_cards(summary.total),
             rates=rate_rows(summary),
             tries=_tries_table(summary),
+            all_tries=_tries_table(summary, is_full=True),
             flaky=_flaky_table(summary),
             tables=page_tables(summary),
             pairs=[plot_pairs(versus) for versus in summary.total.versus],
@@ -79,76 +71,11 @@ def render_page(summary: Summary) -> str:
             cases=trials.cases,
             cases_left_out=trials.cases_left_out,
             transcripts_left_out=trials.transcripts_left_out,
-            data=_embed_json(trials.data),
+            data=embed_json(trials.data),
             explanation=_EXPLANATION,
         )
     )
     return page
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("skillshelf.evals.report.html", "."),
-        autoescape=True,
-        finalize=_write_out_hidden,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "across": _across,
-        "place": "{:.2f}".format,
-        "percent": format_percent,
-        "points": format_points,
-        "anchor": _anchor,
-        "cut": _cut,
-    }
-    return environment
-
-
-def _write_out_hidden(value: Any) -> Any:
-    """Return a text with its hidden and control characters written out, so that nothing is shown that is not there."""
-    if isinstance(value, str) and not hasattr(value, "__html__"):
-        return clean(value)
-    return value
-
-
-def _across(share: float) -> float:
-    """Return the position of a share, with room at both ends, so that marks at 0 and 1 are whole."""
-    return 3 + 94 * max(0.0, min(1.0, share))
-
-
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
-
-
-def _cut(text: str) -> str:
-    if len(text) <= MAX_TEXT:
-        return text
-    return f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
-
-
-@cache
-def _read_own_file(name: str) -> str:
-    from markupsafe import Markup
-
-    return Markup(files("skillshelf.evals.report.html").joinpath(name).read_text(encoding="utf-8"))
-
-
-def _embed_json(value: Any) -> str:
-    """Return JSON that cannot end the element that holds it, whatever its texts are."""
-    from markupsafe import Markup
-
-    text = json.dumps(value, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
-
-
-def _hash_source(text: str) -> str:
-    """Return the hash that allows an inline style or script in the Content-Security-Policy."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 class Card(NamedTuple):
@@ -195,13 +122,13 @@ def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Car
     return cards
 
 
-def _tries_table(summary: Summary) -> Table:
-    """Return pass@k and pass^k for each arm; no rows if no case was repeated."""
+def _tries_table(summary: Summary, *, is_full: bool = False) -> Table:
+    """Return pass@k and pass^k for each arm, for the largest k or for all; no rows if no case was repeated."""
     rows = []
     for label, group in labelled_groups(summary):
         for arm, numbers in group.arms.items():
             link = link_rate(skill_of(group, summary), arm)
-            for tries in numbers.tries:
+            for tries in numbers.tries if is_full else numbers.tries[-1:]:
                 at = Cell(f"{format_percent(tries.at)} {format_interval(tries.at_interval)}", link=link)
                 all_of = Cell(f"{format_percent(tries.all)} {format_interval(tries.all_interval)}", link=link)
                 rows.append((label, arm, str(tries.k), at, all_of))

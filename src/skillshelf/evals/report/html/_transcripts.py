@@ -6,6 +6,7 @@ the instructions of a skill, is stored once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,6 +29,7 @@ from skillshelf.agent.events import (
 )
 from skillshelf.evals._results import CheckResult, Outcome
 from skillshelf.evals._trace import FileState, Trace
+from skillshelf.evals.artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS, Artefacts
 from skillshelf.evals.report._summary import find_error, list_offered
 from skillshelf.text import clean, count_noun, to_json
 
@@ -37,6 +39,7 @@ MAX_STEPS = 200
 MAX_SIZE = 12_000_000
 """Characters of all transcripts of a page. With more, phones no longer open it."""
 _STEP_SIZE = 60
+_COPY_PATH = re.compile(rf"(\.\./)?{ARTEFACTS_FOLDER}/[A-Za-z0-9_-][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 StepKind = Literal["system", "user", "assistant", "thinking", "tool", "skill", "file", "notice", "error"]
 
@@ -185,6 +188,7 @@ class TranscriptBook:
             "problem": self._add(shorten(problem)) if problem else None,
             "checks": [self._check_as_json(result) for result in outcome.checks],
             "steps": plain_steps,
+            **_artefacts_as_json(outcome.artefacts),
         }
 
     def _measure(self, steps: Sequence[Step]) -> int:
@@ -219,6 +223,21 @@ class TranscriptBook:
             number = self._numbers[text] = len(self.texts)
             self.texts.append(text)
         return number
+
+
+def _artefacts_as_json(artefacts: Artefacts) -> dict[str, Any]:
+    """Return the files that a trial left, if it left any, with links to their copies beside the page."""
+    if artefacts == NO_ARTEFACTS:
+        return {}
+    files = []
+    for file in artefacts.files:
+        # A run that was read from a file could name any address here.
+        if not _COPY_PATH.fullmatch(file.path):
+            continue
+        view = file.view if _COPY_PATH.fullmatch(file.view) else ""
+        files.append({"name": clean(file.name), "path": file.path, "view": view, "size": file.size})
+    left_out = [f"{count_noun(one.files, 'file')} not kept: {clean(one.reason)}" for one in artefacts.left_out]
+    return {"artefacts": files, "left_out": left_out}
 
 
 def _trim(step: Step) -> Step:

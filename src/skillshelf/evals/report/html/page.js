@@ -165,7 +165,7 @@
       article.append(makeFold(title, text));
       return article;
     }
-    article.append(make("p", "step-title", step.kind === "tool" ? make("code", "", title) : title, ...(step.bad ? [" ", makeBadge(step.kind === "tool" ? "failed" : "no")] : [])));
+    article.append(make("p", "step-title", step.kind === "tool" ? make("code", "", title) : title, ...(step.bad && step.kind === "tool" ? [" ", makeBadge("failed")] : [])));
     if (text) article.append(makeText(text));
     if ("result" in step) {
       article.append(make("p", "result-title", "result"), makeText(data.texts[step.result] || "(empty)"));
@@ -183,7 +183,28 @@
     } else {
       column.append(make("ol", "steps", ...trial.steps.map(makeStep)));
     }
+    if (trial.artefacts) column.append(makeArtefacts(trial));
     return column;
+  }
+
+  function makeArtefacts(trial) {
+    const list = make("ul", "");
+    for (const file of trial.artefacts) {
+      const size = make("span", "quiet", file.size.toLocaleString("en") + " bytes ");
+      const entry = make("li", "", makeFileLink(file.path, file.name), " ", size);
+      if (file.view) entry.append(makeFileLink(file.view, "shown in a frame that runs nothing"));
+      list.append(entry);
+    }
+    for (const text of trial.left_out) list.append(make("li", "quiet", text));
+    return make("section", "artefacts", make("h4", "", "Files kept beside this page"), list);
+  }
+
+  function makeFileLink(path, text) {
+    const link = make("a", "", text);
+    link.href = path;
+    link.target = "_blank";
+    link.rel = "noopener noreferrer";
+    return link;
   }
 
   function makeChecks(shown) {

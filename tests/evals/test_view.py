@@ -1,0 +1,165 @@
+"""`skillshelf eval view`: the runs in a folder, in the terminal, as JSON, and as a page."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evals.run_kit import case, hostile, run_of
+from skillshelf.errors import EvalError
+from skillshelf.evals import Run
+from skillshelf.evals.report import history_tables, read_history, render_history_page, write_run
+from skillshelf.tables import draw_sparkline
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def _write(folder: Path, name: str, day: int, words: str, model: str = "m", cases: int = 10) -> Run:
+    """Write a run in which each case has these trials."""
+    run = run_of({case(f"c{number}"): (words,) for number in range(cases)}, run_id=name)
+    run = replace(run, started=f"2026-11-{day:02}T10:00:00+00:00", model=model)
+    write_run(run, folder / name)
+    return run
+
+
+def test_runs_are_listed_with_the_newest_first(run: Command, tmp_path: Path) -> None:
+    _write(tmp_path / "reports", "first", 1, "pm")
+    _write(tmp_path / "reports" / "deeper", "third", 3, "pp")
+    _write(tmp_path / "reports", "second", 2, "pm")
+    code, out, _ = run("eval", "view", "reports")
+    assert code == 0
+    assert [line.split()[2] for line in out.splitlines()[2:5]] == ["third", "second", "first"]
+    assert re.search(r"2026-11-03 10:00 +third +m +10 +100% \[69%, 100%\] +better: \+50 pp", out)
+    assert re.search(r"2026-11-02 10:00 +second +m +10 +50% \[\d+%, \d+%\] +the same", out)
+    assert re.search(r"pdf +m +3 +50% \[\d+%, \d+%\] +100% \[69%, 100%\] +▅▅█", out)
+
+
+def test_a_run_is_compared_with_the_run_before_of_the_same_model(tmp_path: Path) -> None:
+    _write(tmp_path, "a", 1, "pp", model="one")
+    _write(tmp_path, "b", 2, "mm", model="two")
+    _write(tmp_path, "c", 3, "mm", model="one")
+    c, b, a = read_history(str(tmp_path)).records
+    assert (a.before, b.before, c.before) == ("", "", "a")
+    assert c.change
+    assert (c.change.value, c.change.verdict) == (-1, "worse")
+
+
+def test_runs_without_a_case_in_common_are_not_compared(tmp_path: Path) -> None:
+    _write(tmp_path, "a", 1, "p")
+    write_run(replace(run_of({case("other"): ("m",)}, run_id="b"), started="2026-11-02"), tmp_path / "b")
+    assert [record.change for record in read_history(str(tmp_path)).records] == [None, None]
+
+
+def test_verdicts_are_corrected_for_the_number_of_runs(tmp_path: Path) -> None:
+    for day in range(1, 8):
+        _write(tmp_path, f"run{day}", day, "p" if day < 7 else "m", cases=6)
+    newest = read_history(str(tmp_path)).records[0]
+    assert newest.change
+    assert newest.change.p < 0.05 < newest.change.corrected_p
+    assert newest.change.verdict == "open"
+
+
+def test_files_that_are_not_runs_are_named_and_left_out(run: Command, tmp_path: Path) -> None:
+    _write(tmp_path, "good", 1, "p")
+    for name, text in (("cut", '{"skillshelf_evals": 1, "id"'), ("foreign", '{"results": []}'), ("newer", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(text or '{"skillshelf_evals": 99}')
+    code, out, _ = run("eval", "view", ".")
+    assert code == 0
+    assert "3 files that cannot be read" in out
+    for name, reason in (("cut", "was cut off"), ("foreign", "JSON of another kind"), ("newer", "has version 99")):
+        assert re.search(rf"/{name}/run.json +.*{reason}", out)
+
+    code, out, err = run("eval", "view", ".", "--html", "index.html")
+    assert (code, err.count("is left out")) == (0, 3)
+    assert "it has version 99" in (tmp_path / "index.html").read_text("utf-8")
+
+
+def test_a_folder_without_runs_is_an_error(run: Command, tmp_path: Path) -> None:
+    code, _, err = run("eval", "view", ".")
+    assert code == 2
+    assert f"There is no run in {tmp_path}" in err
+    code, _, err = run("eval", "view", "gone")
+    assert (code, "gone cannot be read: No such file or directory" in err) == (2, True)
+
+
+def test_a_page_that_cannot_be_written_is_an_error(run: Command, tmp_path: Path) -> None:
+    _write(tmp_path, "a", 1, "p")
+    code, _, err = run("eval", "view", ".", "--html", "gone/index.html")
+    assert code == 2
+    assert f"--html: {tmp_path}/gone/index.html cannot be written: No such file or directory" in err
+
+
+def test_a_linked_folder_is_not_entered(tmp_path: Path) -> None:
+    _write(tmp_path / "elsewhere", "a", 1, "p")
+    (tmp_path / "reports").mkdir()
+    os.symlink(tmp_path / "elsewhere", tmp_path / "reports" / "link")
+    assert read_history(str(tmp_path / "reports")).records == ()
+
+
+def test_too_many_runs_are_refused(tmp_path: Path) -> None:
+    for number in range(3):
+        _write(tmp_path, f"r{number}", 1, "p", cases=1)
+    with pytest.raises(EvalError, match="more than 2 runs"):
+        read_history(str(tmp_path), max_runs=2)
+
+
+def test_the_default_folder_is_that_of_runs_without_a_report(run: Command) -> None:
+    _write(Path(os.environ["HOME"], ".local/state/skillshelf/evals"), "kept", 1, "p")
+    code, out, _ = run("eval", "view", "--json")
+    assert code == 0
+    assert [found["run"] for found in json.loads(out)["runs"]] == ["kept"]
+
+
+def test_the_json_has_every_number(run: Command, tmp_path: Path) -> None:
+    _write(tmp_path, "a", 1, "pm")
+    _write(tmp_path, "b", 2, "pp")
+    _, out, _ = run("eval", "view", ".", "--json")
+    found = json.loads(out)
+    newest = found["runs"][0]
+    assert (newest["run"], newest["before"], newest["model"]) == ("b", "a", "m")
+    assert newest["statistics"]["rate"]["value"] == 1
+    assert newest["statistics"]["change"]["verdict"] == "better"
+    assert [rate["value"] for rate in found["trends"][0]["statistics"]["rates"]] == [0.5, 1]
+    assert found["unreadable"] == []
+
+
+def test_a_page_links_to_each_report_from_where_it_lies(run: Command, tmp_path: Path) -> None:
+    _write(tmp_path / "reports", "a b", 1, "p")
+    _write(tmp_path / "reports", "gone", 2, "p")
+    (tmp_path / "reports" / "gone" / "report.html").unlink()
+    (tmp_path / "pages").mkdir()
+    code, out, _ = run("eval", "view", "reports", "--html", "pages/index.html")
+    assert (code, out) == (0, "pages/index.html  (2 runs)\n")
+    html = (tmp_path / "pages" / "index.html").read_text("utf-8")
+    assert re.findall(r'href="([^"]*)"', html) == ["../reports/a%20b/report.html"]
+    assert "<script" not in html
+    assert "default-src &#39;none&#39;" in html
+
+
+def test_nothing_in_a_run_becomes_markup_on_the_page(tmp_path: Path) -> None:
+    write_run(hostile('"><script>1</script><img src=x onerror=alert(1)>'), tmp_path / "javascript:alert(1)")
+    html = render_history_page(read_history(str(tmp_path)), str(tmp_path))
+    assert not re.search(r"<(script|img)", html)
+    assert re.findall(r'href="([^"]*)"', html) == ["javascript%3Aalert%281%29/report.html"]
+
+
+def test_columns_that_say_nothing_are_left_out(tmp_path: Path) -> None:
+    _write(tmp_path, "a", 1, "p")
+    [runs] = history_tables(read_history(str(tmp_path)))
+    assert [column.title for column in runs.columns] == ["started", "run", "model", "cases", "rate [95%]", "cost"]
+
+
+@given(st.lists(st.none() | st.floats(0, 1), max_size=60))
+def test_a_sparkline_rises_with_the_shares(shares: list[float | None]) -> None:
+    line = draw_sparkline(shares)
+    shown = shares[-40:]
+    assert len(line) == len(shown)
+    drawn = [(share, column) for share, column in zip(shown, line, strict=True) if share is not None]
+    assert [column for _, column in sorted(drawn)] == sorted(column for _, column in drawn)
