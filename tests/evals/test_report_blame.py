@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.run_kit import TEXTS, case, result, run_of, sample
+from evals.run_kit import TEXTS, case, result, run_of, sample, scripted_case
 from skillshelf.cli._diagnostics import github_annotation
 from skillshelf.descriptor import Diagnostic
 from skillshelf.evals import Check, Run, Verdict, check
-from skillshelf.evals.report import annotate, summarize
+from skillshelf.evals.report import Gates, annotate, judge_run, summarize
 from skillshelf.evals.report._annotations import SkillLines
 
 SKILL = """\
@@ -32,8 +32,8 @@ def skill(tmp_path: Path) -> str:
 
 
 def missed(*checks: Check, skills: dict[str, str], name: str = "fill") -> Run:
-    """Return a run with one trial in which these checks did not hold."""
-    run = run_of({case(name): ("m",)}, skills=skills)
+    """Return a replayed run with one trial in which these checks did not hold."""
+    run = replace(run_of({case(name): ("m",)}, skills=skills), replayed=True)
     failed = tuple(result(made, Verdict(False, "none")) for made in checks)
     return replace(run, outcomes=(replace(run.outcomes[0], checks=failed),))
 
@@ -44,7 +44,7 @@ def places(run: Run) -> list[tuple[str, str, int]]:
 
 def test_annotations_are_on_the_lines_that_can_be_mended(skill: str) -> None:
     """A missed trigger is on `description:`, a case that was not followed on the instructions, and gaps are notes."""
-    notes = annotate(summarize(sample(skill), TEXTS))
+    notes = annotate(summarize(replace(sample(skill), replayed=True), TEXTS))
     assert [(note.severity, note.code, note.path, note.line) for note in notes] == [
         ("error", "trigger-missed", skill, 3),
         ("error", "trigger-false", skill, 3),
@@ -62,6 +62,20 @@ def test_annotations_are_on_the_lines_that_can_be_mended(skill: str) -> None:
         "::warning file=skills/pdf/evals/cases.yaml,line=7,title=not-tried::1 trial of"
     )
     assert github_annotation(notes[4]).endswith("::no case loaded 1 of 2 references: references/b.md")
+
+
+def test_misses_that_do_not_fail_the_run_are_notices(skill: str) -> None:
+    """With a gate that failed, those that made it fail are errors, and so is the gate itself."""
+    run = run_of({case("merge"): ("ppm",), scripted_case("fill"): ("p",)}, skills={"pdf": skill})
+    [note] = annotate(summarize(run))
+    assert (note.severity, note.code) == ("info", "case-missed")
+    assert github_annotation(note).startswith("::notice ")
+    gate, error = annotate(summarize(run), judge_run(summarize(run), Gates(fail_under=1.0)))
+    assert (gate.severity, gate.code, gate.path) == ("error", "gate-failed", "")
+    assert github_annotation(gate).startswith(
+        "::error title=gate-failed::--fail-under 100%25: failed. The pass rate is"
+    )
+    assert error == replace(note, severity="error")
 
 
 def test_a_trigger_of_another_skill_is_annotated_there(skill: str, tmp_path: Path) -> None:

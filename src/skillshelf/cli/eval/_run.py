@@ -356,13 +356,13 @@ def _report(
     out: Output,
 ) -> int:
     """Write the files of a run, then print its summary, which can be printed again. Return the exit code."""
-    write_run(run, folder.path, contents)
+    write_run(run, folder.path, contents, gates)
     summary = summarize(run, contents)
+    judgement = judge_run(summary, gates)
     if args.junit:
         with open(args.junit, "w", encoding="utf-8") as file:
-            file.write(render_junit(summary))
+            file.write(render_junit(summary, judgement))
 
-    judgement = judge_run(summary, gates)
     code = judgement.exit_code or (_INCOMPLETE if faults else 0)
     if args.json:
         results = [
@@ -384,6 +384,6 @@ def _report(
         out.print_styled(missing, _EXIT_STYLES.get(code, "yellow"))
     out.print_styled(f"{shown_path(os.path.join(folder.path, HTML_FILE))}  (run {run.id})", "dim")
     if args.github:
-        for note in annotate(summary):
+        for note in annotate(summary, judgement):
             out.print(github_annotation(note))
     return code

@@ -6,12 +6,13 @@ import ast
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from skillshelf.descriptor import Diagnostic
+from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.evals.report._format import STOPPED
+from skillshelf.evals.report._gates import Judgement, judge_run
 from skillshelf.evals.report._summary import CaseSummary, Failure, Fault, Summary
 from skillshelf.evals.stats import Coverage
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
@@ -24,6 +25,7 @@ TRIGGER_MISSED = "trigger-missed"
 TRIGGER_FALSE = "trigger-false"
 REFERENCE_MISSED = "reference-missed"
 CASE_MISSED = "case-missed"
+GATE_FAILED = "gate-failed"
 # In this order: instructions that were not loaded could not be followed.
 _FIXES = {
     TRIGGER_MISSED: "say in the description when to use it",
@@ -44,8 +46,11 @@ class _Cause:
     reference: str = ""
 
 
-def annotate(summary: Summary) -> tuple[Diagnostic, ...]:
+def annotate(summary: Summary, judgement: Judgement | None = None) -> tuple[Diagnostic, ...]:
     """Return each miss on the line where it can be fixed, gaps in coverage as notes, and errors on their cases' lines.
+
+    A miss is an error if it fails the run as it was judged, by default without a gate, and otherwise a note. A gate
+    that failed is an error without a place.
 
     A missed trigger is annotated on the `description:`, a missed reference on the line that names it, and a case that
     was not followed on the instructions. If the skill's file is not known, the annotation is on the case.
@@ -57,9 +62,15 @@ def annotate(summary: Summary) -> tuple[Diagnostic, ...]:
 
     codes = list(_FIXES)
     skill_files = summary.run.skills
-    notes: list[Diagnostic] = []
+    judgement = judgement or judge_run(summary)
+    failed = judgement.failed_cases
+    notes = [
+        Diagnostic("error", GATE_FAILED, result.line)
+        for result in judgement.results
+        if result.is_chosen and result.passed is False
+    ]
     for cause, cases in sorted(cases_by_cause.items(), key=lambda item: codes.index(item[0].code)):
-        notes += _annotate_cause(cause, cases, skill_files.get(cause.skill, ""))
+        notes += _annotate_cause(cause, cases, skill_files.get(cause.skill, ""), failed)
     notes += [_annotate_fault(fault, summary) for fault in summary.faults]
     for coverage in summary.coverage:
         notes += _annotate_gaps(coverage, skill_files.get(coverage.skill, ""))
@@ -83,12 +94,15 @@ def _cause_of(failure: Failure, case: CaseSummary) -> _Cause:
     return _Cause(CASE_MISSED, case.info.skill)
 
 
-def _annotate_cause(cause: _Cause, cases: Sequence[CaseSummary], path: str) -> Iterator[Diagnostic]:
+def _annotate_cause(
+    cause: _Cause, cases: Sequence[CaseSummary], path: str, failed: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Yield the annotations of a cause. Those of cases that have `failed` are errors."""
     fix = _FIXES[cause.code]
     if not path:
         for case in cases:
             message = f"{case.info.label} {_share_passed(case)}: {_list_reasons(case)}"
-            yield Diagnostic("error", cause.code, message, *_place_of(case), fix)
+            yield Diagnostic(_rate_severity([case], failed), cause.code, message, *_place_of(case), fix)
         return
 
     lines = SkillLines(path, cause.skill)
@@ -103,7 +117,11 @@ def _annotate_cause(cause: _Cause, cases: Sequence[CaseSummary], path: str) -> I
     message = f"{message}: {'; '.join(descriptions)}"
     if len(cases) > MAX_CASES_NAMED:
         message += f" and {len(cases) - MAX_CASES_NAMED} more"
-    yield Diagnostic("error", cause.code, message, path, line, fix)
+    yield Diagnostic(_rate_severity(cases, failed), cause.code, message, path, line, fix)
+
+
+def _rate_severity(cases: Sequence[CaseSummary], failed: Collection[str]) -> Severity:
+    return "error" if any(case.info.id in failed for case in cases) else "info"
 
 
 def _describe_loading(cause: _Cause, lines: SkillLines) -> tuple[int, str]:

@@ -39,6 +39,10 @@ class GateResult:
     passed: bool | None
     """None if errors left it open."""
     text: str
+    cases: tuple[str, ...] = ()
+    """The cases whose misses made it fail; none if it did not fail, or if no single case did it."""
+    is_chosen: bool = True
+    """False for the condition that every run has: a case without chance in it must not miss."""
 
     @property
     def line(self) -> str:
@@ -54,6 +58,11 @@ class Judgement:
     results: tuple[GateResult, ...]
     note: str = ""
     """A word about misses that no gate is about."""
+
+    @property
+    def failed_cases(self) -> frozenset[str]:
+        """The cases that fail the run. The misses of all others are for information."""
+        return frozenset(case for result in self.results for case in result.cases)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -107,7 +116,8 @@ def _judge_firm_cases(summary: Summary) -> list[GateResult]:
     if not missed:
         return []
     kind = "replayed" if summary.run.replayed else "scripted"
-    return [GateResult(f"{kind} cases", False, f"{count_noun(len(missed), 'case')} missed: {_name_cases(missed)}")]
+    text = f"{count_noun(len(missed), 'case')} missed: {_name_cases(missed)}"
+    return [GateResult(f"{kind} cases", False, text, tuple(missed), is_chosen=False)]
 
 
 def _judge_new_failures(summary: Summary, comparison: RunComparison | None) -> GateResult:
@@ -123,7 +133,8 @@ def _judge_new_failures(summary: Summary, comparison: RunComparison | None) -> G
         ]
     if not failures:
         return GateResult(gate, True, "No case newly fails.")
-    return GateResult(gate, False, f"{count_noun(len(failures), 'case')} newly failing: {_name_cases(failures)}")
+    text = f"{count_noun(len(failures), 'case')} newly failing: {_name_cases(failures)}"
+    return GateResult(gate, False, text, tuple(failures))
 
 
 def _judge_comparison(comparison: RunComparison) -> GateResult:
@@ -140,7 +151,7 @@ def _judge_comparison(comparison: RunComparison) -> GateResult:
     if worse:
         text += f"; worse beyond chance: {_name_cases(worse)}"
     passed = {0: True, 1: False, 3: None}[comparison_exit_code(comparison)]
-    return GateResult(gate, passed, f"{text}.")
+    return GateResult(gate, passed, f"{text}.", tuple(worse))
 
 
 def _judge_rate(summary: Summary, fail_under: float) -> GateResult:
@@ -151,7 +162,12 @@ def _judge_rate(summary: Summary, fail_under: float) -> GateResult:
     if arm.rate.interval is None:
         return GateResult(gate, None, "No trial could be made.")
     text = f"The pass rate is {format_rate(arm.rate)}, and its lower end counts."
-    return GateResult(gate, arm.rate.interval.low >= fail_under, text)
+    if arm.rate.interval.low >= fail_under:
+        return GateResult(gate, True, text)
+    missed = [
+        case.info.id for case in summary.total.cases if case.main.counts.missed and summary.run.is_live(case.info)
+    ]
+    return GateResult(gate, False, text, tuple(missed))
 
 
 def _note_ungated(summary: Summary) -> str:

@@ -1,11 +1,18 @@
-"""JUnit XML: one testcase for each case, in the form that both Ant's schema and Jenkins' xunit accept."""
+"""JUnit XML: one testcase for each case and each gate, in the form that both Ant's schema and Jenkins' xunit accept.
+
+There is a failure in it if the exit code of the run is 1, and never otherwise. A miss that does not fail the run is
+`skipped` with a message, as pytest writes expected failures: CI tools show such a case, and stay green.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from skillshelf.evals.report._format import STOPPED, format_errors, skill_label
+from skillshelf.evals.report._gates import GateResult, Judgement, judge_run
 from skillshelf.evals.report._summary import CaseSummary, Group, Summary
 from skillshelf.evals.report._tables import format_case_rate
 from skillshelf.text import clean, clean_line
@@ -13,40 +20,96 @@ from skillshelf.text import clean, clean_line
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
-def render_junit(summary: Summary) -> str:
-    """Return a summary as JUnit XML.
+def render_junit(summary: Summary, judgement: Judgement | None = None) -> str:
+    """Return a summary as JUnit XML, judged as the run was: by default, without a gate.
 
     It uses only what the strictest schema has: one result for a testcase, and no attributes of one tool's own.
     """
-    suites = [group for group in summary.skills if group.cases]
-    body = "".join(_render_suite(index, group, summary) for index, group in enumerate(suites))
+    judgement = judgement or judge_run(summary)
+    groups = [group for group in summary.skills if group.cases]
+    suites = [_make_suite(group, judgement.failed_cases) for group in groups]
+    gates = [_make_gate_case(result) for result in judgement.results if result.is_chosen]
+    if gates:
+        suites.append(_Suite("gates", gates))
+    body = "".join(_render_suite(index, suite, summary) for index, suite in enumerate(suites))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{body}</testsuites>\n'
 
 
-def _render_suite(index: int, group: Group, summary: Summary) -> str:
-    counts = [case.main.counts for case in group.cases]
+class _TestCase(NamedTuple):
+    """A testcase, and what it adds to the counts of its suite."""
+
+    name: str
+    classname: str
+    seconds: float
+    account: str
+    """A line for the output of the suite."""
+    tag: Literal["", "failure", "error", "skipped"] = ""
+    kind: str = ""
+    reasons: Sequence[str] = ()
+
+
+class _Suite(NamedTuple):
+    name: str
+    cases: Sequence[_TestCase]
+
+    def count(self, tag: str) -> int:
+        return sum(case.tag == tag for case in self.cases)
+
+
+def _make_suite(group: Group, failed: Collection[str]) -> _Suite:
+    return _Suite(skill_label(group.name), [_make_case(case, case.info.id in failed) for case in group.cases])
+
+
+def _make_case(case: CaseSummary, is_failed: bool) -> _TestCase:
+    """Return the testcase of a case. `is_failed` says whether its misses fail the run."""
+    arm = case.main
+    made = _TestCase(case.info.name, skill_label(case.info.skill), arm.spent.seconds, _account_for(case))
+    misses = [f"{STOPPED}: {stop.reason} ({stop.times}×)" for stop in arm.stops]
+    misses += [f"{failure.check}: {failure.reason} ({failure.times}×)" for failure in arm.failures]
+    place = [f"at {case.info.location}"] if case.info.location else []
+    if arm.counts.missed and is_failed:
+        return made._replace(tag="failure", kind="missed", reasons=[*(misses or ["missed"]), *place])
+    if arm.counts.errors:
+        return made._replace(tag="error", kind="infrastructure", reasons=[*dict.fromkeys(arm.errors), *place])
+    if arm.counts.missed:
+        first, *others = misses or ["missed"]
+        return made._replace(tag="skipped", reasons=[f"missed, which does not fail the run: {first}", *others, *place])
+    if not arm.counts.trials:
+        return made._replace(tag="skipped")
+    return made
+
+
+def _make_gate_case(result: GateResult) -> _TestCase:
+    made = _TestCase(result.gate, "gates", 0.0, result.line)
+    if result.passed is None:
+        return made._replace(tag="error", kind="infrastructure", reasons=[result.text])
+    if not result.passed:
+        return made._replace(tag="failure", kind="gate", reasons=[result.text])
+    return made
+
+
+def _render_suite(index: int, suite: _Suite, summary: Summary) -> str:
     timestamp = _TIMESTAMP.match(summary.run.started)
-    seconds = sum(case.main.spent.seconds for case in group.cases)
     attributes = {
-        "name": skill_label(group.name),
+        "name": suite.name,
         "package": "skillshelf.evals",
         "id": str(index),
         "timestamp": timestamp[0] if timestamp else "1970-01-01T00:00:00",
         "hostname": "localhost",
-        "tests": str(len(group.cases)),
-        "failures": str(sum(count.missed > 0 for count in counts)),
-        "errors": str(sum(not count.missed and count.errors > 0 for count in counts)),
-        "skipped": str(sum(not count.trials and not count.errors for count in counts)),
-        "time": f"{seconds:.3f}",
+        "tests": str(len(suite.cases)),
+        "failures": str(suite.count("failure")),
+        "errors": str(suite.count("error")),
+        "skipped": str(suite.count("skipped")),
+        "time": f"{sum(case.seconds for case in suite.cases):.3f}",
     }
     properties = {"model": summary.run.model, "run": summary.run.id, "repeats": str(summary.run.repeats)}
-    accounts = "\n".join(_account_for(case) for case in group.cases)
+    accounts = "\n".join(case.account for case in suite.cases)
     lines = [
         f"<testsuite{_render_attributes(attributes)}>",
         "<properties>",
         *(f"<property{_render_attributes({'name': key, 'value': value})}/>" for key, value in properties.items()),
         "</properties>",
-        *(_render_case(case) for case in group.cases),
+        *(_render_case(case) for case in suite.cases),
         f"<system-out>{_render_text(accounts)}</system-out>",
         "<system-err></system-err>",
         "</testsuite>\n",
@@ -54,32 +117,17 @@ def _render_suite(index: int, group: Group, summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _render_case(case: CaseSummary) -> str:
-    arm = case.main
-    attributes = _render_attributes(
-        {"name": case.info.name, "classname": skill_label(case.info.skill), "time": f"{arm.spent.seconds:.3f}"}
-    )
-    if arm.counts.missed:
-        reasons = [f"{STOPPED}: {stop.reason} ({stop.times}×)" for stop in arm.stops]
-        reasons += [f"{failure.check}: {failure.reason} ({failure.times}×)" for failure in arm.failures]
-        result = _render_result("failure", "missed", reasons or ["missed"], case)
-    elif arm.counts.errors:
-        result = _render_result("error", "infrastructure", list(dict.fromkeys(arm.errors)), case)
-    elif not arm.counts.trials:
-        result = "<skipped/>"
-    else:
+def _render_case(case: _TestCase) -> str:
+    attributes = _render_attributes({"name": case.name, "classname": case.classname, "time": f"{case.seconds:.3f}"})
+    if not case.tag:
         return f"<testcase{attributes}/>"
-
-    return f"<testcase{attributes}>{result}</testcase>"
-
-
-def _render_result(tag: str, kind: str, reasons: list[str], case: CaseSummary) -> str:
-    lines = [_account_for(case), *reasons]
-    if case.info.location:
-        lines.append(f"at {case.info.location}")
-    attributes = _render_attributes({"message": reasons[0], "type": kind})
-    text = _render_text("\n".join(lines))
-    return f"<{tag}{attributes}>{text}</{tag}>"
+    if not case.reasons:
+        return f"<testcase{attributes}><{case.tag}/></testcase>"
+    details = {"message": case.reasons[0]}
+    if case.kind:
+        details["type"] = case.kind
+    text = _render_text("\n".join([case.account, *case.reasons]))
+    return f"<testcase{attributes}><{case.tag}{_render_attributes(details)}>{text}</{case.tag}></testcase>"
 
 
 def _account_for(case: CaseSummary) -> str:

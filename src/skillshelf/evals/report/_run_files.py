@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._results import CheckResult, Outcome, Run, run_from_json
+from skillshelf.evals.report._gates import Gates, judge_run
 from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._summary import Summary, find_error, summarize
 from skillshelf.evals.report.html import render_page
@@ -39,14 +40,22 @@ class RunUnreadableError(EvalError):
         super().__init__(f"it cannot be read as a run of evals: {reason}", path=path)
 
 
-def write_run(run: Run, folder: str | os.PathLike[str], contents: Mapping[str, SkillContent] | None = None) -> None:
-    """Write the three files of a run, each in one step. Raises OSError."""
+def write_run(
+    run: Run,
+    folder: str | os.PathLike[str],
+    contents: Mapping[str, SkillContent] | None = None,
+    gates: Gates | None = None,
+) -> None:
+    """Write the three files of a run, each in one step. Raises OSError.
+
+    `gates` are those that the run was judged by, for `junit.xml`.
+    """
     os.makedirs(folder, exist_ok=True)
     summary = summarize(run, contents)
     texts = {
         RUN_FILE: to_json(run.as_json(), indent=1) + "\n",
         HTML_FILE: render_page(summary),
-        JUNIT_FILE: render_junit(summary),
+        JUNIT_FILE: render_junit(summary, judge_run(summary, gates)),
     }
     for name, text in texts.items():
         replace_file(os.path.join(folder, name), text.encode(), 0o666)
