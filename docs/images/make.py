@@ -6,7 +6,7 @@ Each picture shows a terminal of 100 columns: the output of commands in examples
 or a session of `skillshelf chat` with a scripted model and the keys below. The same code gives the same bytes, apart
 from token counts: the prompt contains the workspace's path, which differs between machines.
 
-report.png is made by report.py, which needs a browser.
+report.png and transcript.png are made by report.py, which needs a browser.
 """
 
 import html

@@ -28,7 +28,7 @@ from skillshelf.agent.events import (
 )
 from skillshelf.evals import FileState, Run, Trace
 from skillshelf.evals.artefacts import Artefact, Artefacts, LeftOut
-from skillshelf.evals.report import render_page, summarize, write_run
+from skillshelf.evals.report import Summary, render_page, summarize, write_run
 from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
 from skillshelf.evals.report.html._transcripts import Step, TranscriptBook, list_steps
 from skillshelf.evals.report.html._trials import trace_way
@@ -305,6 +305,7 @@ def test_an_address_opens_a_transcript_next_to_the_trial_without_the_skill(tmp_p
         ("#trials?flaky=yes", [1, 2]),
         ("#trials?case=pdf/beta", [3, 4]),
         ("#trials?skill=csv", []),
+        ("#trials?__proto__=1&constructor=2&unknown=3", [1, 2, 3, 4]),
     ],
 )
 def test_an_address_shows_the_trials_that_meet_its_conditions(fragment: str, found: list[int], tmp_path: Path) -> None:
@@ -328,19 +329,31 @@ _FOLLOW_EVERY_LINK = """
 """
 
 
+def _follow_every_link(summary: Summary, folder: Path) -> dict[str, int]:
+    """Return the number of trials that each link of a page shows in a browser."""
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render_page(summary))
+    path = folder / "report.html"
+    path.write_text(page.replace("</body>", f"<script>{_FOLLOW_EVERY_LINK}</script></body>"), "utf-8")
+    title = re.search(r"<title>(.*?)</title>", _open(path), re.S)
+    assert title
+    counts: dict[str, int] = json.loads(unescape(title[1]))
+    return counts
+
+
+@needs_browser
+def test_no_number_of_a_run_without_results_leads_nowhere(tmp_path: Path) -> None:
+    rows = {case("broken"): ("e", "e"), case("ask", should=True): ("e",), case("alone", "csv", should=True): ("m",)}
+    counts = _follow_every_link(summarize(run_of(rows), TEXTS), tmp_path)
+    assert [link for link, trials in counts.items() if not trials] == []
+
+
 @needs_browser
 def test_every_number_leads_to_the_trials_behind_it(tmp_path: Path) -> None:
     run = sample()
     scripted = scripted_case("alone")
     run = replace(run, cases=(*run.cases, scripted), outcomes=(*run.outcomes, outcome(scripted.id, "p")))
     summary = summarize(run, TEXTS)
-    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render_page(summary))
-    path = tmp_path / "report.html"
-    path.write_text(page.replace("</body>", f"<script>{_FOLLOW_EVERY_LINK}</script></body>"), "utf-8")
-    title = re.search(r"<title>(.*?)</title>", _open(path), re.S)
-    assert title
-    counts = json.loads(unescape(title[1]))
-
+    counts = _follow_every_link(summary, tmp_path)
     expected: dict[str, int] = {}
     for group in summary.skills:
         for arm, numbers in group.arms.items():

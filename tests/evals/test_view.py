@@ -35,7 +35,7 @@ def test_runs_are_listed_with_the_newest_first(run: Command, tmp_path: Path) -> 
     code, out, _ = run("eval", "view", "reports")
     assert code == 0
     assert [line.split()[2] for line in out.splitlines()[2:5]] == ["third", "second", "first"]
-    assert re.search(r"2026-11-03 10:00 +third +m +10 +100% \[69%, 100%\] +better: \+50 pp", out)
+    assert re.search(r"2026-11-03 10:00 +third +m +10 +100% \[69%, 100%\] +\+50 pp \[.*\] better", out)
     assert re.search(r"2026-11-02 10:00 +second +m +10 +50% \[\d+%, \d+%\] +the same", out)
     assert re.search(r"pdf +m +3 +50% \[\d+%, \d+%\] +100% \[69%, 100%\] +▅▅█", out)
 

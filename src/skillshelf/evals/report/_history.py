@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,20 +15,9 @@ from skillshelf.evals.report._format import (
 )
 from skillshelf.evals.report._tables import cut_rows
 from skillshelf.evals.stats import Counts, Difference, Rate, Spending
-from skillshelf.tables import Column, Table, draw_sparkline
+from skillshelf.tables import Cell, Column, Table, draw_sparkline
 from skillshelf.text import count_noun
 
-RUN_TITLES = (
-    "model",
-    "cases",
-    "rate [95%]",
-    "scripted",
-    "gain [95%]",
-    "verdict",
-    "since the run before",
-    "errors",
-    "cost",
-)
 CHANGE_NOTE = (
     "since the run before: against the last run of the same model, on the cases of both; the verdict is corrected for "
     "all of these comparisons (Holm)"
@@ -95,12 +84,32 @@ class History:
 
 def history_tables(history: History) -> tuple[Table, ...]:
     """Return the runs, the newest first, and the trends of skills, for a terminal."""
-    tables = [cut_rows(_runs_table(history)), cut_rows(_trends_table(history)), _unreadable_table(history)]
+    tables = [cut_rows(make_runs_table(history)), cut_rows(_trends_table(history)), _unreadable_table(history)]
     return tuple(table for table in tables if table.rows)
 
 
-def describe_record(record: RunRecord) -> tuple[str, ...]:
-    """Return the numbers of a run in the order of `RUN_TITLES`, after its start and name."""
+def _format_start(started: str) -> str:
+    """Return a time as readers need it: `2026-11-15 10:00`."""
+    return started[:16].replace("T", " ")
+
+
+def make_runs_table(history: History, links: Mapping[str, str] | None = None) -> Table:
+    """Return a row for each run. `links` holds the address of its report, by the run's folder, for a page."""
+    rows: list[Sequence[str | Cell]] = []
+    for record in history.records:
+        link = (links or {}).get(record.folder, "")
+        rows.append((_format_start(record.started), Cell(record.id, link=link), *_describe_record(record)))
+
+    titles = ["started", "run", "model", "cases", "rate [95%]", "scripted", "gain [95%]", "verdict"]
+    titles += ["since the run before", "errors", "cost"]
+    right = ("cases", "scripted", "errors", "cost")
+    columns = [Column(title, right=title in right) for title in titles]
+    notes = [CHANGE_NOTE] if any(record.change for record in history.records) else []
+    return _without_empty_columns(Table("Runs, the newest first", columns, rows, notes))
+
+
+def _describe_record(record: RunRecord) -> tuple[str, ...]:
+    errors = record.counts.errors + record.scripted.errors
     return (
         record.model,
         str(record.cases),
@@ -108,36 +117,18 @@ def describe_record(record: RunRecord) -> tuple[str, ...]:
         f"{record.scripted.passed}/{record.scripted.trials}" if record.scripted.trials else "",
         format_gain(record.gain) if record.gain else "",
         record.gain.verdict if record.gain else "",
-        _describe_change(record),
-        str(_count_errors(record) or ""),
+        _describe_change(record.change),
+        str(errors or ""),
         format_cost(record.spent),
     )
 
 
-def format_start(started: str) -> str:
-    """Return a time as readers need it: `2026-11-15 10:00`."""
-    return started[:16].replace("T", " ")
-
-
-def _describe_change(record: RunRecord) -> str:
-    change = record.change
+def _describe_change(change: Difference | None) -> str:
     if change is None:
         return ""
     if not change.value:
         return "the same"
-    return f"{change.verdict}: {format_gain(change)}"
-
-
-def _count_errors(record: RunRecord) -> int:
-    return record.counts.errors + record.scripted.errors
-
-
-def _runs_table(history: History) -> Table:
-    rows = [(format_start(record.started), record.id, *describe_record(record)) for record in history.records]
-    right = ("cases", "scripted", "errors", "cost")
-    columns = [Column(title, right=title in right) for title in ("started", "run", *RUN_TITLES)]
-    notes = [CHANGE_NOTE] if any(record.change for record in history.records) else []
-    return _without_empty_columns(Table("Runs", columns, rows, notes))
+    return f"{format_gain(change)} {change.verdict}"
 
 
 def _without_empty_columns(table: Table) -> Table:

@@ -279,8 +279,8 @@ def _triggers_table(summary: Summary) -> Table:
             rows.append(
                 (
                     skill_label(name),
-                    Cell(format_rate(score.precision), link=precision_link),
-                    Cell(format_rate(score.recall), link=recall_link),
+                    Cell(format_rate(score.precision), link=precision_link if score.precision.total else ""),
+                    Cell(format_rate(score.recall), link=recall_link if score.recall.total else ""),
                     Cell(f1, link=f1_link),
                 )
             )
@@ -316,7 +316,7 @@ def _coverage_table(summary: Summary, *, is_full: bool = False) -> Table:
         gaps = ", ".join(coverage.gaps if is_full else coverage.gaps[:MAX_GAPS])
         if len(coverage.gaps) > MAX_GAPS and not is_full:
             gaps += " …"
-        link = link_trials(loaded=coverage.skill, arms=("with",))
+        link = link_trials(arms=("with",))
         rows.append((coverage.skill, Cell(references, link=link), Cell(sections, link=link), gaps))
 
     columns = (

@@ -8,15 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from skillshelf.evals.report._format import format_rate, skill_label
-from skillshelf.evals.report._history import (
-    CHANGE_NOTE,
-    RUN_TITLES,
-    History,
-    RunRecord,
-    Trend,
-    describe_record,
-    format_start,
-)
+from skillshelf.evals.report._history import History, RunRecord, Trend, make_runs_table
 from skillshelf.evals.report.html._environment import find_style, hash_source, make_environment
 from skillshelf.evals.stats import Rate
 
@@ -42,13 +34,6 @@ class TrendPlot(NamedTuple):
     points: Sequence[Point]
 
 
-class RunRow(NamedTuple):
-    started: str
-    name: str
-    link: str
-    cells: Sequence[str]
-
-
 def render_history_page(history: History, folder: str) -> str:
     """Return the page about the runs. `folder` is where it will lie, for its links to their reports."""
     style = find_style()
@@ -62,9 +47,7 @@ def render_history_page(history: History, folder: str) -> str:
             folder=history.folder,
             models=_plot_models(history.records),
             trends=[_plot_trend(trend) for trend in history.trends],
-            titles=RUN_TITLES,
-            rows=[_describe_run(record, folder) for record in history.records],
-            note=CHANGE_NOTE,
+            runs=make_runs_table(history, {record.folder: _link_report(record, folder) for record in history.records}),
             unreadable=history.unreadable,
         )
     )
@@ -111,9 +94,9 @@ def _height(share: float) -> float:
     return 92 - 84 * share
 
 
-def _describe_run(record: RunRecord, folder: str) -> RunRow:
-    link = ""
-    if record.page:
-        # As bytes, because a name may hold anything; a colon would make a part of it a scheme.
-        link = quote(os.fsencode(os.path.relpath(record.page, folder)))
-    return RunRow(format_start(record.started), record.id, link, describe_record(record))
+def _link_report(record: RunRecord, folder: str) -> str:
+    """Return the address of a run's report, seen from a folder; empty if the report is gone."""
+    if not record.page:
+        return ""
+    # As bytes, because a name may hold anything; a colon would make a part of it a scheme.
+    return quote(os.fsencode(os.path.relpath(record.page, folder)))

@@ -101,10 +101,11 @@ def _make_cards(total: Group) -> list[Card]:
 
 def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Card]:
     counts = arm.counts
+    rate_link = link_rate(None, "with") if counts.trials else ""
     missed_link = link_trials(live=True, arms=("with",), statuses=("missed",)) if counts.missed else ""
     errors_link = link_trials(live=True, arms=("with",), statuses=("error",)) if counts.errors else ""
     cards = [
-        Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval), link_rate(None, "with")),
+        Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval), rate_link),
         Card("missed", str(counts.missed), f"of {counts.trials} trials", missed_link),
     ]
     if arm.flaky:

@@ -32,11 +32,12 @@ class RateRow(NamedTuple):
 
 
 def rate_rows(summary: Summary) -> list[RateRow]:
-    return [
-        RateRow(skill_label(group.name), arm, numbers.rate, format_rate(numbers.rate), link_rate(group.name, arm))
-        for group in summary.skills
-        for arm, numbers in group.arms.items()
-    ]
+    rows = []
+    for group in summary.skills:
+        for arm, numbers in group.arms.items():
+            link = link_rate(group.name, arm) if numbers.counts.trials else ""
+            rows.append(RateRow(skill_label(group.name), arm, numbers.rate, format_rate(numbers.rate), link))
+    return rows
 
 
 class Dumbbell(NamedTuple):

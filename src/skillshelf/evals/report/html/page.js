@@ -72,7 +72,7 @@
   function isShown(trial, search) {
     const facts = data.cases[trial.case];
     for (const [name, value] of filter) {
-      if (CONDITIONS[name] && !CONDITIONS[name](trial, facts, value)) return false;
+      if (Object.hasOwn(CONDITIONS, name) && !CONDITIONS[name](trial, facts, value)) return false;
     }
     return search(trial);
   }
@@ -90,9 +90,9 @@
     if (isActive) for (const one of matching) one.open = matching.length <= MAX_UNFOLDED;
 
     const plural = (count, noun) => count.toLocaleString("en") + " " + noun + (count === 1 ? "" : "s");
-    let count = plural(rows.length, "trial") + " in " + plural(cases.length, "case");
-    if (isActive) count = shown.toLocaleString("en") + " of " + count.replace(/ in .*/, " in " + plural(matching.length, "case"));
-    document.getElementById("count").textContent = count;
+    const all = plural(rows.length, "trial");
+    const part = isActive ? shown.toLocaleString("en") + " of " + all : all;
+    document.getElementById("count").textContent = part + " in " + plural(matching.length, "case");
     showConditions();
   }
 
@@ -101,7 +101,7 @@
     bar.replaceChildren();
     for (const [name, value] of filter) {
       const isInControl = value && CONTROLS.includes(name) && form.elements[name].value === value;
-      if (isInControl || !WORDS[name]) continue;
+      if (isInControl || !Object.hasOwn(WORDS, name)) continue;
       const text = name === "flaky" ? WORDS[name] : WORDS[name] + ": " + (value.replaceAll(",", " or ") || "none");
       const chip = make("button", "chip", text + " ✕");
       chip.type = "button";
