@@ -24,7 +24,7 @@ def test_the_user_sees_a_script_and_types_its_variable_unseen(tmp_path: Path) ->
     chat.expect("PDF_KEY, without the network.")
     chat.expect("args: ['form.pdf']")
     chat.expect("print('key', os.environ['PDF_KEY'], 'used')")
-    chat.expect("[a]lways this script while it stays as it is")
+    chat.expect("until you leave: this script while it stays as it is")
     chat.send("a")
     chat.expect("asks for PDF_KEY")
     chat.expect("not shown")

@@ -17,6 +17,7 @@
     ├── ModelUnavailableError        a model cannot be used: unknown, without a key, or not installed
     ├── SessionError                 a session cannot be found, read or written
     ├── TrustError                   the record of the user's approvals cannot be used
+    ├── RepeatedCallError            a model went in circles with its calls
     ├── FileAccessError              the agent's tools cannot read or write a file
     ├── AddressRefusedError          the network rules forbid a skill to reach an address
     ├── FetchFailedError             a server cannot be reached, or does not answer as it should
@@ -189,6 +190,10 @@ class SettingsError(SkillError):
 
 class ModelUnavailableError(SkillError):
     """A model cannot be used: it is unknown, has no key, or is not installed."""
+
+
+class RepeatedCallError(SkillError):
+    """A model went in circles with its calls, and the turn was stopped."""
 
 
 class SessionError(SkillError):

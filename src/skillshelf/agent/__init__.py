@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
     from skillshelf.agent._models import DEFAULTS, ChosenModel, ModelPreview, preview_model, resolve, usage_of
-    from skillshelf.agent._policy import SHELL, WRITING, Answer, Approval, Policy
+    from skillshelf.agent._policy import Answer, Approval, Policy, Refusal
     from skillshelf.agent._preload import preload
+    from skillshelf.agent._repetition import Repetition
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
+    from skillshelf.agent._tool_names import SHELL, WRITING
     from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, LeftFile, Undone
+    from skillshelf.agent.rules import Rule, RuleBook
     from skillshelf.agent.scripts import SkillScript, VariableRequest
     from skillshelf.agent.sessions import Sessions
 
@@ -45,7 +48,11 @@ __all__ = [
     "LeftFile",
     "ModelPreview",
     "Policy",
+    "Refusal",
+    "Repetition",
     "Request",
+    "Rule",
+    "RuleBook",
     "ScriptedCall",
     "ScriptedModel",
     "Sessions",
@@ -81,10 +88,13 @@ __getattr__ = export_lazily(
         "_core": ["AgentCore"],
         "_explain": ["Explanation", "explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "resolve", "usage_of"],
-        "_policy": ["Answer", "Approval", "Policy", "SHELL", "WRITING"],
+        "_policy": ["Answer", "Approval", "Policy", "Refusal"],
         "_preload": ["preload"],
+        "_repetition": ["Repetition"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
+        "_tool_names": ["SHELL", "WRITING"],
+        "rules": ["Rule", "RuleBook"],
         "scripts": ["SkillScript", "VariableRequest"],
         "checkpoints": ["ChangedFile", "CheckpointLimits", "LeftFile", "Undone"],
         "sessions": ["Sessions"],

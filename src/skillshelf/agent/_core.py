@@ -17,9 +17,10 @@ from skillshelf.agent._exchange import Exchange, MakePrompt
 from skillshelf.agent._gate import Gate
 from skillshelf.agent._loop import KeepInWindow, Loop, make_file_access, make_plain_loop, make_tool_loop
 from skillshelf.agent._models import ChosenModel
-from skillshelf.agent._policy import OWN_TOOLS, Approve, Policy
+from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._script_runs import ScriptRuns
 from skillshelf.agent._skills import WorkspaceSkills
+from skillshelf.agent._tool_names import OWN_TOOLS
 from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, Checkpoints, Undone
 from skillshelf.agent.events import Event, Failed, Usage
 from skillshelf.agent.scripts import AskVariable, ScriptTool, VariableRequest

@@ -29,6 +29,7 @@ from skillshelf.agent._explain import explain_error
 from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
 from skillshelf.agent._preload import preload, preload_named
+from skillshelf.agent._repetition import CallHistory
 from skillshelf.agent.events import (
     Event,
     Failed,
@@ -47,7 +48,15 @@ from skillshelf.agent.events import (
 )
 from skillshelf.agent.sessions import make_prompt, prompt_content
 from skillshelf.descriptor import Delta
-from skillshelf.errors import PolicyError, SessionError, SkillError, SkillNotFoundError, error_code
+from skillshelf.errors import (
+    PolicyError,
+    RepeatedCallError,
+    SessionError,
+    SettingsError,
+    SkillError,
+    SkillNotFoundError,
+    error_code,
+)
 from skillshelf.slash import apply_message
 from skillshelf.text import count_noun
 from skillshelf.turn import Turn, current_turn
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._script_runs import ScriptRuns
     from skillshelf.agent._skills import AgentHolds
     from skillshelf.agent.filetools import Change
+    from skillshelf.agent.rules import Rule
     from skillshelf.trust import UnreviewedFile
 
 # A turn that needs more model calls than this goes in circles.
@@ -90,6 +100,8 @@ class Exchange:
         self._message = message
         self._conversation = core.conversation
         self._translator: EventTranslator | None = None
+        self.calls = CallHistory()
+        """The calls of the turn, to notice a model that goes in circles."""
         self._first = 0
         """The index of the run's first message that was not in the conversation before."""
         self._saved = 0
@@ -108,6 +120,9 @@ class Exchange:
         except (asyncio.CancelledError, RunCancelled):
             self._cut_short()
             end = Finished(self._answer_text(), stopped=True)
+        except RepeatedCallError as error:
+            self._cut_short()
+            end = Failed(error_code(type(error)), str(error))
         except SkillError as error:
             end = Failed(error_code(type(error)), str(error))
         except Exception as error:  # whatever a provider raises: the session goes on
@@ -271,6 +286,15 @@ class Exchange:
         if self._core.approve is None:
             return None
         return await self._core.approve(approval)
+
+    def keep_rule(self, rule: Rule) -> None:
+        """Make a rule of the user's answer. The call goes on even if the rule cannot be stored."""
+        rules = self._core.policy.rules
+        assert rules is not None
+        try:
+            rules.add(rule)
+        except SettingsError as error:
+            self._report(f"The call was allowed, but the rule was not kept: {error}")
 
     def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
         """Return the skills' files that a command mentions and that the user has not approved as they are now."""

@@ -14,15 +14,18 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
-from skillshelf.agent._policy import SHELL, WRITING, Approval
+from skillshelf.agent._policy import Approval, Refusal, Verdict
+from skillshelf.agent._tool_names import RUN_SCRIPT, SHELL, WRITING
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
-from skillshelf.agent.scripts import RUN_SCRIPT, permit_run
+from skillshelf.agent.rules import RuledCall, offer_rule
+from skillshelf.agent.scripts import permit_run
 from skillshelf.errors import (
     FileAccessError,
     PolicyError,
     ReferenceNotAllowedError,
     ReferenceNotFoundError,
     ReferenceUnreadableError,
+    RepeatedCallError,
     SkillError,
     TrustError,
 )
@@ -59,21 +62,51 @@ class Gate(AbstractCapability[Any]):
         handler: WrapToolExecuteHandler,
     ) -> Any:
         """Run a call, or return the refusal. pydantic-ai gives a ToolDenied the outcome "denied"."""
+        history = self._get_exchange().calls
+        if not ctx.tool_call_approved:
+            refusal = await self._check_repetition(call.tool_name, args)
+            if refusal:
+                return refusal
         try:
-            if call.tool_name in WRITING:
-                return await self._write(ctx, call.tool_name, args, handler)
-            if call.tool_name == SHELL:
-                return await self._run_command(ctx, args, handler)
-            if call.tool_name == RUN_SCRIPT:
-                return await self._run_script(ctx, args, handler)
-            return await handler(args)
+            result = await self._run(ctx, call.tool_name, args, handler)
+        except ApprovalRequired:
+            raise
         except Exception as failure:
+            history.add(call.tool_name, args, str(failure))
             error = _find_skill_error(failure)
             if isinstance(error, PolicyError):  # the skill's own policy blocks the tool
                 return ToolDenied(str(error))
             if isinstance(error, ReferenceNotAllowedError | ReferenceNotFoundError | ReferenceUnreadableError):
                 self._get_exchange().deny_reference(error.skill, error.reference, str(error))
             raise
+        history.add(call.tool_name, args, result)
+        return result
+
+    async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any], handler: WrapToolExecuteHandler) -> Any:
+        if tool in WRITING:
+            return await self._write(ctx, tool, args, handler)
+        if tool == SHELL:
+            return await self._run_command(ctx, args, handler)
+        if tool == RUN_SCRIPT:
+            return await self._run_script(ctx, args, handler)
+        return await handler(args)
+
+    async def _check_repetition(self, tool: str, args: dict[str, Any]) -> ToolDenied | None:
+        """Ask whether a model that goes in circles may go on. Raises RepeatedCallError if not."""
+        exchange = self._get_exchange()
+        repetition = exchange.calls.find_repetition(tool, args)
+        if repetition is None:
+            return None
+
+        answer = await exchange.ask(Approval(tool, args, repetition=repetition))
+        if answer is None:
+            raise RepeatedCallError(f"{repetition} The turn was stopped at {tool}: it was going in circles.")
+        if answer == "no":
+            raise RepeatedCallError(f"{repetition} The turn was stopped. Say what to do instead.")
+        exchange.calls.clear()
+        if isinstance(answer, Refusal):
+            return ToolDenied(f"{repetition} The user refused another one: {answer.reason}")
+        return None
 
     async def _run_command(self, ctx: RunContext[Any], args: dict[str, Any], handler: WrapToolExecuteHandler) -> Any:
         if not ctx.tool_call_approved:
@@ -101,7 +134,7 @@ class Gate(AbstractCapability[Any]):
                 if refusal:
                     return refusal
             if scripts.needs_packages(script):
-                answer = await self._ask(scripts.make_packages_question(script))
+                answer = await self._decide_or_ask(scripts.make_packages_question(script))
                 if isinstance(answer, ToolDenied):
                     return answer
             run = await scripts.prepare(script)
@@ -173,14 +206,16 @@ class Gate(AbstractCapability[Any]):
 
     def _check_policy(self, question: Approval) -> ToolDenied | None:
         """Return None if the policy allows the call, or the refusal. Raises ApprovalRequired to have the user asked."""
-        decision = self._get_exchange().policy.decide(question.tool, question.path, question.subject)
-        if decision == "allow" and question.unreviewed:  # "always" was said of the script as it was
-            decision = "ask"
-        if decision == "ask":
+        verdict = self._decide(question)
+        if verdict.decision == "refuse":
+            return self._refuse(question.tool, verdict)
+        # "always" and rules are about the script as it was.
+        if verdict.decision == "ask" or question.unreviewed:
             raise ApprovalRequired(metadata={_APPROVAL: question})
-        if decision == "refuse":
-            return self._refuse_by_policy(question.tool)
         return None
+
+    def _decide(self, question: Approval) -> Verdict:
+        return self._get_exchange().policy.decide(question.tool, question.arguments, question.path, question.subject)
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
@@ -190,10 +225,15 @@ class Gate(AbstractCapability[Any]):
         # One after the other: the user answers one question at a time.
         for call in requests.approvals:
             metadata = requests.metadata.get(call.tool_call_id, {})
-            # Tools of code skills raise ApprovalRequired by themselves, and give their arguments alone.
-            question = metadata.get(_APPROVAL) or Approval(call.tool_name, metadata.get("arguments", {}))
-            answer = await self._ask(question)
+            question = metadata.get(_APPROVAL)
+            if question is None:
+                # Tools of code skills raise ApprovalRequired by themselves, and give their arguments alone.
+                question = Approval(call.tool_name, metadata.get("arguments", {}))
+                answer = await self._decide_or_ask(question)
+            else:
+                answer = await self._ask(question)
             if isinstance(answer, ToolDenied):
+                self._get_exchange().calls.add(question.tool, question.arguments, answer)
                 answers[call.tool_call_id] = answer
                 continue
             answers[call.tool_call_id] = True
@@ -207,21 +247,24 @@ class Gate(AbstractCapability[Any]):
             return answer
         return ToolDenied(f"The file changed after this call was allowed, so it was not written. {answer.message}")
 
+    async def _decide_or_ask(self, question: Approval) -> Approval | ToolDenied:
+        verdict = self._decide(question)
+        if verdict.decision == "allow":
+            return question
+        if verdict.decision == "refuse":
+            return self._refuse(question.tool, verdict)
+        return await self._ask(question)
+
     async def _ask(self, question: Approval) -> Approval | ToolDenied:
         """Return the question as the user answered it if the call may go ahead, or else the refusal."""
         tool = question.tool
         exchange = self._get_exchange()
-        policy = exchange.policy
-        if policy.mode == "read-only":
-            return self._refuse_by_policy(tool)
-        if policy.mode == "yolo":
-            return question
-
         if tool in (SHELL, RUN_SCRIPT):
             confinement = await to_thread.run_sync(lambda: exchange.confinement)
             if question.script is not None and not question.script.network:
                 confinement = confinement.without_network()
             question = replace(question, confinement=confinement)
+        question = self._offer_rule(question)
 
         answer = await exchange.ask(question)
         if answer is None:
@@ -230,13 +273,27 @@ class Gate(AbstractCapability[Any]):
                 "you would have done. (The user can allow it beforehand: --policy auto-edit for files, yolo for "
                 "everything.)"
             )
+        if isinstance(answer, Refusal):
+            return ToolDenied(f"The user refused this call of {tool}: {answer.reason}")
         if answer == "no":
             return ToolDenied(f"The user did not allow this call of {tool}. Do not repeat it; ask what to do instead.")
         if answer == "always" and question.can_be_lasting:
-            policy.allow_always(tool, question.subject)
+            exchange.policy.allow_always(tool, question.subject)
+        if answer == "rule" and question.offered_rule is not None:
+            await to_thread.run_sync(exchange.keep_rule, question.offered_rule)
         return replace(question, reviewed=answer == "reviewed")
 
-    def _refuse_by_policy(self, tool: str) -> ToolDenied:
+    def _offer_rule(self, question: Approval) -> Approval:
+        """Add the rule that would answer such questions, unless no rule can."""
+        rules = self._get_exchange().policy.rules
+        if rules is None or not question.can_be_lasting or question.unreviewed:
+            return question
+        call = RuledCall(question.tool, question.arguments, question.path, rules.root)
+        return replace(question, offered_rule=offer_rule(call))
+
+    def _refuse(self, tool: str, verdict: Verdict) -> ToolDenied:
+        if verdict.rule is not None:
+            return ToolDenied(f"{tool} is not allowed: a rule of the user's denies it ({verdict.rule.target}).")
         mode = self._get_exchange().policy.mode
         return ToolDenied(
             f"{tool} is not allowed: the policy is {mode}. Reading works; only the user can change the policy."

@@ -21,7 +21,7 @@ from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from pydantic_ai_harness.shell import Shell
 
 from skillshelf.agent._confinement import find_confinement, find_repositories
-from skillshelf.agent._policy import SHELL
+from skillshelf.agent._tool_names import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.launcher import launch_command, open_plan
 from skillshelf.agent.scripts import ScriptTool

@@ -1,29 +1,37 @@
 """What the agent may do without asking. Only the user sets this: nothing in a workspace or a skill can."""
 
 import os
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from skillshelf.agent._confinement import Confinement
-from skillshelf.agent.scripts import RUN_SCRIPT, SkillScript
+from skillshelf.agent._repetition import Repetition
+from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, RUN_SCRIPT, SHELL, WRITING
+from skillshelf.agent.rules import Rule, RuleBook, RuledCall
+from skillshelf.agent.scripts import SkillScript
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name
 from skillshelf.settings import MODES, Mode
 from skillshelf.trust import UnreviewedFile
 
-Answer = Literal["yes", "reviewed", "no", "always"]
-"""`reviewed`: yes, with the whole of `Approval.diff` in the user's sight, so that a skill's new content is approved."""
 
-READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
-WRITING = frozenset({"write_file", "edit_file"})
-SHELL = "run_command"
-INSTALL_PACKAGES = "install_packages"
-"""Not a tool of the model, but a question of its own: may packages be installed for a script?"""
-OWN_TOOLS = READING | WRITING | {SHELL, RUN_SCRIPT, INSTALL_PACKAGES}
-"""The agent's own tools. The gate goes by these names, so no tool of a code skill may have one of them."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """No, with a reason that the model gets: `Refusal("use pnpm instead")`."""
+
+    reason: str
+
+
+Answer = Literal["yes", "reviewed", "no", "always", "rule"] | Refusal
+"""The user's answer to a question.
+
+`reviewed`: yes, with the whole of `Approval.diff` in the user's sight, so that a skill's new content is approved.
+`always`: yes, and for the rest of the session. `rule`: yes, and `Approval.offered_rule` holds from now on.
+"""
+
 # The agent itself obeys these files: changing one changes what it will do. In the form of `fold_name`.
-_INSTRUCTION_NAMES = ("skill.md", "agents.md")
+_INSTRUCTION_NAMES = ("skill.md", "agents.md", "claude.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,10 @@ class Approval:
     """True if the same call was allowed, but the file has changed since."""
     reviewed: bool = False
     """True if the user has allowed the call with the whole diff in sight."""
+    offered_rule: Rule | None = None
+    """The rule that the answer `rule` makes; None if no rule can cover the call."""
+    repetition: Repetition | None = None
+    """Set if the question is not whether the call may run, but whether the model may go on repeating it."""
     script: SkillScript | None = None
     """The script of a skill that would run, as it would run."""
 
@@ -78,18 +90,29 @@ class Approval:
             "confinement": self.confinement.as_json() if self.confinement is not None else None,
             "unreviewed": [file.as_json() for file in self.unreviewed],
             "script": self.script.as_json() if self.script is not None else None,
+            "offered_rule": str(self.offered_rule) if self.offered_rule is not None else None,
+            "repetition": asdict(self.repetition) if self.repetition is not None else None,
         }
 
 
 Approve = Callable[[Approval], Awaitable[Answer]]
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the policy says about a call, and the user's rule if one decided."""
+
+    decision: Literal["allow", "ask", "refuse"]
+    rule: Rule | None = None
+
+
 @dataclass(slots=True)
 class Policy:
-    """The mode, and the calls that the user allowed for the rest of the session."""
+    """The mode, the calls that the user allowed for the rest of the session, and the rules that last."""
 
     mode: Mode = "ask"
     always: set[str] = field(default_factory=set)
+    rules: RuleBook | None = None
 
     def __post_init__(self) -> None:
         self.set(self.mode)
@@ -105,24 +128,38 @@ class Policy:
         """Allow all further calls of a tool, or all further runs of exactly this command or script."""
         self.always.add(_key(tool, subject))
 
-    def decide(self, tool: str, path: str = "", subject: str = "") -> Literal["allow", "ask", "refuse"]:
-        """Decide about a call of one of the agent's own tools, or of a code skill's tool that needs approval.
+    def decide(self, tool: str, arguments: Mapping[str, Any], path: str = "", subject: str = "") -> Verdict:
+        """Decide about a call of one of the agent's own tools, or of another tool that needs approval.
 
-        `path`: the real path of the file that would be written. `subject`: the command or the script that would run.
+        `path`: the real path of the file that would be written. `subject`: the command or the script that would run. A
+        rule that denies a call comes first, also in `yolo`. A rule that allows one counts for nothing in `read-only`,
+        and for no file that the agent obeys.
         """
-        if tool in READING or self.mode == "yolo":
-            return "allow"
+        if tool in READING:
+            return Verdict("allow")
+        rule = None
+        if self.rules is not None:
+            rule = self.rules.find_ruling(RuledCall(tool, arguments, path, self.rules.root))
+        if rule is not None and rule.decision == "deny":
+            return Verdict("refuse", rule)
+
+        if self.mode == "yolo":
+            return Verdict("allow")
         if self.mode == "read-only":
-            return "refuse"
+            return Verdict("refuse")
         if is_instruction_file(path):
-            return "ask"
-        if _key(tool, subject) in self.always or (self.mode == "auto-edit" and tool in WRITING):
-            return "allow"
-        return "ask"
+            return Verdict("ask")
+        if rule is not None:
+            return Verdict("allow", rule)
+        if _key(tool, subject) in self.always:
+            return Verdict("allow")
+        if self.mode == "auto-edit" and tool in WRITING:
+            return Verdict("allow")
+        return Verdict("ask")
 
 
 def is_instruction_file(path: str) -> bool:
-    """Return True for a file that the agent obeys: a SKILL.md or an AGENTS.md, however its name is spelled."""
+    """Return True for a file that the agent obeys: a SKILL.md, AGENTS.md or CLAUDE.md, however its name is spelled."""
     return fold_name(os.path.basename(path)) in _INSTRUCTION_NAMES
 
 

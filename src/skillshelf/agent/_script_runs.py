@@ -11,8 +11,9 @@ from typing import Any
 from anyio import to_thread
 
 from skillshelf.agent._confinement import Confinement, find_repositories
-from skillshelf.agent._policy import INSTALL_PACKAGES, Approval
+from skillshelf.agent._policy import Approval
 from skillshelf.agent._skills import WorkspaceSkills
+from skillshelf.agent._tool_names import INSTALL_PACKAGES
 from skillshelf.agent.scripts import (
     AskVariable,
     CleanPath,

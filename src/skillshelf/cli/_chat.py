@@ -94,7 +94,7 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         import pydantic_ai_harness  # noqa: F401
     except ImportError:
         raise MissingExtraError("skillshelf chat", "chat") from None
-    from skillshelf.agent import AgentCore, Policy, load_settings, resolve
+    from skillshelf.agent import AgentCore, Policy, RuleBook, load_settings, resolve
     from skillshelf.agent.sessions import Sessions
     from skillshelf.trust import Trust
 
@@ -104,9 +104,10 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         )
     packages = find_packages(args)
     settings = load_settings({**vars(args), "packages": packages})
+    workspace = locate_workspace(args)
     core = AgentCore(
         resolve(settings),
-        policy=Policy(settings.policy),
+        policy=Policy(settings.policy, rules=RuleBook(workspace.root)),
         disclosure=settings.disclosure,
         budget=settings.budget,
         sandbox=not args.no_sandbox,
@@ -117,7 +118,6 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
     if not args.trust_workspace:
         trust = Trust.open()
         problems.extend(trust.problems)
-    workspace = locate_workspace(args)
     core.load_skills(
         workspace,
         trust=trust,

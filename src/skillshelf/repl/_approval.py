@@ -1,5 +1,7 @@
 """The question before a tool runs: the screen shows what it would do, and one key decides."""
 
+from dataclasses import dataclass
+
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
@@ -17,10 +19,11 @@ _SHOWN_IN_DIFF = ("content", "old_text", "new_text", "replacements")
 _MAX_ARGUMENT_ROWS = 20
 _MAX_DIFF_ROWS = 200
 _MAX_FILES = 5
+_OBEYED = "SKILL.md, AGENTS.md, CLAUDE.md"
 
 
 async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard) -> str:
-    """Show a tool call and return the user's answer: yes, reviewed, no, always, or STOP."""
+    """Show a tool call and return the user's answer: yes, reviewed, no, always, rule, or STOP."""
     parts = _describe(approval)
     excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
     if approval.script is not None:
@@ -30,17 +33,19 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
     console.print(*excerpts, sep="")
     _print_warnings(approval, console)
 
-    answers = {"y": "yes", "n": "no"}
-    always = ""
-    if approval.can_be_lasting:
-        answers["a"] = "always"
-        always = f" {_describe_always(approval)}"
+    choices = _list_choices(approval)
+    for choice in choices:
+        if choice.effect:
+            console.print(Text(f"  {choice.key}  {clean_line(choice.effect)}", "dim"))
+    answers = {choice.key: choice.answer for choice in choices}
     if any(excerpt.hidden_rows for excerpt in excerpts):
         answers["v"] = "view"
 
     while True:
-        view = " [v]iew all of it" if "v" in answers else ""
-        question = f"Allow {clean_line(approval.tool)}? [y]es [n]o{view}{always}"
+        labels = [choice.label for choice in choices]
+        if "v" in answers:
+            labels.insert(2, "[v]iew all of it")
+        question = f"{_ask_whether(approval)} {' '.join(labels)}"
         answer = await keyboard.ask(question, answers, "no", stopped=STOP)
         console.print(Text("no" if answer == STOP else answer, "dim"))
         if answer == "yes" and approval.diff and "v" not in answers:
@@ -51,6 +56,38 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
         del answers["v"]
         for content, _ in parts:
             console.print(content)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A key, and the answer that it gives."""
+
+    key: str
+    answer: str
+    label: str
+    effect: str = ""
+    """What the answer does here, if its label does not say it all."""
+
+
+def _list_choices(approval: Approval) -> list[_Choice]:
+    """Return the answers that make sense here. Each says what it does, and does no more."""
+    if approval.repetition is not None:
+        return [_Choice("y", "yes", "[y]es, go on"), _Choice("n", "no", "[n]o, stop here")]
+
+    choices = [_Choice("y", "yes", "[y]es"), _Choice("n", "no", "[n]o")]
+    if approval.can_be_lasting:
+        choices.append(_Choice("a", "always", "[a]lways", f"until you leave: {_describe_always(approval)}"))
+    rule = approval.offered_rule
+    if rule is not None:
+        effect = f"from now on, in this workspace: {rule.target}"
+        choices.append(_Choice("p", "rule", "[p]ermanently", effect))
+    return choices
+
+
+def _ask_whether(approval: Approval) -> str:
+    if approval.repetition is not None:
+        return "Go on?"
+    return f"Allow {clean_line(approval.tool)}?"
 
 
 def _describe(approval: Approval) -> list[tuple[RenderableType, int]]:
@@ -87,6 +124,10 @@ def _introduce_script(script: SkillScript) -> str:
 
 
 def _print_warnings(approval: Approval, console: Console) -> None:
+    if approval.repetition is not None:
+        console.print(Text(f"{approval.repetition} It may be going in circles.", "yellow"))
+    if approval.changes_instructions:
+        console.print(Text("The agent obeys this file, so each change of it is asked about.", "yellow"))
     for file in approval.unreviewed[:_MAX_FILES]:
         console.print(Text(clean_line(str(file)), "yellow"))
     if len(approval.unreviewed) > _MAX_FILES:
@@ -101,10 +142,10 @@ def _print_warnings(approval: Approval, console: Console) -> None:
 def _describe_always(approval: Approval) -> str:
     """Return what the key `a` would allow, and no more than it allows."""
     if approval.tool == SHELL:
-        return "[a]lways this command"
+        return "this very command"
     if approval.script is not None:
         network = ", with the network" if approval.script.network else ""
-        return f"[a]lways this script while it stays as it is, with any arguments{network}"
+        return f"this script while it stays as it is, with any arguments{network}"
     if approval.tool in WRITING:
-        return f"[a]lways: every {approval.tool}, except on SKILL.md and AGENTS.md"
-    return "[a]lways in this session"
+        return f"every {approval.tool}, but not of {_OBEYED}"
+    return f"every call of {approval.tool}"

@@ -17,6 +17,7 @@ from skillshelf.repl._changes import view_changes, view_undone
 from skillshelf.repl._face import ChatFace
 from skillshelf.repl._prompt import rank_with_typos
 from skillshelf.repl._replay import view_resumed
+from skillshelf.repl._rules import make_rule_commands
 from skillshelf.repl._views import (
     view_context,
     view_help,
@@ -88,6 +89,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("not-mine", "review this repository like any other again", _disown),
         ],
     )
+    commands.register("approve ", make_rule_commands(face))
     commands.register(SKILL_PREFIX, skill_commands(lambda: face.core.shelf.catalog, _invoke_skill))
     for problem in commands.register_entry_points():
         face.print(Text(clean(problem), "yellow"))

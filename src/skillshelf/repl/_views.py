@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Context
+from skillshelf.agent import AgentCore, Context, Rule
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.rendering import cut, cut_words
@@ -119,7 +119,22 @@ def view_policy(core: AgentCore) -> Sequence[RenderableType]:
     if core.policy.always:
         lines.append("Always allowed in this session:")
         lines += [Text(f"  {cut(clean_line(action), 200)}") for action in sorted(core.policy.always)]
+    rules = core.policy.rules.list() if core.policy.rules else []
+    if rules:
+        lines.append(f"{count_noun(len(rules), 'rule')}: /approve rules lists them.")
     return lines
+
+
+def view_rules(rules: Sequence[Rule]) -> RenderableType:
+    """Return a table of the rules that hold here, with the numbers that /approve forget takes."""
+    if not rules:
+        return 'No rules yet. /approve allow run_command "git status" makes one.'
+    table = _make_table("", "rule", "where")
+    for number, rule in enumerate(rules, 1):
+        style = "red" if rule.decision == "deny" else "bold"
+        where = "this workspace" if rule.workspace else "everywhere"
+        table.add_row(str(number), Text(cut(clean_line(str(rule)), 160), style), where)
+    return Group(table, Text("/approve forget NUMBER removes one", "dim"))
 
 
 def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
+from skillshelf.agent._tool_names import RUN_SCRIPT
 from skillshelf.agent.scripts._dependencies import (
     Dependencies,
     describe_packages,
@@ -12,7 +13,7 @@ from skillshelf.agent.scripts._dependencies import (
 )
 from skillshelf.agent.scripts._programs import CleanPath
 from skillshelf.agent.scripts._run import Program, RunLimits, run_program
-from skillshelf.agent.scripts._script import RUN_SCRIPT, SkillScript, find_script
+from skillshelf.agent.scripts._script import SkillScript, find_script
 from skillshelf.agent.scripts._variables import AskVariable, VariableRequest, VariableStore, find_declared_variables
 
 if TYPE_CHECKING:

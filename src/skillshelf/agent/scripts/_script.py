@@ -17,8 +17,6 @@ from skillshelf.text import decode_text
 from skillshelf.trust import ScriptFolders
 from skillshelf.turn import resolve_reference
 
-RUN_SCRIPT = "run_skill_script"
-"""The name of the tool."""
 _MAX_SCRIPT = 1024 * 1024
 _BY_ENDING = {
     ".py": "python3",

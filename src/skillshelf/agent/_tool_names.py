@@ -1,0 +1,9 @@
+"""The names of the agent's own tools. Policy, rules and gate go by them, so no other tool may have one of them."""
+
+READING = frozenset({"read_file", "list_directory", "find_files", "search_files"})
+WRITING = frozenset({"write_file", "edit_file"})
+SHELL = "run_command"
+RUN_SCRIPT = "run_skill_script"
+INSTALL_PACKAGES = "install_packages"
+"""Not a tool of the model, but a question of its own: may packages be installed for a script?"""
+OWN_TOOLS = READING | WRITING | {SHELL, RUN_SCRIPT, INSTALL_PACKAGES}

@@ -1,0 +1,8 @@
+"""Approval rules: kinds of calls that the user allowed or denied for good, and the file that keeps them."""
+
+from skillshelf.agent.rules._book import RuleBook, rules_file
+from skillshelf.agent.rules._command import split_command
+from skillshelf.agent.rules._offer import offer_rule
+from skillshelf.agent.rules._rule import Decision, Rule, RuledCall, find_ruling
+
+__all__ = ["Decision", "Rule", "RuleBook", "RuledCall", "find_ruling", "offer_rule", "rules_file", "split_command"]

@@ -1,0 +1,184 @@
+"""Programs that run other programs, and the arguments with which they do.
+
+A rule with a `*` at its end would allow them anything. The lists hold the programs that agents use and the ways that
+are known; they cannot be complete. A rule for a program that is not listed trusts it with any arguments.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_VERSION = re.compile(r"-?[0-9][0-9.]*$")
+
+RUNNERS = frozenset(
+    "ash bash bunx busybox chroot csh dash doas docker env expect fish flatpak ionice kubectl ksh lxc-attach nerdctl "
+    "nice nohup npx nsenter nspawn osascript parallel pipx pkexec podman rlwrap rsh runuser screen script setarch "
+    "setpriv setsid sh ssh stdbuf strace su sudo systemd-run taskset tcsh time timeout tmux toolbox unshare uvx "
+    "vagrant valgrind watch wsl xargs xvfb-run zsh".split()
+)
+"""They run whatever their arguments say."""
+
+INTERPRETERS = frozenset(
+    "awk bun cmake deno ed emacs ex gawk gdb gmake groovy irb java julia less lua m4 make man mawk more nano ninja "
+    "node nvim perl php pip psql pypy python r rscript ruby scala sed sqlite swift tclsh ts-node tsx vi "
+    "vim".split()
+)
+"""They run code that their arguments hold or name."""
+
+_TASK_RUNNERS = {
+    "bundle": ("exec",),
+    "cargo": ("run",),
+    "conda": ("run",),
+    "go": ("run", "tool"),
+    "hatch": ("run",),
+    "npm": ("exec", "x", "run", "run-script"),
+    "pdm": ("run",),
+    "pipenv": ("run",),
+    "pnpm": ("exec", "dlx", "run", "x"),
+    "poetry": ("run",),
+    "rye": ("run",),
+    "uv": ("run", "tool", "x"),
+    "yarn": ("dlx", "exec", "node", "run"),
+}
+"""Subcommands that run a program or a task which the next word names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Escapes:
+    """Arguments with which a program runs another one, or code that comes with them."""
+
+    letters: str = ""
+    """Short options. They can stand together with others and have their value attached: `-Ic`, `-ccode`."""
+    options: tuple[str, ...] = ()
+    """Long options, which can be shortened: `--upload-pa`."""
+    words: tuple[str, ...] = ()
+    """Arguments that count as they are."""
+
+
+_CODE = _Escapes(letters="cem", options=("--eval", "--exec", "--print", "--require", "--import", "--loader"))
+_ESCAPES = {
+    "awk": _Escapes(letters="fiE", options=("--file", "--source", "--include", "--exec", "--load")),
+    "cargo": _Escapes(options=("--config",)),
+    "curl": _Escapes(letters="KoO", options=("--config", "--output", "--remote-name", "--output-dir")),
+    "fd": _Escapes(letters="xX", options=("--exec", "--exec-batch")),
+    "find": _Escapes(
+        words=(
+            "-exec",
+            "-execdir",
+            "-ok",
+            "-okdir",
+            "-delete",
+            "-fprint",
+            "-fprint0",
+            "-fprintf",
+            "-fls",
+            "-files0-from",
+        )
+    ),
+    "git": _Escapes(
+        letters="xO",
+        options=(
+            "--config",
+            "--config-env",
+            "--exec",
+            "--exec-path",
+            "--ext-diff",
+            "--extcmd",
+            "--open-files-in-pager",
+            "--output",
+            "--paginate",
+            "--receive-pack",
+            "--template",
+            "--textconv",
+            "--tool",
+            "--upload-pack",
+        ),
+    ),
+    "go": _Escapes(words=("-exec", "-toolexec", "-overlay", "-vettool")),
+    "make": _Escapes(letters="fE", options=("--eval", "--file", "--makefile")),
+    "node": _Escapes(letters="epr", options=("--eval", "--print", "--require", "--import", "--loader")),
+    "perl": _Escapes(letters="eEMmi"),
+    "php": _Escapes(letters="rBRE"),
+    "pip": _Escapes(options=("--python", "--index-url", "--extra-index-url")),
+    "rg": _Escapes(options=("--pre", "--hostname-bin")),
+    "rsync": _Escapes(letters="e", options=("--rsh", "--rsync-path")),
+    "scp": _Escapes(letters="So"),
+    "sed": _Escapes(letters="efi", options=("--expression", "--file", "--in-place")),
+    "sort": _Escapes(letters="o", options=("--compress-program", "--output")),
+    "tar": _Escapes(
+        letters="IF",
+        options=(
+            "--checkpoint-action",
+            "--info-script",
+            "--new-volume-script",
+            "--rmt-command",
+            "--rsh-command",
+            "--to-command",
+            "--use-compress-program",
+        ),
+    ),
+    "wget": _Escapes(letters="eiO", options=("--execute", "--use-askpass", "--output-document", "--input-file")),
+    "zip": _Escapes(letters="T", options=("--unzip-command", "--test")),
+}
+_ESCAPES["gawk"] = _ESCAPES["mawk"] = _ESCAPES["awk"]
+_ESCAPES["gmake"] = _ESCAPES["make"]
+_ESCAPES["fdfind"] = _ESCAPES["fd"]
+
+# Of these, the arguments or the configuration name programs to run.
+_GIT_ESCAPES = frozenset(
+    "archive bisect clone config credential daemon difftool fast-import filter-branch for-each-repo hook instaweb "
+    "maintenance mergetool p4 receive-pack remote-ext remote-fd send-email shell submodule svn upload-archive "
+    "upload-pack web--browse".split()
+)
+
+
+def name_of_program(word: str) -> str:
+    """Return a program's name without its folder and version: `python` for `/usr/bin/python3.11`."""
+    name = os.path.basename(word).lower()
+    return _VERSION.sub("", name) or name
+
+
+def runs_any_command(words: Sequence[str]) -> bool:
+    """Return True if the program runs a command that its next words name: `sudo`, `sh`, `uv run`."""
+    program = name_of_program(words[0])
+    if program in RUNNERS:
+        return True
+    return len(words) > 1 and words[1] in _TASK_RUNNERS.get(program, ())
+
+
+def find_escape(words: Sequence[str], spelled: int) -> str:
+    """Return the argument with which a command runs code that its rule does not spell out, or an empty string.
+
+    `spelled`: how many of the words are in the rule itself. The others are those that its `*` stands for.
+    """
+    program = name_of_program(words[0])
+    if program in RUNNERS:
+        return words[0]
+
+    free = words[spelled:]
+    if spelled == 1 and program == "git" and free and (free[0].startswith("-") or free[0] in _GIT_ESCAPES):
+        return free[0]
+    if spelled == 1 and program in _TASK_RUNNERS and free and free[0] in _TASK_RUNNERS[program]:
+        return free[0]
+
+    escapes = _ESCAPES.get(program)
+    if escapes is None and program in INTERPRETERS:
+        escapes = _CODE
+    for word in free:
+        if escapes is not None and _is_escape(word, escapes):
+            return word
+        if program in ("git", "make", "gmake") and ("::" in word or (program != "git" and "=" in word)):
+            return word  # `ext::` is a transport that runs a command, `SHELL=` the shell of every recipe
+    return ""
+
+
+def _is_escape(word: str, escapes: _Escapes) -> bool:
+    if word in escapes.words:
+        return True
+    if word.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) > 2 and any(option.startswith(name) for option in escapes.options)
+    if word.startswith("-"):
+        return any(letter in escapes.letters for letter in word[1:])
+    return False

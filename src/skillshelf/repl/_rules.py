@@ -1,0 +1,125 @@
+"""`/approve allow`, `deny`, `rules` and `forget`: the rules that last, typed by the user."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rich.text import Text
+
+from skillshelf.agent import SHELL, WRITING, Rule, RuleBook
+from skillshelf.agent.rules import Decision
+from skillshelf.errors import SettingsError
+from skillshelf.repl._face import ChatFace
+from skillshelf.repl._views import view_rules
+from skillshelf.slash import Command, Suggestion
+
+_EVERYWHERE = "--everywhere"
+_USAGE = f"TOOL [WHAT] [{_EVERYWHERE}]"
+
+
+def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
+    """Return the commands that make, list and remove approval rules."""
+
+    def complete_tool(typed: str) -> Sequence[Suggestion]:
+        if " " in typed.lstrip():
+            return [Suggestion(_EVERYWHERE, meta="in all workspaces, not just this one")]
+        return [Suggestion(SHELL, meta="a command: git status, or pytest *"), *map(Suggestion, sorted(WRITING))]
+
+    def complete_number(_: str) -> Sequence[Suggestion]:
+        rules = _get_book(face).list()
+        return [Suggestion(str(number), meta=str(rule)) for number, rule in enumerate(rules, 1)]
+
+    return [
+        Command("allow", "allow a kind of calls from now on", _allow, _USAGE, complete_tool),
+        Command("deny", "deny a kind of calls from now on", _deny, _USAGE, complete_tool),
+        Command("rules", "the rules that hold here", lambda face, _: face.print(view_rules(_get_book(face).list()))),
+        Command("forget", "remove a rule", _forget, "NUMBER", complete_number),
+    ]
+
+
+def _allow(face: ChatFace, typed: str) -> None:
+    _add(face, "allow", typed)
+
+
+def _deny(face: ChatFace, typed: str) -> None:
+    _add(face, "deny", typed)
+
+
+def _add(face: ChatFace, decision: Decision, typed: str) -> None:
+    book = _get_book(face)
+    rule = parse_rule(decision, typed, book.root)
+    is_new = book.add(rule)
+    where = "in this workspace" if rule.workspace else "everywhere"
+    if is_new:
+        face.print(f"From now on, {where}: {rule}", Text(rule.warning, "yellow") if rule.warning else "")
+    else:
+        face.print(f"That is a rule already: {rule}")
+
+
+def parse_rule(decision: Decision, typed: str, root: str) -> Rule:
+    """Return the rule that a user typed: a tool, and what it is about. Raises SettingsError."""
+    text = typed.strip()
+    workspace = root
+    if text.endswith(_EVERYWHERE):
+        text = text.removesuffix(_EVERYWHERE).rstrip()
+        workspace = ""
+
+    tool, _, rest = text.partition(" ")
+    rest = rest.strip()
+    if not tool:
+        raise SettingsError(f'Name a tool and what it may do, such as: /approve {decision} {SHELL} "git diff *"')
+    if tool == SHELL:
+        return Rule(decision, tool, command=_unquote(rest), workspace=workspace)
+    if tool in WRITING:
+        return Rule(decision, tool, path=_unquote(rest), workspace=workspace)
+    rule = Rule(decision, tool, workspace=workspace)  # first: some tools have no rules at all
+    return replace(rule, arguments=_parse_arguments(rest))
+
+
+def _unquote(text: str) -> str:
+    """Take off the quotes around the whole of it. Quotes inside belong to the command."""
+    for quote in ('"', "'"):
+        if len(text) > 1 and text.startswith(quote) and text.endswith(quote) and quote not in text[1:-1]:
+            return text[1:-1]
+    return text
+
+
+def _parse_arguments(text: str) -> dict[str, Any]:
+    """Read `name=value` pairs. A value that is JSON is taken as that, and any other as text."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"The arguments cannot be read: {error}. Write name=value, with quotes if need be."
+        ) from None
+
+    arguments: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise SettingsError(f"{word!r:.80} is not an argument. Write name=value.")
+        try:
+            arguments[name] = json.loads(value)
+        except ValueError:
+            arguments[name] = value
+    return arguments
+
+
+def _forget(face: ChatFace, typed: str) -> None:
+    book = _get_book(face)
+    rules = book.list()
+    number = typed.strip()
+    if not number.isdecimal() or not 1 <= int(number) <= len(rules):
+        raise SettingsError("Give the number of a rule. /approve rules lists them.")
+    rule = rules[int(number) - 1]
+    book.remove(rule)
+    face.print(f"Removed: {rule}")
+
+
+def _get_book(face: ChatFace) -> RuleBook:
+    book = face.core.policy.rules
+    if book is None:
+        raise SettingsError("There are no rules in this chat.")
+    return book

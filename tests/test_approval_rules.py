@@ -1,0 +1,373 @@
+"""Rules that allow or deny kinds of calls for good."""
+
+import json
+from pathlib import Path
+
+import pytest
+from agent_kit import User, agent, of, say
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillshelf.agent import Policy
+from skillshelf.agent.events import ToolReturned
+from skillshelf.agent.rules import Rule, RuleBook, RuledCall, find_ruling, offer_rule
+from skillshelf.errors import SettingsError
+from skillshelf.testing import call
+
+
+def run(command: str) -> RuledCall:
+    return RuledCall("run_command", {"command": command}, root="/w")
+
+
+def allow(pattern: str) -> Rule:
+    return Rule("allow", "run_command", command=pattern)
+
+
+def is_allowed(pattern: str, command: str) -> bool:
+    return find_ruling([allow(pattern)], run(command)) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        ("git status", "git status"),
+        ("git status", "  git \t status "),
+        ("git status", "git 'status'"),
+        ("git diff *", "git diff"),
+        ("git diff *", "git diff --stat -- 'a file.txt'"),
+        ("pytest *", "pytest -x tests/test_a.py::test_b"),
+        ("./gradlew test", "./gradlew test"),
+        ("uv run pytest *", "uv run pytest -q"),
+        ("git commit *", 'git commit -m "Größer, schöner"'),
+        ("sudo systemctl restart web", "sudo systemctl restart web"),
+    ],
+)
+def test_a_rule_allows_the_commands_that_have_its_words(pattern: str, command: str) -> None:
+    """Blanks and quotes do not count; a `*` at the end stands for further words, or none."""
+    assert is_allowed(pattern, command)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        ("git status", "git status --short"),
+        ("git status", "git stat"),
+        ("git diff *", "git difftool"),
+        ("git diff *", "gitdiff"),
+        ("git diff *", "/tmp/git diff"),
+        ("git *", "git -c core.pager=evil log"),
+        ("git *", "git -c core.fsmonitor=evil status"),
+        ("git *", "git --exec-path=/tmp status"),
+        ("git *", "git config alias.x '!evil'"),
+        ("git *", "git submodule foreach evil"),
+        ("git *", "git clone 'ext::sh -c evil' x"),
+        ("git fetch *", "git fetch 'ext::sh -c evil'"),
+        ("git fetch *", "git fetch --upload-pack=evil origin"),
+        ("git fetch *", "git fetch --upload-p evil origin"),
+        ("git rebase *", "git rebase -x evil HEAD"),
+        ("git grep *", "git grep -Oevil x"),
+        ("git diff *", "git diff --ext-diff"),
+        ("find *", "find . -exec evil"),
+        ("find . *", "find . -delete"),
+        ("fd *", "fd -x evil"),
+        ("rg *", "rg --pre evil x"),
+        ("tar *", "tar --to-command=evil -xf a.tar"),
+        ("tar *", "tar xf a.tar -I evil"),
+        ("python *", "python -c evil"),
+        ("python3 *", "python3 -Ic evil"),
+        ("python *", "python -m evil"),
+        ("node *", "node --eval=evil"),
+        ("perl *", "perl -e evil"),
+        ("make *", "make SHELL=/tmp/evil all"),
+        ("npm *", "npm exec evil"),
+        ("uv *", "uv run evil"),
+        ("uv run pytest *", "uv run --with evil pytest"),
+        ("rsync *", "rsync -e evil a b"),
+    ],
+)
+def test_a_rule_with_a_star_does_not_cover_arguments_that_run_something_else(pattern: str, command: str) -> None:
+    """The words of a rule are whole words, and known ways out of a program are asked about."""
+    assert not is_allowed(pattern, command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls; evil",
+        "ls && evil",
+        "ls || evil",
+        "ls | evil",
+        "ls & evil",
+        "ls &",
+        "ls $(evil)",
+        "ls `evil`",
+        "ls <(evil)",
+        "ls > out",
+        "ls < in",
+        "ls 2>&1",
+        "ls\nevil",
+        "ls\revil",
+        "ls $HOME",
+        "ls ${HOME}",
+        'ls "$HOME"',
+        'ls "`evil`"',
+        "ls *",
+        "ls ?",
+        "ls [a]",
+        "ls {a,b}",
+        "ls ~",
+        "ls # evil",
+        "ls \\\nevil",
+        "ls 'a",
+        "A=1 ls",
+        "PATH=/tmp ls",
+        "(ls)",
+        "{ ls; }",
+        "! ls",
+        "ls\0evil",
+        "ls \x1b[2J",
+        "ls\u00a0evil",
+        "ls $'a'",
+        "",
+        "   ",
+    ],
+)
+def test_a_command_that_leaves_something_to_the_shell_always_asks(command: str) -> None:
+    """No rule covers it, and none is offered."""
+    assert not is_allowed("ls *", command)
+    assert offer_rule(run(command)) is None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*", "sudo *", "sh *", "env *", "xargs *", "uv run *", "uv run python *", "ls; rm", "a=b c", "git $x", ""],
+)
+def test_a_rule_that_would_allow_every_command_is_refused(pattern: str) -> None:
+    """The error says what to write instead."""
+    with pytest.raises(SettingsError):
+        allow(pattern)
+
+
+@pytest.mark.parametrize(("pattern", "warned"), [("python *", True), ("git *", True), ("python app.py *", False)])
+def test_a_rule_for_an_interpreter_comes_with_a_warning(pattern: str, warned: bool) -> None:
+    """It is the user's to make."""
+    assert bool(allow(pattern).warning) == warned
+
+
+@pytest.mark.parametrize(
+    ("command", "offered"),
+    [
+        ("git diff --stat", "git diff *"),
+        ("git push --force", "git push --force"),
+        ("git -c a=b diff", "git -c a=b diff"),
+        ("pytest -x", "pytest *"),
+        ("uv run pytest -x", "uv run pytest *"),
+        ("uv run evil -x", "uv run evil -x"),
+        ("rm -rf build", "rm -rf build"),
+        ("sudo ls", "sudo ls"),
+        ("python -c 'print(1)'", "python -c 'print(1)'"),
+        ("./pytest -x", "./pytest -x"),
+        ("cargo test --all", "cargo test *"),
+    ],
+)
+def test_the_offered_rule_is_narrow(command: str, offered: str) -> None:
+    """The program and its subcommand, if that is harmless, or else this very command."""
+    rule = offer_rule(run(command))
+    assert rule is not None
+    assert rule.command == offered
+    assert find_ruling([rule], run(command)) == rule
+
+
+def test_a_denial_wins_and_reaches_into_longer_commands() -> None:
+    """It is looked for in every part, because a refusal too many costs little."""
+    rules = [allow("git *"), Rule("deny", "run_command", command="git push *")]
+    for command in ("git push", "git push -f", "cd x && git push", "A=1 git push", "echo $(git push)", "git 'push'"):
+        ruling = find_ruling(rules, run(command))
+        assert ruling is not None
+        assert ruling.decision == "deny", command
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("src/**", "src/a/b.py", True),
+        ("src/", "src/a/b.py", True),
+        ("src/**", "srcs/a.py", False),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/a/b.py", False),
+        ("**/*.md", "a.md", True),
+        ("**/*.md", "x/y/a.md", True),
+        ("a.txt", "a.txt", True),
+        ("a.txt", "b/a.txt", False),
+        ("a[b].txt", "ab.txt", False),
+    ],
+)
+def test_rules_for_files_go_by_the_path_in_the_workspace(pattern: str, path: str, fits: bool) -> None:
+    """A rule holds for both tools that write."""
+    rule = Rule("allow", "edit_file", path=pattern)
+    for tool in ("write_file", "edit_file"):
+        assert bool(find_ruling([rule], RuledCall(tool, {}, f"/w/{path}", "/w"))) == fits
+    assert find_ruling([rule], RuledCall("write_file", {}, f"/other/{path}", "/w")) is None
+
+
+def test_rules_for_other_tools_compare_named_arguments() -> None:
+    """True is not 1, and arguments that the rule does not name may be anything."""
+    rule = Rule("allow", "github__comment", arguments={"repo": "me/x", "draft": True})
+    given_arguments = {"repo": "me/x", "draft": True, "text": "Hello"}
+    assert find_ruling([rule], RuledCall("github__comment", given_arguments, root="/w"))
+    assert not find_ruling([rule], RuledCall("github__comment", {**given_arguments, "draft": 1}, root="/w"))
+    assert not find_ruling([rule], RuledCall("github__comment", {"repo": "me/x"}, root="/w"))
+    assert not find_ruling([rule], RuledCall("github__delete", given_arguments, root="/w"))
+
+
+def test_rules_of_another_workspace_do_not_hold_here() -> None:
+    """A rule without a workspace holds everywhere."""
+    assert find_ruling([Rule("allow", "run_command", command="ls", workspace="/other")], run("ls")) is None
+    assert find_ruling([Rule("allow", "run_command", command="ls", workspace="/w")], run("ls"))
+
+
+def test_rules_are_stored_outside_the_workspace_and_survive_comments(tmp_path: Path) -> None:
+    """Another book sees a rule at once, and removing one leaves the rest of the file as it was."""
+    path = tmp_path / "config" / "rules.toml"
+    book = RuleBook("/w", str(path))
+    other = RuleBook("/w", str(path))
+    first = Rule("allow", "run_command", command="git diff *", workspace="/w")
+    second = Rule("deny", "write_file", path="dist/**")
+    assert book.add(first)
+    assert not book.add(first)
+    path.write_text(path.read_text() + "\n# my own words\n")
+    book.add(second)
+    assert other.list() == [first, second]
+    other.remove(first)
+    assert book.list() == [second]
+    assert "# What the agent may" in path.read_text()
+    assert path.parent.stat().st_mode & 0o077 == 0
+
+
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1)
+VALUES = st.recursive(st.booleans() | st.integers(-(2**60), 2**60) | TEXT, lambda inner: st.lists(inner, max_size=3))
+
+
+Draft = tuple[str, dict[str, object], str]
+
+
+@given(st.lists(st.tuples(TEXT, st.dictionaries(TEXT, VALUES, max_size=3), TEXT), max_size=4))
+def test_any_rule_is_read_back_as_it_was_stored(tmp_path_factory: pytest.TempPathFactory, drafts: list[Draft]) -> None:
+    """Whatever its names and values hold, and whichever rule is removed."""
+    path = tmp_path_factory.mktemp("rules") / "rules.toml"
+    book = RuleBook("/w", str(path))
+    rules: list[Rule] = []
+    for tool, arguments, workspace in drafts:
+        rule = Rule("allow", f"x__{tool}", arguments=arguments, workspace=workspace)
+        if book.add(rule):
+            rules.append(rule)
+    assert list(RuleBook("/w", str(path)).refresh()) == rules
+    for rule in list(rules):
+        book.remove(rule)
+        rules.remove(rule)
+        assert list(RuleBook("/w", str(path)).refresh()) == rules
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rule = 1", "two brackets"),
+        ("[[rule]]\ndecision = 'maybe'\ntool = 'run_command'", "rule 1"),
+        ("[[rule]]\ndecision = 'allow'\ntool = 'run_command'\ncommand = 'ls; rm'", "not one program"),
+        ("[[rule]]\ndecision = 'allow'\ntool = 'run_command'\ncommand = 'ls'\nwho = 'me'", "who"),
+        ("[[rules]]\n", "not a rule"),
+        ("[[rule", "TOML"),
+    ],
+)
+def test_a_wrong_file_is_an_error_with_a_place(tmp_path: Path, text: str, message: str) -> None:
+    """And if it becomes wrong later, the rules read last stay in force."""
+    path = tmp_path / "rules.toml"
+    book = RuleBook("/w", str(path))
+    rule = Rule("deny", "run_command", command="git push *")
+    book.add(rule)
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        RuleBook("/w", str(path))
+    assert book.list() == [rule]
+    assert message in book.problem
+
+
+def test_a_file_that_others_can_write_is_not_used(tmp_path: Path) -> None:
+    """Anyone could have put a rule there."""
+    path = tmp_path / "rules.toml"
+    RuleBook("/w", str(path)).add(allow("ls"))
+    path.chmod(0o666)
+    with pytest.raises(SettingsError, match="only you may"):
+        RuleBook("/w", str(path))
+
+
+def policy(tmp_path: Path, *rules: Rule, mode: str = "ask") -> Policy:
+    book = RuleBook(str(tmp_path.resolve() / "w"), str(tmp_path / "config" / "rules.toml"))
+    for rule in rules:
+        book.add(rule)
+    return Policy(mode, rules=book)  # type: ignore[arg-type]
+
+
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "w"
+    folder.mkdir()
+    return folder
+
+
+def test_the_agent_runs_a_call_that_a_rule_allows_without_a_question(tmp_path: Path) -> None:
+    """A longer command than the rule's is asked about."""
+    root = workspace(tmp_path)
+    user = User("no")
+    core = agent(
+        root, call("run_command", command="echo a"), call("run_command", command="echo a; echo b"), "ok", user=user
+    )
+    core.policy = policy(tmp_path, allow("echo *"))
+    results = of(say(core, "go"), ToolReturned)
+    assert [result.refused for result in results] == [False, True]
+    assert [question.arguments["command"] for question in user.questions] == ["echo a; echo b"]
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "AGENTS.md", "CLAUDE.md", "skill.MD"])
+def test_no_rule_allows_a_write_of_instructions(tmp_path: Path, name: str) -> None:
+    """They are asked about each time, and no rule is offered."""
+    root = workspace(tmp_path)
+    user = User("no")
+    core = agent(root, call("write_file", path=f"x/{name}", content="x"), "ok", user=user)
+    core.policy = policy(tmp_path, Rule("allow", "write_file", path="**"))
+    say(core, "go")
+    assert [question.offered_rule for question in user.questions] == [None]
+
+
+@pytest.mark.parametrize("mode", ["ask", "auto-edit", "yolo"])
+def test_a_denied_call_is_refused_in_every_mode(tmp_path: Path, mode: str) -> None:
+    """The model learns that it is the user's rule."""
+    root = workspace(tmp_path)
+    core = agent(root, call("write_file", path="dist/a.js", content="x"), "ok", user=User())
+    core.policy = policy(tmp_path, Rule("deny", "write_file", path="dist/**"), mode=mode)
+    (result,) = of(say(core, "go"), ToolReturned)
+    assert result.refused
+    assert "a rule of the user's denies it" in result.text
+    assert not (root / "dist").exists()
+
+
+def test_no_rule_widens_read_only(tmp_path: Path) -> None:
+    """The mode is the user's later word."""
+    root = workspace(tmp_path)
+    core = agent(root, call("run_command", command="touch a"), "ok", user=User())
+    core.policy = policy(tmp_path, allow("touch *"), mode="read-only")
+    (result,) = of(say(core, "go"), ToolReturned)
+    assert result.refused
+    assert not (root / "a").exists()
+
+
+def test_an_answer_can_make_the_offered_rule(tmp_path: Path) -> None:
+    """From then on, in this session and the next, calls like it are not asked about."""
+    root = workspace(tmp_path)
+    user = User("rule")
+    core = agent(root, call("run_command", command="echo a"), call("run_command", command="echo b"), "ok", user=user)
+    core.policy = policy(tmp_path)
+    results = of(say(core, "go"), ToolReturned)
+    assert [result.ok for result in results] == [True, True]
+    assert [str(question.offered_rule) for question in user.questions] == ['allow run_command "echo *"']
+    assert json.loads(json.dumps(user.questions[0].as_json()))["offered_rule"]
+    assert [rule.workspace for rule in policy(tmp_path).rules.list()] == [str(root.resolve())]  # type: ignore[union-attr]

@@ -1,0 +1,75 @@
+"""Approval rules in a chat, on a real terminal and with the keys that a person presses."""
+
+from pathlib import Path
+
+import pytest
+from chats import OnTerminal, chat, script, tool
+
+from skillshelf.agent.rules import rules_file
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+
+
+def test_a_key_makes_the_rule_that_the_question_shows(tmp_path: Path) -> None:
+    """The next call like it is not asked about, in this chat or in a pipe later."""
+    model = script(tmp_path, tool("run_command", command="echo one"), tool("run_command", command="echo two"), "Done.")
+    terminal = OnTerminal("--model", model, cwd=tmp_path)
+    terminal.expect("›")
+    terminal.send("go\r")
+    terminal.expect('p  from now on, in this workspace: run_command "echo *"')
+    terminal.expect("[p]ermanently")
+    terminal.send("p")
+    terminal.expect("Done.")
+    terminal.expect("›")
+    terminal.send("/approve rules\r")
+    terminal.expect('allow run_command "echo *"')
+    terminal.expect("this workspace")
+    terminal.expect("›")
+    terminal.send("\x04")
+    assert terminal.end() == 0
+
+    assert chat("-p", "go", "--model", model, "--json", cwd=tmp_path).stdout.count('"ok": true') == 2
+
+
+def test_rules_are_typed_listed_and_removed(tmp_path: Path) -> None:
+    """A rule that could do harm is refused or comes with a warning."""
+    model = script(tmp_path, "Hello.")
+
+    def say(text: str) -> str:
+        done = chat("-p", text, "--model", model, cwd=tmp_path)
+        return done.stdout + done.stderr
+
+    assert 'allow run_command "pytest *"' in say('/approve allow run_command "pytest *"')
+    assert "everywhere" in say("/approve deny write_file dist/** --everywhere")
+    assert "python runs the code it is given" in say("/approve allow run_command python *")
+    assert "would allow every command" in say("/approve allow run_command sudo *")
+    assert "not one program" in say("/approve allow run_command ls; rm -rf x")
+    assert "only reads" in say("/approve deny read_file a.txt")
+    listed = say("/approve rules")
+    assert [f"{number}  " in listed for number in (1, 2, 3, 4)] == [True, True, True, False]
+    assert 'Removed: allow run_command "pytest *"' in say("/approve forget 1")
+    assert "Give the number" in say("/approve forget 9")
+    file = rules_file()
+    assert file is not None
+    assert "pytest" not in Path(file).read_text()
+
+
+def test_a_question_about_instructions_offers_no_lasting_answer(tmp_path: Path) -> None:
+    """It says why, and the keys for such answers do nothing."""
+    terminal = OnTerminal(
+        "--model", script(tmp_path, tool("write_file", path="AGENTS.md", content="x"), "Done."), cwd=tmp_path
+    )
+    terminal.expect("›")
+    terminal.send("go\r")
+    output = terminal.expect("Allow write_file? [y]es [n]o")
+    assert "each change of it is asked about" in output
+    assert "until you leave" not in output
+    terminal.send("apn")
+    terminal.expect("Done.")
+    terminal.expect("›")
+    terminal.send("\x04")
+    assert terminal.end() == 0
+    assert not (tmp_path / "AGENTS.md").exists()
