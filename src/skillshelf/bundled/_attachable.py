@@ -96,6 +96,14 @@ class AttachableSkill:
 
 
 ATTACHABLE: tuple[AttachableSkill, ...] = (
+    AttachableSkill(
+        "database",
+        "database.skill:DatabaseSkill",
+        "database",
+        ("psycopg",),
+        takes="FILE",
+        needs_setting=True,
+    ),
     AttachableSkill("weather", "weather.skill:WeatherSkill", "weather", ("anyio", "httpx2")),
 )
 """The attachable skills, by name."""

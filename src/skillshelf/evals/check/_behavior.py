@@ -98,11 +98,18 @@ def _problem_of(event: ToolReturned) -> str:
 
 
 def is_part(wanted: Any, given: Any) -> bool:
-    """True if a value has all that is wanted. Mappings may have more keys, at every depth; all else must be equal."""
+    """True if a value has all that is wanted. Mappings may have more keys, at every depth; all else must be equal.
+
+    A case file's lists and a call's are of different classes, so items are compared one by one.
+    """
     if isinstance(wanted, Mapping):
         if not isinstance(given, Mapping):
             return False
         return all(key in given and is_part(value, given[key]) for key, value in wanted.items())
+    if isinstance(wanted, list | tuple):
+        if not isinstance(given, list | tuple) or len(wanted) != len(given):
+            return False
+        return all(map(is_part, wanted, given))
     return type(wanted) is type(given) and bool(wanted == given)  # True and 1 are different arguments
 
 

@@ -1,0 +1,1 @@
+"""Questions to a database in SQL: SQLite and PostgreSQL."""

@@ -1,0 +1,167 @@
+"""PostgreSQL, over a connection of its own for each statement."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import Cursor, RawCursor
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from skillshelf.bundled.database._backend import Limits
+from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
+from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
+from skillshelf.errors import SettingsError
+
+_MAX_CONNECT_SECONDS = 10
+_PIECE = 100
+# Roles that reach the files and programs of the server, or everyone's data.
+_POWERS = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
+_POWERS_QUERY = """
+SELECT rolsuper, array(SELECT name FROM unnest($1::text[]) AS name
+                       WHERE to_regrole(name) IS NOT NULL AND pg_has_role(rolname, name, 'member'))
+FROM pg_roles WHERE rolname = current_user
+"""
+_TABLES_QUERY = """
+SELECT CASE table_schema WHEN current_schema() THEN table_name ELSE table_schema || '.' || table_name END,
+       CASE table_type WHEN 'VIEW' THEN 'view' ELSE 'table' END
+FROM information_schema.tables
+WHERE table_schema NOT IN ('pg_catalog', 'information_schema')
+ORDER BY 1
+"""
+_COLUMNS_QUERY = """
+SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull,
+       EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indisprimary AND attnum = ANY (indkey)),
+       coalesce((SELECT format('%s.%s', confrelid::regclass, target.attname)
+                 FROM pg_constraint
+                 JOIN pg_attribute AS target ON target.attrelid = confrelid AND target.attnum = confkey[1]
+                 WHERE conrelid = column_.attrelid AND contype = 'f' AND conkey = ARRAY[column_.attnum] LIMIT 1), '')
+FROM pg_attribute AS column_
+WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
+ORDER BY attnum
+"""
+_INDEXES_QUERY = "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass($1) ORDER BY 1"
+
+
+class Postgres:
+    """A database on a server. The server keeps statements to reading, and ends those that take too long."""
+
+    def __init__(self, address: str, limits: Limits) -> None:
+        """`address` is what libpq takes: a URL, or words such as `host=… dbname=…`. Raises SettingsError."""
+        try:
+            parts = conninfo_to_dict(address)
+        except psycopg.Error:
+            # The library's message repeats the address, and with it a password.
+            raise SettingsError(
+                "This is not the address of a PostgreSQL database. Write: postgresql://user@host/name, and put the "
+                "password in PGPASSWORD or ~/.pgpass."
+            ) from None
+        self._limits = limits
+        self._parts = parts
+        self.label = f"PostgreSQL {parts.get('dbname', '')}".rstrip()
+
+    def list_tables(self) -> list[Table]:
+        found = self._read(_TABLES_QUERY)
+        return [Table(name=name, kind=kind) for name, kind in found]
+
+    def describe_table(self, table: str) -> DescribedTable:
+        columns = [
+            Column(name=name, type=kind, is_nullable=nullable, is_key=key, references=target)
+            for name, kind, nullable, key, target in self._read(_COLUMNS_QUERY, table)
+        ]
+        if not columns:
+            raise DatabaseError(f"There is no table {table!r}. list_tables names them all.")
+        return DescribedTable(
+            name=table, columns=columns, indexes=[text for (text,) in self._read(_INDEXES_QUERY, table)]
+        )
+
+    def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
+        with self._connect() as cursor:
+            rows = cursor.stream(sql, parameters, size=_PIECE)
+            first = next(rows, None)
+            columns = [column.name for column in cursor.description or ()]
+            return make_rows(columns, () if first is None else _chain(first, rows), limit)
+
+    def explain(self, sql: str, parameters: Sequence[Any]) -> str:
+        with self._connect() as cursor:
+            _execute_one(cursor, f"EXPLAIN {sql}", parameters)
+            return "\n".join(str(line) for (line,) in cursor.fetchall())
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> int:
+        with self._connect(writable=True) as cursor:
+            _execute_one(cursor, sql, parameters)
+            return max(0, cursor.rowcount)
+
+    def _read(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with self._connect() as cursor:
+            _execute_one(cursor, sql, parameters)
+            return cursor.fetchall()
+
+    @contextmanager
+    def _connect(self, *, writable: bool = False) -> Iterator[Cursor[tuple[Any, ...]]]:
+        """Begin a transaction on a new connection. What a statement sets for its session ends with it."""
+        milliseconds = round(self._limits.seconds * 1000)
+        mode = "off" if writable else "on"
+        options = (
+            f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds} "
+            f"-c idle_in_transaction_session_timeout={milliseconds} -c default_transaction_read_only={mode}"
+        )
+        overrides: dict[str, str | int | None] = {
+            "options": options,
+            "connect_timeout": _MAX_CONNECT_SECONDS,
+            "application_name": "skillshelf",
+        }
+        address = make_conninfo("", **{**self._parts, **overrides})
+        try:
+            connection = psycopg.connect(address, cursor_factory=RawCursor)
+        except psycopg.Error as error:
+            raise DatabaseError(
+                f"There is no connection to {self.label}: {_first_line(error)} Tell the user: the address, the "
+                f"password (PGPASSWORD or ~/.pgpass) or the server needs their attention.",
+                code=error.sqlstate or "",
+            ) from None
+        try:
+            connection.read_only = not writable
+            with connection, connection.cursor() as cursor:
+                # After this first query, the server refuses to make the transaction writable.
+                _refuse_powers(cursor)
+                yield cursor
+                if not writable:
+                    connection.rollback()
+        except psycopg.errors.QueryCanceled:
+            raise TooSlowError(self._limits.seconds) from None
+        except psycopg.Error as error:
+            raise StatementRefusedError(_first_line(error), code=error.sqlstate or "") from None
+        finally:
+            connection.close()
+
+
+def _execute_one(cursor: Cursor[tuple[Any, ...]], sql: str, parameters: Sequence[Any]) -> None:
+    """Execute one statement. Prepared ones cannot be several, so a second one after a semicolon is refused."""
+    cursor.execute(sql, parameters, prepare=True)
+
+
+def _refuse_powers(cursor: Cursor[tuple[Any, ...]]) -> None:
+    """Raise DatabaseError if the role could do more on the server than the statement may."""
+    _execute_one(cursor, _POWERS_QUERY, [list(_POWERS)])
+    row = cursor.fetchone()
+    assert row is not None  # the role that is connected exists
+    is_superuser, powers = row
+    if is_superuser or powers:
+        what = "a superuser" if is_superuser else f"a member of {', '.join(powers)}"
+        raise DatabaseError(
+            f"The role of this connection is {what}, and could read the server's files and run programs there. Ask the "
+            f"user to connect with a role that may do no more than it needs: CREATE ROLE reader LOGIN; "
+            f"GRANT pg_read_all_data TO reader."
+        )
+
+
+def _chain(first: tuple[Any, ...], rest: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    yield first
+    yield from rest
+
+
+def _first_line(error: psycopg.Error) -> str:
+    """Return what the server said, without the position and the context that follow."""
+    text = error.diag.message_primary or str(error).strip().partition("\n")[0]
+    return f"{text.rstrip('.')}."

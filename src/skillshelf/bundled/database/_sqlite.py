@@ -1,0 +1,138 @@
+"""SQLite, from a file."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from skillshelf.bundled.database._backend import Limits
+from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
+from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
+
+_MAX_VALUE = 10_000_000
+"""Bytes of one value, and of one statement. SQLite's own limit is a gigabyte."""
+_STEPS = 10_000
+"""Instructions of SQLite's machine between two looks at the clock."""
+# What a statement may do besides reading and writing tables is decided by name. Not among them: ATTACH, which opens
+# another file, and PRAGMA, which changes what the connection may do.
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+_FORBIDDEN_TO_WRITERS = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
+
+
+class SqliteFile:
+    """A database in a file. It is opened for reading unless a statement is to write."""
+
+    def __init__(self, path: str, limits: Limits) -> None:
+        self._path = os.path.abspath(path)
+        self._limits = limits
+        self.label = f"SQLite {os.path.basename(path)}"
+
+    def list_tables(self) -> list[Table]:
+        with self._open(is_guarded=False) as connection:
+            found = connection.execute(
+                "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' "
+                "ESCAPE '\\' ORDER BY name"
+            )
+            return [Table(name=name, kind=kind) for name, kind in found]
+
+    def describe_table(self, table: str) -> DescribedTable:
+        with self._open(is_guarded=False) as connection:
+            targets = {
+                column: f"{target}.{target_column or ''}".rstrip(".")
+                for target, column, target_column in connection.execute(
+                    'SELECT "table", "from", "to" FROM pragma_foreign_key_list(?)', (table,)
+                )
+            }
+            columns = [
+                Column(
+                    name=name,
+                    type=kind,
+                    is_nullable=not not_null,
+                    is_key=bool(key),
+                    references=targets.get(name, ""),
+                )
+                for name, kind, not_null, key in connection.execute(
+                    'SELECT name, type, "notnull", pk FROM pragma_table_info(?) ORDER BY cid', (table,)
+                )
+            ]
+            if not columns:
+                raise DatabaseError(f"There is no table {table!r}. list_tables names them all.")
+            indexes = connection.execute(
+                "SELECT coalesce(sql, name) FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? COLLATE NOCASE",
+                (table,),
+            )
+            return DescribedTable(name=table, columns=columns, indexes=[text for (text,) in indexes])
+
+    def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
+        with self._open() as connection:
+            cursor = connection.execute(sql, tuple(parameters))
+            columns = [column[0] for column in cursor.description or ()]
+            return make_rows(columns, cursor, limit)
+
+    def explain(self, sql: str, parameters: Sequence[Any]) -> str:
+        with self._open() as connection:
+            steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", tuple(parameters)).fetchall()
+        depths = {0: -1}
+        lines = []
+        for number, parent, _, text in steps:
+            depths[number] = depths.get(parent, -1) + 1
+            lines.append(f"{'  ' * depths[number]}{text}")
+        return "\n".join(lines)
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> int:
+        with self._open(writable=True) as connection, connection:
+            return max(0, connection.execute(sql, tuple(parameters)).rowcount)
+
+    @contextmanager
+    def _open(self, *, writable: bool = False, is_guarded: bool = True) -> Iterator[sqlite3.Connection]:
+        """Open the file for one statement. SQLite itself keeps the statement to reading, if it may do no more."""
+        mode = "rw" if writable else "ro"
+        address = f"file:{quote(self._path)}?mode={mode}"
+        try:
+            connection = sqlite3.connect(address, uri=True, timeout=self._limits.seconds)
+        except sqlite3.Error:
+            name = os.path.basename(self._path)
+            raise DatabaseError(f"The file {name!r} cannot be opened. Ask the user for the right path.") from None
+
+        with closing(connection):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            end = time.monotonic() + self._limits.seconds
+            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+            try:
+                # A view or a trigger of a file that someone else made may not call functions with side effects.
+                connection.execute("PRAGMA trusted_schema = OFF")
+                if not writable:
+                    connection.execute("PRAGMA query_only = ON")
+                if is_guarded:
+                    connection.set_authorizer(_allow_writing if writable else _allow_reading)
+                yield connection
+            except sqlite3.Error as error:
+                raise self._explain(error, is_late=time.monotonic() > end) from None
+
+    def _explain(self, error: sqlite3.Error, *, is_late: bool) -> DatabaseError:
+        code = getattr(error, "sqlite_errorname", "")
+        if code == "SQLITE_INTERRUPT" or (is_late and code == "SQLITE_BUSY"):
+            return TooSlowError(self._limits.seconds)
+        if code == "SQLITE_NOTADB":
+            return DatabaseError(f"The file {os.path.basename(self._path)!r} is not an SQLite database.", code=code)
+        if code.startswith(("SQLITE_READONLY", "SQLITE_AUTH")):
+            return StatementRefusedError("it may only read here.", code=code)
+        return StatementRefusedError(f"{str(error).rstrip('.')}.", code=code)
+
+
+def _allow_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    if action not in _READING or (action == sqlite3.SQLITE_FUNCTION and second in _FORBIDDEN_FUNCTIONS):
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
+
+
+def _allow_writing(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    if action in _FORBIDDEN_TO_WRITERS or (action == sqlite3.SQLITE_FUNCTION and second in _FORBIDDEN_FUNCTIONS):
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
