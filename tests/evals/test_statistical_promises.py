@@ -6,6 +6,7 @@ to two points, which the limits leave room for.
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from math import comb
 from statistics import fmean
 
@@ -60,6 +61,21 @@ def test_twenty_skills_that_change_nothing_get_a_verdict_in_at_most_5_percent_of
         tables.append([sign_flip([pair.difference for pair in pairs])[0] for pairs in runs])
     assert fmean(min(p_values) <= 0.05 for p_values in tables) > 0.4
     assert fmean(min(holm(p_values)) <= 0.05 for p_values in tables) <= 0.065
+
+
+def test_a_history_of_runs_without_a_change_has_a_verdict_in_at_most_5_percent_of_cases() -> None:
+    """Each of twelve runs is compared with the one before, so every run is part of two comparisons."""
+    draw = random.Random(12)
+    histories = []
+    for _ in range(200):
+        runs = [[(_passes(0.8, 5, draw), 5) for _ in range(10)] for _ in range(12)]
+        pairs = [
+            [Pair("", old, new).difference for old, new in zip(before, after, strict=True)]
+            for before, after in pairwise(runs)
+        ]
+        histories.append([sign_flip(differences)[0] for differences in pairs])
+    assert fmean(min(p_values) <= 0.05 for p_values in histories) > 0.2
+    assert fmean(min(holm(p_values)) <= 0.05 for p_values in histories) <= 0.065
 
 
 def _same_everywhere(base: float, new: float) -> Population:
