@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import MAX_QUOTED, clip_quote
+from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import CommandRun, Trace
 from skillshelf.evals.check._check import Check, NonEmpty, Verdict, built_in
 from skillshelf.evals.check._search import Regex, search_text
@@ -97,8 +97,9 @@ def _find_run(trace: Trace, command: Command) -> CommandRun | None:
 
 
 def _quote_output(ended: CommandRun) -> str:
-    """Return the end of what a command printed: of stderr, if there is any, because that is where reasons are."""
+    """Return the last line that a command printed, on stderr if there is one: that is where reasons are."""
     for name, text in (("stderr", ended.stderr), ("stdout", ended.stdout)):
-        if text.strip():
-            return f"{name} ends with {text.strip()[-MAX_QUOTED:]!r}"
+        lines = text.strip().splitlines()
+        if lines:
+            return f"{name} ends with {clip_quote(lines[-1])!r}"
     return "it printed nothing"
