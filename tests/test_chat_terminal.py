@@ -111,7 +111,7 @@ def test_ctrl_c_stops_a_command_and_the_chat_continues(tmp_path: Path) -> None:
             session.append(messages * 4)
         options = ("--base-url", address, "--model", "x", "--resume")
         chat = OnTerminal(*options, cwd=tmp_path, env={"SKILLSHELF_WINDOW": "4000"})
-        chat.expect("›")
+        chat.expect(" · ask · ")  # a replayed message has the mark of the prompt, too
         chat.send("/compact\r")
         chat.expect("asked for a summary")
         silent.accept()
@@ -194,7 +194,7 @@ def test_a_killed_session_can_be_resumed(tmp_path: Path) -> None:
     os.kill(chat.pid, signal.SIGKILL)
     chat.end()
     again = OnTerminal("--model", script(tmp_path, "As I said."), "--resume", cwd=tmp_path)
-    again.expect("›")
+    again.expect(" · ask · ")  # a replayed message has the mark of the prompt, too
     again.send("/export said.md\r")
     again.expect("Written to said.md")
     again.expect("›")

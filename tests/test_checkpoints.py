@@ -2,18 +2,24 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, of, requests, say
 
 from skillshelf.agent import AgentCore, CheckpointLimits, Sessions, call
-from skillshelf.agent.checkpoints import BaseLimits, StoreLimits
+from skillshelf.agent.checkpoints import BaseLimits, Checkpoints, StoreLimits
 from skillshelf.agent.events import Finished, Notice
+from skillshelf.agent.filetools import FileAccess
 from skillshelf.errors import CheckpointError
 
 
@@ -324,3 +330,70 @@ def test_a_folder_that_could_not_be_read_before_is_not_taken_for_new(work: Path)
     (work / "closed").chmod(0o755)
     assert (work / "closed/precious").read_text() == "mine\n"
     assert not (work / "made").exists()
+
+
+NAMES = st.sampled_from(["a", "b", "d/a", "d/b", "d/e/a"])
+TEXTS = st.sampled_from(["one\n", "two\n", "three\n"])
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), NAMES, TEXTS),
+        st.tuples(st.just("remove"), NAMES, st.just("")),
+        st.tuples(st.just("rename"), NAMES, NAMES),
+        st.tuples(st.just("mode"), NAMES, st.sampled_from(["600", "755"])),
+        st.tuples(st.just("link"), NAMES, NAMES),
+    ),
+    max_size=8,
+)
+
+
+def apply(folder: Path, operations: list[tuple[str, str, str]]) -> None:
+    """Do what a command could do. An operation that makes no sense is left out."""
+    for kind, name, value in operations:
+        path = folder / name
+        with suppress(OSError):
+            if kind == "remove":
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            elif kind == "rename":
+                path.rename(folder / value)
+            elif kind == "mode":
+                if path.is_file() and not path.is_symlink():
+                    path.chmod(int(value, 8))
+            elif not path.is_symlink():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if kind == "link":
+                    path.symlink_to(value)
+                else:
+                    path.write_text(value)
+
+
+@given(first=OPERATIONS, turns=st.lists(OPERATIONS, min_size=1, max_size=3))
+@settings(max_examples=40)
+def test_undo_restores_every_state_and_redo_brings_it_back(
+    first: list[tuple[str, str, str]], turns: list[list[tuple[str, str, str]]]
+) -> None:
+    """Whatever commands do in a number of turns, going back and forth leads through the same states."""
+    with tempfile.TemporaryDirectory() as place:
+        work = Path(place, "work").resolve()
+        work.mkdir()
+        apply(work, first)
+        checkpoints = Checkpoints(FileAccess(str(work)), f"{place}/state/work")
+        checkpoints.open_session("session")
+        states = [snapshot(work)]
+        for operations in turns:
+            checkpoints.begin_turn("go")
+            checkpoints.before_command()
+            apply(work, operations)
+            checkpoints.after_command()
+            assert checkpoints.end_turn() == []
+            if snapshot(work) != states[-1]:
+                states.append(snapshot(work))
+
+        for state in reversed(states[:-1]):
+            assert checkpoints.undo().left == ()
+            assert snapshot(work) == state
+        for state in states[1:]:
+            assert checkpoints.redo().left == ()
+            assert snapshot(work) == state
