@@ -93,6 +93,19 @@ def test_a_session_is_chosen_from_a_list(tmp_path: Path) -> None:
     leave(terminal)
 
 
+def test_a_session_that_cannot_be_opened_is_named_and_not_offered(tmp_path: Path) -> None:
+    broken = save_session(tmp_path, "apples?")
+    save_session(tmp_path, "lions?")
+    Path(Sessions(str(tmp_path)).folder or "", f"{broken}.jsonl").write_text("no session\n")
+    terminal = OnTerminal("--model", script(tmp_path), cwd=tmp_path)
+    wait_for_prompt(terminal)
+    terminal.send("/sessions\r")
+    terminal.expect(f"{broken}:")
+    terminal.expect("1 of 1")
+    terminal.send(ESCAPE)
+    leave(terminal)
+
+
 def test_escape_leaves_the_list_and_nothing_changes(tmp_path: Path) -> None:
     save_session(tmp_path, "apples?")
     terminal = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path)

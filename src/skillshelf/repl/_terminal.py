@@ -185,6 +185,9 @@ class Terminal:
             await self._reviewer.review()
 
     async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
+        for session in sessions:
+            if session.problem:  # the list has only those that can be opened
+                self.print(Text(f"{session.id}: {session.problem}", "red"))
         async with self._question:
             return await pick_session(sessions)
 
