@@ -120,6 +120,19 @@ class SkillDescriptor:
             raise InvalidSkillError("SkillDescriptor.name must not be empty")
 
     @property
+    def runs_apart(self) -> bool:
+        """True if the skill asks for a conversation of its own: `context: fork`."""
+        return self.fields.get("context") == "fork"
+
+    @property
+    def model(self) -> str:
+        """The model that the skill asks for; empty if it takes the one in use."""
+        model = self.fields.get("model")
+        if not isinstance(model, str) or model.strip() == "inherit":
+            return ""
+        return model.strip()
+
+    @property
     def qualified(self) -> str:
         """`name@source`, which reaches this skill even if another one of the same name takes precedence."""
         return f"{self.name}@{self.source}"

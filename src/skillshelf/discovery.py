@@ -87,12 +87,12 @@ class SkillDiscoverySkill(BaseSkill):
             offset: Where to go on in a long reference, as an earlier answer said.
         """
         turn = current_turn_of(self.shelf) or self.shelf.turn()
-        if _is_for_user_only(skill_name, turn):
+        if is_for_user_only(skill_name, turn):
             raise SkillNotFoundError(skill_name)
         try:
             return str(turn.load(skill_name, reference or "", offset=offset))
         except SkillNotFoundError as error:
-            closest = [name for name in error.closest if not _is_for_user_only(name, turn)]
+            closest = [name for name in error.closest if not is_for_user_only(name, turn)]
             raise SkillNotFoundError(skill_name, closest) from None
 
 
@@ -119,8 +119,8 @@ def refuse_own_names(tools: Iterable[Tool]) -> None:
             )
 
 
-def _is_for_user_only(name: str, turn: Turn) -> bool:
-    """Return whether only the user may invoke a skill, and has not done so."""
+def is_for_user_only(name: str, turn: Turn) -> bool:
+    """Return True if only the user may invoke a skill, and has not done so."""
     skill = turn.shelf.catalog.get(name)
     return skill is not None and skill.disclosure == "manual" and skill.name not in turn.invoked
 

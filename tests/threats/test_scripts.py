@@ -14,8 +14,8 @@ from script_kit import Giver, run_call, run_script, write_skill
 
 from skillshelf.agent import Answer, Approval, find_confinement
 from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.scripts import CleanPath, Program, RunLimits, find_declared_variables, run_program
-from skillshelf.descriptor import FrozenMap, SkillDescriptor, freeze
+from skillshelf.agent.scripts import CleanPath, Program, RunLimits, run_program
+from skillshelf.skillmd import find_declared_variables
 from skillshelf.testing import call
 from skillshelf.trust import Trust
 
@@ -159,9 +159,7 @@ def test_a_given_variable_reaches_no_command_and_no_other_skill(
     "name", ["PATH", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "BASH_ENV", "HOME", "GIT_SSH_COMMAND", "A=B", "A B\0"]
 )
 def test_a_variable_that_steers_programs_cannot_be_declared(name: str) -> None:
-    metadata = freeze({"env": [name, "API_KEY"]})
-    assert isinstance(metadata, FrozenMap)
-    assert find_declared_variables(SkillDescriptor("pdf", "Does it.", metadata=metadata)) == ("API_KEY",)
+    assert find_declared_variables({"env": [name, "API_KEY"]}) == ("API_KEY",)
 
 
 @pytest.mark.parametrize("entry", ["{workspace}/bin", "bin", "", ".", "{outside}/link"])

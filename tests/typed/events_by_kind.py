@@ -40,7 +40,14 @@ def describe(event: Event) -> str:
             return event.text
         case "tool_call" | "tool_result":
             return event.name
-        case "skill_loaded" | "skill_invoked" | "reference_loaded" | "load_repeated" | "reference_denied":
+        case (
+            "skill_loaded"
+            | "skill_invoked"
+            | "side_started"
+            | "reference_loaded"
+            | "load_repeated"
+            | "reference_denied"
+        ):
             return event.skill
         case "skills_reloaded":
             return ", ".join(event.added)

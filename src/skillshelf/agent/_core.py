@@ -16,23 +16,24 @@ from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._exchange import Exchange, MakePrompt
 from skillshelf.agent._gate import Gate
 from skillshelf.agent._loop import KeepInWindow, Loop, make_file_access, make_plain_loop, make_tool_loop
-from skillshelf.agent._models import ChosenModel
+from skillshelf.agent._models import ChosenModel, find_sibling
 from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._script_runs import ScriptRuns
+from skillshelf.agent._side import SideTool, current_side, run_side
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import OWN_TOOLS
 from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, Checkpoints, Undone
-from skillshelf.agent.events import Event, Failed, Usage
+from skillshelf.agent.events import Event, Failed, Notice, Usage
 from skillshelf.agent.scripts import AskVariable, ScriptTool, VariableRequest
 from skillshelf.agent.sessions import Sessions, loaded_skills
 from skillshelf.catalog import Catalog
-from skillshelf.descriptor import Choice, Delta
-from skillshelf.errors import CheckpointError, SessionError, SourceError
+from skillshelf.descriptor import Choice, Delta, SkillDescriptor
+from skillshelf.errors import CheckpointError, MissingExtraError, ModelUnavailableError, SessionError, SourceError
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill
 from skillshelf.slash import SKILL_PREFIX, parse_invocation
 from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.turn import Turn
+from skillshelf.turn import Requester, Turn
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class AgentCore:
         self.policy = policy or Policy()
         self.approve = approve
         self.ask_variable = ask_variable
+        self._reported_models: set[str] = set()
+        """Skills about whose model the user was informed."""
 
         self.disclosure: ListingForm = disclosure
         """How much of each skill the listing shows. Set it before `load_skills`."""
@@ -164,6 +167,7 @@ class AgentCore:
             window,
             self._skills_capability,
             ScriptTool(lambda: self.shelf),
+            SideTool(self),
             lambda: self.skills.guidance,
             self._sandbox,
         )
@@ -358,7 +362,42 @@ class AgentCore:
             hold.end()
             self.reload_skills()
 
+    async def run_side(
+        self,
+        name: str,
+        task: str,
+        *,
+        by: Requester,
+        invoked: set[str],
+        call_id: str = "",
+        emit: Callable[[Event], None] | None = None,
+    ) -> str:
+        """Have a skill do a task in a side conversation, and return its result. Its events are those of this turn."""
+        report = emit or self._get_exchange().emit
+        return await run_side(self, report, name=name, task=task, by=by, invoked=invoked, call_id=call_id)
+
+    def find_model_for(self, skill: SkillDescriptor, report: Callable[[Event], None]) -> ChosenModel:
+        """Return the model that a skill asks for, if the provider in use has it, and otherwise the one in use.
+
+        The user is informed either way, because another model has another price.
+        """
+        if not skill.model:
+            return self.model
+        try:
+            model = find_sibling(self.model, skill.model)
+        except (ModelUnavailableError, MissingExtraError) as error:
+            if skill.qualified not in self._reported_models:
+                self._reported_models.add(skill.qualified)
+                report(Notice(f"{skill.name} asks for another model: {error}. {self.model.name} answers instead."))
+            return self.model
+        if model.name != self.model.name:
+            report(Notice(f"{skill.name} asks for the model {model.name}, which answers now, at its own price."))
+        return model
+
     def _get_exchange(self) -> Exchange:
+        side = current_side.get()
+        if side is not None:
+            return side
         assert self._exchange is not None
         return self._exchange
 

@@ -30,6 +30,7 @@ from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
 from skillshelf.agent._preload import preload, preload_named
 from skillshelf.agent._repetition import CallHistory
+from skillshelf.agent._tool_names import RUN_SKILL
 from skillshelf.agent.events import (
     Event,
     Failed,
@@ -48,6 +49,7 @@ from skillshelf.agent.events import (
 )
 from skillshelf.agent.sessions import make_prompt, prompt_content
 from skillshelf.descriptor import Delta
+from skillshelf.discovery import is_for_user_only
 from skillshelf.errors import (
     PolicyError,
     RepeatedCallError,
@@ -86,6 +88,8 @@ class Prompt(NamedTuple):
     """The skill whose text the user put there, if the model cannot load it again by itself."""
     note: str = ""
     """A note of the application, which is not the user's words."""
+    side_skill: str = ""
+    """The skill that takes the text as its task, in a side conversation."""
 
 
 MakePrompt = Callable[["Exchange", Turn], Prompt]
@@ -99,6 +103,10 @@ class Exchange:
         self._core = core
         self._message = message
         self._conversation = core.conversation
+        self._model = core.model
+        self._instructions: str | None = None
+        """Instructions for this exchange alone."""
+        self._turn: Turn | None = None
         self._translator: EventTranslator | None = None
         self.calls = CallHistory()
         """The calls of the turn, to notice a model that goes in circles."""
@@ -138,6 +146,7 @@ class Exchange:
         core = self._core
         turn, delta = await to_thread.run_sync(core.skills.open_turn, core.turn)
         core.turn = turn
+        self._turn = turn
         self._report_reload(delta)
         for notice in await to_thread.run_sync(core.skills.take_notices):
             self._report(notice)
@@ -153,8 +162,23 @@ class Exchange:
         self._report(self._conversation.settle())
         if len(self._conversation.messages) != before:  # the listing's notes count messages
             core.renew_listing()
+        if prompt.side_skill:
+            await self._run_side(self._translator, prompt)
+            return
         await self._run_model(self._translator, prompt)
         self._report_loads()
+
+    async def _run_side(self, translator: EventTranslator, prompt: Prompt) -> None:
+        """Answer with the result of a skill that runs apart. The conversation gets the message and the result alone."""
+        assert self._turn is not None
+        self._report(self._conversation.add([make_prompt(self._message, note=prompt.note)]))
+        self._saved = 1
+        result = await self._core.run_side(
+            prompt.side_skill, prompt.text, by="user", invoked=set(self._turn.invoked), emit=self.emit
+        )
+        translator.answer.append(result)
+        self.emit(Text(result))
+        self._report(self._conversation.settle(result))
 
     async def _run_model(self, translator: EventTranslator, prompt: Prompt) -> None:
         core = self._core
@@ -168,7 +192,8 @@ class Exchange:
         stream = core.loop.agent.run_stream_events(
             prompt_content(request),
             message_history=history,
-            model=core.model.model,
+            model=self._model.model,
+            instructions=self._instructions,
             conversation_id=self._conversation.id,
             usage_limits=UsageLimits(request_limit=_MAX_MODEL_CALLS),
         )
@@ -258,7 +283,11 @@ class Exchange:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
 
         self.emit(SkillInvoked(skill.name, arguments))
+        if core.model.tools and skill.runs_apart:
+            turn.invoked.add(skill.name)
+            return Prompt(arguments, side_skill=name)
         if core.model.tools:
+            self._model = core.find_model_for(skill, self.emit)
             return Prompt(apply_message(skill, turn.load(name, by="user").text, arguments, reach=name))
         core.preloaded = skill.name
         chosen = preload_named(core.shelf, turn, name, arguments, budget=self._tokens_for_skill())
@@ -328,11 +357,23 @@ class Exchange:
 
     def record_write(self, change: Change, is_seen: bool) -> str:
         """Update the shelf after a write. Return what the model should know about it."""
-        turn = self._core.turn
-        assert turn is not None
-        write = self._core.skills.record_write(turn, change, is_seen)
+        assert self._turn is not None
+        write = self._core.skills.record_write(self._turn, change, is_seen)
         self._report_reload(write.delta)
         return write.note
+
+    def redirect_load(self, arguments: dict[str, Any]) -> str | None:
+        """Return what the model should do instead of loading a skill that runs apart; None for any other load."""
+        name = arguments.get("skill_name")
+        skill = self._core.shelf.catalog.get(name) if isinstance(name, str) else None
+        if skill is None or arguments.get("reference") or not skill.runs_apart:
+            return None
+        if self._turn is not None and is_for_user_only(skill.name, self._turn):
+            return None
+        return (
+            f"The skill {skill.name!r} runs in a conversation of its own. Call {RUN_SKILL}(skill_name, task) with the "
+            "whole task: it sees nothing of this conversation, and its result is what you get."
+        )
 
     def deny_reference(self, skill: str, reference: str, reason: str) -> None:
         self.emit(ReferenceDenied(skill, reference, reason))

@@ -19,6 +19,7 @@ from skillshelf.agent._tool_names import RUN_SCRIPT, SHELL, WRITING
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
 from skillshelf.agent.rules import RuledCall, offer_rule
 from skillshelf.agent.scripts import permit_run
+from skillshelf.discovery import LOAD_TOOL
 from skillshelf.errors import (
     FileAccessError,
     PolicyError,
@@ -89,6 +90,10 @@ class Gate(AbstractCapability[Any]):
             return await self._run_command(ctx, args, handler)
         if tool == RUN_SCRIPT:
             return await self._run_script(ctx, args, handler)
+        if tool == LOAD_TOOL:
+            redirection = self._get_exchange().redirect_load(args)
+            if redirection is not None:
+                return redirection
         return await handler(args)
 
     async def _check_repetition(self, tool: str, args: dict[str, Any]) -> ToolDenied | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from skillshelf.adapters.pydantic_ai import Skills
     from skillshelf.agent._exchange import Exchange
     from skillshelf.agent._gate import Gate
+    from skillshelf.agent._side import SideTool
 
 _INSTRUCTIONS = """\
 You are a coding agent in a terminal. You work in the folder {root}: file tools take paths inside it, and commands
@@ -79,6 +80,7 @@ def make_tool_loop(
     window: KeepInWindow,
     skills: Skills,
     scripts: ScriptTool,
+    side: SideTool,
     guidance: Callable[[], str],
     sandbox: bool,
 ) -> Loop:
@@ -95,6 +97,7 @@ def make_tool_loop(
         files,
         shell,
         scripts,
+        side,
         RepairToolArguments(),
         Caching(),
         window,
@@ -116,7 +119,7 @@ def make_tool_loop(
     for toolset in (files.get_toolset(), shell.get_toolset(), skills.get_toolset()):
         if isinstance(toolset, FunctionToolset):
             tools += [tool.tool_def for tool in toolset.tools.values()]
-    return Loop(agent, instructions, lambda: (*tools, *scripts.definitions))
+    return Loop(agent, instructions, lambda: (*tools, *scripts.definitions, *side.definitions))
 
 
 @cache

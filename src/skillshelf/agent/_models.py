@@ -123,6 +123,49 @@ def resolve(settings: Settings) -> ChosenModel:
     return ChosenModel(model, name, _gets_tools(settings, model), _find_window(settings, model), False, note)
 
 
+_CLAUDE_FAMILIES = ("haiku", "sonnet", "opus")
+"""Names that Claude Code's skills use instead of a model's: the newest model of the family."""
+
+
+def find_sibling(current: ChosenModel, wanted: str) -> ChosenModel:
+    """Return the model that a skill asks for, at the provider and address of the one in use.
+
+    Raises ModelUnavailableError if it is not known there: a skill cannot choose whom the user pays.
+    """
+    provider, colon, _ = current.name.partition(":")
+    wanted_provider, wanted_colon, name = wanted.rpartition(":")
+    if not colon or (wanted_colon and wanted_provider != provider):
+        raise ModelUnavailableError(f"{quote_name(wanted)} is not a model of the provider in use")
+
+    if name in _CLAUDE_FAMILIES:
+        name = _find_newest_claude(name, provider) or name
+    full_name = f"{provider}:{name}"
+    if full_name == current.name:
+        return current
+    from pydantic_ai.models import known_model_names
+
+    if full_name not in known_model_names():
+        raise ModelUnavailableError(f"{quote_name(wanted)} is not a known model of {provider}")
+    model = _make_from_name(full_name)
+    if model.base_url != current.model.base_url:  # a server of the user's own
+        raise ModelUnavailableError(f"{quote_name(wanted)} is not served where the model in use is")
+    settings = Settings()
+    return ChosenModel(model, full_name, _gets_tools(settings, model), _find_window(settings, model), local=False)
+
+
+def _find_newest_claude(family: str, provider: str) -> str | None:
+    """Return the newest model of a family that the provider is known to have, if there is one."""
+    from pydantic_ai.models import known_model_names
+
+    pattern = re.compile(rf"{re.escape(provider)}:(claude-{family}-(\d{{1,2}})(?:-(\d{{1,2}}))?)")
+    versions: dict[tuple[int, int], str] = {}
+    for known in known_model_names():
+        match = pattern.fullmatch(known)
+        if match:
+            versions[int(match[2]), int(match[3] or 0)] = match[1]
+    return versions[max(versions)] if versions else None
+
+
 def _make_local(settings: Settings) -> ChosenModel:
     from skillshelf.agent._local import LOCAL_NOTE, make_local_model
 

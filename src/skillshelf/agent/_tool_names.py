@@ -6,4 +6,6 @@ SHELL = "run_command"
 RUN_SCRIPT = "run_skill_script"
 INSTALL_PACKAGES = "install_packages"
 """Not a tool of the model, but a question of its own: may packages be installed for a script?"""
-OWN_TOOLS = READING | WRITING | {SHELL, RUN_SCRIPT, INSTALL_PACKAGES}
+RUN_SKILL = "run_skill"
+"""The tool that starts a side conversation. It asks nothing: the tools in there do."""
+OWN_TOOLS = READING | WRITING | {SHELL, RUN_SCRIPT, INSTALL_PACKAGES, RUN_SKILL}

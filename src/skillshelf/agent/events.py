@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 
@@ -18,10 +18,15 @@ class BaseEvent:
     """The base of all events. `kind` names the event in JSON."""
 
     kind: ClassVar[str] = ""
+    side: str = field(default="", kw_only=True)
+    """The skill in whose side conversation this happened; empty for the main conversation."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the event as `skillshelf chat --json` writes it."""
-        return {"event": self.kind, **asdict(self)}
+        """Return the event as `skillshelf chat --json` writes it. `side` is there only if it says something."""
+        plain = {"event": self.kind, **asdict(self)}
+        if not self.side:
+            del plain["side"]
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,20 @@ class SkillInvoked(BaseEvent):
     skill: str
     text: str
     """What the user wrote after its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideStarted(BaseEvent):
+    """A skill with `context: fork` began to run in a side conversation.
+
+    The events with its name in `side` follow. Its result is that of the tool call, or the answer.
+    """
+
+    kind: ClassVar[Literal["side_started"]] = "side_started"
+    skill: str
+    task: str
+    model: str
+    """The model that answers there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +194,7 @@ Event: TypeAlias = (
     | ToolReturned
     | SkillLoaded
     | SkillInvoked
+    | SideStarted
     | ReferenceLoaded
     | LoadRepeated
     | ReferenceDenied

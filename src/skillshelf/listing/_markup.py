@@ -22,7 +22,7 @@ _OWN_TAG = re.compile(
 )
 _ESCAPED = re.compile(r"&(lt|amp);")
 _ENTRY = re.compile(
-    r'<skill name="([^"]*)"(?: references="([^"]*)")?(?: more="(\d+)")?>'
+    r'<skill name="([^"]*)"(?: context="(fork)")?(?: references="([^"]*)")?(?: more="(\d+)")?>'
     r"([^<]*)(?:<instructions>\n(.*?)\n</instructions>\n)?</skill>\n",
     re.S,
 )
@@ -41,6 +41,8 @@ class Entry:
     """The number of references that are not named here."""
     instructions: str | None = None
     """None if the model has to load them."""
+    runs_apart: bool = False
+    """True if the skill asks for a conversation of its own."""
 
     @property
     def is_bare(self) -> bool:
@@ -53,6 +55,8 @@ class Entry:
             return _BAR + escape_name(self.name)
 
         attributes = f'name="{escape_name(self.name)}"'
+        if self.runs_apart:
+            attributes += ' context="fork"'
         if self.references:
             attributes += f' references="{_BAR.join(map(escape_name, self.references))}"'
         if self.more:
@@ -101,7 +105,7 @@ def parse(section: str) -> list[Entry]:
 def _read_entry(match: re.Match[str]) -> Entry:
     from html import unescape  # takes 4 ms, which only a reader of sections pays
 
-    name, references, more, description, instructions = match.groups()
+    name, context, references, more, description, instructions = match.groups()
     if instructions is not None:
         instructions = _ESCAPED.sub(_unescape, instructions)
     return Entry(
@@ -110,6 +114,7 @@ def _read_entry(match: re.Match[str]) -> Entry:
         references=_split_names(references) if references is not None else (),
         more=int(more or 0),
         instructions=instructions,
+        runs_apart=context is not None,
     )
 
 

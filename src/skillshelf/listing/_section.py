@@ -123,7 +123,7 @@ def make_part(skill: SkillDescriptor, level: Level, read: ReadInstructions) -> P
     is_cut = entry.description != skill.description or len(entry.references) < len(skill.references)
     if level == Level.SHORT and not is_cut:
         level = Level.WHOLE
-    elif level == Level.FULL:
+    elif level == Level.FULL and not skill.runs_apart:  # its instructions are for another conversation
         # Instructions that cannot be read now are loaded when the skill is repaired.
         with contextlib.suppress(SkillError):
             entry = replace(entry, instructions=text_for_model(read(skill)))
@@ -150,7 +150,8 @@ def _make_entry(skill: SkillDescriptor, level: Level) -> Entry:
 
     description = clip(skill.description, max_description)
     references = skill.references[:max_references]
-    return Entry(skill.name, description, references, len(skill.references) - len(references))
+    more = len(skill.references) - len(references)
+    return Entry(skill.name, description, references, more, runs_apart=skill.runs_apart)
 
 
 def write_section(parts: Sequence[Part | None]) -> str:
@@ -225,7 +226,7 @@ def _find_shortened(
             yield Shortened(skill.name, "description")
         if len(part.entry.references) < len(skill.references):
             yield Shortened(skill.name, "references")
-        if skill.name in claims and part.entry.instructions is None:
+        if skill.name in claims and part.entry.instructions is None and not skill.runs_apart:
             yield Shortened(skill.name, "instructions")
 
 

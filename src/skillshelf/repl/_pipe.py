@@ -120,6 +120,8 @@ def _describe(event: on.Event) -> str:
             return f"[reference {skill}/{reference} loaded by the {by}]"
         case on.LoadRepeated(skill=skill, reference=reference, by=by):
             return f"[{f'{skill}/{reference}'.rstrip('/')} loaded again by the {by}]"
+        case on.SideStarted(skill=skill, model=model):
+            return f"[skill {skill} runs in a conversation of its own, with {model}]"
         case on.SkillsReloaded():
             return f"[{describe_reload(event)}]"
         case on.Notice(text=text):

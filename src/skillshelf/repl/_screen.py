@@ -29,6 +29,7 @@ _MAX_RESULT_CELLS = 60
 # line with an exit code other than 0. So a dot is red, and no more, if a command only prints such a line.
 _OUTPUT_LABELS = ("[stdout]", "[stderr]")
 _COMMAND_FAILED = re.compile(r"\[exit code: |\[Command timed out")
+_SIDE_MARGIN = "  ┊ "
 _LOADED_BY = {"model": "by the model", "user": "by you", "shelf": "by the shelf"}
 
 
@@ -42,6 +43,8 @@ class Screen:
         self._announced_loads: list[tuple[str, str]] = []
         """Skill and reference of each load that has a line on the screen, until its tool call returns."""
         self._status: Status | None = None
+        self._margin = ""
+        """What comes before the line of an event in a side conversation."""
 
     def show(self, event: on.Event) -> None:
         """Draw one event."""
@@ -58,6 +61,7 @@ class Screen:
             return
 
         self.pause()
+        self._margin = _SIDE_MARGIN if event.side else ""
         self._show_line(event)
         if isinstance(event, on.Failed | on.Finished):
             self._running_calls.clear()
@@ -92,23 +96,25 @@ class Screen:
                 self._show_load("◆", f"skill {skill}", event)
             case on.ReferenceLoaded(skill=skill, reference=reference):
                 self._show_load("◇", f"{skill}/{reference}", event)
+            case on.SideStarted(skill=skill, model=model):
+                self._print_line(_mark_line("▷", "magenta", f"skill {skill}", f"in a conversation of its own, {model}"))
             case on.SkillsReloaded():
-                self.console.print(_mark_line("↻", "cyan", describe_reload(event)))
+                self._print_line(_mark_line("↻", "cyan", describe_reload(event)))
             case on.Notice(text=text):
-                self.console.print(_mark_line("!", "yellow", text))
+                self._print_line(_mark_line("!", "yellow", text))
             case on.Failed(message=message):
-                self.console.print(_mark_line("✗", "red", message))
+                self._print_line(_mark_line("✗", "red", message))
             case on.Finished(stopped=True):
                 for call in self._running_calls.values():
                     self._print_folded(Line.assemble(("■ ", "yellow"), describe_call(call), ("  stopped", "dim")))
-                self.console.print(_mark_line("■", "yellow", "stopped", "the conversation so far is kept"))
+                self._print_line(_mark_line("■", "yellow", "stopped", "the conversation so far is kept"))
 
     def _show_load(self, mark: str, title: str, event: on.SkillLoaded | on.ReferenceLoaded) -> None:
         if event.by == "model":
             reference = event.reference if isinstance(event, on.ReferenceLoaded) else ""
             self._announced_loads.append((event.skill, reference))
         details = f"loaded {_LOADED_BY[event.by]}, {_format_size(event.size)}"
-        self.console.print(_mark_line(mark, "magenta", title, details))
+        self._print_line(_mark_line(mark, "magenta", title, details))
 
     def _show_result(self, event: on.ToolReturned) -> None:
         call = self._running_calls.pop(event.id, None)
@@ -134,7 +140,10 @@ class Screen:
         return None
 
     def _print_folded(self, line: Line) -> None:
-        self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        self.console.print(Line(self._margin, "dim") + line, no_wrap=True, overflow="ellipsis", crop=True)
+
+    def _print_line(self, line: Line) -> None:
+        self.console.print(Line(self._margin, "dim") + line)
 
     def _start_spinner(self, line: Line) -> None:
         self._stop_spinner()

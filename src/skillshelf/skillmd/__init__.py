@@ -3,6 +3,7 @@
 from skillshelf.skillmd._frontmatter import FORMAT_KEYS
 from skillshelf.skillmd._layout import MAX_FILE, Unreadable, decode, find_frontmatter
 from skillshelf.skillmd._read import SkillText, read, render_skill
+from skillshelf.skillmd._variables import find_declared_variables
 from skillshelf.skillmd._yaml import MAX_BLOCK, Budget, Document, ValueBuilder, YamlFault, compose, typed_scalar
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "YamlFault",
     "compose",
     "decode",
+    "find_declared_variables",
     "find_frontmatter",
     "read",
     "render_skill",

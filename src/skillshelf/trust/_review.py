@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import TrustError
 from skillshelf.hidden import CONTROL
-from skillshelf.skillmd import Unreadable, decode, read
+from skillshelf.skillmd import Unreadable, decode, find_declared_variables, read
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import clean, count_noun, decode_text, find_hidden, show_hidden
 from skillshelf.trust._pending import Pending
@@ -158,7 +159,10 @@ def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes])
     urls = (match[0].rstrip(".,;:") for _, match in _find_all(_URL, texts))
     links = [entry for entry in snapshot.entries if entry.target is not None]
 
-    yield Finding("allowed-tools", _list_allowed_tools(contents.get(first, b"")))
+    skill = _read_skill(contents.get(first, b""))
+    if skill is not None:
+        yield Finding("allowed-tools", list(skill.allowed_tools))
+        yield Finding("how it runs", list(_describe_run(skill)))
     yield Finding("commands in the text", [f"{path}: {match[1]}" for path, match in _find_all(_COMMAND, texts)])
     yield Finding(
         "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
@@ -187,11 +191,22 @@ def _is_script(file: SnapshotEntry, data: bytes | None) -> bool:
     return file.executable or file.path.lower().endswith(_SCRIPT_ENDINGS) or (data or b"").startswith(b"#!")
 
 
-def _list_allowed_tools(data: bytes) -> list[str]:
+def _read_skill(data: bytes) -> SkillDescriptor | None:
     try:
-        return list(read(decode(data)).optional.allowed_tools)
+        return read(decode(data)).describe(references=(), source="", location="")
     except Unreadable:
-        return []
+        return None
+
+
+def _describe_run(skill: SkillDescriptor) -> Iterator[str]:
+    """Yield what a skill asks for when it is used, apart from tools."""
+    if skill.runs_apart:
+        yield "context: fork: it runs in a conversation of its own, with the same tools and under the same policy"
+    if skill.model:
+        yield f"model: {skill.model}: it asks for this model, at its price, if your provider has it"
+    variables = find_declared_variables(skill.metadata)
+    if variables:
+        yield f"environment variables for its scripts, which you are asked for: {', '.join(variables)}"
 
 
 def _is_eval_file(path: str, first: str, endings: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ from skillshelf.agent.scripts._dependencies import (
 from skillshelf.agent.scripts._programs import CleanPath
 from skillshelf.agent.scripts._run import Program, RunLimits, run_program
 from skillshelf.agent.scripts._script import SkillScript, find_script
-from skillshelf.agent.scripts._variables import AskVariable, VariableRequest, VariableStore, find_declared_variables
+from skillshelf.agent.scripts._variables import AskVariable, VariableRequest, VariableStore
 
 if TYPE_CHECKING:
     from skillshelf.agent.scripts._tool import PermittedRun, ScriptTool, permit_run
@@ -32,7 +32,6 @@ __all__ = [
     "VariableRequest",
     "VariableStore",
     "describe_packages",
-    "find_declared_variables",
     "find_environment",
     "find_script",
     "find_uv",

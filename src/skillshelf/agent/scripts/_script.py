@@ -8,11 +8,11 @@ from typing import Any
 
 from skillshelf.agent.scripts._dependencies import Dependencies, read_dependencies
 from skillshelf.agent.scripts._programs import CleanPath, split_shebang
-from skillshelf.agent.scripts._variables import find_declared_variables
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, SkillError
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
+from skillshelf.skillmd import find_declared_variables
 from skillshelf.text import decode_text
 from skillshelf.trust import ScriptFolders
 from skillshelf.turn import resolve_reference
@@ -134,7 +134,7 @@ def find_script(
         arguments=tuple(arguments),
         network=network,
         dependencies=dependencies,
-        variables=find_declared_variables(descriptor),
+        variables=find_declared_variables(descriptor.metadata),
     )
 
 

@@ -1,24 +1,13 @@
 """Environment variables that a skill declares: asked for once, and given to its scripts alone."""
 
 import os
-import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from skillshelf.descriptor import SkillDescriptor
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_MAX_VARIABLES = 20
 _MAX_VALUE = 32 * 1024
 _MIN_HIDDEN = 4
 """Characters of the shortest value that is hidden in the output. A shorter one is not a secret."""
-# These steer programs. A skill that asks for one wants something other than a key.
-_STEERING = re.compile(
-    r"(?:LD|DYLD|PYTHON|NODE|BASH|GIT|RUBY|PERL|UV|PIP|NPM|SKILLSHELF)_.*|PYTHON\w*|RUBY\w*|PERL\w*|PATH|HOME|SHELL"
-    r"|ENV|IFS|CDPATH|SHELLOPTS|BASHOPTS|PS4|TMPDIR|TMP|TEMP|LANG|LC_\w+|XDG_\w+|SKILL_DIR",
-    re.I,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +22,6 @@ class VariableRequest:
 
 AskVariable = Callable[[VariableRequest], Awaitable[str | None]]
 """Returns the value, or None if the user does not give one."""
-
-
-def find_declared_variables(skill: SkillDescriptor) -> tuple[str, ...]:
-    """Return the names of the variables that a skill declares for its scripts.
-
-    The format has no field for them, so `metadata` has: `env: NAME …`, or `requires: {env: […]}`, also below the name
-    of a program, as OpenClaw writes it. Names that steer programs do not count.
-    """
-    names: dict[str, None] = {}
-    for value in _find_declarations(skill.metadata):
-        words = value.replace(",", " ").split() if isinstance(value, str) else value
-        for word in words if isinstance(words, list | tuple) else ():
-            if isinstance(word, str) and _NAME.fullmatch(word) and not _STEERING.fullmatch(word):
-                names[word] = None
-    return tuple(names)[:_MAX_VARIABLES]
-
-
-def _find_declarations(metadata: Mapping[str, Any]) -> Iterator[Any]:
-    yield metadata.get("env", "")
-    for value in (metadata, *metadata.values()):
-        if isinstance(value, Mapping):
-            requires = value.get("requires")
-            if isinstance(requires, Mapping):
-                yield requires.get("env", "")
 
 
 class GivenVariables(NamedTuple):

@@ -1,6 +1,7 @@
 """Conversations that outlast a process: one file of JSON lines for each, outside the workspace."""
 
 from skillshelf.agent.sessions._export import export_json, export_markdown
+from skillshelf.agent.sessions._format import SideTranscript
 from skillshelf.agent.sessions._history import (
     LoadedText,
     loaded_skills,
@@ -19,6 +20,7 @@ __all__ = [
     "Session",
     "SessionInfo",
     "Sessions",
+    "SideTranscript",
     "export_json",
     "export_markdown",
     "loaded_skills",

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from skillshelf.agent.sessions._format import dump_messages
+from skillshelf.agent.sessions._format import SideTranscript, dump_messages
 from skillshelf.agent.sessions._history import loaded_skills, prompt_text
 from skillshelf.agent.sessions._session import Session
 from skillshelf.discovery import LOAD_TOOL
@@ -39,8 +39,15 @@ def export_markdown(session: Session) -> str:
     }
     blocks = [f"# Session {_code_span(session.id)}"]
     blocks.append("\n".join(f"- {name}: {_code_span(value)}" for name, value in facts.items() if value))
-    for message in session.transcript:
+    by_call = {side.call_id: side for side in session.sides if side.call_id}
+    asked_by_user = {side.position: side for side in session.sides if not side.call_id}
+    for position, message in enumerate(session.transcript):
+        if position in asked_by_user:
+            blocks += _format_side(asked_by_user[position])
         blocks += _format_message(message)
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart) and part.tool_call_id in by_call:
+                blocks += _format_side(by_call[part.tool_call_id])
     return "\n\n".join(blocks) + "\n"
 
 
@@ -52,9 +59,22 @@ def export_json(session: Session) -> str:
         "created": session.created.isoformat(),
         "model": session.model,
         "messages": dump_messages(session.transcript),
+        "sides": [
+            {"skill": side.skill, "model": side.model, "call": side.call_id, "messages": dump_messages(side.messages)}
+            for side in session.sides
+        ],
     }
     text = json.dumps(exported, ensure_ascii=False, indent=2)
     return text.encode("utf-8", "replace").decode() + "\n"
+
+
+def _format_side(side: SideTranscript) -> Iterator[str]:
+    """Yield a side conversation, between two lines that say so."""
+    yield f"### The side conversation of {_code_span(side.skill)}, with {_code_span(side.model)}"
+    for message in side.messages:
+        for block in _format_message(message):
+            yield f"#{block}" if block.startswith("##") else block
+    yield f"### End of the side conversation of {_code_span(side.skill)}"
 
 
 def _format_message(message: ModelMessage) -> Iterator[str]:

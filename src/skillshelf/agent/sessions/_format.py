@@ -16,6 +16,7 @@ VERSION = 1
 MESSAGE_START = b'{"message":'
 COMPACTED_START = b'{"compacted":'
 MODEL_START = b'{"model":'
+SIDE_START = b'{"side":'
 
 _UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 
@@ -40,6 +41,19 @@ class Header(BaseModel):
         return valid.astimezone(UTC) if isinstance(valid, datetime) else valid
 
 
+@dataclass(frozen=True, slots=True)
+class SideTranscript:
+    """A side conversation: a skill with `context: fork` that ran in a conversation of its own."""
+
+    skill: str
+    model: str
+    messages: list[ModelMessage]
+    call_id: str = ""
+    """The tool call that asked for it; empty if the user did."""
+    position: int = 0
+    """How many messages of the transcript were saved before it."""
+
+
 @dataclass(slots=True)
 class SessionContent:
     """Everything a session's file says."""
@@ -49,6 +63,8 @@ class SessionContent:
     """The current history."""
     transcript: list[ModelMessage] = field(default_factory=list)
     """The whole conversation, compacted or not."""
+    sides: list[SideTranscript] = field(default_factory=list)
+    """The side conversations, in the order of their ends."""
     model: str = ""
     """The model used last."""
     lost_lines: list[int] = field(default_factory=list)
@@ -69,12 +85,14 @@ class SessionContent:
             self.messages = _parse_messages(record["compacted"])
             self.transcript = self.transcript or list(self.messages)
             self.has_messages = True
+        elif "side" in record:
+            self.sides.append(_parse_side(record["side"], len(self.transcript)))
         elif "model" in record:
             self.model = str(record["model"])
 
     def add_lost_line(self, number: int, line: bytes) -> None:
         self.lost_lines.append(number)
-        was_message = number > 1 and not line.startswith(MODEL_START)
+        was_message = number > 1 and not line.startswith((MODEL_START, SIDE_START))
         if was_message:
             missing = make_gap(self.header.created)
             self.messages.append(missing)
@@ -95,6 +113,13 @@ def format_messages(messages: Sequence[ModelMessage]) -> bytes:
 def format_compacted(messages: Sequence[ModelMessage]) -> bytes:
     """Return the record of a history that replaces the one before it."""
     return format_record({"compacted": dump_messages(messages)})
+
+
+def format_side(side: SideTranscript) -> bytes:
+    """Return the record of a side conversation."""
+    messages = dump_messages(side.messages)
+    plain = {"skill": side.skill, "model": side.model, "call": side.call_id, "messages": messages}
+    return format_record({"side": plain})
 
 
 def dump_messages(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
@@ -158,6 +183,18 @@ def _add_line(content: SessionContent, line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _parse_side(plain: Any, position: int) -> SideTranscript:
+    if not isinstance(plain, dict):
+        raise ValueError("a side conversation must be a mapping")
+    return SideTranscript(
+        skill=str(plain.get("skill", "")),
+        model=str(plain.get("model", "")),
+        messages=_parse_messages(plain.get("messages", [])),
+        call_id=str(plain.get("call", "")),
+        position=position,
+    )
 
 
 def _parse_messages(values: list[Any]) -> list[ModelMessage]:

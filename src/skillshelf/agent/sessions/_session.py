@@ -1,5 +1,6 @@
 """One conversation and its file."""
 
+import dataclasses
 import os
 from collections.abc import Sequence
 
@@ -8,9 +9,11 @@ from pydantic_ai.messages import ModelMessage
 from skillshelf.agent.sessions._format import (
     Header,
     SessionContent,
+    SideTranscript,
     format_compacted,
     format_messages,
     format_record,
+    format_side,
     parse_content,
 )
 from skillshelf.agent.sessions._history import make_sendable, strip_system_prompt
@@ -32,6 +35,8 @@ class Session:
         """The current history: what the model gets."""
         self.transcript: list[ModelMessage] = content.transcript
         """The whole conversation, also the messages that compaction took out of the history."""
+        self.sides: list[SideTranscript] = content.sides
+        """The side conversations of skills that ran apart. The model gets only their results."""
         self.model = content.model
         """The model used last."""
         self.notes: tuple[str, ...] = ()
@@ -62,6 +67,12 @@ class Session:
         self._journal.add(format_messages(self.transcript))
         if self.messages != self.transcript:
             self._journal.add(format_compacted(self.messages))
+        self._journal.save()
+
+    def add_side(self, side: SideTranscript) -> None:
+        """Keep a side conversation. It is on disk when this returns; SessionError means that it is only in memory."""
+        self.sides.append(dataclasses.replace(side, position=len(self.transcript)))
+        self._journal.add(format_side(side))
         self._journal.save()
 
     def use(self, model: str) -> None:
