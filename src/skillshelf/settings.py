@@ -52,6 +52,8 @@ class Settings:
 
 
 NAMES = tuple(field.name for field in fields(Settings))
+SERVERS_SECTION = "mcp"
+"""The section of the file with the agent's MCP servers, which the agent reads itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ def _read_file() -> dict[str, Value]:
 
     chosen: dict[str, Value] = {}
     for key, value in file.table.items():
+        if key == SERVERS_SECTION:
+            continue
         where = f"{path}, line {find_line(file.text, key)}: {key!r}"
         if key not in NAMES:
             raise SettingsError(f"{where} is not a setting. {_suggest(key)}")

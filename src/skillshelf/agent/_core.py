@@ -25,6 +25,7 @@ from skillshelf.agent._tool_names import OWN_TOOLS
 from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, Checkpoints, Undone
 from skillshelf.agent.events import Event, Failed, Notice, Usage
 from skillshelf.agent.scripts import AskVariable, ScriptTool, VariableRequest
+from skillshelf.agent.servers import ToolServers
 from skillshelf.agent.sessions import Sessions, loaded_skills
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Choice, Delta, SkillDescriptor
@@ -80,6 +81,7 @@ class AgentCore:
         disclosure: ListingForm = "auto",
         budget: int = DEFAULT_BUDGET,
         sandbox: bool = True,
+        servers: ToolServers | None = None,
     ) -> None:
         """Make an agent.
 
@@ -87,12 +89,15 @@ class AgentCore:
         is asked for the value of an environment variable that a skill declares for its scripts. `skills` are
         code skills whose tools the model gets. `disclosure` is how much of each skill the listing shows: with `full`,
         every call carries all instructions. `budget` is the most tokens that a listing of the form `auto` may take.
+        `servers` are MCP servers whose tools the model gets inside of `async with core.servers:`.
         With `sandbox`, commands can write in the workspace only, as far as the system supports that; `confinement`
         says how far.
         """
         self.model = model if isinstance(model, ChosenModel) else ChosenModel.from_model(model)
         self.policy = policy or Policy()
         self.approve = approve
+        self.servers = servers or ToolServers()
+        """The MCP servers whose tools the model may call."""
         self.ask_variable = ask_variable
         self._reported_models: set[str] = set()
         """Skills about whose model the user was informed."""
@@ -168,6 +173,7 @@ class AgentCore:
             self._skills_capability,
             ScriptTool(lambda: self.shelf),
             SideTool(self),
+            self.servers,
             lambda: self.skills.guidance,
             self._sandbox,
         )

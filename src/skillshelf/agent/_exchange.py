@@ -148,7 +148,7 @@ class Exchange:
         core.turn = turn
         self._turn = turn
         self._report_reload(delta)
-        for notice in await to_thread.run_sync(core.skills.take_notices):
+        for notice in (*await to_thread.run_sync(core.skills.take_notices), *core.servers.take_notices()):
             self._report(notice)
         current_turn.set(turn)
 

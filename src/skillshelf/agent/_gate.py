@@ -19,6 +19,7 @@ from skillshelf.agent._tool_names import RUN_SCRIPT, SHELL, WRITING
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
 from skillshelf.agent.rules import RuledCall, offer_rule
 from skillshelf.agent.scripts import permit_run
+from skillshelf.agent.servers import server_of
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.errors import (
     FileAccessError,
@@ -69,7 +70,7 @@ class Gate(AbstractCapability[Any]):
             if refusal:
                 return refusal
         try:
-            result = await self._run(ctx, call.tool_name, args, handler)
+            result = await self._run(ctx, tool_def, args, handler)
         except ApprovalRequired:
             raise
         except Exception as failure:
@@ -83,7 +84,13 @@ class Gate(AbstractCapability[Any]):
         history.add(call.tool_name, args, result)
         return result
 
-    async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any], handler: WrapToolExecuteHandler) -> Any:
+    async def _run(
+        self, ctx: RunContext[Any], tool_def: ToolDefinition, args: dict[str, Any], handler: WrapToolExecuteHandler
+    ) -> Any:
+        server = server_of(tool_def)
+        if server:
+            return await self._call_server(ctx, Approval(tool_def.name, args, server=server), handler)
+        tool = tool_def.name
         if tool in WRITING:
             return await self._write(ctx, tool, args, handler)
         if tool == SHELL:
@@ -95,6 +102,19 @@ class Gate(AbstractCapability[Any]):
             if redirection is not None:
                 return redirection
         return await handler(args)
+
+    async def _call_server(self, ctx: RunContext[Any], question: Approval, handler: WrapToolExecuteHandler) -> Any:
+        """Call a tool of an MCP server. What the server says about its own harmlessness counts for nothing."""
+        if not ctx.tool_call_approved:
+            refusal = self._check_policy(question)
+            if refusal:
+                return refusal
+        hold = await self._begin_hold()
+        try:
+            async with self._get_exchange().recording():
+                return await handler(question.arguments)
+        finally:
+            await to_thread.run_sync(hold.end)
 
     async def _check_repetition(self, tool: str, args: dict[str, Any]) -> ToolDenied | None:
         """Ask whether a model that goes in circles may go on. Raises RepeatedCallError if not."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace
+from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace, Toolset
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
@@ -25,6 +25,7 @@ from skillshelf.agent._tool_names import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.launcher import launch_command, open_plan
 from skillshelf.agent.scripts import ScriptTool
+from skillshelf.agent.servers import ServerToolset, ToolServers
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.text import quote_for_model
 
@@ -81,6 +82,7 @@ def make_tool_loop(
     skills: Skills,
     scripts: ScriptTool,
     side: SideTool,
+    servers: ToolServers,
     guidance: Callable[[], str],
     sandbox: bool,
 ) -> Loop:
@@ -92,12 +94,14 @@ def make_tool_loop(
     files = FileTools(access)
 
     shell = _make_shell()
+    remote = ServerToolset(servers)
     capabilities: list[AbstractCapability[Any]] = [
         ConfinedWorkspace(root) if sandbox else LocalWorkspace(root),
         files,
         shell,
         scripts,
         side,
+        Toolset(remote),
         RepairToolArguments(),
         Caching(),
         window,
@@ -119,7 +123,7 @@ def make_tool_loop(
     for toolset in (files.get_toolset(), shell.get_toolset(), skills.get_toolset()):
         if isinstance(toolset, FunctionToolset):
             tools += [tool.tool_def for tool in toolset.tools.values()]
-    return Loop(agent, instructions, lambda: (*tools, *scripts.definitions, *side.definitions))
+    return Loop(agent, instructions, lambda: (*tools, *scripts.definitions, *side.definitions, *remote.definitions()))
 
 
 @cache

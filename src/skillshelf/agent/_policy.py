@@ -54,6 +54,8 @@ class Approval:
     """True if the same call was allowed, but the file has changed since."""
     reviewed: bool = False
     """True if the user has allowed the call with the whole diff in sight."""
+    server: str = ""
+    """The MCP server that the tool comes from."""
     offered_rule: Rule | None = None
     """The rule that the answer `rule` makes; None if no rule can cover the call."""
     repetition: Repetition | None = None
@@ -90,6 +92,7 @@ class Approval:
             "confinement": self.confinement.as_json() if self.confinement is not None else None,
             "unreviewed": [file.as_json() for file in self.unreviewed],
             "script": self.script.as_json() if self.script is not None else None,
+            "server": self.server,
             "offered_rule": str(self.offered_rule) if self.offered_rule is not None else None,
             "repetition": asdict(self.repetition) if self.repetition is not None else None,
         }

@@ -5,8 +5,8 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
@@ -17,6 +17,7 @@ from skillshelf.errors import MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
     from skillshelf.agent import AgentCore, Settings
+    from skillshelf.agent.servers import ToolServers
 
 EXAMPLES = """
   skillshelf chat                                     talk in the terminal
@@ -29,6 +30,7 @@ EXAMPLES = """
   skillshelf chat --disclosure full                   put the instructions of all skills into every call
 """
 _MAX_LISTED_NAMES = 20
+_NO_SERVERS = "none"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -45,6 +47,12 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("-c", "--continue", dest="last", action="store_true", help="continue the latest session")
     parser.add_argument("--trust-workspace", action="store_true", help="use this folder's skills without review")
+    parser.add_argument(
+        "--mcp",
+        action="append",
+        metavar="NAME",
+        help="use this MCP server of your settings (repeatable; default: all that are enabled; `none` for none)",
+    )
     parser.add_argument("--no-sandbox", action="store_true", help="let commands write outside the folder too")
     parser.add_argument("--frozen", action="store_true", help="fail if a skill here is not exactly as approved")
 
@@ -67,7 +75,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if is_interactive:
         from skillshelf.repl import Terminal
 
-        return asyncio.run(Terminal(core, settings, out.console).run())
+        return asyncio.run(_run_with_servers(core, Terminal(core, settings, out.console).run()))
     return _answer_once(core, settings, args)
 
 
@@ -84,7 +92,13 @@ def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespa
     if core.model.note:
         complain(core.model.note)
     pipe = Pipe(core, settings, as_json=args.json)
-    return asyncio.run(pipe.run(message, notices=_describe_pending_skills(core)))
+    return asyncio.run(_run_with_servers(core, pipe.run(message, notices=_describe_pending_skills(core))))
+
+
+async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]") -> int:
+    """Run a chat with the user's MCP servers, which start in the background and end with it."""
+    async with core.servers:
+        return await chat
 
 
 def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
@@ -105,6 +119,8 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
     packages = find_packages(args)
     settings = load_settings({**vars(args), "packages": packages})
     workspace = locate_workspace(args)
+    problems: list[str] = []
+    servers = _choose_servers(args, workspace.folder, problems)
     core = AgentCore(
         resolve(settings),
         policy=Policy(settings.policy, rules=RuleBook(workspace.root)),
@@ -112,8 +128,8 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         budget=settings.budget,
         sandbox=not args.no_sandbox,
         skills=attach_skills(args),
+        servers=servers,
     )
-    problems: list[str] = []
     trust = None
     if not args.trust_workspace:
         trust = Trust.open()
@@ -147,6 +163,22 @@ def _resume(core: "AgentCore", args: argparse.Namespace, *, is_interactive: bool
     if chosen is None:
         return ["No session was chosen: this is a new one."]
     return core.resume(chosen)
+
+
+def _choose_servers(args: argparse.Namespace, folder: str, problems: list[str]) -> "ToolServers":
+    """Return the MCP servers of the user's settings. If the library is missing, only named ones are an error."""
+    from skillshelf.agent.servers import ToolServers, load_servers
+
+    if args.mcp == [_NO_SERVERS]:
+        return ToolServers()
+    chosen = load_servers(args.mcp)
+    try:
+        return ToolServers(chosen, folder)
+    except MissingExtraError as error:
+        if args.mcp is not None:
+            raise
+        problems.append(str(error))
+        return ToolServers()
 
 
 def _find_misfit(core: "AgentCore") -> Iterator[str]:

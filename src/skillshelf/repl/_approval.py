@@ -126,6 +126,8 @@ def _introduce_script(script: SkillScript) -> str:
 def _print_warnings(approval: Approval, console: Console) -> None:
     if approval.repetition is not None:
         console.print(Text(f"{approval.repetition} It may be going in circles.", "yellow"))
+    if approval.server:
+        console.print(Text(f"A tool of the MCP server {clean_line(approval.server)}.", "dim"))
     if approval.changes_instructions:
         console.print(Text("The agent obeys this file, so each change of it is asked about.", "yellow"))
     for file in approval.unreviewed[:_MAX_FILES]:

@@ -22,6 +22,7 @@ from skillshelf.repl._views import (
     view_context,
     view_help,
     view_policy,
+    view_servers,
     view_skill,
     view_skills,
 )
@@ -55,6 +56,9 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
     def complete_mode(_: str) -> Sequence[Suggestion]:
         return [Suggestion(mode) for mode in MODES]
 
+    def complete_server(_: str) -> Sequence[Suggestion]:
+        return [Suggestion(server.name, meta=server.state) for server in face.core.servers.servers]
+
     def complete_model(typed: str) -> Sequence[Suggestion]:
         return list_models(face.core.model.name, typed)
 
@@ -75,6 +79,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
             Command("compact", "replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
             Command("approve", "what may be done without asking", _set_policy, f"[{'|'.join(MODES)}]", complete_mode),
+            Command("mcp", "the MCP servers and their tools", lambda face, _: face.print(view_servers(face.core))),
             Command("exit", "leave", lambda face, _: face.leave()),
         ],
     )
@@ -90,6 +95,9 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         ],
     )
     commands.register("approve ", make_rule_commands(face))
+    commands.register(
+        "mcp ", [Command("restart", "start an MCP server again", _restart_server, "NAME", complete_server)]
+    )
     commands.register(SKILL_PREFIX, skill_commands(lambda: face.core.shelf.catalog, _invoke_skill))
     for problem in commands.register_entry_points():
         face.print(Text(clean(problem), "yellow"))
@@ -306,6 +314,13 @@ async def _compact(face: ChatFace, focus: str) -> None:
     if names:
         message += f" Still loaded: {', '.join(names)}."
     face.print(message, compacted.problem)
+
+
+async def _restart_server(face: ChatFace, name: str) -> None:
+    with face.waiting(f"{clean_line(name)} is started"):
+        await face.core.servers.restart(name.strip())
+        await face.core.servers.wait_until_settled()
+    face.print(view_servers(face.core))
 
 
 def _set_policy(face: ChatFace, mode: str) -> None:

@@ -12,6 +12,7 @@ from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.rendering import cut, cut_words
 from skillshelf.repl._face import ChatFace
+from skillshelf.settings import settings_file
 from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line, count_noun
 from skillshelf.tokens import estimate_unread
@@ -135,6 +136,21 @@ def view_rules(rules: Sequence[Rule]) -> RenderableType:
         where = "this workspace" if rule.workspace else "everywhere"
         table.add_row(str(number), Text(cut(clean_line(str(rule)), 160), style), where)
     return Group(table, Text("/approve forget NUMBER removes one", "dim"))
+
+
+def view_servers(core: AgentCore) -> RenderableType:
+    """Return the MCP servers, their state, and the tools that the model gets from them."""
+    servers = core.servers.servers
+    if not servers:
+        return f"No MCP servers. Add one to {settings_file()}, as [mcp.NAME] with a command or a url."
+    table = _make_table("server", "state", "tools", "")
+    for server in servers:
+        style = {"ready": "green", "failed": "red"}.get(server.state, "yellow")
+        names = ", ".join(clean_line(tool.remote_name) for tool in server.tools.values())
+        detail = server.problem if server.state == "failed" else names
+        count = str(len(server.tools)) if server.state == "ready" else ""
+        table.add_row(Text(server.name, "bold"), Text(server.state, style), count, cut_words(clean_line(detail), 400))
+    return Group(table, Text("The model calls them by NAME__TOOL, and each call is asked about", "dim"))
 
 
 def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:

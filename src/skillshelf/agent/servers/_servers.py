@@ -1,0 +1,110 @@
+"""The servers of one conversation, from the first message to the end of the program."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.agent.servers._settings import ServerSettings, find_workspace_servers
+from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.settings import settings_file
+
+if TYPE_CHECKING:
+    from skillshelf.agent.servers._server import ToolServer
+
+_MAX_NOTICES = 20
+
+
+class ToolServers:
+    """MCP servers whose tools the model gets while the block lasts: `async with core.servers:`."""
+
+    def __init__(self, settings: Sequence[ServerSettings] = (), workspace: str = "") -> None:
+        """`workspace`: the folder that the agent works in. Raises MissingExtraError if there is a server to start."""
+        self._settings = tuple(settings)
+        self._workspace = workspace
+        self._servers: dict[str, ToolServer] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._notices: list[str] = []
+        if self._settings:
+            try:
+                import mcp  # noqa: F401
+            except ImportError:
+                raise MissingExtraError("MCP servers", "mcp") from None
+        self._notices += _describe_unused(workspace)
+
+    @property
+    def servers(self) -> Sequence[ToolServer]:
+        """The servers that were started."""
+        return tuple(self._servers.values())
+
+    async def __aenter__(self) -> ToolServers:
+        for settings in self._settings:
+            self._start(settings)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End all servers. None of their processes is left."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def restart(self, name: str) -> None:
+        """End a server and start it again. Raises SettingsError if there is none of this name."""
+        if name not in self._servers:
+            names = ", ".join(self._servers) or "none"
+            raise SettingsError(f"There is no MCP server named {name!r:.80} here. Servers: {names}.")
+        task = self._tasks[name]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        self._start(self._servers[name].settings)
+
+    async def wait_until_settled(self) -> None:
+        """Wait until each server is ready or has failed. Each has its own limit for that."""
+        for server in self.servers:
+            await server.settled.wait()
+
+    def find(self, tool: str) -> ToolServer | None:
+        """Return the server of a tool, by the name that the model knows."""
+        for server in self.servers:
+            if tool in server.tools:
+                return server
+        return None
+
+    def take_notices(self) -> list[str]:
+        """Return what the user should know since the last time."""
+        notices = self._notices[:_MAX_NOTICES]
+        self._notices.clear()
+        return notices
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool. Raises ToolFailed."""
+        from pydantic_ai.exceptions import ToolFailed
+
+        server = self.find(tool)
+        if server is None:
+            raise ToolFailed(f"The MCP server of {tool} is not running any more. Go on without it.")
+        return await server.call(tool, arguments)
+
+    def _start(self, settings: ServerSettings) -> None:
+        from skillshelf.agent.servers._server import ToolServer
+
+        server = ToolServer(settings, self._workspace, self._notices.append)
+        self._servers[settings.name] = server
+        self._tasks[settings.name] = asyncio.create_task(server.run())
+
+
+def _describe_unused(workspace: str) -> list[str]:
+    """Name the files of a workspace that other tools would take servers from."""
+    found = find_workspace_servers(workspace) if workspace else []
+    if not found:
+        return []
+    return [
+        f"{found[0]} of this workspace is not used: MCP servers are programs, so only your own settings name them. "
+        f"Add those you want to {settings_file()}, as [mcp.NAME]."
+    ]

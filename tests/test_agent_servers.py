@@ -1,0 +1,253 @@
+"""MCP servers of the user's settings as tools of the agent, with real servers."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_kit import User, of
+from chats import chat, script, tool
+
+from skillshelf.agent import AgentCore, Policy, Rule, RuleBook
+from skillshelf.agent.events import Event, Finished, Notice, ToolReturned
+from skillshelf.agent.servers import ServerSettings, ToolServers, load_servers
+from skillshelf.errors import SettingsError
+from skillshelf.testing import ScriptedModel, call
+
+SERVER = str(Path(__file__).with_name("mcp_tools_server.py"))
+
+
+def settings(kind: str = "plain", **options: Any) -> ServerSettings:
+    return ServerSettings(name="kit", command=sys.executable, args=[SERVER, kind], **options)
+
+
+def talk(
+    folder: Path, server: ServerSettings, *steps: Any, mode: str = "yolo", user: User | None = None, messages: int = 1
+) -> tuple[AgentCore, list[Event]]:
+    """Send messages to an agent with this server, and return the agent and all events."""
+    policy = Policy(mode, rules=RuleBook(str(folder), str(folder / ".rules" / "rules.toml")))  # type: ignore[arg-type]
+    core = AgentCore(ScriptedModel(*steps), policy=policy, approve=user, servers=ToolServers([server], str(folder)))
+    core.load_skills(folder)
+
+    async def run() -> list[Event]:
+        events: list[Event] = []
+        async with core.servers:
+            for _ in range(messages):
+                async for event in core.process_message("go"):
+                    events.append(event)
+        return events
+
+    return core, asyncio.run(run())
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def test_the_model_calls_a_tool_of_a_server_with_approval(tmp_path: Path) -> None:
+    """The question names the server, and the name of the tool begins with it."""
+    user = User("yes")
+    add = call("kit__add", left=2, right=3)
+    _, events = talk(tmp_path, settings(), add, "Five.", mode="ask", user=user)
+    (result,) = of(events, ToolReturned)
+    assert (result.ok, result.text) == (True, "5")
+    assert [(question.tool, question.server) for question in user.questions] == [("kit__add", "kit")]
+    assert str(user.questions[0].offered_rule) == "allow kit__add"
+
+
+@pytest.mark.parametrize(("mode", "ok"), [("read-only", False), ("auto-edit", False), ("yolo", True)])
+def test_each_mode_decides_about_tools_of_servers(tmp_path: Path, mode: str, ok: bool) -> None:
+    """Without a user to ask, only yolo allows them."""
+    _, events = talk(tmp_path, settings(), call("kit__add", left=1, right=1), "ok", mode=mode)
+    assert [result.ok for result in of(events, ToolReturned)] == [ok]
+
+
+def test_a_rule_can_allow_a_call_by_its_arguments(tmp_path: Path) -> None:
+    """Another argument is asked about."""
+    book = RuleBook(str(tmp_path), str(tmp_path / ".rules" / "rules.toml"))
+    book.add(Rule("allow", "kit__add", arguments={"left": 1}))
+    steps = [call("kit__add", left=1, right=1), call("kit__add", left=2, right=1), "ok"]
+    _, events = talk(tmp_path, settings(), *steps, mode="ask")
+    assert [result.refused for result in of(events, ToolReturned)] == [False, True]
+
+
+def test_a_server_gets_declared_variables_and_runs_outside_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys of the user's environment stay there."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    monkeypatch.setenv("MY_TOKEN", "abc")
+    monkeypatch.chdir(tmp_path)
+    server = settings(env={"TOKEN": "${MY_TOKEN}"})
+    _, events = talk(tmp_path, server, call("kit__environment"), "ok")
+    folder, *names = of(events, ToolReturned)[0].text.split()
+    assert folder == os.path.expanduser("~")
+    assert "TOKEN" in names
+    assert not {"ANTHROPIC_API_KEY", "MY_TOKEN"} & set(names)
+
+
+def test_failures_and_large_results_reach_the_model_in_bounds(tmp_path: Path) -> None:
+    """A failed tool is a failed call, and the end of a long result is left out with a word."""
+    _, events = talk(tmp_path, settings(), call("kit__fail"), call("kit__large"), "ok")
+    failed, large = of(events, ToolReturned)
+    assert not failed.ok
+    assert "fail" in failed.text
+    assert large.ok
+    assert len(large.text) < 51_000
+    assert "characters were left out" in large.text
+
+
+def test_a_call_that_is_never_answered_ends_with_an_error(tmp_path: Path) -> None:
+    """The turn goes on, and the server is ended with the conversation."""
+    _, events = talk(tmp_path, settings(call_seconds=0.5), call("kit__hang"), "Too bad.")
+    (result,) = of(events, ToolReturned)
+    assert not result.ok
+    assert "did not answer within 0.5 seconds" in result.text
+    assert events[-1] == Finished("Too bad.")
+
+
+def test_a_server_that_dies_is_reported_to_model_and_user(tmp_path: Path) -> None:
+    """Its tools are gone from the next call on."""
+    core, events = talk(tmp_path, settings(), call("kit__leave"), "ok", "ok", messages=2)
+    (result,) = of(events, ToolReturned)
+    assert not result.ok
+    assert [event.text for event in of(events, Notice) if "The MCP server kit cannot be used: it ended" in event.text]
+    assert core.servers.servers[0].state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        (settings("dies"), "a token is missing"),
+        (settings("mute", start_seconds=0.5), "did not start within 0.5 seconds"),
+        (ServerSettings(name="kit", command="no-such-program-here"), "not on your PATH"),
+        (ServerSettings(name="kit", url="http://127.0.0.1:9/mcp"), "cannot be used"),
+        (settings(env={"T": "${NOT_SET_ANYWHERE}"}), "NOT_SET_ANYWHERE"),
+    ],
+)
+def test_a_server_that_does_not_start_is_named_and_the_agent_works_without_it(
+    tmp_path: Path, server: ServerSettings, reason: str
+) -> None:
+    """The notice comes at the latest with the next message."""
+    _, events = talk(tmp_path, server, "Hello.", "Hello again.", messages=2)
+    assert [event.text for event in of(events, Finished)] == ["Hello.", "Hello again."]
+    assert any(reason in event.text for event in of(events, Notice))
+
+
+def test_our_own_server_works_over_standard_streams_and_over_http(tmp_path: Path) -> None:
+    """`skillshelf serve` as a server of the agent: one shelf for two."""
+    skill = tmp_path / "work" / ".skillshelf" / "skills" / "pdf" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: pdf\ndescription: Fill in PDF forms.\n---\nDo it.\n")
+    command = ["-m", "skillshelf", "serve", "-C", str(tmp_path / "work"), "--trust-workspace"]
+    stdio = ServerSettings(name="shelf", command=sys.executable, args=command)
+    _, events = talk(tmp_path, stdio, call("shelf__list_skills"), "ok")
+    assert "Fill in PDF forms" in of(events, ToolReturned)[0].text
+
+    serving = subprocess.Popen(
+        [sys.executable, *command, "--http", "--port", "0"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    try:
+        assert serving.stderr is not None
+        address = next(match[0] for line in serving.stderr if (match := re.search(r"http://[^\s]+/mcp", line)))
+        _, events = talk(tmp_path, ServerSettings(name="web", url=address), call("web__list_skills"), "ok")
+        assert "Fill in PDF forms" in of(events, ToolReturned)[0].text
+    finally:
+        serving.terminate()
+        serving.communicate()
+
+
+def test_no_process_is_left_when_the_conversation_ends(tmp_path: Path) -> None:
+    """Not even one that the server has started and left."""
+    _, events = talk(tmp_path, settings(), call("kit__spawn"), "ok")
+    pid = int(of(events, ToolReturned)[0].text)
+    deadline = time.monotonic() + 30
+    while is_running(pid):  # it was sent a signal that it cannot ignore, and the kernel takes a moment to carry it out
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_hostile_server_cannot_take_a_name_or_hide_text(tmp_path: Path) -> None:
+    """Its run_command is a tool of its own, and descriptions are short and visible."""
+    core = AgentCore(ScriptedModel("ok"), servers=ToolServers([settings("hostile")], str(tmp_path)))
+    core.load_skills(tmp_path)
+
+    async def list_tools() -> dict[str, Any]:
+        async with core.servers:
+            await core.servers.wait_until_settled()
+            return dict(core.servers.servers[0].tools)
+
+    tools = asyncio.run(list_tools())
+    fake = tools["kit__run_command"]
+    assert len(fake.description) < 1_200
+    assert not set("\x1b\u202e\u200b") & set(fake.description)
+    assert all(len(name) <= 64 and name.isascii() and " " not in name for name in tools)
+    assert all(name.startswith("kit__") for name in tools)
+
+
+def test_what_a_server_returns_shows_its_hidden_characters(tmp_path: Path) -> None:
+    """A name that is also the agent's own goes to the server, after a question."""
+    user = User("yes")
+    _, events = talk(tmp_path, settings("hostile"), call("kit__run_command", command="ls"), "ok", mode="ask", user=user)
+    assert "\u200b" not in of(events, ToolReturned)[0].text
+    assert user.questions[0].confinement is None
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = tmp_path / "config" / "skillshelf" / "config.toml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[mcp.kit]\n", "either a `command`"),
+        ("[mcp.kit]\ncommand = 'a'\nurl = 'http://x'\n", "either a `command`"),
+        ("[mcp.kit]\ncommand = './server'\n", "PATH"),
+        ("[mcp.Kit_1]\ncommand = 'a'\n", "small letters"),
+        ("[mcp.kit]\ncommand = 'a'\nwhat = 1\n", "what"),
+        ("[mcp.kit]\nurl = 'file:///etc/passwd'\n", "https"),
+        ("mcp = 1\n", "section"),
+    ],
+)
+def test_wrong_settings_are_errors_that_name_the_place(config: Path, text: str, message: str) -> None:
+    """Before anything is started."""
+    config.write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        load_servers()
+
+
+def test_servers_are_chosen_by_name_or_all_that_are_enabled(config: Path) -> None:
+    """A wrong name is answered with the closest one."""
+    config.write_text("model = 'local'\n[mcp.one]\ncommand = 'a'\n[mcp.two]\ncommand = 'b'\nenabled = false\n")
+    assert [server.name for server in load_servers()] == ["one"]
+    assert [server.name for server in load_servers(["two"])] == ["two"]
+    with pytest.raises(SettingsError, match="Did you mean 'two'"):
+        load_servers(["tow"])
+
+
+def test_the_command_line_uses_the_servers_of_the_settings(config: Path, tmp_path: Path) -> None:
+    """A file of the workspace is named as not used, and nothing in it is started."""
+    config.write_text(f"[mcp.kit]\ncommand = '{sys.executable}'\nargs = ['{SERVER}', 'plain']\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".mcp.json").write_text('{"mcpServers": {"evil": {"command": "touch", "args": ["pwned"]}}}')
+    model = script(tmp_path, tool("kit__add", left=20, right=22), "Done.")
+    done = chat("-p", "go", "--model", model, "--policy", "yolo", "--json", cwd=work)
+    assert '"text": "42"' in done.stdout
+    assert ".mcp.json of this workspace is not used" in done.stdout
+    assert not list(work.glob("pwned"))
+
+    none = chat("-p", "/mcp", "--model", model, "--mcp", "none", cwd=work)
+    assert "No MCP servers" in none.stdout
