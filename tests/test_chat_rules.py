@@ -54,7 +54,28 @@ def test_rules_are_typed_listed_and_removed(tmp_path: Path) -> None:
     assert "Give the number" in say("/approve forget 9")
     file = rules_file()
     assert file is not None
-    assert "pytest" not in Path(file).read_text()
+    assert "pytest *" not in Path(file).read_text()
+
+
+def test_a_refusal_with_a_reason_reaches_the_model(tmp_path: Path) -> None:
+    """An empty line, or Escape, returns to the question."""
+    model = script(tmp_path, tool("run_command", command="npm install"), "With pnpm, then.")
+    terminal = OnTerminal("--model", model, cwd=tmp_path)
+    terminal.expect("›")
+    terminal.send("go\r")
+    terminal.expect("[r]efuse and say why")
+    terminal.send("r")
+    terminal.expect("What should the model know?")
+    terminal.send("\r")
+    terminal.expect("[r]efuse and say why")
+    terminal.send("r")
+    terminal.expect("What should the model know?")
+    terminal.send("use pnpm instead\r")
+    terminal.expect("The user refused this call of run_command: use pnpm instead")
+    terminal.expect("With pnpm, then.")
+    terminal.expect("›")
+    terminal.send("\x04")
+    assert terminal.end() == 0
 
 
 def test_a_question_about_instructions_offers_no_lasting_answer(tmp_path: Path) -> None:

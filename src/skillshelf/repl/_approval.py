@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import SHELL, WRITING, Approval, SkillScript
+from skillshelf.agent import SHELL, WRITING, Approval, Refusal, SkillScript
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._quotes import Argument, Diff, Excerpt
 from skillshelf.text import clean, clean_line
@@ -22,8 +22,8 @@ _MAX_FILES = 5
 _OBEYED = "SKILL.md, AGENTS.md, CLAUDE.md"
 
 
-async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard) -> str:
-    """Show a tool call and return the user's answer: yes, reviewed, no, always, rule, or STOP."""
+async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard) -> str | Refusal:
+    """Show a tool call and return the user's answer: yes, reviewed, no, always, rule, STOP, or a refusal and why."""
     parts = _describe(approval)
     excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
     if approval.script is not None:
@@ -44,12 +44,17 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
     while True:
         labels = [choice.label for choice in choices]
         if "v" in answers:
-            labels.insert(2, "[v]iew all of it")
+            labels.insert(3, "[v]iew all of it")
         question = f"{_ask_whether(approval)} {' '.join(labels)}"
         answer = await keyboard.ask(question, answers, "no", stopped=STOP)
         console.print(Text("no" if answer == STOP else answer, "dim"))
         if answer == "yes" and approval.diff and "v" not in answers:
             return "reviewed"
+        if answer == "reason":
+            reason = await keyboard.ask_line("What should the model know?")
+            if reason:
+                return Refusal(reason)
+            continue
         if answer != "view":
             return answer
 
@@ -69,12 +74,15 @@ class _Choice:
     """What the answer does here, if its label does not say it all."""
 
 
+_REASON = _Choice("r", "reason", "[r]efuse and say why")
+
+
 def _list_choices(approval: Approval) -> list[_Choice]:
     """Return the answers that make sense here. Each says what it does, and does no more."""
     if approval.repetition is not None:
-        return [_Choice("y", "yes", "[y]es, go on"), _Choice("n", "no", "[n]o, stop here")]
+        return [_Choice("y", "yes", "[y]es, go on"), _Choice("n", "no", "[n]o, stop here"), _REASON]
 
-    choices = [_Choice("y", "yes", "[y]es"), _Choice("n", "no", "[n]o")]
+    choices = [_Choice("y", "yes", "[y]es"), _Choice("n", "no", "[n]o"), _REASON]
     if approval.can_be_lasting:
         choices.append(_Choice("a", "always", "[a]lways", f"until you leave: {_describe_always(approval)}"))
     rule = approval.offered_rule

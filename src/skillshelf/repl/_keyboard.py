@@ -63,6 +63,15 @@ class Keyboard:
         except (EOFError, KeyboardInterrupt):
             return ""
 
+    async def ask_line(self, question: str) -> str:
+        """Return a line that the user types. Escape, Ctrl+C, Ctrl+D and a closed terminal give an empty one."""
+        session: PromptSession[str] = PromptSession(key_bindings=_bind_line())
+        try:
+            line = await session.prompt_async(_wrap_question(question), handle_sigint=False)
+        except EOFError:
+            return ""
+        return line.strip()
+
     def _collect_typeahead(self) -> None:
         for press in get_typeahead(self._input):
             self._typeahead += press.data
@@ -136,6 +145,14 @@ def keys_to_text(keys: str) -> str:
         elif key.isprintable() or key == "\n":
             text.append(key)
     return "".join(text).strip("\n")
+
+
+def _bind_line() -> KeyBindings:
+    """Return the keys that give up typing a line."""
+    bindings = KeyBindings()
+    for key in ("escape", "c-c", "c-d"):
+        bindings.add(key, eager=True)(_accept(""))
+    return bindings
 
 
 def _bind_answers(answers: Mapping[str, str], otherwise: str, stopped: str | None) -> KeyBindings:
