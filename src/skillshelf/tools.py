@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
 
@@ -140,8 +141,16 @@ class ToolMethod(NamedTuple):
     is_async: bool
 
 
-def tool_methods(cls: type) -> list[ToolMethod]:
-    """Return the tools of a class in the order of definition, base classes first. Raises InvalidSkillError."""
+def tool_methods(cls: type) -> tuple[ToolMethod, ...]:
+    """Return the tools of a class in the order of definition, base classes first. Raises InvalidSkillError.
+
+    They are read once: every new agent needs those of find-skills.
+    """
+    return _read_methods(cls)
+
+
+@lru_cache(256)
+def _read_methods(cls: type) -> tuple[ToolMethod, ...]:
     from skillshelf.schema import parameters_of, parse_docstring  # takes 5 ms, which a shelf of files never pays
 
     methods: dict[str, ToolMethod] = {}
@@ -159,7 +168,7 @@ def tool_methods(cls: type) -> list[ToolMethod]:
         docstring = parse_docstring(method.__doc__)
         shape = parameters_of(method, cls, docstring)
         methods[name] = ToolMethod(name, attribute, docstring, shape, inspect.iscoroutinefunction(method))
-    return list(methods.values())
+    return tuple(methods.values())
 
 
 def _find_marked(cls: type) -> Iterator[tuple[str, FunctionType]]:

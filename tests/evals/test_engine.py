@@ -291,7 +291,10 @@ def test_a_packed_skill_writes_no_file_outside_its_folder(tmp_path: Path, names:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RunStore]:
-    with closing(open_file_store(str(tmp_path / "run.sqlite"), "run")) as opened:
+    """The store of a run that was interrupted: it is not known to be empty."""
+    path = str(tmp_path / "run.sqlite")
+    open_file_store(path, "run").close()
+    with closing(open_file_store(path, "run")) as opened:
         yield opened
 
 

@@ -12,7 +12,7 @@ from skillshelf.errors import MissingExtraError
 from skillshelf.results import Audio, Image, Part, has_media, has_nested_media, parts_of, text_of
 from skillshelf.tokens import DEFAULT_BUDGET, estimate
 from skillshelf.tools import Tool
-from skillshelf.turn import Turn, use_turn
+from skillshelf.turn import Turn, current_turn, use_turn
 
 try:
     from pydantic_ai import RunContext
@@ -53,8 +53,8 @@ class Skills(AbstractCapability[Any]):
     def __init__(self, shelf: Shelf, *, disclosure: ListingForm = "auto", budget: int = DEFAULT_BUDGET) -> None:
         self.shelf = shelf
         self.feeds = make_feeds(shelf, disclosure, budget, _count_tokens, _mark)
-        # A tool's schema is made from its method once, not for every run.
-        self._tools = FrameworkTools(shelf, lambda tool: tool)
+        # A tool and its schema are made once, not for every run.
+        self._tools = FrameworkTools(shelf, _make_tool)
         self._turn: Turn | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> Skills:
@@ -93,23 +93,24 @@ class Skills(AbstractCapability[Any]):
             return await handler(args)
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        return FunctionToolset([self._make_tool(tool) for tool in self._tools.current()], id="skillshelf")
+        return FunctionToolset(self._tools.current(), id="skillshelf")
 
-    def _make_tool(self, tool: Tool) -> FrameworkTool[Any]:
-        async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
-            if tool.permission == "ask" and not ctx.tool_call_approved:
-                raise ApprovalRequired(metadata={"arguments": arguments})
-            return await call_tool(
-                tool,
-                arguments,
-                self._turn,
-                approved=ctx.tool_call_approved,
-                reraise=_FRAMEWORK_ERRORS,
-                wrap_error=ToolFailed,
-                encode=_encode_result,
-            )
 
-        return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)
+def _make_tool(tool: Tool) -> FrameworkTool[Any]:
+    async def call(ctx: RunContext[Any], **arguments: Any) -> Any:
+        if tool.permission == "ask" and not ctx.tool_call_approved:
+            raise ApprovalRequired(metadata={"arguments": arguments})
+        return await call_tool(
+            tool,
+            arguments,
+            current_turn.get(),  # that of the run: see `Skills.wrap_tool_execute`
+            approved=ctx.tool_call_approved,
+            reraise=_FRAMEWORK_ERRORS,
+            wrap_error=ToolFailed,
+            encode=_encode_result,
+        )
+
+    return FrameworkTool.from_schema(call, tool.name, tool.description, tool.parameters, takes_ctx=True)
 
 
 def _encode_result(result: Any) -> Any:

@@ -111,7 +111,7 @@ def make_tool_loop(
 
     instructions = _INSTRUCTIONS.format(root=quote_for_model(root))
 
-    def project_instructions() -> str | None:
+    async def project_instructions() -> str | None:  # otherwise, pydantic-ai would call it in a thread
         text = guidance()
         if not text.strip():
             return None

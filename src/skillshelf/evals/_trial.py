@@ -86,16 +86,17 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
     error = ""
     with temporary_folder() as root:
         try:
-            before = await asyncio.to_thread(make_workspace, root, case)
+            # Not in a thread: a change of threads takes longer than most workspaces do.
+            before = make_workspace(root, case)
             core.load_skills(root, shelf=Shelf([*code_sources, DirectorySource(root, "project", cache=False)]))
             async with asyncio.timeout(seconds):
                 await _take_turns(core, root, case, events, answers)
-            files, removed = await asyncio.to_thread(find_changes, root, before)
+            files, removed = find_changes(root, before)
             commands = find_commands(case.checks)
             if commands and not _find_infrastructure_failure(events):
                 command_runs = await run_commands(root, commands)
                 # The agent's own files stay in the trace as it left them, whatever a command does to them.
-                files |= await asyncio.to_thread(find_new_files, root, files)
+                files |= find_new_files(root, files)
         except TimeoutError:
             error = f"The trial took longer than {seconds:g} seconds; --timeout gives it more"
         except (OSError, NotPlainFile) as fault:

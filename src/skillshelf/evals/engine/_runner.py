@@ -183,7 +183,9 @@ class Runner:
         """Run a trial, unless an earlier start of the run has finished it. Free trials are not kept."""
         if self._options.is_free(trial.case):
             return await self._run_trial(trial, recording)
-        found = await asyncio.to_thread(self._store.find_trace, trial.id)
+        found = None
+        if not self._store.begins_empty:
+            found = await asyncio.to_thread(self._store.find_trace, trial.id)
         if found is not None:
             trace = trace_from_json(json.loads(found))
             self._guard.add_usage(trace.usage)

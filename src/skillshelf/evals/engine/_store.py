@@ -67,9 +67,11 @@ class FileDatabase:
 class RunStore:
     """The records of one run. A record is never replaced: a second writer finds the first one's value."""
 
-    def __init__(self, run: str, database: Database) -> None:
+    def __init__(self, run: str, database: Database, *, begins_empty: bool = False) -> None:
+        """`begins_empty` says that nothing was stored before, and that no other process writes to the store."""
         self._run = run
         self._database = database
+        self.begins_empty = begins_empty
 
     def for_run(self, run: str) -> RunStore:
         """Return the store of another run in the same database."""
@@ -119,10 +121,11 @@ class RunStore:
 
 def open_file_store(path: str, run: str) -> RunStore:
     """Open a store in a file. Raises RunStoppedError."""
+    begins_empty = not os.path.exists(path)
     database = FileDatabase(path)
     for table in _TABLES:
         database.execute(table.replace("BYTES", "BLOB"))
-    return RunStore(run, database)
+    return RunStore(run, database, begins_empty=begins_empty)
 
 
 def open_server_store(server: Server, run: str) -> RunStore:
