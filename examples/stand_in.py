@@ -11,7 +11,7 @@ from typing import Any
 
 
 class StandIn:
-    """A model that loads a skill if its words are in the request and the system prompt, then gives a fixed answer."""
+    """A model that loads a skill if its words are in the request and in the listing, then gives a fixed answer."""
 
     def __init__(self, loads: Mapping[str, str], says: str = "## Added\n\n- Export as CSV. (#12)") -> None:
         self.loads = loads
@@ -44,8 +44,10 @@ class StandIn:
     def _find_skill(self, messages: list[dict[str, Any]]) -> str:
         prompt = str(next(message["content"] for message in messages if message["role"] == "user"))
         system = str([message["content"] for message in messages if message["role"] in ("system", "developer")])
+        # The listing alone: the name of the workspace, a few random letters, may hold any short word.
+        listing = system.partition("<available_skills>")[2]
         for words, skill in self.loads.items():
-            if words in prompt and words in system:
+            if words in prompt and words in listing:
                 return skill
         return ""
 

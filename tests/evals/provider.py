@@ -27,6 +27,7 @@ class Provider:
         self.answered: Counter[tuple[str, int]] = Counter()
         """Answers by first message and number of the call. Each is paid for when its last byte is sent."""
         self.asked = 0
+        """Calls of processes that were alive when they were read."""
         self.arrived: Callable[[int], None] = lambda number: None
         """Called with the number of each call before it is answered."""
         self.broken: Callable[[int], int] = lambda number: 0
@@ -50,7 +51,8 @@ class Provider:
     def kill_at(self, number: int, pid: int, kept: Callable[[], int]) -> None:
         """Kill a process when this call has arrived and all answers before it are stored.
 
-        `kept` counts the stored answers. A call in flight at that moment is lost and made again.
+        `kept` counts the stored answers. A call in flight at that moment is lost and made again. Hold `lock` from
+        before the process starts until this returns: otherwise it may ask before its calls are counted.
         """
         at = self.asked + number
 
@@ -71,6 +73,9 @@ class Provider:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with provider.lock:
+                    if _is_gone(self.connection):  # a call of a process that was killed before it was read
+                        self.close_connection = True
+                        return
                     provider.asked += 1
                     provider.arrived(provider.asked)
                     if _is_gone(self.connection):

@@ -249,8 +249,9 @@ def test_a_killed_choice_is_resumed(tmp_path: Path, skill: Callable[..., Path]) 
     with Provider(2) as provider:
         words = [*CHOOSE[1:], *model_options(provider), "--report", "out", "--parallel", "1"]
         for number in (3, 8):
-            child = Child(*words, cwd=tmp_path)
-            provider.kill_at(number, child.process.pid, lambda: count_responses(report))
+            with provider.lock:
+                child = Child(*words, cwd=tmp_path)
+                provider.kill_at(number, child.process.pid, lambda: count_responses(report))
             assert child.end() == -9, child.said()
         child = Child("--resume", "out", cwd=tmp_path)
         assert child.end() == 0, child.said()

@@ -148,8 +148,10 @@ def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tm
     suite(tmp_path, 3)
     with Provider(CALLS) as provider:
         words = ["pdf", *model_options(provider), "--engine", server, "--report", "report", "--rate", "60/min"]
-        first = Child(*words, cwd=tmp_path)
-        provider.kill_at(5, first.process.pid, lambda: one(server, "SELECT count(*) FROM skillshelf_evals.responses"))
+        count_stored = partial(one, server, "SELECT count(*) FROM skillshelf_evals.responses")
+        with provider.lock:
+            first = Child(*words, cwd=tmp_path)
+            provider.kill_at(5, first.process.pid, count_stored)
         assert first.end() == -9, first.said()
         second = Child(*words, cwd=tmp_path)
         assert second.end() == 0, second.said()
