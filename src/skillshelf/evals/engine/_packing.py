@@ -21,8 +21,8 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from skillshelf.agent import Fail, ScriptedCall
 from skillshelf.errors import EvalError, SkillError
@@ -43,7 +43,6 @@ from skillshelf.sources import class_key
 # References are read in pages of this size.
 PAGE_SIZE = 1 << 20
 _LINE_SUFFIX = re.compile(r":\d+$")
-_digests_as_imported: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 class Packer:
@@ -272,13 +271,17 @@ def _digest_module(name: str) -> str:
     A module without a source gets a new digest each time.
     """
     module = sys.modules.get(name)
-    if module not in _digests_as_imported:
-        try:
-            text = inspect.getsource(module)  # type: ignore[arg-type]
-        except (OSError, TypeError):
-            return _unknown()
-        _digests_as_imported[module] = _digest(text.encode("utf-8", "surrogatepass"))
-    return _digests_as_imported[module]
+    if module is None:
+        return _unknown()
+    try:
+        return _digest_source(module)
+    except (OSError, TypeError):
+        return _unknown()
+
+
+@functools.lru_cache(1024)
+def _digest_source(module: ModuleType) -> str:
+    return _digest(inspect.getsource(module).encode("utf-8", "surrogatepass"))
 
 
 def _digest_references(skill: BaseSkill) -> Iterator[str]:
