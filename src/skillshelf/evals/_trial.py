@@ -18,7 +18,14 @@ from pydantic_ai.models import Model
 
 from skillshelf.agent import AgentCore, ChosenModel, Policy
 from skillshelf.agent.events import Event, Failed, Finished
-from skillshelf.errors import NotRecordedError, PolicyError, SkillNotFoundError, SkillUnreadableError, error_code
+from skillshelf.errors import (
+    NotRecordedError,
+    PolicyError,
+    RepeatedCallError,
+    SkillNotFoundError,
+    SkillUnreadableError,
+    error_code,
+)
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
 from skillshelf.evals._commands import run_commands
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
@@ -46,6 +53,7 @@ _COUNTED_ERRORS = frozenset(
     for error in (
         SkillNotFoundError,
         PolicyError,
+        RepeatedCallError,
         SkillUnreadableError,
         UsageLimitExceeded,
         UnexpectedModelBehavior,
