@@ -80,6 +80,23 @@ def test_a_load_takes_one_line() -> None:
     ]
 
 
+def test_events_of_a_side_conversation_stand_behind_a_line() -> None:
+    """The result of the skill is again one of the main conversation."""
+    assert show_events(
+        on.ToolCalled("1", "run_skill", {"skill_name": "audit", "task": "x"}),
+        on.SideStarted("audit", "x", "tiny"),
+        on.SkillLoaded("audit", "model", 100, side="audit"),
+        on.ToolCalled("2", "list_directory", {"path": "."}, side="audit"),
+        on.ToolReturned("2", "list_directory", "a.txt", True, side="audit"),
+        on.ToolReturned("1", "run_skill", "Clean.", True),
+    ) == [
+        "▷ skill audit  in a conversation of its own, tiny",
+        "  ┊ ◆ skill audit  loaded by the model, 100 B",
+        "  ┊ ● list_directory .  a.txt",
+        "● run_skill audit  Clean.",
+    ]
+
+
 def test_a_stopped_call_is_named() -> None:
     """The user stopped the turn while a tool was running."""
     assert show_events(on.ToolCalled("1", "run_command", {"command": "sleep 60"}), on.Finished("", stopped=True)) == [
