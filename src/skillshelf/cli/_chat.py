@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
   skillshelf chat                                     talk in the terminal
+  skillshelf chat "why does the build fail?"          talk in the terminal, beginning with this message
   skillshelf chat --model anthropic:claude-sonnet-5-5 choose the model
   skillshelf chat --model local                       use a small model on this machine, offline
   skillshelf chat -p "/skills:release-notes v1.2"     send one message and print the answer
@@ -34,6 +35,7 @@ _NO_SERVERS = "none"
 
 
 def add_arguments(parser: Parser) -> None:
+    parser.add_argument("message", nargs="?", metavar="MESSAGE", help="the first message")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="answer this message and exit")
     parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model, or `local` for the embedded one")
     parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
@@ -59,6 +61,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.json and args.prompt is None
+    if args.message is not None and args.prompt is not None:
+        raise CommandError("there are two messages.", "Give one: with -p it is answered once, without in a chat.")
     core, settings, problems = _open_agent(args)
     problems.extend(_resume(core, args, is_interactive=is_interactive))
     for problem in problems:
@@ -75,7 +79,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if is_interactive:
         from skillshelf.repl import Terminal
 
-        return asyncio.run(_run_with_servers(core, Terminal(core, settings, out.console).run()))
+        terminal = Terminal(core, settings, out.console)
+        return asyncio.run(_run_with_servers(core, terminal.run(args.message or "")))
     return _answer_once(core, settings, args)
 
 
@@ -83,7 +88,7 @@ def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespa
     from skillshelf.repl import Pipe
 
     try:
-        message = _read_message(args.prompt)
+        message = _read_message(args.message if args.prompt is None else args.prompt)
     except UnicodeDecodeError as error:
         hint = "Convert it first, or name the file in the message."
         raise CommandError("the piped input is not UTF-8 text.", hint) from error

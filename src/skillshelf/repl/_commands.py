@@ -14,6 +14,7 @@ from skillshelf.choices import CHOICES, save_choice
 from skillshelf.errors import CheckpointError, SessionError, SettingsError, SkillError
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.repl._changes import view_changes, view_undone
+from skillshelf.repl._clipboard import copy_answer
 from skillshelf.repl._face import ChatFace
 from skillshelf.repl._prompt import rank_with_typos
 from skillshelf.repl._replay import view_resumed
@@ -29,6 +30,16 @@ from skillshelf.repl._views import (
 from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
 from skillshelf.text import clean, clean_line
 
+_INIT_REQUEST = """\
+Write an AGENTS.md for this folder: what a coding agent must know to work here, and could not guess.
+
+Look first: the README, the build and test configuration, the layout of the sources, and the existing AGENTS.md or \
+CLAUDE.md, if there is one. Keep of it what is right, and correct what is not. Say in at most 60 lines: what the \
+project is, the commands to build, test (also a single test) and lint, where things are, and rules that the code \
+follows but does not state. Leave out what any developer knows, and anything you have not seen in the files."""
+
+LEAVING_WORDS = frozenset({"exit", "quit"})
+"""Lines that leave a terminal, as they leave a shell. With a space before or anything after, they are messages."""
 _WHOLE_SESSION = "session"
 """What `/diff` takes to show all turns."""
 
@@ -67,6 +78,8 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         [
             Command("help", "what you can type here", lambda face, _: face.print(view_help(commands))),
             Command("new", "begin a new session, with the skills reloaded", _start_session),
+            Command("clear", "the same as /new", _start_session),
+            Command("init", "let the agent write an AGENTS.md for this folder", _write_guidance, "[WHAT MATTERS]"),
             Command("skills", "the skills on the shelf", lambda face, _: face.print(view_skills(face.core))),
             Command("context", "what fills the model's window", lambda face, _: face.print(view_context(face.core))),
             Command("model", "the model in use, or another one", _choose_model, "[PROVIDER:MODEL]", complete_model),
@@ -77,10 +90,12 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("sessions", "choose an earlier session of this workspace", _choose_session),
             Command("resume", "go on with an earlier session", _resume, "[ID]", complete_session),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
+            Command("copy", "copy the last answer to the clipboard", copy_answer),
             Command("compact", "replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
             Command("approve", "what may be done without asking", _set_policy, f"[{'|'.join(MODES)}]", complete_mode),
             Command("mcp", "the MCP servers and their tools", lambda face, _: face.print(view_servers(face.core))),
             Command("exit", "leave", lambda face, _: face.leave()),
+            Command("quit", "the same as /exit", lambda face, _: face.leave()),
         ],
     )
     commands.register(
@@ -167,6 +182,13 @@ def _start_session(face: ChatFace, _: str) -> None:
     delta = face.core.new_session()
     changes = describe_delta(delta) if delta else ""
     face.print(Text(f"A new session. {changes}".strip(), "dim"))
+
+
+async def _write_guidance(face: ChatFace, focus: str) -> None:
+    request = _INIT_REQUEST
+    if focus.strip():
+        request += f"\n\nWhat matters most: {focus.strip()}"
+    await face.send(face.core.process_message(request))
 
 
 def _reload(face: ChatFace, _: str) -> None:

@@ -26,6 +26,9 @@ class ChatFace(Protocol):
     def print(self, *parts: RenderableType) -> None:
         """Show something to the user."""
 
+    def write_escape(self, sequence: str) -> None:
+        """Write an escape sequence to the user's terminal. Raises SkillError if there is none."""
+
     async def send(self, events: AsyncIterator[Event]) -> None:
         """Run a turn and show it."""
 

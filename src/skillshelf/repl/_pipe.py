@@ -57,6 +57,9 @@ class Pipe:
             self._console.print(*clean_output(parts), sep="\n")
         self._show(on.Notice(capture.get().strip()))
 
+    def write_escape(self, sequence: str) -> None:
+        raise SkillError("This needs a terminal: the output goes elsewhere.")
+
     async def send(self, events: AsyncIterator[on.Event]) -> None:
         async for event in events:
             self._show(event)

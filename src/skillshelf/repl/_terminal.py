@@ -17,7 +17,7 @@ from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
-from skillshelf.repl._commands import find_new_problems, make_commands, run_command
+from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._picker import pick_session
@@ -54,6 +54,7 @@ class Terminal:
         completer = SlashCompleter(self.commands, lambda path: list_workspace_files(core.skills.folder, path))
         self._prompt = make_prompt(completer, self._format_status)
 
+        self._first_message = ""
         self._is_leaving = False
         self._exit_code = 0
         self._reported_problems: set[tuple[str, str]] = set()
@@ -67,11 +68,18 @@ class Terminal:
     def print(self, *parts: RenderableType) -> None:
         self.console.print(*clean_output(parts), sep="\n")
 
+    def write_escape(self, sequence: str) -> None:
+        self.console.file.write(sequence)
+
     def leave(self) -> None:
         self._is_leaving = True
 
-    async def run(self) -> int:
-        """Chat until the user leaves or the terminal is closed. Return the exit code."""
+    async def run(self, first_message: str = "") -> int:
+        """Chat until the user leaves or the terminal is closed. Return the exit code.
+
+        `first_message` is answered before the first prompt.
+        """
+        self._first_message = first_message
         loop = asyncio.get_running_loop()
         with self._keyboard.tty.without_echo():
             self._chat = asyncio.create_task(self._run_prompts())
@@ -99,6 +107,9 @@ class Terminal:
                 await self._answer_lines()
 
     async def _answer_lines(self) -> None:
+        if self._first_message.strip():
+            self.console.print(Text.assemble(("› ", "bold"), clean(self._first_message)))
+            await self.say(self._first_message)
         while not self._is_leaving:
             self._reviewer.announce_changes()
             await asyncio.to_thread(self._prepare_completion)
@@ -136,7 +147,9 @@ class Terminal:
 
     async def _run_line(self, text: str) -> None:
         try:
-            if not await run_command(self, self.commands, text):
+            if text.rstrip() in LEAVING_WORDS:
+                self.leave()
+            elif not await run_command(self, self.commands, text):
                 await self.send(self.core.process_message(text))
         except SkillError as error:
             self.screen.pause()

@@ -4,6 +4,7 @@ from skillshelf.agent.sessions._export import export_json, export_markdown
 from skillshelf.agent.sessions._format import SideTranscript
 from skillshelf.agent.sessions._history import (
     LoadedText,
+    last_answer,
     loaded_skills,
     make_prompt,
     make_sendable,
@@ -23,6 +24,7 @@ __all__ = [
     "SideTranscript",
     "export_json",
     "export_markdown",
+    "last_answer",
     "loaded_skills",
     "make_prompt",
     "make_sendable",

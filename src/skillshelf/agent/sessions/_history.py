@@ -15,6 +15,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     SystemPromptPart,
     TextContent,
+    TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserContent,
@@ -131,6 +132,16 @@ def typed_text(request: ModelRequest) -> str:
     if invoked_skill:
         return f"/{SKILL_PREFIX}{invoked_skill}"
     return "\n".join(show_invocation(text) for text in texts)
+
+
+def last_answer(messages: Sequence[ModelMessage]) -> str:
+    """Return the text of the model's last message that has any, or an empty string."""
+    for message in reversed(messages):
+        if isinstance(message, ModelResponse):
+            text = "".join(part.content for part in message.parts if isinstance(part, TextPart))
+            if text.strip():
+                return text
+    return ""
 
 
 def show_invocation(text: str) -> str:
