@@ -20,7 +20,7 @@ from skillshelf.agent.sessions import SessionInfo
 from skillshelf.rendering import cut_words
 from skillshelf.repl._markdown import MarkdownStream
 from skillshelf.repl._quotes import Argument, Excerpt
-from skillshelf.repl._screen import Screen
+from skillshelf.repl._screen import Countdown, Screen
 from skillshelf.repl._views import format_status, view_sessions
 
 Write = Callable[..., Path]
@@ -95,6 +95,17 @@ def test_events_of_a_side_conversation_stand_behind_a_line() -> None:
         "  ┊ ● list_directory .  a.txt",
         "● run_skill audit  Clean.",
     ]
+
+
+def test_a_retry_counts_down_on_the_screen() -> None:
+    """The reason stays on the screen; the seconds that are left are drawn anew each time."""
+    event = on.Retrying("The provider failed (HTTP 500)", 4.0, 2, 3)
+    assert show_events(event) == ["! The provider failed (HTTP 500): trying again in 4 s (2 of 3)"]
+
+    times = iter([10.0, 10.0, 11.5, 13.9, 14.0])
+    countdown = Countdown(4.0, "trying again", clock=lambda: next(times))
+    shown = [countdown.__rich__().plain.partition(",")[0] for _ in range(4)]
+    assert shown == ["trying again in 4 s", "trying again in 3 s", "trying again in 1 s", "trying again"]
 
 
 def test_a_stopped_call_is_named() -> None:

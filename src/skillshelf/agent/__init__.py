@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._policy import Answer, Approval, Policy, Refusal
     from skillshelf.agent._preload import preload
     from skillshelf.agent._repetition import Repetition
+    from skillshelf.agent._retries import Retries
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent._tool_names import SHELL, WRITING
@@ -51,6 +52,7 @@ __all__ = [
     "Refusal",
     "Repetition",
     "Request",
+    "Retries",
     "Rule",
     "RuleBook",
     "ScriptedCall",
@@ -91,6 +93,7 @@ __getattr__ = export_lazily(
         "_policy": ["Answer", "Approval", "Policy", "Refusal"],
         "_preload": ["preload"],
         "_repetition": ["Repetition"],
+        "_retries": ["Retries"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],

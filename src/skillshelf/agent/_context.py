@@ -124,31 +124,34 @@ def count_messages(messages: Sequence[ModelMessage], counter: Counter = estimate
 
 
 def explain_full(context: Context, model: str) -> str:
-    """Say which parts fill the window, and what the user can do about it."""
+    """Say that the window is too small, which parts fill it, and what the user can do about it."""
     listing = sum(tokens for _, tokens in context.listing)
     loaded = sum(tokens for _, tokens in context.loaded)
-    parts = {
-        "your last message": context.last_message,
-        "the rest of the conversation": max(0, context.history - context.last_message),
-        "loaded skills": loaded,
-        "the listing of skills": listing,
-        "the tools": context.tools,
-        "the instructions": context.system,
-    }
-    largest = sorted(parts.items(), key=lambda part: -part[1])[:_MAX_NAMED_PARTS]
-    named = ", ".join(f"{name} {tokens:,}" for name, tokens in largest if tokens)
-
     remedies = ["/model chooses a model with a larger window"]
     if context.history > context.last_message:
         remedies.insert(0, "/new begins a new conversation")
     if listing + loaded > context.window // 10:
         remedies.append("/skills set NAME off leaves out a skill")
-    if largest[0][0] == "your last message":
+    if context.last_message > context.estimated // 2:
         remedies.insert(0, "send less at once, or name a file instead of its text")
     return (
         f"The conversation does not fit in the window of {model}: {max(context.used, context.estimated):,} of "
-        f"{context.window:,} tokens ({named}). You can: {'; '.join(remedies)}."
+        f"{context.window:,} tokens ({describe_largest(context)}). You can: {'; '.join(remedies)}."
     )
+
+
+def describe_largest(context: Context) -> str:
+    """Name the parts that fill most of the window."""
+    parts = {
+        "your last message": context.last_message,
+        "the rest of the conversation": max(0, context.history - context.last_message),
+        "loaded skills": sum(tokens for _, tokens in context.loaded),
+        "the listing of skills": sum(tokens for _, tokens in context.listing),
+        "the tools": context.tools,
+        "the instructions": context.system,
+    }
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:_MAX_NAMED_PARTS]
+    return ", ".join(f"{name} {tokens:,}" for name, tokens in largest if tokens)
 
 
 def _find_count(messages: Sequence[ModelMessage]) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from skillshelf.agent._gate import Gate
 from skillshelf.agent._loop import KeepInWindow, Loop, make_file_access, make_plain_loop, make_tool_loop
 from skillshelf.agent._models import ChosenModel, find_sibling
 from skillshelf.agent._policy import Approve, Policy
+from skillshelf.agent._retries import Retries
 from skillshelf.agent._script_runs import ScriptRuns
 from skillshelf.agent._side import SideTool, current_side, run_side
 from skillshelf.agent._skills import WorkspaceSkills
@@ -82,6 +83,7 @@ class AgentCore:
         budget: int = DEFAULT_BUDGET,
         sandbox: bool = True,
         servers: ToolServers | None = None,
+        retries: Retries | None = None,
     ) -> None:
         """Make an agent.
 
@@ -91,7 +93,7 @@ class AgentCore:
         every call carries all instructions. `budget` is the most tokens that a listing of the form `auto` may take.
         `servers` are MCP servers whose tools the model gets inside of `async with core.servers:`.
         With `sandbox`, commands can write in the workspace only, as far as the system supports that; `confinement`
-        says how far.
+        says how far. `retries` is how patient it is with a provider that fails.
         """
         self.model = model if isinstance(model, ChosenModel) else ChosenModel.from_model(model)
         self.policy = policy or Policy()
@@ -99,6 +101,7 @@ class AgentCore:
         self.servers = servers or ToolServers()
         """The MCP servers whose tools the model may call."""
         self.ask_variable = ask_variable
+        self.retries = retries or Retries()
         self._reported_models: set[str] = set()
         """Skills about whose model the user was informed."""
 

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
-from pydantic_ai.exceptions import RunCancelled
+from pydantic_ai.exceptions import RunCancelled, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
+    ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
     TextPart,
@@ -24,12 +25,13 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import UsageLimits
 
 from skillshelf.agent._compaction import Compacted
-from skillshelf.agent._context import explain_full, measure_context
-from skillshelf.agent._explain import explain_error
+from skillshelf.agent._context import Room, count_messages, describe_largest, explain_full, measure_context
+from skillshelf.agent._explain import explain_error, is_too_long
 from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
 from skillshelf.agent._preload import preload, preload_named
 from skillshelf.agent._repetition import CallHistory
+from skillshelf.agent._retries import PlannedRetry
 from skillshelf.agent._tool_names import RUN_SKILL
 from skillshelf.agent.events import (
     Event,
@@ -39,6 +41,7 @@ from skillshelf.agent.events import (
     Notice,
     ReferenceDenied,
     ReferenceLoaded,
+    Retrying,
     SkillInvoked,
     SkillLoaded,
     SkillsReloaded,
@@ -64,7 +67,7 @@ from skillshelf.text import count_noun
 from skillshelf.turn import Turn, current_turn
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelMessage, UserContent
 
     from skillshelf.agent._confinement import Confinement
     from skillshelf.agent._core import AgentCore
@@ -76,6 +79,8 @@ if TYPE_CHECKING:
 
 # A turn that needs more model calls than this goes in circles.
 _MAX_MODEL_CALLS = 200
+# How much of a conversation is left if the provider finds it too long: our estimate of its size was too low.
+_SHRUNK = 0.5
 # A small model reads slowly, so the skill that comes with a message stays short.
 _MAX_PRELOADED_TOKENS = 8_000
 
@@ -114,6 +119,14 @@ class Exchange:
         """The index of the run's first message that was not in the conversation before."""
         self._saved = 0
         """How many messages from there on are in the conversation."""
+        self._failures = 0
+        """How often the current model call has failed."""
+        self._has_arrived = False
+        """True if something of the current model call's answer has arrived."""
+        self._is_empty = False
+        """True if the last answer had neither words nor calls."""
+        self._is_shrunk = False
+        """True if the provider found the conversation too long in this turn."""
         self._is_explained = False
         """True if the user knows that the conversation does not fit in the window."""
 
@@ -135,12 +148,26 @@ class Exchange:
             end = Failed(error_code(type(error)), str(error))
         except Exception as error:  # whatever a provider raises: the session goes on
             self._cut_short()
-            explanation = explain_error(error)
-            end = Failed(explanation.code, explanation.message)
+            end = self._explain(error)
         if checkpoints:
             for note in checkpoints.end_turn():
                 self._report(note)
         self.emit(end)
+
+    def _explain(self, error: Exception) -> Failed:
+        if isinstance(error, UnexpectedModelBehavior) and (self._is_silent(error) or self._is_empty):
+            again = "Say it in other words, or choose another model with /model."
+            return Failed(
+                "empty-answer", f"{self._core.model.name} sent an empty answer, also when asked again. {again}"
+            )
+        explanation = explain_error(error)
+        message = explanation.message
+        if is_too_long(error):
+            context = self._core.context
+            message += f" By our estimate it has {context.used:,} tokens ({describe_largest(context)})."
+        if self._answer_text():
+            message += ' The part of the answer that arrived is kept: say "go on" to continue.'
+        return Failed(explanation.code, message)
 
     async def _answer(self, make_prompt: MakePrompt) -> None:
         core = self._core
@@ -181,7 +208,7 @@ class Exchange:
         self._report(self._conversation.settle(result))
 
     async def _run_model(self, translator: EventTranslator, prompt: Prompt) -> None:
-        core = self._core
+        """Have the model answer. A call that fails for a passing reason, or for want of room, is made again."""
         history = list(self._conversation.messages)
         self._first = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
@@ -189,10 +216,34 @@ class Exchange:
         self._report(self._conversation.add([request]))
         self._saved = 1
 
+        content: str | Sequence[UserContent] | None = prompt_content(request)
+        while True:
+            try:
+                return await self._run_loop(translator, content, history)
+            except Exception as error:
+                self._failures += 1
+                if not await self._recover(error):
+                    raise
+            # The next run goes on where this one stopped: its last request is sent again.
+            content = None
+            history = list(self._conversation.messages)
+            self._first = len(history)
+            self._saved = 0
+
+    async def _run_loop(
+        self,
+        translator: EventTranslator,
+        content: str | Sequence[UserContent] | None,
+        history: list[ModelMessage],
+    ) -> None:
+        """Run the agent once: with a message of the user, or without, to go on with the history."""
+        core = self._core
+        model = self._model.model
         stream = core.loop.agent.run_stream_events(
-            prompt_content(request),
+            content,
             message_history=history,
-            model=self._model.model,
+            model=model,
+            model_settings=core.retries.make_settings(model),
             instructions=self._instructions,
             conversation_id=self._conversation.id,
             usage_limits=UsageLimits(request_limit=_MAX_MODEL_CALLS),
@@ -207,9 +258,58 @@ class Exchange:
                     # of text begins none, and there are thousands of them.
                     if not isinstance(framework_event, PartDeltaEvent):
                         self._save(run.all_messages()[self._first : -1])
-        finally:  # after the stream's teardown, which completes a message that was cut short
-            if run is not None:
-                self._save(_messages_of(run)[self._first :])
+        except Exception:
+            # An answer that broke off before a word of it was shown is not kept: the call may be made again.
+            messages = _messages_of(run)
+            if not translator.answer and not self._has_arrived:
+                messages = _drop_response(messages)
+            self._save(messages[self._first :])
+            raise
+        except BaseException:  # after the stream's teardown, which completes a message that was cut short
+            self._save(_messages_of(run)[self._first :])
+            raise
+        self._save(_messages_of(run)[self._first :])
+
+    def _plan_retry(self, error: Exception) -> PlannedRetry | None:
+        retries = self._core.retries
+        if self._is_silent(error):  # nothing came, and nothing says why
+            is_first = self._failures == 1 and retries.attempts > 0
+            return PlannedRetry("The provider ended its answer before it began", 1.0, 1) if is_first else None
+        return retries.plan(error, self._failures)
+
+    async def _recover(self, error: Exception) -> bool:
+        """Prepare another try of the model call that failed, and return True if there is one."""
+        assert self._translator is not None
+        if self._translator.answer:
+            return False  # a part of the answer was shown, and another try would begin it anew
+        if is_too_long(error):
+            return await self._shrink()
+
+        planned = self._plan_retry(error)
+        if planned is None:
+            return False
+        self.emit(Retrying(planned.reason, planned.seconds, self._failures, planned.of))
+        await self._core.retries.wait(planned.seconds)
+        return True
+
+    async def _shrink(self) -> bool:
+        """Make the conversation much shorter, because the provider found it too long. Once in a turn."""
+        if self._is_shrunk:
+            return False
+        self._is_shrunk = True
+        core = self._core
+        messages = self._conversation.messages
+        size = count_messages(messages, core.shelf.counter)
+        result = await core.shorten(messages, room=Room(int(size * _SHRUNK), int(size * _SHRUNK)))
+        if not result.is_shorter:
+            return False
+        self._report(describe_compaction(result))
+        self._replace(result.messages)
+        return True
+
+    def _is_silent(self, error: Exception) -> bool:
+        """Return True if the provider ended its answer without a word."""
+        return type(error) is UnexpectedModelBehavior and not self._has_arrived
 
     def _save(self, messages: list[Any]) -> None:
         fresh = messages[self._saved :]
@@ -232,6 +332,7 @@ class Exchange:
         The saved conversation is replaced, too. If nothing makes them fit, the user learns what does, once in a turn.
         """
         core = self._core
+        self._has_arrived = False
         context = measure_context(core, messages)
         if not context.is_full or self._is_explained:
             return None
@@ -383,6 +484,12 @@ class Exchange:
         usage = usage_of(response)
         self._core.spent += usage
         self.emit(usage)
+        self._has_arrived = True
+        self._failures = 0
+        was_empty = self._is_empty
+        self._is_empty = not any(_says_something(part) for part in response.parts)
+        if self._is_empty and not was_empty:
+            self._report("The model sent an empty answer. It is asked once more.")
         if response.provider_name and response.finish_reason is None:
             self._report("The answer may be cut short: the provider did not say that it ended.")
 
@@ -476,6 +583,17 @@ def _arguments_of(call: ToolCallPart) -> dict[str, Any]:
         return call.args_as_dict()
     except ValueError:  # the model did not write JSON, and is informed of that
         return {"": str(call.args)}
+
+
+def _says_something(part: object) -> bool:
+    return isinstance(part, ToolCallPart) or (isinstance(part, TextPart) and bool(part.content.strip()))
+
+
+def _drop_response(messages: list[Any]) -> list[Any]:
+    """Return the messages up to the last request."""
+    if messages and isinstance(messages[-1], ModelResponse):
+        return messages[:-1]
+    return messages
 
 
 def _messages_of(run: Any) -> list[Any]:

@@ -1,5 +1,6 @@
 """Explain to the user why a model cannot answer, without ever repeating a key."""
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from skillshelf.errors import SkillError, error_code
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, count_noun
 
 _MAX_QUOTED = 300
 """Characters of the provider's own words that are shown."""
@@ -35,7 +36,7 @@ def error_sentences() -> dict[type[BaseException], str]:
         ),
         exceptions.ModelNotFoundError: ("The provider does not know {model}{http}: check the name and the address."),
         exceptions.ModelContextWindowExceededError: (
-            "The conversation is too long for {model}{http}: /new begins another."
+            "The conversation is too long for {model}{http}: /compact shortens it, /new begins another."
         ),
         exceptions.ModelQuotaExceededError: "The account has no credit or quota left{http}.",
         exceptions.ModelRateLimitError: "The provider's rate limit was reached{http}: {wait}.",
@@ -63,7 +64,7 @@ def error_sentences() -> dict[type[BaseException], str]:
 
 def explain_error(error: BaseException) -> Explanation:
     """Explain an error that a run raised."""
-    from pydantic_ai.exceptions import ModelAPIError, ModelContextWindowExceededError
+    from pydantic_ai.exceptions import ModelContextWindowExceededError
 
     if isinstance(error, BaseExceptionGroup):  # several models or tasks failed: the first tells the story
         return explain_error(error.exceptions[0])
@@ -71,14 +72,32 @@ def explain_error(error: BaseException) -> Explanation:
     if isinstance(error, SkillError):
         return Explanation(error_code(kind), hide_keys(str(error)))
 
-    # llama.cpp's name for it, which pydantic-ai does not know.
-    if isinstance(error, ModelAPIError) and error.provider_error_type == "exceed_context_size_error":
+    if is_too_long(error):
         kind = ModelContextWindowExceededError
+    if is_unreadable(error):
+        sentence = "{host} sent something that cannot be read as an answer: check the address, or try again."
+        return Explanation("unreadable-answer", hide_keys(_fill_in(sentence, error)))
     for known, sentence in error_sentences().items():
         if issubclass(kind, known):
             return Explanation(error_code(kind), hide_keys(_fill_in(sentence, error)))
     name = kind.__name__
     return Explanation(error_code(kind), hide_keys(f"{name}: {error}" if str(error) else name))
+
+
+def is_too_long(error: BaseException) -> bool:
+    """Return True if the provider found the conversation too long for the model's window."""
+    from pydantic_ai.exceptions import ModelAPIError, ModelContextWindowExceededError
+
+    # llama.cpp's name for it, which pydantic-ai does not know.
+    is_llama = isinstance(error, ModelAPIError) and error.provider_error_type == "exceed_context_size_error"
+    return is_llama or isinstance(error, ModelContextWindowExceededError)
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Return True if a provider sent something that is not in the form of an answer, such as half a line of JSON."""
+    from pydantic_ai.exceptions import ModelAPIError
+
+    return isinstance(error, ModelAPIError) and isinstance(error.__cause__, ValueError)
 
 
 def _fill_in(sentence: str, error: BaseException) -> str:
@@ -93,7 +112,7 @@ def _fill_in(sentence: str, error: BaseException) -> str:
         if error.model_name:
             model = f"the model {error.model_name!r:.80}"
         if error.retry_after:
-            wait = f"try again in {error.retry_after:.0f} seconds"
+            wait = f"try again in {count_noun(math.ceil(error.retry_after), 'second')}"
         quote = _quote_provider(error.body)
     elif isinstance(error, AgentRunError) and error.message:
         # Of a limit, pydantic-ai says how to raise it in code, which is of no use to a user.
@@ -111,7 +130,18 @@ def _quote_provider(body: object) -> str:
             message = message.get("message") or message.get("error") or message.get("detail")
     if not isinstance(message, str) or not message.strip():
         return ""
+    if message.lstrip().startswith("<"):
+        message = _strip_tags(message)
     return f"It says: {message.strip()[:_MAX_QUOTED]}"
+
+
+def _strip_tags(page: str) -> str:
+    """Return the title of a web page, or else its words. A server in front of the provider may answer with one."""
+    page = page[:_MAX_MESSAGE]
+    title = re.search(r"<title[^>]*>([^<]*)", page, re.IGNORECASE)
+    if title and title[1].strip():
+        return title[1]
+    return " ".join(re.sub(r"<[^>]*>", " ", page).split())
 
 
 def _find_host(error: BaseException) -> str:

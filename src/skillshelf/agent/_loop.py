@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from pydantic_ai import Agent, RunContext
+from pydantic_ai.agent import AgentRetries
 from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace, Toolset
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
@@ -51,7 +52,10 @@ You are an assistant in a terminal, without tools. Guidance that fits the questi
 
 # A model corrects a denied path or a stale edit from the error message. One retry would end a long turn over two such
 # mistakes.
-_RETRIES = 5
+_TOOL_RETRIES = 5
+# An empty answer is asked for once more. A model that sends two of them sends more.
+_ANSWER_RETRIES = 1
+_BUDGETS = AgentRetries(tools=_TOOL_RETRIES, output=_ANSWER_RETRIES)
 _COMMAND_SECONDS = 120.0
 
 
@@ -117,7 +121,7 @@ def make_tool_loop(
             return None
         return f"The project's own instructions, from its AGENTS.md:\n\n{text}"
 
-    agent = Agent(instructions=[instructions, project_instructions], capabilities=capabilities, retries=_RETRIES)
+    agent = Agent(instructions=[instructions, project_instructions], capabilities=capabilities, retries=_BUDGETS)
 
     tools: list[ToolDefinition] = []
     for toolset in (files.get_toolset(), shell.get_toolset(), skills.get_toolset()):
@@ -138,7 +142,7 @@ def _make_shell() -> Shell[None]:
 
 def make_plain_loop(gate: Gate, window: KeepInWindow) -> Loop:
     """Return the loop for a model that cannot call tools: the shelf chooses the skill for it."""
-    agent = Agent(instructions=_INSTRUCTIONS_WITHOUT_TOOLS, capabilities=[window, gate])
+    agent = Agent(instructions=_INSTRUCTIONS_WITHOUT_TOOLS, capabilities=[window, gate], retries=_BUDGETS)
     return Loop(agent, _INSTRUCTIONS_WITHOUT_TOOLS)
 
 

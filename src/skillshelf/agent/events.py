@@ -168,6 +168,20 @@ class Notice(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Retrying(BaseEvent):
+    """A model call failed for a reason that may pass, and is made again after a pause. The turn goes on."""
+
+    kind: ClassVar[Literal["retrying"]] = "retrying"
+    reason: str
+    seconds: float
+    """The length of the pause, which begins now."""
+    attempt: int
+    """The number of this retry, from 1."""
+    of: int
+    """How many retries there are at most."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed(BaseEvent):
     """The turn ended early. The conversation so far is kept."""
 
@@ -201,6 +215,7 @@ Event: TypeAlias = (
     | SkillsReloaded
     | Usage
     | Notice
+    | Retrying
     | Failed
     | Finished
 )

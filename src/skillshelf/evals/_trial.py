@@ -16,7 +16,7 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import Model
 
-from skillshelf.agent import AgentCore, ChosenModel, Policy
+from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries
 from skillshelf.agent.events import Event, Failed, Finished
 from skillshelf.errors import (
     NotRecordedError,
@@ -82,7 +82,9 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
     start = time.monotonic()
     observed = _ObservedModel(model.model)
     code_sources = [make_code_source(case.code_skills)] if case.code_skills else []
-    core = AgentCore(replace(model, model=observed), policy=Policy(case.policy))  # type: ignore[arg-type]
+    # The engine makes its own retries, for all trials together.
+    chosen = replace(model, model=observed)
+    core = AgentCore(chosen, policy=Policy(case.policy), retries=Retries(attempts=0))  # type: ignore[arg-type]
     if case.should_trigger is not None:  # a skill that is listed in full need not be loaded
         core.disclosure = "catalog"
 

@@ -13,7 +13,7 @@ from skillshelf.errors import SkillError, error_code
 from skillshelf.rendering import cut_words
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
-from skillshelf.repl._screen import describe_call, describe_reload
+from skillshelf.repl._screen import describe_call, describe_reload, describe_retry
 from skillshelf.repl._views import view_sessions
 from skillshelf.text import clean, clean_line, to_json
 
@@ -129,6 +129,8 @@ def _describe(event: on.Event) -> str:
             return f"[{describe_reload(event)}]"
         case on.Notice(text=text):
             return text
+        case on.Retrying():
+            return f"[{describe_retry(event)}]"
         case on.Failed(message=message):
             return f"skillshelf: {message}"
         case on.ToolReturned(name=name, ok=False, text=text):

@@ -1,6 +1,9 @@
 """Events on a terminal: the answer as Markdown, everything else folded to a line."""
 
+import math
 import re
+import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.status import Status
@@ -63,7 +66,9 @@ class Screen:
         self.pause()
         self._margin = _SIDE_MARGIN if event.side else ""
         self._show_line(event)
-        if isinstance(event, on.Failed | on.Finished):
+        if isinstance(event, on.Retrying):
+            self._start_spinner(Countdown(event.seconds, "trying again"))
+        elif isinstance(event, on.Failed | on.Finished):
             self._running_calls.clear()
             self._announced_loads.clear()
         else:
@@ -102,6 +107,8 @@ class Screen:
                 self._print_line(_mark_line("↻", "cyan", describe_reload(event)))
             case on.Notice(text=text):
                 self._print_line(_mark_line("!", "yellow", text))
+            case on.Retrying():
+                self._print_line(_mark_line("!", "yellow", describe_retry(event)))
             case on.Failed(message=message):
                 self._print_line(_mark_line("✗", "red", message))
             case on.Finished(stopped=True):
@@ -145,10 +152,11 @@ class Screen:
     def _print_line(self, line: Line) -> None:
         self.console.print(Line(self._margin, "dim") + line)
 
-    def _start_spinner(self, line: Line) -> None:
+    def _start_spinner(self, line: "Line | Countdown") -> None:
         self._stop_spinner()
         if self.console.is_terminal:
-            line.truncate(max(1, self.console.width - 4), overflow="ellipsis")
+            if isinstance(line, Line):
+                line.truncate(max(1, self.console.width - 4), overflow="ellipsis")
             self._status = self.console.status(line, spinner="dots")
             self._status.start()
 
@@ -156,6 +164,26 @@ class Screen:
         if self._status:
             self._status.stop()
             self._status = None
+
+
+class Countdown:
+    """The seconds that are left of a pause. Each time it is drawn, it looks at the clock."""
+
+    def __init__(self, seconds: float, then: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._then = then
+        self._clock = clock
+        self._end = clock() + seconds
+
+    def __rich__(self) -> Line:
+        left = math.ceil(self._end - self._clock())
+        if left <= 0:
+            return Line(self._then, "dim")
+        return Line(f"{self._then} in {left} s, Ctrl+C stops", "dim")
+
+
+def describe_retry(event: on.Retrying) -> str:
+    """Return in words why a model call is made again, and when."""
+    return f"{event.reason}: trying again in {event.seconds:.0f} s ({event.attempt} of {event.of})"
 
 
 def describe_call(event: on.ToolCalled) -> Line:
