@@ -36,6 +36,8 @@ ROWS = [
     "agent: 1,000 skills, each model call of a turn of 5",
     "agent: 1,000 skills, each model call of a turn of 1",
     "agent: no skills, each model call of a turn of 5",
+    "chat: the prompt appears, CPU",
+    "chat: no model was chosen, CPU",
     "completion: a key, 99th percentile",
     "completion: the first key after a reload",
     "evals: 1,000 scripted cases, on one core",

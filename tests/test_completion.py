@@ -38,6 +38,7 @@ from skillshelf.repl._prompt import (
 )
 from skillshelf.slash import Command, Commands, ListFiles, Names, Suggestion, complete, skill_commands
 from skillshelf.slash import rank as rank_as_spelled
+from skillshelf.tokens import estimate
 
 
 def do_nothing(host: None, arguments: str) -> None:
@@ -82,7 +83,11 @@ def make_commands(shelf: Shelf) -> Commands[None]:
     commands.register("", [Command("model", "Choose.", do_nothing, "NAME", lambda arguments: models)])
     commands.register("skills ", [Command("reload", "Read them again.", do_nothing)])
     commands.register("skills ", [Command("show", "Show one.", do_nothing, "NAME")])
-    commands.register("skills:", skill_commands(lambda: shelf.catalog, lambda host, name, arguments: None))
+
+    def invoke(host: None, name: str, arguments: str) -> None:
+        """Do nothing."""
+
+    commands.register("skills:", skill_commands(lambda: shelf.catalog, invoke, shelf.count_instructions))
     return commands
 
 
@@ -139,9 +144,9 @@ def test_a_slash_alone_shows_everything_in_order(commands: Commands[None]) -> No
 
 def test_a_candidate_has_everything_a_menu_shows(commands: Commands[None]) -> None:
     """It knows its place in the line, a short label within a prefix, the description and the cost."""
-    pdf = SKILLS["pdf"]["SKILL.md"]
+    _, _, instructions = SKILLS["pdf"]["SKILL.md"].rpartition("---\n")
     assert complete(commands, "/skills:fill") == [
-        Suggestion("/skills:pdf", -12, "pdf", "Fill in forms.", len(pdf.rpartition("---\n")[2]) // 4)
+        Suggestion("/skills:pdf", -12, "pdf", "Fill in forms.", estimate(instructions))
     ]
     assert complete(commands, "/skills sho") == [Suggestion("/skills show", -11, "show NAME", "Show one.")]
 

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -192,6 +195,7 @@ def test_a_model_that_cannot_be_used_says_what_to_do(model: str, words: str) -> 
 
 def test_a_provider_whose_library_is_missing_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message ends with one line to paste."""
+    monkeypatch.setenv("GROQ_API_KEY", SECRET)
     monkeypatch.setitem(sys.modules, "groq", None)
     monkeypatch.delitem(sys.modules, "pydantic_ai.providers.groq", raising=False)
     assert refused(Settings(model="groq:x")).endswith("Run: pip install 'pydantic-ai-slim[groq]'")
@@ -353,3 +357,27 @@ def test_the_price_of_a_known_model_is_given_and_of_others_not() -> None:
     assert cost("gpt-4o", "openai", "http://localhost:11434/v1") is None
     assert cost("gpt-4o", "openai", "http://192.168.1.5/v1") is None
     assert cost("gpt-4o", "openai", "https://api.openai.com/v1") == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("options", [[], ["--model", "anthropic:claude-sonnet-5-5"]])
+def test_a_missing_model_or_key_is_reported_before_anything_heavy_is_imported(
+    tmp_path: Path, options: list[str]
+) -> None:
+    """`skillshelf chat` answers at once: no framework, no provider and no terminal library is needed for that."""
+    heavy = ["pydantic_ai", "pydantic_ai_harness", "prompt_toolkit", "openai", "anthropic", "asyncio"]
+    code = (
+        "import sys; from skillshelf.cli import main; code = main(sys.argv[1:]); "
+        f"print(code, sorted(set({heavy}) & set(sys.modules)))"
+    )
+    keys = ("_API_KEY", "SKILLSHELF_")
+    environment = {name: value for name, value in os.environ.items() if not any(key in name for key in keys)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "chat", "-p", "hi", *options],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "No model was chosen" in done.stderr or "needs the environment variable ANTHROPIC_API_KEY" in done.stderr
+    assert done.stdout == "2 []\n"

@@ -201,13 +201,17 @@ def test_an_unchanged_skill_keeps_its_command() -> None:
 
 
 def test_a_skill_shows_its_arguments_and_cost() -> None:
-    """It uses the author's hint, or else the declared names, and counts four bytes per token."""
-    hint = skill("hint", 'argument-hint: "[file]"\n') + "x" * 4000
+    """It uses the author's hint, or else the declared names. The cost is the shelf's count of the instructions."""
+    hint = skill("hint", 'argument-hint: "[file]"\n') + "some words " * 400
     shelf = Shelf([MemorySource({"hint": hint, "named": skill("named", "arguments: from to\n")})])
-    usages = [
-        (skill_command.usage, skill_command.cost) for skill_command in skill_commands(lambda: shelf.catalog, invoke)()
-    ]
-    assert usages == [("[file]", 1001), ("[from] [to]", 1)]
+    listed = skill_commands(lambda: shelf.catalog, invoke, shelf.count_instructions)()
+    usages = [(command.usage, command.cost) for command in listed]
+    counts = [shelf.counter(shelf.instructions(name)) for name in ("hint", "named")]
+    assert usages == [("[file]", counts[0]), ("[from] [to]", counts[1])]
+    assert counts[0] > 400
+
+    uncounted = skill_commands(lambda: shelf.catalog, invoke)()
+    assert [command.cost for command in uncounted] == [None, None]
 
 
 def test_a_taken_name_is_refused_and_both_owners_are_named(commands: Commands[Calls]) -> None:

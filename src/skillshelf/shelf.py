@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Activation, Choice, Delta, Disclosure, Found, SkillDescriptor
 from skillshelf.discovery import refuse_own_names
-from skillshelf.errors import SettingsError, SkillNotFoundError, SourceError
+from skillshelf.errors import SettingsError, SkillError, SkillNotFoundError, SourceError
 from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Tool
@@ -362,6 +362,13 @@ class Shelf:
     def instructions(self, name: str) -> str:
         """Return a skill's instructions as they are on disk now. `Turn.load` caches and records what it reads."""
         return self.read_instructions(self._catalog.find(name))
+
+    def count_instructions(self, name: str) -> int | None:
+        """Return the tokens of a skill's instructions, or None if they cannot be read."""
+        try:
+            return self.counter(self.instructions(name))
+        except SkillError:
+            return None
 
     def read_instructions(self, candidate: Candidate) -> str:
         """Return the instructions of a skill, also of a shadowed one, with a note if the model lacks tools of it."""

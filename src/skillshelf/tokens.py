@@ -62,15 +62,6 @@ def estimate(text: str) -> int:
     return max(1, (units + UNIT // 2) // UNIT)
 
 
-def estimate_unread(size: int) -> int:
-    """Return about how many tokens a text of this many bytes has, without reading it: four bytes make one in English.
-
-    For lists of skills only. A menu has five milliseconds to answer a key press, in which it can't read fifty files.
-    Anything that has the text uses `estimate`.
-    """
-    return size // 4
-
-
 def count(text: str) -> int:
     """Return exactly as many tokens as the o200k tokenizer counts. Raises MissingExtraError without rs-bpe.
 

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from skillshelf.agent._context import Context, measure_context
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
-    from skillshelf.agent._models import DEFAULTS, ChosenModel, ModelPreview, preview_model, resolve, usage_of
+    from skillshelf.agent._models import (
+        DEFAULTS,
+        ChosenModel,
+        ModelPreview,
+        preview_model,
+        require_model,
+        resolve,
+        usage_of,
+    )
     from skillshelf.agent._policy import Answer, Approval, Policy, Refusal
     from skillshelf.agent._preload import preload
     from skillshelf.agent._repetition import Repetition
@@ -76,6 +84,7 @@ __all__ = [
     "preload",
     "preview_model",
     "read_script",
+    "require_model",
     "resolve",
     "run_confined",
     "usage_of",
@@ -89,7 +98,7 @@ __getattr__ = export_lazily(
         "_context": ["Context", "measure_context"],
         "_core": ["AgentCore"],
         "_explain": ["Explanation", "explain_error", "hide_keys"],
-        "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "resolve", "usage_of"],
+        "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "Refusal"],
         "_preload": ["preload"],
         "_repetition": ["Repetition"],

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
-from pydantic_ai.tools import ToolDefinition
 from pydantic_ai_harness.compaction import estimate_token_count
 
 from skillshelf.agent.sessions import loaded_skills, strip_system_prompt
@@ -87,10 +85,13 @@ class Context:
         return Room(int(_FULL * window) - self.fixed, int(_AIM * window) - self.fixed)
 
 
-def measure_context(core: AgentCore, messages: Sequence[ModelMessage] | None = None) -> Context:
+def measure_context(
+    core: AgentCore, messages: Sequence[ModelMessage] | None = None, *, by_skill: bool = True
+) -> Context:
     """Measure the next model call, without the message that is not written yet.
 
-    `messages` are the conversation, if not the saved one.
+    `messages` are the conversation, if not the saved one. Without `by_skill`, the listing is measured as a whole: for
+    1,000 skills, their shares take longer than everything else.
     """
     count = core.shelf.counter
     if messages is None:
@@ -105,8 +106,8 @@ def measure_context(core: AgentCore, messages: Sequence[ModelMessage] | None = N
     context = Context(
         window=core.model.window,
         system=count(core.loop.instructions) + count(core.skills.guidance),
-        tools=_count_tools(core.loop.tools, count),
-        listing=tuple(_measure_listing(core, count)) if core.model.tools else (),
+        tools=core.loop.count_tools(count),
+        listing=tuple(_measure_listing(core, count, by_skill)) if core.model.tools else (),
         loaded=tuple(loaded),
         history=max(0, conversation - sum(tokens for _, tokens in loaded)),
         last_message=_count_last_message(messages, count),
@@ -174,14 +175,10 @@ def _count_last_message(messages: Sequence[ModelMessage], count: Counter) -> int
     return 0
 
 
-def _count_tools(tools: Sequence[ToolDefinition], count: Counter) -> int:
-    return sum(count(json.dumps([tool.name, tool.description, tool.parameters_json_schema])) for tool in tools)
-
-
-def _measure_listing(core: AgentCore, count: Counter) -> Iterator[tuple[str, int]]:
+def _measure_listing(core: AgentCore, count: Counter, by_skill: bool) -> Iterator[tuple[str, int]]:
     listing = core.listing
     rest = listing.tokens
-    for entry in listing.entries:
+    for entry in listing.entries if by_skill else ():
         tokens = count(entry.render())
         rest -= tokens
         yield entry.name, tokens

@@ -333,7 +333,7 @@ class Exchange:
         """
         core = self._core
         self._has_arrived = False
-        context = measure_context(core, messages)
+        context = measure_context(core, messages, by_skill=False)
         if not context.is_full or self._is_explained:
             return None
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
 from pydantic_ai import Agent, RunContext
@@ -29,6 +30,7 @@ from skillshelf.agent.scripts import ScriptTool
 from skillshelf.agent.servers import ServerToolset, ToolServers
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.text import quote_for_model
+from skillshelf.tokens import Counter
 
 if TYPE_CHECKING:
     from skillshelf.adapters.pydantic_ai import Skills
@@ -59,6 +61,11 @@ _BUDGETS = AgentRetries(tools=_TOOL_RETRIES, output=_ANSWER_RETRIES)
 _COMMAND_SECONDS = 120.0
 
 
+class ToolCount(NamedTuple):
+    tools: tuple[ToolDefinition, ...]
+    tokens: int
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """An agent, and the parts of each of its requests that are always the same."""
@@ -66,11 +73,22 @@ class Loop:
     agent: Agent[None, str]
     instructions: str
     list_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
+    _counts: dict[Counter, ToolCount] = field(default_factory=dict)
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
         """The tools that the model gets now."""
         return self.list_tools()
+
+    def count_tools(self, counter: Counter) -> int:
+        """Return the tokens of the tools. They are counted when they change, because every model call asks for them."""
+        tools = self.tools
+        last = self._counts.get(counter)
+        if last is None or last.tools != tools:
+            texts = [json.dumps([tool.name, tool.description, tool.parameters_json_schema]) for tool in tools]
+            last = ToolCount(tools, sum(map(counter, texts)))
+            self._counts[counter] = last
+        return last.tokens
 
 
 def make_file_access(root: str) -> FileAccess:

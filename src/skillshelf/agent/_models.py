@@ -96,11 +96,29 @@ class NoModelError(ModelUnavailableError):
     """No model was chosen, and there is no obvious default."""
 
 
+def require_model(settings: Settings) -> None:
+    """Check at once, without importing anything, that a model is chosen and its provider's key is set.
+
+    Raises ModelUnavailableError.
+    """
+    if not settings.model and not settings.base_url:
+        _find_default()
+    preview = preview_model(settings)
+    is_complete = bool(settings.model.partition(":")[2])
+    is_elsewhere = bool(os.environ.get("OPENAI_BASE_URL"))  # most servers of the user's own need no key
+    if is_complete and not preview.has_key and not is_elsewhere:
+        choice = " or ".join(preview.key_variables)
+        raise ModelUnavailableError(
+            f"{quote_name(settings.model)} needs the environment variable {choice}, which is not set."
+        )
+
+
 def resolve(settings: Settings) -> ChosenModel:
     """Return the model that the settings mean. Nothing is asked or started.
 
     Raises ModelUnavailableError or MissingExtraError.
     """
+    require_model(settings)
     try:
         import pydantic_ai  # noqa: F401
     except ImportError as error:

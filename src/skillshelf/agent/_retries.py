@@ -85,6 +85,8 @@ def _find_reason(error: BaseException) -> str:
     """Return why a call failed, if the reason may pass, and otherwise nothing."""
     if is_unreadable(error):
         return "The provider sent something that cannot be read"
+    if isinstance(error, ModelConnectionError) and error.phase == "connect":
+        return "The provider could not be reached"
     status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
     for kind, reason in _REASONS.items():
         if isinstance(error, kind):

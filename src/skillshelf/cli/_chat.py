@@ -1,13 +1,14 @@
 """`skillshelf chat`: the agent, in a terminal or in a pipe."""
 
 import argparse
-import asyncio
+import importlib.util
 import os
 import stat
 import sys
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.agent import load_settings, require_model
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         )
 
     if is_interactive:
+        import asyncio
+
         from skillshelf.repl import Terminal
 
         terminal = Terminal(core, settings, out.console)
@@ -85,6 +88,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespace) -> int:
+    import asyncio
+
     from skillshelf.repl import Pipe
 
     try:
@@ -108,21 +113,21 @@ async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]")
 
 def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
     """Return the agent for these options, its settings, and problems to report first."""
-    try:
-        import prompt_toolkit  # noqa: F401
-        import pydantic_ai_harness  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("skillshelf chat", "chat") from None
-    from skillshelf.agent import AgentCore, Policy, RuleBook, load_settings, resolve
-    from skillshelf.agent.sessions import Sessions
-    from skillshelf.trust import Trust
-
+    # Importing the agent takes seconds, so everything that can be wrong without it is looked at before.
+    if any(importlib.util.find_spec(library) is None for library in ("prompt_toolkit", "pydantic_ai_harness")):
+        raise MissingExtraError("skillshelf chat", "chat")
     if args.frozen and args.trust_workspace:
         raise SettingsError(
             "--frozen asks for the skills as approved, --trust-workspace for the skills as they are. Give one of them."
         )
     packages = find_packages(args)
     settings = load_settings({**vars(args), "packages": packages})
+    require_model(settings)
+
+    from skillshelf.agent import AgentCore, Policy, RuleBook, resolve
+    from skillshelf.agent.sessions import Sessions
+    from skillshelf.trust import Trust
+
     workspace = locate_workspace(args)
     problems: list[str] = []
     servers = _choose_servers(args, workspace.folder, problems)
@@ -161,6 +166,8 @@ def _resume(core: "AgentCore", args: argparse.Namespace, *, is_interactive: bool
     sessions = core.sessions.list() if core.sessions else []
     if args.resume or not is_interactive or len(sessions) < 2:
         return core.resume(args.resume)
+
+    import asyncio
 
     from skillshelf.repl import pick_session
 

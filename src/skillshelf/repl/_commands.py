@@ -42,6 +42,8 @@ LEAVING_WORDS = frozenset({"exit", "quit"})
 """Lines that leave a terminal, as they leave a shell. With a space before or anything after, they are messages."""
 _WHOLE_SESSION = "session"
 """What `/diff` takes to show all turns."""
+_MAX_COUNTED = 1_000
+"""Skills whose tokens the menu shows. Counting reads each file once, which takes a tenth of a second for so many."""
 
 
 def make_commands(face: ChatFace) -> Commands[ChatFace]:
@@ -113,7 +115,12 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
     commands.register(
         "mcp ", [Command("restart", "start an MCP server again", _restart_server, "NAME", complete_server)]
     )
-    commands.register(SKILL_PREFIX, skill_commands(lambda: face.core.shelf.catalog, _invoke_skill))
+
+    def count_tokens(name: str) -> int | None:
+        shelf = face.core.shelf
+        return shelf.count_instructions(name) if len(shelf.catalog) <= _MAX_COUNTED else None
+
+    commands.register(SKILL_PREFIX, skill_commands(lambda: face.core.shelf.catalog, _invoke_skill, count_tokens))
     for problem in commands.register_entry_points():
         face.print(Text(clean(problem), "yellow"))
     return commands

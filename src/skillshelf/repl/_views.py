@@ -15,7 +15,6 @@ from skillshelf.repl._face import ChatFace
 from skillshelf.settings import settings_file
 from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line, count_noun
-from skillshelf.tokens import estimate_unread
 
 _MAX_ROWS = 10
 _MAX_SHARES = 8
@@ -47,8 +46,9 @@ def view_skills(core: AgentCore) -> RenderableType:
             title.append(f" [set to {choice}]", "not bold yellow")
         elif skill.disclosure == "manual":
             title.append(" [manual]", "not bold yellow")
-        tokens = f"~{estimate_unread(skill.size):,}"
-        table.add_row(title, clean_line(skill.source), tokens, cut(clean_line(skill.description), 120))
+        tokens = core.shelf.count_instructions(name)
+        counted = "" if tokens is None else f"{tokens:,}"
+        table.add_row(title, clean_line(skill.source), counted, cut(clean_line(skill.description), 120))
     return Group(table, *_list_off(core), *_list_pending(core), *_list_errors(core))
 
 

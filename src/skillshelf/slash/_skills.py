@@ -8,10 +8,11 @@ from skillshelf.catalog import Catalog
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.slash._commands import Command, FaceT, NameMatch, Suggestion, find_name, parse_command, strip_separator
 from skillshelf.slash._completion import quote_path
-from skillshelf.tokens import estimate_unread
 
 Invoke = Callable[[FaceT, str, str], Awaitable[None] | None]
 """Called with the face, the name that leads to the skill, and the arguments."""
+Count = Callable[[str], int | None]
+"""Returns the tokens of a skill, by the name that leads to it, or None if they are not known."""
 SKILL_PREFIX = "skills:"
 """The prefix of the commands that invoke skills."""
 
@@ -40,17 +41,23 @@ def parse_invocation(text: str, catalog: Catalog) -> Invocation | None:
     return Invocation(match.name, strip_separator(typed[match.end :]))
 
 
-def skill_commands(catalog: Callable[[], Catalog], invoke: Invoke[FaceT]) -> Callable[[], Sequence[Command[FaceT]]]:
-    """Return a function for `register("skills:", …)` that lists a command for each skill; shadowed skills come last."""
-    return _SkillCommands(catalog, invoke).list
+def skill_commands(
+    catalog: Callable[[], Catalog], invoke: Invoke[FaceT], count: Count | None = None
+) -> Callable[[], Sequence[Command[FaceT]]]:
+    """Return a function for `register("skills:", …)` that lists a command for each skill; shadowed skills come last.
+
+    `count` returns the tokens of a skill's instructions, which completion shows, such as `Shelf.count_instructions`.
+    """
+    return _SkillCommands(catalog, invoke, count).list
 
 
 class _SkillCommands(Generic[FaceT]):
     """The commands of a catalog. A command is made once for each version of a skill."""
 
-    def __init__(self, catalog: Callable[[], Catalog], invoke: Invoke[FaceT]) -> None:
+    def __init__(self, catalog: Callable[[], Catalog], invoke: Invoke[FaceT], count: Count | None) -> None:
         self._get_catalog = catalog
         self._invoke = invoke
+        self._count = count
         self._catalog: Catalog | None = None
         self._made: dict[str, _SkillCommand[FaceT]] = {}
         self._commands: tuple[Command[FaceT], ...] = ()
@@ -80,7 +87,7 @@ class _SkillCommands(Generic[FaceT]):
             run,
             usage=skill.argument_hint or " ".join(f"[{argument}]" for argument in skill.arguments),
             complete=complete if skill.references else None,
-            cost=estimate_unread(skill.size),
+            cost=self._count(name) if self._count else None,
         )
         return _SkillCommand(skill, command)
 
