@@ -189,13 +189,14 @@ def small_agent(tmp_path: Path, window: int, *script: Any, **options: Any) -> Ag
 
 def test_a_turn_with_fifty_calls_does_not_die_of_its_window(tmp_path: Path) -> None:
     """Each request fits, each call has its result, the message is still there, and the file holds the same."""
-    (tmp_path / "big.txt").write_text("some words of a line\n" * 1_000)
-    calls = [call("read_file", path="big.txt") for _ in range(50)]
+    for number in range(50):
+        (tmp_path / f"{number}.txt").write_text(f"some words of line {number}\n" * 1_000)
+    calls = [call("read_file", path=f"{number}.txt") for number in range(50)]
     core = small_agent(tmp_path, 20_000, *calls, "Done.", sessions=Sessions(str(tmp_path)))
-    events = say(core, "Read it often.")
+    events = say(core, "Read all of them.")
 
     assert events[-1] == Finished("Done.")
-    assert all("Read it often." in request.text for request in requests(core))
+    assert all("Read all of them." in request.text for request in requests(core))
     assert max(len(request.text) for request in requests(core)) < 20_000 * 5
     assert_pairs(core.conversation.messages)
     assert "shortened" in of(events, Notice)[0].text
