@@ -165,11 +165,11 @@ def test_a_long_list_keeps_its_numbers() -> None:
     """Even a numbered list that is printed in pieces counts on."""
     text = "".join(f"{number}. item\n" for number in range(1, 100))
     assert [line.split() for line in render_plain(text).splitlines() if line] == [
-        [str(n), "item"] for n in range(1, 100)
+        [f"{n}.", "item"] for n in range(1, 100)
     ]
     assert len(split_blocks(text)) == 3
     repeated = "1. item\n" * 100
-    assert render_plain(repeated).splitlines()[98].split() == ["99", "item"]
+    assert render_plain(repeated).splitlines()[98].split() == ["99.", "item"]
 
 
 def test_code_in_a_list_is_not_cut_at_its_blank_lines() -> None:

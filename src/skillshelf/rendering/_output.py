@@ -1,12 +1,7 @@
-"""Show skill text and answers with rich, with nothing hidden. Imported only for a terminal."""
+"""Text on its way to a terminal: cleaned, and cut to the cells that there are."""
 
-from collections.abc import Sequence
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import Markdown
 from rich.segment import Segment
 
 from skillshelf.text import clean
@@ -43,24 +38,3 @@ def cut_words(text: str, width: int) -> str:
     if cell_len(whole_words) > width * 2 // 3:
         return f"{whole_words} …"
     return short
-
-
-def markdown(text: str) -> Markdown:
-    """Render Markdown so that the user sees all that a model would: no comment, target or definition is left out."""
-    shown = Markdown("", code_theme="ansi_dark", hyperlinks=False)
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parsed = parser.disable(["reference", "image"]).parse(clean(text.replace("\r\n", "\n")))
-    _clean(parsed)
-    shown.markup = text
-    shown.parsed = parsed
-    return shown
-
-
-def _clean(tokens: Sequence[Token]) -> None:
-    """Clean the parsed text, since Markdown can spell a hidden character as an entity (`&#8238;`).
-
-    This happens before lines are broken by their width.
-    """
-    for token in tokens:
-        token.content = clean(token.content)
-        _clean(token.children or ())
