@@ -4,17 +4,20 @@ import json
 import os
 import re
 import select
+import shlex
 import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyte
 from terminals import start_on_terminal
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
+_SYNCHRONIZED_UPDATE = 2026 << 5  # as pyte stores private modes
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
 
 
@@ -52,14 +55,24 @@ class OnTerminal:
     """A chat on a pseudo-terminal: `send` keys, then `expect` output."""
 
     def __init__(
-        self, *options: str, cwd: Path, columns: int = 100, rows: int = 40, env: Mapping[str, str] | None = None
+        self,
+        *options: str,
+        cwd: Path,
+        columns: int = 100,
+        rows: int = 40,
+        env: Mapping[str, str] | None = None,
+        shell: Sequence[str] = (),
     ) -> None:
+        """Start a chat, from a `shell` if one is given."""
         environment = {**_environment(), "TERM": "xterm-256color", **(env or {})}
-        self.pid, self._terminal = start_on_terminal(
-            [*SKILLSHELF, "chat", *options], environment, cwd=cwd, columns=columns, rows=rows
-        )
+        command = [*SKILLSHELF, "chat", *options]
+        self.pid, self._terminal = start_on_terminal(shell or command, environment, cwd=cwd, columns=columns, rows=rows)
+        if shell:
+            self.send(shlex.join(command) + "\n")
         self.raw = ""
         self._read_to = 0
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
 
     def send(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
@@ -73,6 +86,39 @@ class OnTerminal:
         end = output.index(text) + len(text)
         self._read_to += end
         return output[:end]
+
+    def screen(self) -> str:
+        """Return the screen as the user sees it now, without blanks at the ends of lines."""
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
+    def see(self, text: str, seconds: float = 60) -> str:
+        """Wait until the screen shows this text, and return the screen."""
+        self._wait_for_screen(lambda: text in self.screen(), f"{text!r} did not appear", seconds)
+        return self.screen()
+
+    def see_no(self, text: str, seconds: float = 60) -> str:
+        """Wait until the screen shows this text no more, and return the screen."""
+        self._wait_for_screen(lambda: text not in self.screen(), f"{text!r} did not go away", seconds)
+        return self.screen()
+
+    def see_idle(self) -> str:
+        """Wait until nothing is being worked on and the prompt is empty, and return the screen."""
+        self._wait_for_screen(self._is_idle, "The chat is not idle", 60)
+        return self.screen()
+
+    def _is_drawing(self) -> bool:
+        """Return True in the middle of a frame, when a part of the screen is missing."""
+        return _SYNCHRONIZED_UPDATE in self._screen.mode
+
+    def _is_idle(self) -> bool:
+        lines = self.screen().splitlines()
+        return "›" in lines and not any("Esc stops" in line for line in lines)
+
+    def _wait_for_screen(self, condition: Callable[[], bool], problem: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self._is_drawing() or not condition():
+            if time.monotonic() > deadline or not self._read(deadline):
+                raise AssertionError(f"{problem}. The screen shows:\n{self.screen()}")
 
     def settle(self, seconds: float = 0.7) -> str:
         """Return the output of the next seconds. A later `expect` begins after it."""
@@ -129,5 +175,6 @@ class OnTerminal:
         # prompt_toolkit queries the position of the cursor, and waits for an answer.
         for _ in range(data.count(b"\x1b[6n")):
             os.write(self._terminal, b"\x1b[1;1R")
+        self._stream.feed(data)
         self.raw += data.decode(errors="replace")
         return bool(data)

@@ -240,7 +240,7 @@ def test_a_command_that_cannot_be_started_is_a_failed_call(tmp_path: Path, monke
     async def fail_to_start(*arguments: Any, **options: Any) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("anyio.open_process", fail_to_start)
+    monkeypatch.setattr("asyncio.create_subprocess_exec", fail_to_start)
     events = say(agent(tmp_path, SHELL, "Too bad."), "go")
     (result,) = of(events, ToolReturned)
     assert (result.ok, result.refused) == (False, False)

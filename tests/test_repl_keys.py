@@ -1,6 +1,7 @@
 """Test keys at the prompt, during questions and answers, and keys and signals that end a chat."""
 
 import os
+import shutil
 import signal
 import termios
 import time
@@ -22,58 +23,182 @@ UNTIL_TYPED = tool("run_command", command="until [ -e typed ]; do sleep 0.05; do
 
 
 def test_keys_typed_before_a_question_do_not_answer_it(tmp_path: Path) -> None:
-    """They wait for the next prompt, and the Enter among them does not send it."""
+    """A message in the making stays one: Tab turns to the question, and the half-typed line comes back afterwards."""
     calls = [UNTIL_TYPED, tool("run_command", command="touch made")]
     chat = OnTerminal("--model", script(tmp_path, *calls, "Done."), cwd=tmp_path)
-    chat.expect("›")
+    chat.see("›")
     chat.send("go\r")
-    chat.expect("Allow run_command?")
+    chat.see("Allow run_command?")
     chat.send("y")
-    chat.expect("yes")
-    chat.send("yay\r")
+    chat.see("Esc stops")
+    chat.send("yay")
+    chat.see("› yay")
     (tmp_path / "typed").touch()
-    chat.expect("touch made")
-    chat.expect("Allow run_command?")
-    assert "Done." not in chat.settle()
+    chat.see("touch made")
+    chat.see("Tab answers the question")
+    chat.send("y")
+    chat.see("› yayy")
     assert not (tmp_path / "made").exists()
+    chat.send("\t")
+    assert "› yayy" not in chat.see_no("Tab answers")
     chat.send("n")
-    chat.expect("Done.")
-    chat.expect("› yay")
-    assert "yay" not in chat.settle()
-    chat.send("\x7f" * 3 + "/exit\r")
+    chat.see("Done.")
+    chat.see("› yayy")
+    chat.send("\x7f" * 4 + "/exit\r")
     assert chat.end() == 0
     assert not (tmp_path / "made").exists()
 
 
 def test_keys_typed_before_the_first_question_do_not_answer_it(tmp_path: Path, write: Write) -> None:
-    """Keys pressed while the program starts are ignored; only a key after the question starts a review."""
+    """Keys pressed while the program starts are text of the editor."""
     write("work/pdf")
     chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path / "work")
     chat.send("r")
-    chat.expect("[r]eview them now")
-    assert "Trust pdf" not in chat.settle()
-    chat.send("l")
-    chat.expect("› r")
+    chat.see("[r]eview them now")
+    chat.see("Tab answers the question")
+    assert "Trust pdf" not in chat.see("› r")
+    chat.send("\tl")
+    assert "Trust pdf" not in chat.see_no("Tab answers")
+    chat.see("› r")
     chat.send("\x7f\x04")
     assert chat.end() == 0
 
 
-def test_keys_typed_during_an_answer_are_not_echoed(tmp_path: Path) -> None:
-    """They become the text of the next prompt, and the terminal is restored at the end."""
+def test_typing_during_a_turn_is_visible(tmp_path: Path) -> None:
+    """The keys appear in the prompt below the work. At the end the terminal is as it was."""
     model = script(tmp_path, UNTIL_TYPED, "Done.")
     chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
-    chat.expect("›")
+    chat.see("›")
     chat.send("go\r")
-    chat.expect("run_command")
-    flags = chat.local_flags()
-    assert not flags & (termios.ECHO | termios.ICANON)
-    assert flags & termios.ISIG
-    chat.send("hello\x1b[A there")
+    chat.see("Esc stops")
+    assert not chat.local_flags() & (termios.ECHO | termios.ICANON)
+    chat.send("hello\x1b[D\x1b[D there")
+    chat.see("› hel therelo")
     (tmp_path / "typed").touch()
-    assert "hello" not in chat.expect("Done.")
-    chat.expect("› hello there")
-    chat.send("\x15/exit\r")
+    chat.see("Done.")
+    assert chat.see_no("Esc stops").count("hel therelo") == 1
+    chat.send("\x05\x15/exit\r")
     chat.wait_until(lambda: bool(chat.local_flags() & termios.ECHO))
+    assert chat.end() == 0
+
+
+def test_a_line_sent_during_a_turn_waits_for_its_end(tmp_path: Path) -> None:
+    """Lines are queued in order, a command among them runs when its time comes, and all stay on the screen."""
+    model = script(tmp_path, UNTIL_TYPED, "One.", "Two.")
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
+    chat.see("›")
+    chat.send("go\r")
+    chat.see("Esc stops")
+    chat.send("/approve\rand then?\r")
+    chat.see("queued: /approve\n  queued: and then?\n›")
+    (tmp_path / "typed").touch()
+    chat.see("Two.")
+    shown = chat.see_no("queued:")
+    places = [shown.index(text) for text in ("› go", "One.", "› /approve", "Policy: yolo.", "› and then?", "Two.")]
+    assert places == sorted(places)
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_a_queued_line_can_be_edited_or_dropped(tmp_path: Path) -> None:
+    """Up at an empty prompt takes the last one back into the editor."""
+    model = script(tmp_path, UNTIL_TYPED, "One.", "Two.")
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
+    chat.see("›")
+    chat.send("go\r")
+    chat.see("Esc stops")
+    chat.send("first\rsecond\r")
+    chat.see("queued: second")
+    chat.send("\x1b[A")
+    chat.see("queued: first\n› second")
+    chat.send("\x15\x1b[A")  # clear the line: the second is dropped
+    chat.see("› first")
+    chat.see_no("queued:")
+    chat.send(" of all\r")
+    chat.see("queued: first of all")
+    (tmp_path / "typed").touch()
+    chat.see("Two.")
+    shown = chat.see_idle()
+    assert "› first of all" in shown
+    assert "second" not in shown
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+@pytest.mark.parametrize("key", ["\x1b", "\x03"])
+def test_stopping_a_turn_gives_the_queued_lines_back(tmp_path: Path, key: str) -> None:
+    """They are not sent: they stand in the editor, before the text that was there."""
+    chat = OnTerminal("--model", script(tmp_path, SLEEP, "Hello."), "--policy", "yolo", cwd=tmp_path)
+    chat.see("›")
+    chat.send("go\r")
+    chat.see("Esc stops")
+    command = wait_for_pid(tmp_path)
+    chat.send("first\rsecond\rhalf")
+    chat.see("queued: second\n› half")
+    chat.send(key)
+    chat.see("the conversation so far is kept")
+    shown = chat.see_no("Esc stops")
+    assert "› first\n  second\n  half" in shown
+    assert "queued:" not in shown
+    assert wait_for_end(command)
+    chat.send("\r")
+    chat.see("Hello.")
+    chat.see_idle()
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_escape_closes_the_menu_and_swallows_no_key(tmp_path: Path) -> None:
+    """The text stays as it was typed, the next letter is a letter, and Enter sends."""
+    chat = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path)
+    chat.see("›")
+    chat.send("/app")
+    chat.see("what may be done without asking")
+    chat.send("\x1b")
+    chat.see_no("what may be done without asking")
+    chat.send("t")
+    chat.see("› /appt")
+    chat.send("\x7frove\r")
+    chat.see("Policy: ask.")
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_alt_enter_breaks_the_line(tmp_path: Path) -> None:
+    chat = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path)
+    chat.see("›")
+    chat.send("one\x1b\rtwo")
+    chat.see("› one\n  two")
+    chat.send("\r")
+    chat.see("Hello.")
+    assert "› one\n  two" in chat.see_idle()
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_escape_at_an_idle_prompt_leaves_the_text_alone(tmp_path: Path) -> None:
+    chat = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path)
+    chat.see("›")
+    chat.send("hello")
+    chat.see("› hello")
+    chat.send("\x1b")
+    chat.settle(0.3)
+    chat.send("!")
+    chat.see("› hello!")
+    chat.send("\x03\x04")
+    assert chat.end() == 0
+
+
+def test_ctrl_c_clears_the_line_and_leaves_when_pressed_twice(tmp_path: Path) -> None:
+    chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path)
+    chat.see("›")
+    chat.send("not sent")
+    chat.see("› not sent")
+    chat.send("\x03")
+    assert "Press Ctrl+C again" not in chat.see_idle()
+    chat.send("\x03")
+    chat.see("Press Ctrl+C again to leave")
+    chat.send("\x03")
     assert chat.end() == 0
 
 
@@ -130,7 +255,7 @@ def test_closing_the_window_or_a_signal_ends_a_turn(tmp_path: Path, closed: bool
         chat.expect("the conversation so far is kept")
         assert chat.end() == 143
     assert wait_for_end(command)
-    [saved] = Path.home().rglob("*.jsonl")
+    [saved] = Path.home().rglob("sessions/*/*.jsonl")
     assert "a remarkable question" in saved.read_text()
 
 
@@ -259,5 +384,77 @@ def test_many_skills_are_counted_and_can_be_approved_at_once(tmp_path: Path, wri
     chat.expect("›")
     chat.expect("1 to review: /skills trust")
     chat.expect("12 skills")
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_ctrl_o_shows_results_in_full_and_walks_to_earlier_ones(tmp_path: Path) -> None:
+    """The viewer has a screen of its own, also during a turn, and the half-typed line is there afterwards."""
+    commands = [tool("run_command", command=f"seq {at}1 {at}9") for at in (1, 2)]
+    model = script(tmp_path, *commands, UNTIL_TYPED, "Done.")
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
+    chat.see("›")
+    chat.send("\x0f")
+    chat.see("No tool has returned a result yet")
+    chat.send("go\r")
+    chat.see("until [ -e typed ]")
+    chat.see("21 (+8 lines)")
+    chat.send("half\x0f")
+    shown = chat.see("(2 of 2) run_command seq 21 29")
+    assert "\n29\n" in shown
+    chat.send("\x0f")
+    assert "\n19\n" in chat.see("(1 of 2) run_command seq 11 19")
+    chat.send("\x1b[C")
+    chat.see("(2 of 2)")
+    (tmp_path / "typed").touch()
+    chat.send("q")
+    chat.see("Done.")
+    chat.see("› half")
+    chat.send("\x15\x04")
+    assert chat.end() == 0
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs a shell with job control")
+def test_ctrl_z_suspends_the_chat_during_a_turn(tmp_path: Path) -> None:
+    """The shell gets the terminal, and after `fg` the turn and the half-typed line are still there."""
+    model = script(tmp_path, UNTIL_TYPED, "Done.")
+    shell = [shutil.which("bash") or "", "--norc", "--noediting", "-i"]
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path, shell=shell)
+    chat.see("›")
+    chat.send("go\r")
+    chat.see("Esc stops")
+    chat.send("half")
+    chat.see("› half")
+    chat.send("\x1a")
+    chat.see("Stopped")
+    chat.send("echo in the $((40 + 2))nd shell\n")
+    chat.see("in the 42nd shell")
+    chat.send("fg\n")
+    chat.see("› half")
+    (tmp_path / "typed").touch()
+    chat.see("Done.")
+    chat.see_no("Esc stops")
+    chat.send("\x15\x04")
+    chat.see("To go on with this session")
+    chat.send("exit\n")
+    assert chat.end() == 0
+
+
+def test_the_output_of_a_command_is_shown_while_it_runs(tmp_path: Path) -> None:
+    """The last lines are replaced in place; at the end they fold to one line, or stay if the command failed."""
+    command = "seq 1 30; echo to stderr >&2; until [ -e typed ]; do sleep 0.05; done; echo broken >&2; exit 3"
+    chat = OnTerminal(
+        "--model", script(tmp_path, tool("run_command", command=command), "Done."), "--policy", "yolo", cwd=tmp_path
+    )
+    chat.see("›")
+    chat.send("go\r")
+    shown = chat.see("│ to stderr")
+    assert "│ 30" in chat.see("│ 30")
+    assert "│ 20" not in shown
+    (tmp_path / "typed").touch()
+    shown = chat.see("│ [exit code: 3]")
+    assert "│ broken" in shown
+    chat.see("Done.")
+    chat.see_idle()
     chat.send("\x04")
     assert chat.end() == 0

@@ -1,14 +1,12 @@
 """Test the display of an answer while it streams: every line appears once, nothing is hidden or drawn needlessly."""
 
 import io
-import time
 from itertools import pairwise
 
 import pytest
 
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
-import pyte
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -92,65 +90,16 @@ def test_an_open_block_is_drawn_within_the_screen(text: str, width: int, height:
     assert len(splitter.tail(width, height)) <= 2 * width * (height + 1) + 100
 
 
-class Counting(Console):
-    """A console that counts the characters written to the screen."""
-
-    drawn = 0
-
-    def _write_buffer(self) -> None:
-        self.drawn += sum(len(segment.text) for segment in self._buffer)
-        super()._write_buffer()
-
-
-def test_the_cost_of_drawing_is_linear() -> None:
-    """Four times the code takes four times the characters, not sixteen times."""
-
-    def cost(lines: int) -> int:
-        console = Counting(file=io.StringIO(), force_terminal=True, width=80, height=20)
-        stream = MarkdownStream(console)
-        code = "```python\n" + "".join(f"value_{number} = {number}\n" for number in range(lines)) + "```\n"
-        for at in range(0, len(code), 12):
-            stream.feed(code[at : at + 12])
-        stream.end()
-        return console.drawn
-
-    assert cost(1_600) < 8 * cost(400)
-
-
-class EmulatedTerminal(io.StringIO):
-    """A terminal whose screen a test can read."""
-
-    def __init__(self, width: int, height: int) -> None:
-        super().__init__()
-        self.screen = pyte.HistoryScreen(width, height, history=1_000)
-        self._stream = pyte.Stream(self.screen)
-
-    def write(self, text: str) -> int:
-        self._stream.feed(text.replace("\n", "\r\n"))
-        return len(text)
-
-    def read_screen(self) -> list[str]:
-        above = ["".join(line[at].data for at in range(self.screen.columns)) for line in self.screen.history.top]
-        return [line.rstrip() for line in [*above, *self.screen.display]]
-
-
-def test_intermediate_drawings_leave_no_trace() -> None:
-    """In the end a small terminal and its scrollback show the same text as a pipe."""
-    terminal = EmulatedTerminal(60, 12)
-    stream = MarkdownStream(Console(file=terminal, force_terminal=True, width=60, height=12, highlight=False))
-    code = "".join(f"def f_{number}(argument):\n    return {number}\n\n" for number in range(30))
-    rows = "".join(f"| {number} | 漢字 and a cell that is long |\n" for number in range(20))
-    text = (
-        f"# Head\n\n{'Words 日本語。' * 30}\n\n```python\n{code}```\n\n| a | b |\n|---|---|\n{rows}\n1. x\n2. y\n\nEnd."
-    )
-    for at in range(0, len(text), 9):
-        stream.feed(text[at : at + 9])
-        time.sleep(0.005)
+def test_the_part_that_is_not_printed_yet_is_drawn() -> None:
+    """It holds the end of the unfinished block, in as many rows as there are."""
+    console = Console(file=io.StringIO(), width=60, markup=False, highlight=False)
+    stream = MarkdownStream(console)
+    stream.feed("Printed.\n\n```python\n" + "".join(f"line_{number} = 1\n" for number in range(30)))
+    drawn = ["".join(segment.text for segment in line).strip() for line in stream.draw_tail(60, 5)]
+    assert drawn == [f"line_{number} = 1" for number in range(25, 30)]
+    assert console.file.getvalue().split() == ["Printed."]  # type: ignore[attr-defined]
     stream.end()
-    assert (
-        "\n".join(terminal.read_screen()).rstrip()
-        == "\n".join(map(str.rstrip, render_plain(text).splitlines())).rstrip()
-    )
+    assert stream.draw_tail(60, 5) == []
 
 
 def test_long_code_printed_in_pieces_has_no_gaps() -> None:

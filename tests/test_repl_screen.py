@@ -1,7 +1,6 @@
 """Test the screen: tool lines, the activity indicator, views of skills and sessions, and long questions."""
 
 import io
-import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -14,11 +13,11 @@ from agent_kit import agent, say
 from chats import OnTerminal, chat, script, tool
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from skillshelf.agent import events as on
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.rendering import cut_words
-from skillshelf.repl._markdown import MarkdownStream
 from skillshelf.repl._quotes import Argument, Excerpt
 from skillshelf.repl._screen import Countdown, Screen
 from skillshelf.repl._views import format_status, view_sessions
@@ -51,13 +50,26 @@ def show_command(command: str, text: str) -> list[str]:
     [
         ("[stdout]\nhello\n", "● run_command x  hello"),
         ("[stdout]\n\nhello\nworld", "● run_command x  hello (+1 line)"),
-        ("[stderr]\nno such file\n[exit code: 2]", "● run_command x  no such file (+1 line)"),
         ("(no output)", "● run_command x  (no output)"),
     ],
 )
 def test_the_first_line_of_a_commands_output_is_shown(text: str, line: str) -> None:
     """The labels around it are left out."""
     assert show_command("x", text) == [line]
+
+
+def test_the_last_lines_of_a_failure_are_shown() -> None:
+    """They say what went wrong. A refusal has one line, and so has a failure of one line."""
+    output = "[stdout]\n" + "".join(f"step {at}\n" for at in range(20)) + "[stderr]\nno such file\n[exit code: 2]"
+    assert show_command("make", output) == [
+        "● run_command make  step 0 (+21 lines)",
+        *(f"  │ step {at}" for at in range(17, 20)),
+        "  │ no such file",
+        "  │ [exit code: 2]",
+    ]
+    call = on.ToolCalled("1", "write_file", {"path": "x"})
+    assert len(show_events(call, on.ToolReturned("1", "write_file", "No.\nDo not.", ok=False, refused=True))) == 1
+    assert len(show_events(call, on.ToolReturned("1", "write_file", "It is a folder.", ok=False))) == 1
 
 
 def test_a_load_takes_one_line() -> None:
@@ -104,7 +116,7 @@ def test_a_retry_counts_down_on_the_screen() -> None:
 
     times = iter([10.0, 10.0, 11.5, 13.9, 14.0])
     countdown = Countdown(4.0, "trying again", clock=lambda: next(times))
-    shown = [countdown.__rich__().plain.partition(",")[0] for _ in range(4)]
+    shown = [countdown.describe() for _ in range(4)]
     assert shown == ["trying again in 4 s", "trying again in 3 s", "trying again in 1 s", "trying again"]
 
 
@@ -121,28 +133,47 @@ def test_a_stopped_call_is_named() -> None:
 )
 def test_an_indicator_shows_that_the_model_is_working(event: on.Event) -> None:
     """It appears after a result, and while the model thinks in the middle of an answer."""
-    target, out = console(terminal=True)
+    target, _ = console(terminal=True)
     screen = Screen(target)
+    screen.begin()
     screen.show(on.Text("Let me see.\n\n"))
-    before = out.getvalue()
+    before = screen.draw_live(80, 20)
     screen.show(event)
-    screen.pause()
-    assert "thinking" not in before
-    assert "thinking" in out.getvalue().removeprefix(before)
+    assert "answering" in before
+    assert "thinking" in screen.draw_live(80, 20)
 
 
-def test_an_indicator_appears_during_a_pause_in_an_answer() -> None:
-    """No events arrive while the model writes a long tool call."""
-    target, out = console(terminal=True)
-    stream = MarkdownStream(target)
-    stream.feed("Let me see.")
-    for _ in range(600):
-        if "thinking" in out.getvalue():
-            break
-        time.sleep(0.1)
-    stream.end()
-    assert "thinking" in out.getvalue()
-    assert out.getvalue().rstrip().endswith("Let me see.")
+def test_the_work_in_progress_has_its_time_and_tokens() -> None:
+    """A running call is named, with the last lines of its output below."""
+    target, out = console()
+    screen = Screen(target)
+    screen.begin()
+    screen.show(on.Usage(1_000, 250))
+    screen.show(on.ToolCalled("1", "run_command", {"command": "make"}))
+    screen.show(on.ToolOutput("1", "".join(f"step {at}\n" for at in range(20)) + "half a li"))
+    screen.show(on.ToolOutput("1", "ne\x1b[2J"))
+    work, *output = screen.draw_live(60, 20).splitlines()
+    assert work[1:] == " run_command make  0s · 1,250 tokens · Esc stops"
+    assert output == [*(f"  │ step {at}" for at in range(16, 20)), "  │ half a line<U+001B>[2J"]
+    screen.show(on.ToolReturned("1", "run_command", "[stdout]\ndone", True))
+    assert "step" not in screen.draw_live(60, 20)
+    assert out.getvalue() == "● run_command make  done\n"
+
+
+@pytest.mark.parametrize("columns", [20, 40, 100])
+@pytest.mark.parametrize("rows", [3, 8])
+def test_the_work_in_progress_fits_its_place(columns: int, rows: int) -> None:
+    """However long the answer and the output are."""
+    target, _ = console(terminal=True)
+    screen = Screen(target)
+    screen.begin()
+    screen.show(on.Usage(1_000, 250))
+    screen.show(on.Text("漢字 and words " * 100))
+    screen.show(on.ToolCalled("1", "run_command", {"command": "make " * 50}))
+    screen.show(on.ToolOutput("1", "漢字 and words " * 100 + "\n" + "line\n" * 100))
+    lines = Text.from_ansi(screen.draw_live(columns, rows)).plain.split("\n")
+    assert len(lines) <= rows
+    assert max(map(cell_len, lines)) <= columns
 
 
 def test_a_failed_result_in_a_pipe_is_cut_between_words() -> None:
@@ -183,8 +214,8 @@ def test_a_resumed_session_shows_where_it_stopped(tmp_path: Path) -> None:
     chat("-p", "what is the answer?", "--model", script(tmp_path, "The answer is 42."), cwd=tmp_path)
     [saved] = Path.home().rglob("*.jsonl")
     terminal = OnTerminal("--model", script(tmp_path), "--resume", cwd=tmp_path)
-    output = terminal.expect("›")
-    assert f"Session {saved.stem}, 2 messages." in output
+    output = terminal.see_idle()
+    assert f"Session {saved.stem}: 1 message" in output
     assert output.index("what is the answer?") < output.index("The answer is 42.")
     terminal.send("\x04")
     assert terminal.end() == 0

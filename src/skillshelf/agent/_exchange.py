@@ -48,6 +48,7 @@ from skillshelf.agent.events import (
     Text,
     Thinking,
     ToolCalled,
+    ToolOutput,
     ToolReturned,
 )
 from skillshelf.agent.sessions import make_prompt, prompt_content
@@ -475,6 +476,10 @@ class Exchange:
             f"The skill {skill.name!r} runs in a conversation of its own. Call {RUN_SKILL}(skill_name, task) with the "
             "whole task: it sees nothing of this conversation, and its result is what you get."
         )
+
+    def report_output(self, call: str, text: str) -> None:
+        """Report output of a command that is running."""
+        self.emit(ToolOutput(call, text))
 
     def deny_reference(self, skill: str, reference: str, reason: str) -> None:
         self.emit(ReferenceDenied(skill, reference, reason))

@@ -15,6 +15,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
 from skillshelf.agent._policy import Approval, Refusal, Verdict
+from skillshelf.agent._processes import reporting_output
 from skillshelf.agent._tool_names import RUN_SCRIPT, SHELL, WRITING
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
 from skillshelf.agent.rules import RuledCall, offer_rule
@@ -140,8 +141,10 @@ class Gate(AbstractCapability[Any]):
                 return refusal
         hold = await self._begin_hold()
         try:
-            async with self._get_exchange().recording():
-                return await handler(args)
+            exchange = self._get_exchange()
+            with reporting_output(lambda text: exchange.report_output(ctx.tool_call_id or "", text)):
+                async with exchange.recording():
+                    return await handler(args)
         except OSError as error:
             raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
         finally:

@@ -17,12 +17,13 @@ from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
-from pydantic_ai.workspaces import CommandResult, LocalWorkspaceBackend, WorkspaceBackend, WorkspaceRef
+from pydantic_ai.workspaces import CommandResult, WorkspaceBackend, WorkspaceRef
 from pydantic_ai.workspaces.protocol import WorkspaceCommand
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from pydantic_ai_harness.shell import Shell
 
 from skillshelf.agent._confinement import find_confinement, find_repositories
+from skillshelf.agent._processes import StreamingBackend, StreamingWorkspace
 from skillshelf.agent._tool_names import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.launcher import launch_command, open_plan
@@ -118,7 +119,7 @@ def make_tool_loop(
     shell = _make_shell()
     remote = ServerToolset(servers)
     capabilities: list[AbstractCapability[Any]] = [
-        ConfinedWorkspace(root) if sandbox else LocalWorkspace(root),
+        ConfinedWorkspace(root) if sandbox else StreamingWorkspace(root),
         files,
         shell,
         scripts,
@@ -199,7 +200,7 @@ class ConfinedWorkspace(LocalWorkspace[Any]):
         return tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
 
 
-class ConfinedBackend(LocalWorkspaceBackend):
+class ConfinedBackend(StreamingBackend):
     """Runs commands in a folder, confined as far as the system supports it."""
 
     def __init__(self, root: str, scratch: Callable[[], str], *, leaves_processes: bool = True) -> None:

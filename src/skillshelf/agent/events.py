@@ -54,6 +54,18 @@ class ToolCalled(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolOutput(BaseEvent):
+    """Output of a command that is still running: standard output and standard error as they arrive.
+
+    The result has the output, too. If much arrives at once, only its end is reported here.
+    """
+
+    kind: ClassVar[Literal["tool_output"]] = "tool_output"
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolReturned(BaseEvent):
     kind: ClassVar[Literal["tool_result"]] = "tool_result"
     id: str
@@ -205,6 +217,7 @@ Event: TypeAlias = (
     Text
     | Thinking
     | ToolCalled
+    | ToolOutput
     | ToolReturned
     | SkillLoaded
     | SkillInvoked

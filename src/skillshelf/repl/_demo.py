@@ -122,6 +122,10 @@ class _TypedKeyboard(Keyboard):
         with _run_beside(self._press(ANSWER, _SECONDS_PER_QUESTION)):
             return await super().ask(question, answers, otherwise, stopped=stopped)
 
+    def take_typeahead(self) -> str:
+        """Return nothing: the user's keys are not for the editor."""
+        return ""
+
     async def type_line(self, line: str) -> None:
         await self._pace.pause(_SECONDS_BEFORE_TYPING)
         for char in line:
@@ -131,9 +135,6 @@ class _TypedKeyboard(Keyboard):
     async def _press(self, key: str, seconds: float) -> None:
         await self._pace.pause(seconds)
         self._keys.send_text(key)
-
-    def _collect_typeahead(self) -> None:
-        """Do nothing: the only keys that count are pressed when they are wanted."""
 
 
 class _DemoTerminal(Terminal):

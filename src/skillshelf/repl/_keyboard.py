@@ -1,18 +1,21 @@
-"""The keyboard: one key as an answer, and the keys pressed while nothing was being asked."""
+"""The keyboard: questions that one key answers, and the terminal device behind the keys."""
 
+import asyncio
 import os
 import re
 import select
 import termios
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from textwrap import wrap
+from typing import Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application.current import get_app_session
-from prompt_toolkit.input.typeahead import get_typeahead
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?<]*[ -/]*[@-~]|O.|[^\x1b])?", re.S)
@@ -20,23 +23,58 @@ _MAX_TYPEAHEAD = 64 * 1024
 _MIN_COLUMNS = 20
 
 
-class Keyboard:
-    """Asks questions that one key answers.
+@dataclass(eq=False)
+class Question:
+    """A question on the screen."""
 
-    Keys pressed before a question appeared are not an answer to it: they become the beginning of the next prompt.
+    text: str
+    answers: Mapping[str, str]
+    """The answer for each key."""
+    otherwise: str
+    stopped: str
+    is_open: bool
+    """False until the user turns to it, because the keys are still meant for a message."""
+    answer: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def give(self, answer: str) -> None:
+        # Of two keys pressed at once, the first has answered.
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class QuestionScreen(Protocol):
+    """The screen that questions appear on."""
+
+    def is_user_typing(self) -> bool:
+        """Take up the keys that were pressed so far. Return True if the next ones may belong to a message."""
+
+    def redraw(self) -> None:
+        """Draw the question, soon."""
+
+    def print_question(self, question: str) -> None:
+        """Leave a question on the screen that has been answered."""
+
+    def suspended(self) -> AbstractAsyncContextManager[None]:
+        """Give the terminal to another application while the block runs."""
+
+
+class Keyboard:
+    """Asks questions that one key answers. The footer shows them, and gives the keys.
+
+    A key that was meant for a message never answers a question: if the user is typing when a question comes up, the
+    keys go on to the message, and Tab turns to the question.
     """
 
     def __init__(self) -> None:
-        self._input = get_app_session().input
-        self._typeahead = ""
-        self.tty = Tty(self._input.fileno())
+        self.tty = Tty(get_app_session().input.fileno())
+        self.question: Question | None = None
+        self.screen: QuestionScreen | None = None
+        self._turn = asyncio.Lock()
+        self._is_closed = False
 
     def take_typeahead(self) -> str:
-        """Return the text that was typed since the last prompt and answered no question."""
-        self._collect_typeahead()
-        text = keys_to_text(self._typeahead)
-        self._typeahead = ""
-        return text
+        """Return the text that was typed before the editor was there."""
+        return keys_to_text(self.tty.read_pending())
 
     async def ask(
         self, question: str, answers: Mapping[str, str], otherwise: str, *, stopped: str | None = None
@@ -46,47 +84,89 @@ class Keyboard:
         Enter, Escape, Ctrl+D and a closed terminal give `otherwise`. Ctrl+C gives `stopped`, or `otherwise` if there is
         no such answer.
         """
-        session: PromptSession[str] = PromptSession(key_bindings=_bind_answers(answers, otherwise, stopped))
-        self._collect_typeahead()
-        try:
-            # prompt_toolkit's own handler of Ctrl+C would leave none behind, and Ctrl+C could no longer stop the turn.
-            return await session.prompt_async(_wrap_question(question), handle_sigint=False)
-        except EOFError:
-            return otherwise
+        async with self._turn:
+            screen = self.screen
+            if self._is_closed or screen is None:
+                return otherwise
+            if stopped is None:
+                stopped = otherwise
+            self.question = Question(question, answers, otherwise, stopped, is_open=not screen.is_user_typing())
+            screen.redraw()
+            try:
+                return await self.question.answer
+            finally:
+                self.question = None
+                screen.print_question(question)
 
     async def read_secret(self, question: str) -> str:
         """Return a line that is typed unseen; empty if the user breaks off."""
-        session: PromptSession[str] = PromptSession(is_password=True)
-        self._collect_typeahead()
-        try:
-            return await session.prompt_async(question, handle_sigint=False)
-        except (EOFError, KeyboardInterrupt):
-            return ""
+        return await self._read_line(question, is_secret=True)
 
     async def ask_line(self, question: str) -> str:
         """Return a line that the user types. Escape, Ctrl+C, Ctrl+D and a closed terminal give an empty one."""
-        session: PromptSession[str] = PromptSession(key_bindings=_bind_line())
-        try:
-            line = await session.prompt_async(_wrap_question(question), handle_sigint=False)
-        except EOFError:
-            return ""
+        line = await self._read_line(question, is_secret=False)
         return line.strip()
 
-    def _collect_typeahead(self) -> None:
-        for press in get_typeahead(self._input):
-            self._typeahead += press.data
-        self._typeahead += self.tty.read_pending()
+    async def _read_line(self, question: str, *, is_secret: bool) -> str:
+        """Return a line that answers a question. The text in the editor stays there."""
+        async with self._turn:
+            if self._is_closed or self.screen is None:
+                return ""
+            async with self.screen.suspended():
+                session: PromptSession[str] = PromptSession(is_password=is_secret, key_bindings=_bind_line())
+                try:
+                    return await session.prompt_async(_wrap_question(question), handle_sigint=False)
+                except EOFError:
+                    return ""
+
+    def close(self) -> None:
+        """Answer this question and all later ones with what they take for no answer: there are no more keys."""
+        self._is_closed = True
+        if self.question:
+            self.question.give(self.question.otherwise)
+
+    def make_bindings(self) -> KeyBindingsBase:
+        """Return the keys that work while a question is on the screen."""
+        bindings = KeyBindings()
+        is_open = Condition(lambda: self.question is not None and self.question.is_open)
+        is_waiting = Condition(lambda: self.question is not None and not self.question.is_open)
+
+        @bindings.add(Keys.Any, filter=is_open, eager=True)
+        def press(event: KeyPressEvent) -> None:
+            """Give the answer of this key. A key that is not an answer must not become one."""
+            question = self.question
+            if question and event.data.lower() in question.answers:
+                question.give(question.answers[event.data.lower()])
+
+        @bindings.add("enter", filter=is_open, eager=True)
+        @bindings.add("escape", filter=is_open, eager=True)
+        @bindings.add("c-d", filter=is_open, eager=True)
+        def decline(event: KeyPressEvent) -> None:
+            if self.question:
+                self.question.give(self.question.otherwise)
+
+        @bindings.add("c-c", filter=is_open | is_waiting, eager=True)
+        def stop(event: KeyPressEvent) -> None:
+            if self.question:
+                self.question.give(self.question.stopped)
+
+        @bindings.add("tab", filter=is_waiting, eager=True)
+        def open_question(event: KeyPressEvent) -> None:
+            if self.question:
+                self.question.is_open = True
+
+        return bindings
 
 
 class Tty:
-    """The terminal device between two prompts."""
+    """The terminal device."""
 
     def __init__(self, fileno: int) -> None:
         self._fileno = fileno
 
     @contextmanager
     def without_echo(self) -> Iterator[None]:
-        """Keep keys from showing up in the middle of an answer. Ctrl+C still works, and the old state comes back."""
+        """Keep keys from showing up outside of the editor. The old state comes back."""
         try:
             before = termios.tcgetattr(self._fileno)
         except termios.error:  # not a terminal: nothing is echoed
@@ -94,14 +174,13 @@ class Tty:
             return
 
         try:
-            self.switch_echo_off()
+            self._switch_echo_off()
             yield
         finally:
             with suppress(termios.error):  # it was closed
                 termios.tcsetattr(self._fileno, termios.TCSANOW, before)
 
-    def switch_echo_off(self) -> None:
-        """Do this again after a shell had the terminal in between."""
+    def _switch_echo_off(self) -> None:
         with suppress(termios.error):
             mode = termios.tcgetattr(self._fileno)
             mode[3] = mode[3] & ~(termios.ECHO | termios.ICANON) | termios.ISIG
@@ -116,6 +195,19 @@ class Tty:
         except termios.error:
             return False
         return True
+
+    def make_restorer(self) -> Callable[[], None]:
+        """Return a function that sets the device up as it is now."""
+        try:
+            mode = termios.tcgetattr(self._fileno)
+        except termios.error:  # not a terminal
+            return lambda: None
+
+        def restore() -> None:
+            with suppress(termios.error):
+                termios.tcsetattr(self._fileno, termios.TCSANOW, mode)
+
+        return restore
 
     def read_pending(self) -> str:
         """Read the keys that were pressed and not read yet, without waiting for more."""
@@ -150,37 +242,19 @@ def keys_to_text(keys: str) -> str:
 def _bind_line() -> KeyBindings:
     """Return the keys that give up typing a line."""
     bindings = KeyBindings()
-    for key in ("escape", "c-c", "c-d"):
-        bindings.add(key, eager=True)(_accept(""))
-    return bindings
 
-
-def _bind_answers(answers: Mapping[str, str], otherwise: str, stopped: str | None) -> KeyBindings:
-    bindings = KeyBindings()
-
-    @bindings.add(Keys.Any)
-    def ignore(event: KeyPressEvent) -> None:
-        """Do nothing: a key that is not an answer must not become one."""
-
-    for key, answer in answers.items():
-        bindings.add(key, eager=True)(_accept(answer))
-        bindings.add(key.upper(), eager=True)(_accept(answer))
-    for key in ("enter", "escape", "c-d"):
-        bindings.add(key, eager=True)(_accept(otherwise))
-    bindings.add("c-c", eager=True)(_accept(otherwise if stopped is None else stopped))
-    return bindings
-
-
-def _accept(answer: str) -> Callable[[KeyPressEvent], None]:
-    def accept(event: KeyPressEvent) -> None:
+    @bindings.add("escape", eager=True)
+    @bindings.add("c-c", eager=True)
+    @bindings.add("c-d", eager=True)
+    def give_up(event: KeyPressEvent) -> None:
         # Of two keys pressed at once, the first has answered.
         if not event.app.is_done:
-            event.app.exit(result=answer)
+            event.app.exit(result="")
 
-    return accept
+    return bindings
 
 
 def _wrap_question(question: str) -> str:
-    """Break the question between words: `[n]o` broken in the middle could not be read."""
+    """Break the question between words."""
     columns = max(_MIN_COLUMNS, get_terminal_size().columns - 1)
-    return "\n".join(wrap(question, columns)) + " "
+    return "\n".join(wrap(question.strip(), columns)) + " "

@@ -1,79 +1,45 @@
-"""Markdown while it streams in: finished blocks are printed for good, the unfinished one is redrawn below them."""
-
-import threading
-import time
+"""Markdown while it streams in: finished blocks are printed for good, the unfinished one is drawn until it is."""
 
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.live import Live
 from rich.segment import Segment
-from rich.spinner import Spinner
-from rich.text import Text
 
 from skillshelf.rendering import Cleaned, markdown
 from skillshelf.repl._blocks import Block, BlockSplitter
 
-_REDRAWS_PER_SECOND = 12
-_SILENCE_SECONDS = 1.0
-"""After this long without text a spinner shows that more is to come."""
-
 
 class MarkdownStream:
-    """Prints an answer as it arrives. Without a terminal, only whole blocks are printed."""
+    """Prints an answer as it arrives, block by block. `draw_tail` returns the part that is not printed yet."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._splitter = BlockSplitter()
-        self._lock = threading.Lock()  # rich redraws in a thread of its own
-        self._live: Live | None = None
-        self._spinner = Spinner("dots", Text("thinking", "dim"))
-        self._last_fed = 0.0
+        self._drawn_key: tuple[str, int, int] | None = None
+        self._drawn: list[list[Segment]] = []
 
     def feed(self, text: str) -> None:
-        """Show the next piece of the answer."""
-        self._last_fed = time.monotonic()
-        with self._lock:
-            finished = self._splitter.feed(text)
-        self._print(finished)
-
-        if self._live is None and self._console.is_terminal:
-            self._live = Live(self, console=self._console, transient=True, refresh_per_second=_REDRAWS_PER_SECOND)
-            self._live.start()
+        """Take the next piece of the answer."""
+        self._print(self._splitter.feed(text))
 
     def end(self) -> None:
         """Print the rest: nothing more comes."""
-        with self._lock:
-            rest = self._splitter.end()
-            self._splitter = BlockSplitter()
+        rest = self._splitter.end()
+        self._splitter = BlockSplitter()
         self._print(rest)
-        self._stop_redrawing()
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the part of the unfinished block that fits on the screen."""
-        height = max(1, console.height - 2)
-        with self._lock:
-            text = self._splitter.tail(options.max_width, height)
-            blank = self._splitter.blank
-
-        no_text: list[Segment] = []
-        lines = [no_text] * blank + _render_lines(text, console, options)
-        for line in lines[-height:]:
-            yield from line
-            yield Segment.line()
-
-        is_silent = time.monotonic() - self._last_fed > _SILENCE_SECONDS
-        if is_silent:  # such as while the model writes out a long call
-            yield self._spinner
+    def draw_tail(self, columns: int, rows: int) -> list[list[Segment]]:
+        """Return the last rows of the unfinished block, as lines of the screen."""
+        text = self._splitter.tail(columns, rows)
+        key = (text, columns, self._splitter.blank)
+        if key != self._drawn_key:
+            self._drawn_key = key
+            no_text: list[Segment] = []
+            options = self._console.options.update(width=columns)
+            self._drawn = [no_text] * self._splitter.blank + _render_lines(text, self._console, options)
+        return self._drawn[-rows:]
 
     def _print(self, blocks: list[Block]) -> None:
-        if blocks:
-            self._stop_redrawing()
         for block in blocks:
             self._console.print(PrintedBlock(block))
-
-    def _stop_redrawing(self) -> None:
-        if self._live:
-            self._live.stop()
-            self._live = None
 
 
 class PrintedBlock:

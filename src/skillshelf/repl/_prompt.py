@@ -1,15 +1,13 @@
-"""The line that the user types in: its history, its keys, and completion as a menu."""
+"""The text that the user types: its history, the keys that complete it, and what the menu offers."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from prompt_toolkit import PromptSession
 from prompt_toolkit.application.current import get_app_or_none
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.utils import get_cwidth
@@ -31,14 +29,8 @@ _MAX_FILES = 50
 _MAX_ENTRIES = 5_000
 
 
-def make_prompt(completer: Completer, status: Callable[[], FormattedText]) -> PromptSession[str]:
-    """Return a prompt that has the lines of earlier sessions behind the arrow keys."""
-    return PromptSession(
-        history=_open_history(), completer=completer, key_bindings=make_bindings(), bottom_toolbar=status
-    )
-
-
-def _open_history() -> History:
+def open_history() -> History:
+    """Return the lines of earlier sessions."""
     home = state_home()
     if home is None:
         return InMemoryHistory()

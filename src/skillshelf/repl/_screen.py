@@ -3,10 +3,12 @@
 import math
 import re
 import time
+from collections import deque
 from collections.abc import Callable
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.status import Status
+from rich.segment import Segment, Segments
 from rich.text import Text as Line
 
 from skillshelf.agent import describe_delta
@@ -15,6 +17,7 @@ from skillshelf.descriptor import Delta
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.rendering import cut
 from skillshelf.repl._markdown import MarkdownStream
+from skillshelf.repl._results import Result
 from skillshelf.text import clean_line
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
@@ -33,68 +36,112 @@ _MAX_RESULT_CELLS = 60
 _OUTPUT_LABELS = ("[stdout]", "[stderr]")
 _COMMAND_FAILED = re.compile(r"\[exit code: |\[Command timed out")
 _SIDE_MARGIN = "  ┊ "
+_THINKING = "thinking"
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_SPINNER_FRAMES_PER_SECOND = 10
+_MAX_OUTPUT_ROWS = 5
+"""Lines that are shown of a running command and of one that failed."""
+_MAX_RESULTS = 200
+_MAX_OUTPUT_CHARACTERS = 8_000
 _LOADED_BY = {"model": "by the model", "user": "by you", "shelf": "by the shelf"}
 
 
 class Screen:
-    """Draws one turn after the other."""
+    """Prints one turn after the other, and draws the work in progress."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._answer = MarkdownStream(console)
-        self._running_calls: dict[str, on.ToolCalled] = {}
+        self._running_calls: dict[str, _RunningCall] = {}
         self._announced_loads: list[tuple[str, str]] = []
         """Skill and reference of each load that has a line on the screen, until its tool call returns."""
-        self._status: Status | None = None
+        self.results: deque[Result] = deque(maxlen=_MAX_RESULTS)
+        """The last results, folded on the screen."""
+        self._activity: str | Countdown = ""
+        self._started = 0.0
+        self._tokens = 0
         self._margin = ""
         """What comes before the line of an event in a side conversation."""
 
-    def show(self, event: on.Event) -> None:
-        """Draw one event."""
-        if isinstance(event, on.Text):
-            self._stop_spinner()
-            self._answer.feed(event.text)
-            return
-        if isinstance(event, on.Thinking):
-            if self._status is None:
-                self.pause()
-                self.show_waiting()
-            return
-        if isinstance(event, on.Usage | on.SkillInvoked | on.ReferenceDenied):  # the next event says it all
-            return
+    def begin(self) -> None:
+        """Count the time and the tokens of the work in progress from here on."""
+        self._started = time.monotonic()
+        self._tokens = 0
 
-        self.pause()
-        self._margin = _SIDE_MARGIN if event.side else ""
-        self._show_line(event)
+    def show(self, event: on.Event) -> None:
+        """Print one event, or take it up in the drawing of the work in progress."""
+        match event:
+            case on.Text(text=text):
+                self._activity = "answering"
+                self._answer.feed(text)
+            case on.Thinking():
+                self._answer.end()
+                self._activity = _THINKING
+            case on.Usage():
+                self._tokens += event.input + event.output
+            case on.ToolOutput(id=identifier, text=text):
+                call = self._running_calls.get(identifier)
+                if call:
+                    call.add_output(text)
+            case on.SkillInvoked() | on.ReferenceDenied():  # the next event says it all
+                pass
+            case _:
+                self._answer.end()
+                self._activity = _THINKING
+                self._margin = _SIDE_MARGIN if event.side else ""
+                self._show_line(event)
         if isinstance(event, on.Retrying):
-            self._start_spinner(Countdown(event.seconds, "trying again"))
-        elif isinstance(event, on.Failed | on.Finished):
+            self._activity = Countdown(event.seconds, "trying again")
+        if isinstance(event, on.Failed | on.Finished):
             self._running_calls.clear()
             self._announced_loads.clear()
-        else:
-            self.show_waiting()
 
-    def show_waiting(self, activity: str = "thinking") -> None:
-        """Show a spinner with the running tools, or with this activity if none runs."""
-        calls = list(self._running_calls.values())
-        if not calls:
-            self._start_spinner(Line(activity, "dim"))
-            return
-
-        line = describe_call(calls[0])
-        if len(calls) > 1:
-            line += Line(f" and {len(calls) - 1} more", "dim")
-        self._start_spinner(line)
+    def show_waiting(self, activity: str = "") -> None:
+        """Name what is being done while no tool runs."""
+        self._activity = activity or _THINKING
 
     def pause(self) -> None:
-        """Finish what is being drawn, because something else is about to be printed."""
-        self._stop_spinner()
+        """Print the answer so far, because something else is about to be printed."""
         self._answer.end()
+
+    def draw_live(self, columns: int, rows: int) -> str:
+        """Return the work in progress with its escapes: the end of the answer, and what is being done."""
+        calls = list(self._running_calls.values())
+        output_rows = max(0, min(_MAX_OUTPUT_ROWS, rows - 2))
+        output = calls[0].draw_output(columns, output_rows) if calls else []
+        answer_rows = max(1, rows - 1 - len(output))
+
+        lines = self._answer.draw_tail(columns, answer_rows)
+        with self.console.capture() as capture:
+            for line in lines:
+                self.console.print(Segments([*line, Segment.line()]), end="")
+            for row in [self._describe_work(calls, columns), *output]:
+                self.console.print(row, no_wrap=True, overflow="ellipsis", crop=True)
+        return capture.get().rstrip("\n")
+
+    def _describe_work(self, calls: "list[_RunningCall]", columns: int) -> Line:
+        seconds = time.monotonic() - self._started
+        frame = _SPINNER[int(seconds * _SPINNER_FRAMES_PER_SECOND) % len(_SPINNER)]
+        facts = [_format_seconds(seconds), "Esc stops"]
+        if self._tokens:
+            facts.insert(1, f"{self._tokens:,} tokens")
+        while len(facts) > 1 and cell_len(" · ".join(facts)) > columns // 2:
+            facts.pop(-2)
+        details = f"  {' · '.join(facts)}"
+
+        activity = self._activity.describe() if isinstance(self._activity, Countdown) else self._activity
+        title = Line(activity, "dim")
+        if calls:
+            title = describe_call(calls[0].event)
+        if len(calls) > 1:
+            title += Line(f" and {len(calls) - 1} more", "dim")
+        title.truncate(max(1, columns - cell_len(details) - 3), overflow="ellipsis")
+        return Line.assemble((f"{frame} ", "green"), title, (details, "dim"))
 
     def _show_line(self, event: on.Event) -> None:
         match event:
             case on.ToolCalled():
-                self._running_calls[event.id] = event
+                self._running_calls[event.id] = _RunningCall(event)
             case on.ToolReturned():
                 self._show_result(event)
             case on.SkillLoaded(skill=skill):
@@ -113,7 +160,8 @@ class Screen:
                 self._print_line(_mark_line("✗", "red", message))
             case on.Finished(stopped=True):
                 for call in self._running_calls.values():
-                    self._print_folded(Line.assemble(("■ ", "yellow"), describe_call(call), ("  stopped", "dim")))
+                    title = describe_call(call.event)
+                    self._print_folded(Line.assemble(("■ ", "yellow"), title, ("  stopped", "dim")))
                 self._print_line(_mark_line("■", "yellow", "stopped", "the conversation so far is kept"))
 
     def _show_load(self, mark: str, title: str, event: on.SkillLoaded | on.ReferenceLoaded) -> None:
@@ -124,14 +172,26 @@ class Screen:
         self._print_line(_mark_line(mark, "magenta", title, details))
 
     def _show_result(self, event: on.ToolReturned) -> None:
-        call = self._running_calls.pop(event.id, None)
+        running = self._running_calls.pop(event.id, None)
+        call = running.event if running else None
         load = self._find_announced_load(call) if call and event.ok else None
         if load is not None:
             self._announced_loads.remove(load)  # its own line said it all
             return
 
         title = describe_call(call) if call else Line(clean_line(event.name))
+        self.results.append(Result(title.plain, event.text))
         self._print_folded(describe_result(title, event))
+        if _is_failure(event) and not event.refused:
+            self._print_end(event)
+
+    def _print_end(self, event: on.ToolReturned) -> None:
+        """Print the last lines of a failure: they say what went wrong."""
+        lines = _list_lines(event.text)
+        if len(lines) < 2:
+            return  # the first line is on the screen
+        for line in lines[-_MAX_OUTPUT_ROWS:]:
+            self._print_folded(_quote_line(line, self.console.width))
 
     def _find_announced_load(self, call: on.ToolCalled) -> tuple[str, str] | None:
         """Return the load that this call made, if a line announced it."""
@@ -147,23 +207,28 @@ class Screen:
         return None
 
     def _print_folded(self, line: Line) -> None:
-        self.console.print(Line(self._margin, "dim") + line, no_wrap=True, overflow="ellipsis", crop=True)
+        self.console.print(Line.assemble((self._margin, "dim"), line), no_wrap=True, overflow="ellipsis", crop=True)
 
     def _print_line(self, line: Line) -> None:
-        self.console.print(Line(self._margin, "dim") + line)
+        self.console.print(Line.assemble((self._margin, "dim"), line))
 
-    def _start_spinner(self, line: "Line | Countdown") -> None:
-        self._stop_spinner()
-        if self.console.is_terminal:
-            if isinstance(line, Line):
-                line.truncate(max(1, self.console.width - 4), overflow="ellipsis")
-            self._status = self.console.status(line, spinner="dots")
-            self._status.start()
 
-    def _stop_spinner(self) -> None:
-        if self._status:
-            self._status.stop()
-            self._status = None
+class _RunningCall:
+    """A tool call in progress, and the last lines of its output."""
+
+    def __init__(self, event: on.ToolCalled) -> None:
+        self.event = event
+        self._output = ""
+
+    def add_output(self, text: str) -> None:
+        self._output = (self._output + text)[-_MAX_OUTPUT_CHARACTERS:]
+
+    def draw_output(self, columns: int, rows: int) -> list[Line]:
+        """Return the last lines of the output so far."""
+        if not rows:
+            return []
+        lines = [line for line in self._output.splitlines() if line.strip()]
+        return [_quote_line(line, columns) for line in lines[-rows:]]
 
 
 class Countdown:
@@ -174,11 +239,9 @@ class Countdown:
         self._clock = clock
         self._end = clock() + seconds
 
-    def __rich__(self) -> Line:
+    def describe(self) -> str:
         left = math.ceil(self._end - self._clock())
-        if left <= 0:
-            return Line(self._then, "dim")
-        return Line(f"{self._then} in {left} s, Ctrl+C stops", "dim")
+        return f"{self._then} in {left} s" if left > 0 else self._then
 
 
 def describe_retry(event: on.Retrying) -> str:
@@ -203,15 +266,28 @@ def describe_reload(event: on.SkillsReloaded) -> str:
 
 def describe_result(title: Line, event: on.ToolReturned) -> Line:
     """Return a call and the first line of its result on one line."""
-    lines = [line for line in event.text.splitlines() if line.strip() and line not in _OUTPUT_LABELS]
+    lines = _list_lines(event.text)
     first = lines[0].strip() if lines else ""
     hidden = max(0, len(lines) - 1)
-    failed = not event.ok or bool(lines and _COMMAND_FAILED.match(lines[-1]))
 
     summary = "  " + cut(clean_line(first), _MAX_RESULT_CELLS)
     if hidden:
         summary += f" (+{hidden} line{'s' if hidden > 1 else ''})"
-    return Line.assemble(("● ", "red" if failed else "green"), title, (summary, "dim"))
+    return Line.assemble(("● ", "red" if _is_failure(event) else "green"), title, (summary, "dim"))
+
+
+def _list_lines(text: str) -> list[str]:
+    """Return the lines of a result that say something."""
+    return [line for line in text.splitlines() if line.strip() and line not in _OUTPUT_LABELS]
+
+
+def _is_failure(event: on.ToolReturned) -> bool:
+    lines = _list_lines(event.text)
+    return not event.ok or bool(lines and _COMMAND_FAILED.match(lines[-1]))
+
+
+def _quote_line(line: str, columns: int) -> Line:
+    return Line(f"  │ {cut(clean_line(line.rstrip()), max(1, columns - 4))}", "dim")
 
 
 def _mark_line(mark: str, style: str, title: str, details: str = "") -> Line:
@@ -225,3 +301,9 @@ def _format_size(size: int) -> str:
     if size < 1024:
         return f"{size} B"
     return f"{size / 1024:.1f} KB"
+
+
+def _format_seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    return f"{seconds // 60:.0f}m {seconds % 60:02.0f}s"

@@ -7,8 +7,6 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import Console, RenderableType
 from rich.text import Text
 
@@ -19,10 +17,13 @@ from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
+from skillshelf.repl._footer import Footer
 from skillshelf.repl._keyboard import Keyboard
+from skillshelf.repl._lines import Line
 from skillshelf.repl._picker import pick_session
-from skillshelf.repl._prompt import SlashCompleter, list_workspace_files, make_prompt
+from skillshelf.repl._prompt import SlashCompleter, list_workspace_files, open_history
 from skillshelf.repl._replay import view_resumed
+from skillshelf.repl._results import ResultViewer
 from skillshelf.repl._review import Reviewer
 from skillshelf.repl._screen import Screen
 from skillshelf.repl._variables import ask_variable
@@ -33,12 +34,13 @@ from skillshelf.text import clean, clean_line
 
 _MIN_PREPARED = 100
 """Skills whose index is built before it is needed. Fewer take a tenth of a second."""
+_FRAMES_PER_SECOND = 10
 _SECONDS_TO_END = 5.0
 """How long a running turn may take to end when the program must."""
 
 
 class Terminal:
-    """A conversation on a screen: one prompt after the other."""
+    """A conversation on a screen: one line after the other is answered, while the user can type the next ones."""
 
     def __init__(self, core: AgentCore, settings: Settings, console: Console, keyboard: Keyboard | None = None) -> None:
         self.core = core
@@ -52,15 +54,24 @@ class Terminal:
         self._keyboard = keyboard or Keyboard()
         self._reviewer = Reviewer(core, console, self._keyboard)
         completer = SlashCompleter(self.commands, lambda path: list_workspace_files(core.skills.folder, path))
-        self._prompt = make_prompt(completer, self._format_status)
+        self.footer = Footer(
+            self._keyboard,
+            completer,
+            open_history(),
+            draw_live=self.screen.draw_live,
+            format_status=self._format_status,
+            stop=self._interrupt,
+            unfold=self._unfold,
+        )
 
-        self._first_message = ""
+        self._streams = (sys.stdout, sys.stderr)
         self._is_leaving = False
         self._exit_code = 0
         self._reported_problems: set[tuple[str, str]] = set()
         self._chat: asyncio.Task[None] | None = None
         self._line: asyncio.Task[None] | None = None
         """The command or message that is running."""
+        self._viewer: asyncio.Task[None] | None = None
         self._in_turn = False
         self._question = asyncio.Lock()
         """Held while a question is on the screen: nothing else may be printed or asked."""
@@ -79,13 +90,14 @@ class Terminal:
 
         `first_message` is answered before the first prompt.
         """
-        self._first_message = first_message
+        if first_message.strip():
+            self.footer.queue.put(Line(first_message, first_message))
         loop = asyncio.get_running_loop()
         with self._keyboard.tty.without_echo():
             self._chat = asyncio.create_task(self._run_prompts())
-            # For good: a handler that comes and goes leaves moments in which Ctrl+C ends the program.
+            # For good: a handler that comes and goes leaves moments in which the signal ends the program.
             loop.add_signal_handler(signal.SIGINT, self._interrupt)
-            loop.add_signal_handler(signal.SIGCONT, self._continue)
+            loop.add_signal_handler(signal.SIGCONT, self.footer.take_terminal_back)
             call_on_end_signal(self._close)
             await asyncio.wait([self._chat])
 
@@ -101,15 +113,15 @@ class Terminal:
 
     async def _run_prompts(self) -> None:
         self._greet()
-        with self._watch_skills():
-            await self._reviewer.ask_at_start()
-            with self._preparing_search():
-                await self._answer_lines()
+        async with self.footer.running():
+            with self._watch_skills():
+                await self._reviewer.ask_at_start()
+                with self._preparing_search():
+                    await self._answer_lines()
+        if not self._exit_code and not self._keyboard.tty.is_open():  # the signal that says so is on its way
+            self._close(128 + signal.SIGHUP)
 
     async def _answer_lines(self) -> None:
-        if self._first_message.strip():
-            self.console.print(Text.assemble(("› ", "bold"), clean(self._first_message)))
-            await self.say(self._first_message)
         while not self._is_leaving:
             self._reviewer.announce_changes()
             await asyncio.to_thread(self._prepare_completion)
@@ -117,33 +129,33 @@ class Terminal:
             text = await self._read_line()
             if text is None:
                 break
-            if text.strip():
-                await self.say(text)
+            await self.say(text)
 
     async def _read_line(self) -> str | None:
-        """Return what the user typed, or None at the end of the input."""
-        try:
-            with patch_stdout():
-                return await self._prompt.prompt_async(
-                    [("bold", "› ")], default=self._keyboard.take_typeahead(), handle_sigint=False
-                )
-        except KeyboardInterrupt:
-            return ""
-        except EOFError:
-            if not self._keyboard.tty.is_open():  # the signal that says so is on its way
-                self._close(128 + signal.SIGHUP)
-            return None
+        """Return the next line that the user sent, or None at the end of the input."""
+        self.footer.is_working = False
+        self.footer.redraw()
+        return await self.footer.next_line()
 
     async def say(self, text: str) -> None:
-        """Run a command or send a message. Ctrl+C stops it."""
+        """Run a command or send a message. Escape and Ctrl+C stop it."""
+        self.screen.begin()
         self._line = asyncio.create_task(self._run_line(text))
+        animation = asyncio.create_task(self._animate())
         await asyncio.wait([self._line])
+        animation.cancel()
         self.screen.pause()
         if self._line.cancelled():
             self.console.print(Text("■ stopped", "yellow"))
         else:
             self._line.result()
         self._line = None
+
+    async def _animate(self) -> None:
+        """Draw the work in progress again and again: its time passes, and its text grows."""
+        while True:
+            self.footer.redraw()
+            await asyncio.sleep(1 / _FRAMES_PER_SECOND)
 
     async def _run_line(self, text: str) -> None:
         try:
@@ -201,7 +213,7 @@ class Terminal:
         for session in sessions:
             if session.problem:  # the list has only those that can be opened
                 self.print(Text(f"{session.id}: {session.problem}", "red"))
-        async with self._question:
+        async with self._question, self.footer.suspended():
             return await pick_session(sessions)
 
     async def declare_mine(self) -> None:
@@ -222,7 +234,7 @@ class Terminal:
         self._is_leaving = True
         self._exit_code = exit_code
         if not self._keyboard.tty.is_open():
-            discard_output(sys.stdout, sys.stderr)
+            discard_output(*self._streams)
 
         assert self._chat is not None
         if self._line:
@@ -231,10 +243,16 @@ class Terminal:
         else:
             self._chat.cancel()
 
-    def _continue(self) -> None:
-        """Take the terminal back after Ctrl+Z: the shell has set it up for itself. A prompt does this on its own."""
-        if self._line and not self._question.locked():
-            self._keyboard.tty.switch_echo_off()
+    def _unfold(self) -> None:
+        """Show the results of tools in full. The turn goes on meanwhile."""
+        if not self.screen.results:
+            self.footer.show_hint("No tool has returned a result yet")
+        elif self._viewer is None or self._viewer.done():
+            self._viewer = asyncio.create_task(self._view_results())
+
+    async def _view_results(self) -> None:
+        async with self.footer.suspended():
+            await ResultViewer(tuple(self.screen.results)).run()
 
     def _greet(self) -> None:
         model = self.core.model
@@ -252,8 +270,8 @@ class Terminal:
         for problem in find_new_problems(self.commands, self._reported_problems):
             self.console.print(Text(clean(problem), "yellow"))
 
-    def _format_status(self) -> FormattedText:
-        return FormattedText([("", format_status(self.core, self._reviewer.pending_count, self.console.width))])
+    def _format_status(self, columns: int) -> str:
+        return format_status(self.core, self._reviewer.pending_count, columns)
 
     def _prepare_completion(self) -> None:
         """Build the index of names and words now, so that the first key does not wait for it."""

@@ -1,0 +1,404 @@
+"""The bottom of the screen: what is being worked on, queued lines, the editor or a question, and the status line.
+
+One prompt_toolkit application runs for the whole chat, so the user can type at any time. Whatever is printed meanwhile
+appears above it.
+"""
+
+import asyncio
+import io
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, redirect_stderr, redirect_stdout, suppress
+from textwrap import wrap
+from typing import Any
+
+from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, has_completions, is_done
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.key_binding import merge_key_bindings
+from prompt_toolkit.layout import (
+    BufferControl,
+    CompletionsMenu,
+    ConditionalContainer,
+    Container,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    VSplit,
+    Window,
+    to_container,
+)
+from prompt_toolkit.layout.processors import TabsProcessor
+from prompt_toolkit.renderer import CPR_Support
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from skillshelf.rendering import cut
+from skillshelf.repl._keyboard import Keyboard
+from skillshelf.repl._keys import make_footer_bindings
+from skillshelf.repl._lines import Line, LineQueue, Pastes
+from skillshelf.repl._prompt import make_bindings
+from skillshelf.text import clean, clean_line
+
+DrawLive = Callable[[int, int], str]
+"""Draws the work in progress in so many columns and rows. The text holds the escapes of its colours."""
+FormatStatus = Callable[[int], str]
+"""Returns the status line for so many columns."""
+
+_PROMPT = "› "
+_FRAMES_PER_SECOND = 30
+_MAX_QUEUED_ROWS = 4
+_MAX_MENU_ROWS = 8
+_MIN_LIVE_ROWS = 3
+_TYPING_SECONDS = 2.0
+"""For so long after a key, the next key may belong to the same message."""
+_HINT_SECONDS = 2.0
+# A terminal sends the bytes of one key together; a lone Escape is a key of its own after this time.
+_ESCAPE_SECONDS = 0.1
+# Between these, terminals that know them draw nothing, so that a frame appears as a whole.
+_BEGIN_UPDATE = "\x1b[?2026h"
+_END_UPDATE = "\x1b[?2026l"
+_STYLE = Style.from_dict({"queued": "#888888", "question": "bold", "hint": "#888888", "status": "reverse"})
+
+
+class Footer:
+    """The editor with everything around it. Its lines are taken with `next_line`."""
+
+    def __init__(
+        self,
+        keyboard: Keyboard,
+        completer: Completer,
+        history: History,
+        *,
+        draw_live: DrawLive,
+        format_status: FormatStatus,
+        stop: Callable[[], None],
+        unfold: Callable[[], None],
+    ) -> None:
+        """`stop` ends the work in progress, and `unfold` shows the result of a tool in full."""
+        self.is_working = False
+        """True while a line is being answered."""
+        self.queue = LineQueue()
+        self.pastes = Pastes()
+        self.stop = stop
+        self.unfold = unfold
+        self._keyboard = keyboard
+        self._draw_live = draw_live
+        self._format_status = format_status
+        self._hint = ""
+        self._typed_at = 0.0
+        self._output = _Output(self.redraw)
+        self._restore_tty: Callable[[], None] = lambda: None
+        self._is_own_stop = False
+        self._is_suspended = False
+
+        self.buffer = Buffer(
+            completer=completer, complete_while_typing=True, history=history, multiline=True, tempfile_suffix=".md"
+        )
+        self._app: Application[None] = Application(
+            layout=self._make_layout(),
+            key_bindings=merge_key_bindings([make_bindings(), make_footer_bindings(self), keyboard.make_bindings()]),
+            style=_STYLE,
+            erase_when_done=True,
+            min_redraw_interval=1 / _FRAMES_PER_SECOND,
+        )
+        self._app.ttimeoutlen = _ESCAPE_SECONDS
+        self._app.timeoutlen = 0.0  # the keys of one sequence arrive together: Escape and then `t` are two keys
+        # The footer needs no more room than its lines, and the answer to such a query could be taken for keys.
+        self._app.renderer.cpr_support = CPR_Support.NOT_SUPPORTED
+        self._app.before_render += self._begin_frame
+        self._app.after_render += self._end_frame
+        self._app.key_processor.before_key_press += self._note_key
+        keyboard.screen = self
+
+    # -- for the chat -------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Show the footer while the block runs. `queue` is closed if the terminal is."""
+        started = asyncio.Event()
+        self.buffer.text = self._keyboard.take_typeahead()
+        self.buffer.cursor_position = len(self.buffer.text)
+        task = asyncio.create_task(
+            self._app.run_async(pre_run=started.set, handle_sigint=False, set_exception_handler=False)
+        )
+        task.add_done_callback(self._end)
+        with self._output.capture():
+            try:
+                await started.wait()
+                self._restore_tty = self._keyboard.tty.make_restorer()
+                yield
+            finally:
+                if self._app.is_running and not self._app.is_done:
+                    self._app.exit()
+                elif not task.done():
+                    task.cancel()  # it has not begun
+                with suppress(EOFError, asyncio.CancelledError):
+                    await task
+                self._output.flush_rest()
+
+    async def next_line(self) -> str | None:
+        """Return the next line that the user sends, and leave it on the screen. Return None at the end of the input."""
+        line = await self.queue.take()
+        if line is None:
+            return None
+        self.is_working = True
+        self._typed_at = 0.0  # the key that sent it begins no other message
+        echo = clean(line.shown).replace("\n", "\n  ")
+        self._output.write(f"\x1b[1m{_PROMPT}\x1b[0m{echo}\n")
+        return line.text
+
+    def redraw(self) -> None:
+        self._app.invalidate()
+
+    def is_user_typing(self) -> bool:
+        """Take up the keys that were pressed so far. Return True if the next ones may belong to a message."""
+        if self._is_suspended:
+            return True
+        if self._app.is_running and not self._app.is_done:
+            keys = [*self._app.input.read_keys(), *self._app.input.flush_keys()]
+            self._app.key_processor.feed_multiple(keys)
+            self._app.key_processor.process_keys()
+        is_recent = time.monotonic() - self._typed_at < _TYPING_SECONDS
+        return is_recent or bool(self.buffer.text)
+
+    def print_question(self, question: str) -> None:
+        """Leave a question on the screen that has been answered."""
+        self._output.write(f"{question}\n")
+
+    @asynccontextmanager
+    async def suspended(self) -> AsyncIterator[None]:
+        """Give the terminal to another program or application while the block runs.
+
+        Output is held back meanwhile, and keys do not reach the editor.
+        """
+        async with in_terminal():
+            self._write_waiting_output()
+            self._is_suspended = True
+            try:
+                yield
+            finally:
+                self._is_suspended = False
+
+    def return_queued(self) -> None:
+        """Put the queued lines back into the editor, before the text in it."""
+        lines = self.queue.take_back_all()
+        if lines:
+            text = "\n".join([*lines, self.buffer.text]).rstrip("\n")
+            self.buffer.document = Document(text)
+
+    def take_terminal_back(self) -> None:
+        """Set the terminal up again after the process was stopped and another one had it."""
+        if self._is_own_stop:
+            self._is_own_stop = False  # `suspended` does it
+        elif self._app.is_running:
+            self._restore_tty()
+            self._app.renderer.reset()
+            self.redraw()
+
+    # -- for the keys -------------------------------------------------------------------------------------------------
+
+    def send(self, shown: str) -> None:
+        """Queue the text of the editor, and clear it."""
+        text = self.pastes.unfold(shown)
+        if text.strip():
+            self.buffer.history.append_string(text)
+            self.queue.put(Line(text, shown))
+        self.buffer.reset()
+
+    def close_menu(self) -> None:
+        self.buffer.cancel_completion()
+
+    def show_hint(self, hint: str) -> None:
+        """Show a hint in place of the status line for a moment."""
+        self._hint = hint
+        self.redraw()
+
+        def remove() -> None:
+            if self._hint == hint:
+                self._hint = ""
+                self.redraw()
+
+        asyncio.get_running_loop().call_later(_HINT_SECONDS, remove)
+
+    @property
+    def hint(self) -> str:
+        return self._hint
+
+    async def suspend_process(self) -> None:
+        """Stop the process and all others of its job, as Ctrl+Z does in other programs."""
+        async with self.suspended():
+            self._is_own_stop = True
+            os.kill(0, signal.SIGTSTP)
+
+    # -- drawing ------------------------------------------------------------------------------------------------------
+
+    def _make_layout(self) -> Layout:
+        is_asking = Condition(lambda: self._keyboard.question is not None)
+        is_answering = Condition(lambda: self._keyboard.question is not None and self._keyboard.question.is_open)
+        is_live = Condition(lambda: self.is_working) & ~is_asking
+        has_queue = Condition(lambda: len(self.queue) > 0)
+
+        search = SearchToolbar()
+        editor = Window(
+            BufferControl(
+                self.buffer,
+                input_processors=[TabsProcessor(tabstop=4, char1=" ", char2=" ")],
+                search_buffer_control=search.control,
+                preview_search=True,
+            ),
+            height=lambda: Dimension(min=1, max=self._max_editor_rows()),
+            get_line_prefix=_prefix_line,
+            wrap_lines=True,
+            dont_extend_height=True,
+        )
+        menu = VSplit(
+            [CompletionsMenu(max_height=_MAX_MENU_ROWS, scroll_offset=1), Window()],
+            height=lambda: Dimension.exact(self._count_menu_rows()),
+        )
+        rows: list[Container] = [
+            ConditionalContainer(_make_text_window(self._draw_work), is_live),
+            ConditionalContainer(_make_text_window(self._draw_queue), has_queue),
+            ConditionalContainer(_make_text_window(self._draw_question), is_asking),
+            ConditionalContainer(editor, ~is_answering),
+            to_container(search),
+            ConditionalContainer(menu, has_completions & ~is_answering & ~is_done),
+            Window(FormattedTextControl(self._draw_status), height=1, style="class:status"),
+        ]
+        return Layout(HSplit(rows, align=VerticalAlign.TOP), focused_element=editor)
+
+    def _draw_work(self) -> AnyFormattedText:
+        size = self._app.output.get_size()
+        editor_rows = min(self._max_editor_rows(), self.buffer.document.line_count)
+        others = editor_rows + min(_MAX_QUEUED_ROWS, len(self.queue)) + self._count_menu_rows() + 1
+        live = self._draw_live(size.columns, max(_MIN_LIVE_ROWS, size.rows - others - 1))
+        return ANSI(live)
+
+    def _draw_queue(self) -> AnyFormattedText:
+        columns = self._app.output.get_size().columns
+        shown = [f"  queued: {clean_line(line)}" for line in self.queue.list_shown()]
+        hidden = len(shown) - (_MAX_QUEUED_ROWS - 1)
+        if len(shown) > _MAX_QUEUED_ROWS:
+            shown = [f"  … {hidden} more queued", *shown[hidden:]]
+        return [("class:queued", "\n".join(cut(line, columns) for line in shown))]
+
+    def _draw_question(self) -> AnyFormattedText:
+        question = self._keyboard.question
+        if question is None:
+            return ""
+        # Broken between words: `[n]o` broken in the middle could not be read.
+        columns = max(20, self._app.output.get_size().columns - 1)
+        text: StyleAndTextTuples = [("class:question", "\n".join(wrap(question.text, columns)))]
+        if not question.is_open:
+            text.append(("class:hint", "\nTab answers the question; you are still typing a message."))
+        return text
+
+    def _draw_status(self) -> AnyFormattedText:
+        columns = self._app.output.get_size().columns
+        return cut(f" {self._hint}", columns) if self._hint else self._format_status(columns)
+
+    def _max_editor_rows(self) -> int:
+        return max(3, self._app.output.get_size().rows // 3)
+
+    def _count_menu_rows(self) -> int:
+        state = self.buffer.complete_state
+        return min(_MAX_MENU_ROWS, len(state.completions)) if state else 0
+
+    def _begin_frame(self, _: Any) -> None:
+        self._app.output.write_raw(_BEGIN_UPDATE)
+        if self._output.has_lines:
+            self._app.renderer.erase()
+            self._write_waiting_output()
+
+    def _end_frame(self, _: Any) -> None:
+        self._app.output.write_raw(_END_UPDATE)
+        self._app.output.flush()
+
+    def _write_waiting_output(self) -> None:
+        self._app.output.write_raw(self._output.take_lines())
+        self._app.output.flush()
+
+    # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def _note_key(self, _: Any) -> None:
+        question = self._keyboard.question
+        if question is None or not question.is_open:
+            self._typed_at = time.monotonic()
+
+    def _end(self, _: asyncio.Task[None]) -> None:
+        """Unblock everything that waits for keys: there are no more."""
+        self._keyboard.close()
+        self.queue.close()
+
+
+class _Output(io.TextIOBase):
+    """Text printed while the footer is on the screen. The footer draws it above itself."""
+
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self._announce = announce
+        self._pieces: list[str] = []
+        self._lock = threading.Lock()  # libraries may log from a thread
+        self._stdout = sys.stdout
+
+    @contextmanager
+    def capture(self) -> Iterator[None]:
+        """Take over what is printed by Python code while the block runs."""
+        self._stdout = sys.stdout
+        with redirect_stdout(self), redirect_stderr(self):
+            yield
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            self._pieces.append(text)
+        self._announce()
+        return len(text)
+
+    @property
+    def has_lines(self) -> bool:
+        return any("\n" in piece for piece in self._pieces)
+
+    def take_lines(self) -> str:
+        """Return the whole lines that were written; the rest of a line waits for its end."""
+        with self._lock:
+            text = "".join(self._pieces)
+            lines, newline, rest = text.rpartition("\n")
+            self._pieces = [rest] if rest else []
+        return lines + newline
+
+    def flush_rest(self) -> None:
+        """Write what is left: the footer is gone."""
+        rest = "".join(self._pieces)
+        self._pieces = []
+        with suppress(OSError, ValueError):  # the terminal was closed
+            self._stdout.write(rest)
+            self._stdout.flush()
+
+    def isatty(self) -> bool:
+        return self._stdout.isatty()
+
+    def fileno(self) -> int:
+        return self._stdout.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stdout.encoding
+
+
+def _prefix_line(line: int, wrapped: int) -> AnyFormattedText:
+    if line == 0 and wrapped == 0:
+        return [("bold", _PROMPT)]
+    return " " * len(_PROMPT)
+
+
+def _make_text_window(draw: Callable[[], AnyFormattedText]) -> Window:
+    return Window(FormattedTextControl(draw), dont_extend_height=True)

@@ -1,0 +1,80 @@
+"""The keys of the chat that differ from those of prompt_toolkit."""
+
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+if TYPE_CHECKING:
+    from skillshelf.repl._footer import Footer
+
+LEAVE_HINT = "Press Ctrl+C again to leave"
+LEAVE = "/exit"
+
+
+def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
+    """Return the keys of the editor and of the work in progress."""
+    bindings = KeyBindings()
+    is_editing = ~is_searching
+    is_empty = Condition(lambda: not footer.buffer.text)
+    has_queue = Condition(lambda: len(footer.queue) > 0)
+    ends_in_paste = Condition(lambda: bool(footer.pastes.find_end(footer.buffer.document.text_before_cursor)))
+
+    @bindings.add("enter", filter=is_editing)
+    def send(event: KeyPressEvent) -> None:
+        footer.send(footer.buffer.text)
+
+    @bindings.add("escape", filter=is_editing)
+    def close_menu_or_stop(event: KeyPressEvent) -> None:
+        if footer.buffer.complete_state:
+            footer.close_menu()
+        elif footer.is_working:
+            stop_work()
+
+    @bindings.add("c-c", filter=is_editing)
+    def stop_or_clear_or_leave(event: KeyPressEvent) -> None:
+        if footer.is_working:
+            stop_work()
+        elif footer.buffer.text:
+            footer.buffer.reset()
+        elif footer.hint == LEAVE_HINT:
+            footer.queue.close()
+        else:
+            footer.show_hint(LEAVE_HINT)
+
+    def stop_work() -> None:
+        footer.return_queued()
+        footer.stop()
+
+    @bindings.add("c-d", filter=is_editing & is_empty)
+    def leave(event: KeyPressEvent) -> None:
+        if footer.is_working:
+            footer.send(LEAVE)  # it waits in the queue, where the user can see it and take it back
+        else:
+            footer.queue.close()
+
+    @bindings.add("c-z")
+    def suspend(event: KeyPressEvent) -> None:
+        event.app.create_background_task(footer.suspend_process())
+
+    @bindings.add("c-o")
+    def unfold(event: KeyPressEvent) -> None:
+        footer.unfold()
+
+    @bindings.add("up", filter=is_editing & is_empty & has_queue)
+    def take_back(event: KeyPressEvent) -> None:
+        footer.buffer.document = Document(footer.queue.take_back_last())
+
+    @bindings.add(Keys.BracketedPaste)
+    def paste(event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        event.current_buffer.insert_text(footer.pastes.fold(text))
+
+    @bindings.add("backspace", filter=is_editing & ends_in_paste)
+    def remove_paste(event: KeyPressEvent) -> None:
+        words = footer.pastes.find_end(footer.buffer.document.text_before_cursor)
+        footer.buffer.delete_before_cursor(len(words))
+
+    return bindings
