@@ -7,6 +7,8 @@ from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from skillshelf.repl._lines import Line
+
 if TYPE_CHECKING:
     from skillshelf.repl._footer import Footer
 
@@ -51,7 +53,7 @@ def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
     @bindings.add("c-d", filter=is_editing & is_empty)
     def leave(event: KeyPressEvent) -> None:
         if footer.is_working:
-            footer.send(LEAVE)  # it waits in the queue, where the user can see it and take it back
+            footer.queue.put(Line(LEAVE, LEAVE))  # the user sees it there, and can take it back
         else:
             footer.queue.close()
 
