@@ -1,5 +1,6 @@
 """The money of a run: an estimate before it begins, and limits at which it stops and can be resumed."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
 from skillshelf.evals import Case, Message, check, make_plan
 from skillshelf.evals.engine import Limits, Options, Price, estimate_judging, estimate_usage
+from skillshelf.evals.report import read_history, read_run
 
 CALLS = 3
 TOKENS_OF_A_CALL = 15
@@ -40,7 +42,7 @@ def test_a_run_stops_at_its_limit_and_is_resumed_with_a_higher_one(tmp_path: Pat
             run(live_cases(20), tmp_path, Options(settings, limits=limits, parallel=1))
         assert provider.asked == 20
 
-        with pytest.raises(RunStoppedError, match="Raise the limit"):
+        with pytest.raises(RunStoppedError, match="Give a higher --max-"):
             run(live_cases(20), tmp_path, Options(settings, limits=limits, parallel=1))
         assert provider.asked == 20
 
@@ -80,13 +82,30 @@ def test_the_command_line_says_what_a_run_may_cost_and_how_to_continue_it(tmp_pa
         child = Child(*words, "--max-cost", "$0.1", "--parallel", "1", cwd=tmp_path)
         assert child.end() == 3, child.said()
         assert "4 live trials, estimated at about " in child.said()
-        assert "--max-cost is $0.10. Raise the limit. Stopped after 1 of 4 trials, 1 passed, $0.06." in child.said()
+        assert "--max-cost is $0.10. Give a higher --max-cost to continue." in child.said()
+        assert "Stopped after 1 of 4 trials, 1 passed, $0.06 for these." in child.said()
         assert "Continue with `skillshelf eval --resume report --trust-workspace`" in child.said()
 
         child = Child("--resume", "report", "--max-cost", "5", cwd=tmp_path)
         assert child.end() == 0, child.said()
         assert dict(provider.answered) == expect_each_call_once(4, CALLS)
     assert len(count_trials(tmp_path / "report")) == 4
+
+
+def test_scripted_trials_cost_nothing_whatever_the_price(tmp_path: Path) -> None:
+    """Nor are they in the cost of the run, which is that of all arms."""
+    suite(tmp_path, 1)
+    scripted = {"name": "s", "prompt": "p", "script": ["said"], "checks": [{"response_contains": "said"}]}
+    (tmp_path / "pdf" / "evals" / "scripted.yaml").write_text(json.dumps([scripted]))
+    with Provider(CALLS) as provider:
+        words = ["pdf", *model_options(provider), "--price", "1000/2000", "--report", "report", "--baseline", "none"]
+        child = Child(*words, cwd=tmp_path)
+        assert child.end() == 0, child.said()
+    costs = {outcome.case: outcome.usage.cost for outcome in read_run(tmp_path / "report").outcomes}
+    assert [cost for case, cost in costs.items() if case == "pdf/s"] == [None]
+    assert "; 90 tokens, $0.12 with the baseline; 1 of 1 scripted case passed" in child.said()
+    [record] = read_history(str(tmp_path / "report")).records
+    assert (round(record.spent.cost, 6), record.spent.unpriced) == (0.12, 0)
 
 
 def test_an_estimate_grows_with_messages_and_judges_and_leaves_out_scripts() -> None:

@@ -16,6 +16,12 @@ def clip_quote(text: str) -> str:
     return clip(text, MAX_QUOTED)
 
 
+def show_dollars(amount: float) -> str:
+    """Return an amount of money: in cents, unless that would hide a small one."""
+    is_whole_cents = abs(amount - round(amount, 2)) < 1e-6
+    return f"${amount:.2f}" if amount >= 1 or is_whole_cents else f"${amount:.4f}"
+
+
 def list_items(items: Sequence[str], limit: int = MAX_LISTED_ITEMS) -> str:
     """Return items for a sentence, each once: `a, b and 3 more`, or `none`."""
     unique = list(dict.fromkeys(items))

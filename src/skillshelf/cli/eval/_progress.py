@@ -8,6 +8,7 @@ from typing import Any
 
 from skillshelf.cli._output import Output, complain
 from skillshelf.evals import Outcome
+from skillshelf.evals.report import format_money
 from skillshelf.text import count_noun
 
 SECONDS_BETWEEN_LINES = 60.0
@@ -31,7 +32,7 @@ class Progress:
         parts = [f"{self._counts.total()} of {count_noun(self._total, 'trial')}"]
         parts += [f"{self._counts[status]} {status}" for status in _STATUS_STYLES if self._counts[status]]
         if self._cost:
-            parts.append(f"${self._cost:.2f}")
+            parts.append(f"{format_money(self._cost)} for these")
         return ", ".join(parts)
 
     def add_outcome(self, outcome: Outcome) -> None:
@@ -74,7 +75,7 @@ class ProgressBar(Progress):
             if self._counts[status]:
                 parts.append(f"[{style}]{self._counts[status]} {status}[/]")
         if self._cost:
-            parts.append(f"[dim]${self._cost:.2f}[/]")
+            parts.append(f"[dim]{format_money(self._cost)}[/]")
         self._bar.update(self._task, advance=1, counts="  ".join(parts))
 
     def say(self, text: str) -> None:

@@ -51,6 +51,7 @@ from skillshelf.evals.report import (
     Gates,
     annotate,
     disarm_line,
+    format_money,
     judge_run,
     render_junit,
     render_plain,
@@ -250,7 +251,7 @@ def _estimate(packed: PackedPlan, args: argparse.Namespace) -> None:
         # Checks rarely name judges of their own, so all of them are taken to cost as much as the first.
         usage += _add_price(estimate_judging(judged), judges[0], options)
 
-    cost = "" if usage.cost is None else f", about ${usage.cost:.2f}"
+    cost = "" if usage.cost is None else f", about {format_money(usage.cost)}"
     tokens = f"about {usage.input + usage.output:,} tokens"
     complain(f"skillshelf: {count_noun(trials, 'live trial')}, estimated at {tokens}{cost}.")
 

@@ -13,6 +13,7 @@ from skillshelf.agent import usage_of
 from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
 from skillshelf.evals._case import Case, Message
+from skillshelf.evals._text import show_dollars
 from skillshelf.evals.check import is_judge
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class Limits:
         tokens = spent.input + spent.output
         if self.max_tokens and tokens >= self.max_tokens:
             return RunStoppedError(
-                f"The run has used {tokens:,} tokens, and --max-tokens is {self.max_tokens:,}", "Raise the limit"
+                f"The run has used {tokens:,} tokens, and --max-tokens is {self.max_tokens:,}",
+                "Give a higher --max-tokens to continue",
             )
         if not self.max_cost:
             return None
@@ -68,7 +70,8 @@ class Limits:
             return RunStoppedError("The price of a model is not known, so --max-cost cannot be kept", HOW_TO_PRICE)
         if spent.cost >= self.max_cost:
             return RunStoppedError(
-                f"The run has cost ${spent.cost:.2f}, and --max-cost is ${self.max_cost:.2f}", "Raise the limit"
+                f"The run has cost {show_dollars(spent.cost)}, and --max-cost is {show_dollars(self.max_cost)}",
+                "Give a higher --max-cost to continue",
             )
         return None
 

@@ -230,7 +230,8 @@ class Runner:
             await asyncio.to_thread(node.close)
 
     async def _finish_trial(self, trial: Trial, trace: Trace, recording: TrialRecording | None) -> None:
-        trace = replace(trace, usage=self._options.limits.add_cost(trace.usage))
+        if trial.case.script is None:  # the tokens of a script are made up, and cost nothing
+            trace = replace(trace, usage=self._options.limits.add_cost(trace.usage))
         async with self._judging:
             outcome = await make_outcome(trial, trace, self._models, recording)
         if outcome.judging:

@@ -9,6 +9,7 @@ from skillshelf.evals.report._comparison import (
     comparison_exit_code,
     comparison_tables,
 )
+from skillshelf.evals.report._format import format_money
 from skillshelf.evals.report._gates import GateResult, Gates, Judgement, judge_run
 from skillshelf.evals.report._history import History, history_as_json, history_tables
 from skillshelf.evals.report._history_reader import read_history
@@ -47,6 +48,7 @@ __all__ = [
     "comparison_exit_code",
     "comparison_tables",
     "disarm_line",
+    "format_money",
     "history_as_json",
     "history_tables",
     "judge_report_as_json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil, floor
 
+from skillshelf.evals._text import show_dollars
 from skillshelf.evals.stats import Counts, Difference, Interval, Mean, Rate, Spending
 from skillshelf.text import count_noun
 
@@ -91,7 +92,7 @@ def format_count(value: float) -> str:
 def format_money(value: float | None) -> str:
     if value is None:
         return NO_VALUE
-    return f"${value:.2f}" if abs(value) >= 1 else f"${value:.4f}"
+    return show_dollars(value)
 
 
 def format_seconds(value: float) -> str:

@@ -43,7 +43,7 @@ class RunRecord:
     gain: Difference | None
     """Against the baseline."""
     spent: Spending
-    """On all arms, errors and judges included."""
+    """On all arms, errors and judges included; scripts cost nothing."""
     skills: Mapping[str, Rate]
     change: Difference | None = None
     """Against the run before it with the same model, on the cases that both have."""

@@ -14,7 +14,7 @@ from skillshelf.evals.report._comparison import compare
 from skillshelf.evals.report._history import History, RunRecord, Trend, Unreadable
 from skillshelf.evals.report._run_files import HTML_FILE, RUN_FILE, RunUnreadableError, read_run
 from skillshelf.evals.report._summary import Versus, summarize
-from skillshelf.evals.stats import Counts, Difference, Rate, correct_together, exact_rate, sum_spending
+from skillshelf.evals.stats import Counts, Difference, Rate, correct_together, exact_rate
 from skillshelf.files import NotPlainFile, open_folder, system, walk
 
 MAX_DEPTH = 4
@@ -83,7 +83,7 @@ def _record_run(run: Run, folder: str) -> RunRecord:
         rate=arm.rate if arm else _NO_RATE,
         scripted=total.scripted,
         gain=_find_gain(total.versus),
-        spent=sum_spending((outcome.usage, outcome.trace.seconds) for outcome in run.outcomes),
+        spent=total.spent,
         skills={group.name: group.arms["with"].rate for group in summary.skills if "with" in group.arms},
     )
 

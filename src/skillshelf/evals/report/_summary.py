@@ -151,6 +151,11 @@ class Group:
     """The scripted cases, each counted once."""
     trigger: TriggerScore | None = None
 
+    @property
+    def spent(self) -> Spending:
+        """Everything that was paid for on all arms. Scripts cost nothing."""
+        return sum((arm.spent for arm in self.arms.values()), Spending())
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

@@ -81,7 +81,7 @@ def page_tables(summary: Summary) -> PageTables:
 def summary_line(summary: Summary) -> str:
     """Return the run in one line: the live cases with their rate, and how many scripted ones passed."""
     arm = summary.total.arms.get("with")
-    parts = _describe_live(arm) if arm else []
+    parts = [*_describe_live(arm), _describe_spending(summary.total)] if arm else []
     if summary.total.scripted != Counts():
         parts.append(format_scripted(summary.total.scripted))
     return "; ".join(parts) or "Nothing was tried."
@@ -89,7 +89,7 @@ def summary_line(summary: Summary) -> str:
 
 def _describe_live(arm: ArmSummary) -> list[str]:
     counts = arm.counts
-    parts = [f"{counts.passed} of {counts.trials} trials passed, {format_rate(arm.rate)}"]
+    parts = [f"{counts.passed} of {count_noun(counts.trials, 'trial')} passed, {format_rate(arm.rate)}"]
     if arm.tries:
         most = arm.tries[-1]
         at = f"pass@{most.k} {format_percent(most.at)} {format_interval(most.at_interval)}"
@@ -99,8 +99,14 @@ def _describe_live(arm: ArmSummary) -> list[str]:
         parts.append(f"{arm.flaky.passed} of {count_noun(arm.flaky.total, 'case')} flaky")
     if counts.errors:
         parts.append(format_errors(counts.errors))
-    parts.append(f"{format_count(arm.spent.tokens)} tokens, {format_cost(arm.spent)}")
     return parts
+
+
+def _describe_spending(total: Group) -> str:
+    text = f"{format_count(total.spent.tokens)} tokens"
+    if total.spent.unpriced < total.spent.trials:
+        text += f", {format_cost(total.spent)}"
+    return f"{text} with the baseline" if len(total.arms) > 1 else text
 
 
 def format_case_rate(case: CaseSummary) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import comb, pi, sqrt, tan
 from statistics import NormalDist, fmean, stdev
 
@@ -189,6 +189,10 @@ class Spending:
     def is_priced(self) -> bool:
         """True if the cost is that of all trials."""
         return not self.unpriced and self.trials > 0
+
+    def __add__(self, other: Spending) -> Spending:
+        sums = [getattr(self, field.name) + getattr(other, field.name) for field in fields(self)]
+        return Spending(*sums)
 
 
 def sum_spending(trials: Iterable[tuple[Usage, float]]) -> Spending:

@@ -24,6 +24,7 @@ from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot
 from skillshelf.evals.report.html._trials import list_trials
 from skillshelf.evals.stats import Counts, pass_k_of_case
 from skillshelf.tables import Cell, Column, Table
+from skillshelf.text import count_noun
 
 MAX_FLAKY = 60
 _EXPLANATION = (
@@ -55,6 +56,7 @@ def render_page(summary: Summary) -> str:
             style=style,
             script=script,
             run=summary.run,
+            repeats=count_noun(summary.run.repeats, "repeat"),
             summary_line=summary_line(summary),
             cards=_make_cards(summary.total),
             rates=rate_rows(summary),
@@ -92,6 +94,8 @@ def _make_cards(total: Group) -> list[Card]:
     arm = total.arms.get("with")
     if arm:
         cards += _make_live_cards(arm, total.versus)
+        tokens = f"{format_count(total.spent.tokens)} tokens, {format_seconds(total.spent.seconds)}"
+        cards.append(Card("spent", format_cost(total.spent), tokens, link_trials(live=True)))
     if total.scripted != Counts():
         share = f"{total.scripted.passed} of {total.scripted.trials}"
         errors = format_errors(total.scripted.errors) if total.scripted.errors else "not in any rate"
@@ -106,20 +110,19 @@ def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Car
     errors_link = link_trials(live=True, arms=("with",), statuses=("error",)) if counts.errors else ""
     cards = [
         Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval), rate_link),
-        Card("missed", str(counts.missed), f"of {counts.trials} trials", missed_link),
+        Card("missed", str(counts.missed), f"of {count_noun(counts.trials, 'trial')}", missed_link),
     ]
     if arm.flaky:
         flaky_link = link_trials(live=True, arms=("with",), statuses=COUNTED, is_flaky=True) if arm.flaky.passed else ""
-        cards.append(Card("flaky", str(arm.flaky.passed), f"of {arm.flaky.total} repeated cases", flaky_link))
+        cards.append(
+            Card("flaky", str(arm.flaky.passed), f"of {count_noun(arm.flaky.total, 'repeated case')}", flaky_link)
+        )
     cards.append(Card("infrastructure errors", str(counts.errors), "not in any rate", errors_link))
     for versus in comparisons:
         if versus.difference:
             gain = f"{format_points(versus.difference.value)} pp"
             link = link_gain(None, versus.base)
             cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict, link))
-
-    tokens = f"{format_count(arm.spent.tokens)} tokens, {format_seconds(arm.spent.seconds)}"
-    cards.append(Card("spent", format_cost(arm.spent), tokens, link_trials(live=True, arms=("with",))))
     return cards
 
 

@@ -184,8 +184,10 @@ def _describe_usage(case: CaseSummary) -> list[str]:
 def _describe_trial(number: int, outcome: Outcome, skill: str) -> TrialRow:
     usage = outcome.trace.usage
     spent = f"{format_count(usage.input + usage.output)} tokens, {format_seconds(outcome.trace.seconds)}"
-    if usage.cost is not None:
-        spent += f", {format_money(usage.cost)}"
+    if outcome.judging:
+        spent += f", judge {format_count(outcome.judging.input + outcome.judging.output)} tokens"
+    if outcome.usage.cost is not None:
+        spent += f", {format_money(outcome.usage.cost)}"
     return TrialRow(
         number=number,
         arm=outcome.arm,
