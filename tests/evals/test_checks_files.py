@@ -73,6 +73,18 @@ def test_a_schema_is_never_fetched(reference: str) -> None:
     assert "which is not in it" in found.error
 
 
+@pytest.mark.parametrize(("text", "passed"), [("aaa", True), ("aab", False)])
+def test_a_pattern_of_a_schema_is_searched_like_others(text: str, passed: bool) -> None:
+    found = look(check.json_schema("out", {"pattern": "^a+$"}), json.dumps(text))
+    assert (found.passed, found.error) == (passed, "")
+
+
+def test_a_pattern_that_takes_forever_is_stopped() -> None:
+    schema = {"patternProperties": {"^(a+)+$": {"type": "string"}}}
+    found = look(check.json_schema("out", schema), json.dumps({"a" * 60 + "!": 1}))
+    assert "took more than 3 s: write its patterns without nested repetitions" in found.error
+
+
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 

@@ -46,6 +46,13 @@ def test_a_miss_without_chance_in_it_exits_with_1(replayed: bool) -> None:
     assert found.lines == (f"{kind} cases: failed. 1 case missed: pdf/a",)
 
 
+def test_a_name_with_a_line_break_stays_on_the_line_of_its_gate() -> None:
+    """A line that begins with `::` would be a command to GitHub."""
+    forged = run_of({scripted_case("a\n::error::forged"): ("m",)}, run_id="r\n::error::forged")
+    assert _judge(forged).lines == ("scripted cases: failed. 1 case missed: pdf/a ::error::forged",)
+    assert "\n" not in _judge(forged, worse_than=forged).lines[0]
+
+
 def test_a_scripted_run_needs_no_word_about_gates() -> None:
     assert _judge(run_of({scripted_case("a"): ("p",)})).lines == ()
 

@@ -200,6 +200,8 @@ def test_a_judge_sees_how_the_command_ended() -> None:
     work = check.describe_work(trace)
     assert "# Commands that were run afterwards to test the work" in work
     assert "- echo 42; echo oops >&2; exit 3 ended with exit code 3 and printed\n| 42\n| \n| oops" in work
+    block = check.describe_work(trial_of(check.run("true\necho 43\n")))
+    assert "- true ⏎ echo 43 ended with exit code 0 and printed\n| 43" in block
     assert "Commands that were run" not in check.describe_work(replace(trace, command_runs=()))
 
 

@@ -81,6 +81,20 @@ def test_files_that_are_not_runs_are_named_and_left_out(run: Command, tmp_path: 
     assert "it has version 99" in (tmp_path / "index.html").read_text("utf-8")
 
 
+@pytest.mark.parametrize("amount", [10**400, -1, 1e308])
+@pytest.mark.parametrize("place", ["input", "cost"])
+def test_amounts_that_cannot_be_are_no_numbers_of_a_run(tmp_path: Path, place: str, amount: float) -> None:
+    _write(tmp_path, "good", 1, "p")
+    _write(tmp_path, "bad", 2, "p")
+    file = tmp_path / "bad" / "run.json"
+    plain = json.loads(file.read_text())
+    plain["outcomes"][0]["trace"]["usage"][place] = amount
+    file.write_text(json.dumps(plain))
+    history = read_history(str(tmp_path))
+    assert [record.id for record in history.records] == ["good"]
+    assert len(history.unreadable) == 1
+
+
 def test_a_folder_without_runs_is_an_error(run: Command, tmp_path: Path) -> None:
     code, _, err = run("eval", "view", ".")
     assert code == 2

@@ -204,6 +204,10 @@ def test_the_review_names_the_python_and_the_commands_of_cases(clone: Clone) -> 
     assert "Python that `skillshelf eval` runs:\n  evals/cases.py\n" in review
     assert 'Commands in eval cases:\n  evals/command.yaml: "echo ran > made; cat made"' in review
     assert "Python that `skillshelf eval` runs:\n  graders.py\n" in skillshelf(clone, "trust", "--show", "evals").stdout
+    commands = "- run: |  # a test\n    echo one\n\n    echo two\n- run: echo\n    three\n"
+    clone.write(".agents/skills/pdf/evals/block.yaml", commands)
+    review = skillshelf(clone, "trust", "--show", "pdf").stdout
+    assert "  evals/block.yaml: echo one ⏎ echo two\n  evals/block.yaml: echo three\n" in review
     listed = skillshelf(clone, "trust").stdout
     assert "1 pending skill and 1 pending eval folder in .:" in listed
 

@@ -32,6 +32,8 @@ _CASE_ENDINGS = (".yaml", ".yml", ".json")
 _COMMAND = re.compile(r"!`([^`\n]+)`")
 # The argument of a scripted call of the shell, or a `run` check, in an eval case.
 _CASE_COMMAND = re.compile(r"""["']?\b(?:command|run)["']?[ \t]*:[ \t]*([^\n]+)""")
+_BLOCK_MARK = re.compile(r"([|>])[-+0-9]*[ \t]*(?:#.*)?")
+_MAX_COMMAND_LINES = 20
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
 
@@ -218,7 +220,32 @@ def _is_eval_file(path: str, first: str, endings: tuple[str, ...]) -> bool:
 def _find_case_commands(texts: Mapping[str, str], first: str) -> Iterator[str]:
     cases = {path: text for path, text in texts.items() if _is_eval_file(path, first, _CASE_ENDINGS)}
     for path, match in _find_all(_CASE_COMMAND, cases):
-        yield f"{path}: {match[1].strip()}"
+        yield f"{path}: {_join_command(match)}"
+
+
+def _join_command(match: re.Match[str]) -> str:
+    """Return the command on one line, with the lines that YAML continues it on: those that are indented deeper."""
+    text = match.string
+    line_start = text.rfind("\n", 0, match.start()) + 1
+    before = text[line_start : match.start()]
+    parent_indent = len(before) - len(before.lstrip(" \t-"))
+    block = _BLOCK_MARK.fullmatch(match[1].strip())
+    lines = [] if block else [match[1].strip()]
+    more = 0
+    position = match.end()
+    while position < len(text):
+        end = text.find("\n", position + 1)
+        line = text[position + 1 : end if end >= 0 else len(text)]
+        if line.strip() and len(line) - len(line.lstrip(" \t")) <= parent_indent:
+            break
+        if line.strip() and len(lines) < _MAX_COMMAND_LINES:
+            lines.append(line.strip())
+        elif line.strip():
+            more += 1
+        position = end if end >= 0 else len(text)
+
+    joined = (" ⏎ " if block and block[1] == "|" else " ").join(lines)
+    return f"{joined} … and {count_noun(more, 'more line')}" if more else joined
 
 
 def _find_all(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tuple[str, re.Match[str]]]:

@@ -111,7 +111,9 @@ def _describe_commands(runs: Sequence[CommandRun]) -> str:
     section = _Section("Commands that were run afterwards to test the work", MAX_COMMANDS, len(runs))
     for run in runs:
         output = "\n".join(text for text in (run.stdout, run.stderr) if text)
-        section.add(f"- {_name(run.command)} {_describe_command_end(run)}", output)
+        # On one line, and yet the same command: a line break in it is written out.
+        command = run.command.strip().replace("\n", " ⏎ ")
+        section.add(f"- {_name(command)} {_describe_command_end(run)}", output)
     return section.render()
 
 

@@ -1,6 +1,8 @@
 """Checks of the files that a trial leaves in its workspace: their texts, their data, and tables in them."""
 
 import json
+import subprocess
+import sys
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
@@ -9,8 +11,10 @@ from pydantic import AfterValidator, Field
 from skillshelf.errors import EvalError
 from skillshelf.evals._text import clip_quote, list_items
 from skillshelf.evals._trace import Trace
+from skillshelf.evals.check import _schema_search
 from skillshelf.evals.check._check import NonEmpty, StoredPath, Verdict, built_in
-from skillshelf.evals.check._search import Regex, search_text
+from skillshelf.evals.check._schema_search import find_fault
+from skillshelf.evals.check._search import SEARCH_SECONDS, Regex, run_apart, search_text
 from skillshelf.evals.check._stored import read_stored
 from skillshelf.evals.check._tables import find_table_difference, parse_table
 from skillshelf.text import clip
@@ -77,11 +81,8 @@ def file_unchanged(trace: Trace, path: NonEmpty) -> Verdict:
 
 
 @built_in(describe=lambda path, schema: path)
-def json_schema(trace: Trace, path: NonEmpty, schema: Schema) -> Verdict:
+async def json_schema(trace: Trace, path: NonEmpty, schema: Schema) -> Verdict:
     """Check that a file of the workspace is JSON that is valid under a schema. References to other addresses fail."""
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
     found = _find_data(trace, path)
     if isinstance(found, Verdict):
         return found
@@ -90,15 +91,29 @@ def json_schema(trace: Trace, path: NonEmpty, schema: Schema) -> Verdict:
     except (ValueError, RecursionError) as error:
         return Verdict(False, f"{path} is not JSON: {clip_quote(str(error))}")
 
-    # The default registry would fetch schemas from the network.
-    validator = _find_validator(schema)(schema, registry=Registry())
     try:
-        fault = next(validator.iter_errors(value), None)
-    except Unresolvable as error:
-        return Verdict(False, error=f"The schema refers to {error.ref!r}, which is not in it.")
-    if fault is None:
+        fault = await _find_fault(schema, value)
+    except subprocess.TimeoutExpired:
+        advice = f"took more than {SEARCH_SECONDS:.0f} s: write its patterns without nested repetitions"
+        return Verdict(False, error=f"Validating {path} {advice}")
+    except (subprocess.SubprocessError, OSError) as error:
+        return Verdict(False, error=f"Validating {path} failed: {error}")
+
+    if "unresolved" in fault:
+        return Verdict(False, error=f"The schema refers to {fault['unresolved']!r}, which is not in it.")
+    if not fault:
         return Verdict(True, f"{path} is valid")
-    return Verdict(False, f"{path}, at {fault.json_path}: {clip_quote(fault.message)}")
+    return Verdict(False, f"{path}, at {fault['at']}: {clip_quote(fault['message'])}")
+
+
+async def _find_fault(schema: dict[str, Any], value: Any) -> dict[str, str]:
+    """Return where a value breaks a schema. One with patterns is searched in another process, which can be stopped."""
+    if "pattern" not in json.dumps(schema):
+        return find_fault(schema, value)
+    # -P: a module in the current folder must not stand in for one that the program imports.
+    command = [sys.executable, "-P", _schema_search.__file__]
+    found: dict[str, str] = json.loads(await run_apart(command, json.dumps([schema, value])))
+    return found
 
 
 def _find_validator(schema: dict[str, Any]) -> Any:

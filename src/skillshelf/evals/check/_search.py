@@ -56,13 +56,13 @@ async def _search(regex: str, text: str) -> bool:
         return bool(re.search(regex, text))
 
     command = [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM]
+    return (await run_apart(command, json.dumps([regex, text]))).strip() == "True"
+
+
+async def run_apart(command: list[str], text: str) -> str:
+    """Give a text to a program and return what it prints. Raises SubprocessError, also if it takes too long."""
     done = await asyncio.to_thread(
-        subprocess.run,
-        command,
-        input=json.dumps([regex, text]),
-        text=True,
-        capture_output=True,
-        timeout=SEARCH_SECONDS,
+        subprocess.run, command, input=text, text=True, capture_output=True, timeout=SEARCH_SECONDS
     )
     done.check_returncode()
-    return str(done.stdout).strip() == "True"
+    return str(done.stdout)

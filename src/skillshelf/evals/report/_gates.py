@@ -9,7 +9,7 @@ from skillshelf.evals.report._comparison import RunComparison, compare, comparis
 from skillshelf.evals.report._format import format_gain, format_p, format_percent, format_rate
 from skillshelf.evals.report._summary import Summary
 from skillshelf.evals.stats import Counts
-from skillshelf.text import count_noun
+from skillshelf.text import clean_line, count_noun
 
 HOW_TO_GATE = "--fail-under RATE or --gate worse-than RUN"
 MAX_CASES_NAMED = 5
@@ -46,8 +46,9 @@ class GateResult:
 
     @property
     def line(self) -> str:
+        """One line, whatever the names of cases and runs hold."""
         words = {True: "passed", False: "failed", None: "left open"}[self.passed]
-        return f"{self.gate}: {words}. {self.text}"
+        return clean_line(f"{self.gate}: {words}. {self.text}")
 
 
 @dataclass(frozen=True, slots=True)

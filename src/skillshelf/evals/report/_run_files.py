@@ -28,6 +28,8 @@ RUN_FILE = "run.json"
 HTML_FILE = "report.html"
 JUNIT_FILE = "junit.xml"
 FORMAT_VERSION = 1
+MAX_AMOUNT = 1e15
+"""The most tokens, seconds or dollars of a trial that is believed. Sums of more than this many would overflow."""
 # `run.json` has the trials in full, and what a check is about is for annotations alone.
 _FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
 
@@ -110,11 +112,13 @@ def _describe_fault(fault: ValidationError) -> str:
 
 
 def _find_inconsistency(run: Run) -> str:
-    """Return what would be counted wrongly: a trial without a case, or a case or trial that is there twice."""
+    """Return what would be counted wrongly: a trial without a case, a case or trial that is there twice, or amounts."""
     ids = {case.id for case in run.cases}
     for outcome in run.outcomes:
         if outcome.case not in ids:
             return f"it holds a trial of {outcome.case!r:.60}, which is not one of its cases"
+        if not all(0 <= amount <= MAX_AMOUNT for amount in _list_amounts(outcome)):
+            return f"trial {outcome.repeat} of {outcome.case!r:.60} has tokens, seconds or costs that cannot be"
 
     if len(ids) < len(run.cases):
         return "it holds a case twice"
@@ -123,6 +127,14 @@ def _find_inconsistency(run: Run) -> str:
         if number > 1:
             return f"it holds trial {repeat} of {case!r:.60}, {arm}, twice"
     return ""
+
+
+def _list_amounts(outcome: Outcome) -> list[float]:
+    amounts: list[float] = [outcome.trace.seconds]
+    for usage in (outcome.trace.usage, outcome.judging):
+        if usage:
+            amounts += [usage.input, usage.output, usage.cached, usage.cost or 0.0]
+    return amounts
 
 
 def summary_as_json(summary: Summary) -> dict[str, Any]:
