@@ -30,7 +30,7 @@ def talk(
     folder: Path, server: ServerSettings, *steps: Any, mode: str = "yolo", user: User | None = None, messages: int = 1
 ) -> tuple[AgentCore, list[Event]]:
     """Send messages to an agent with this server, and return the agent and all events."""
-    policy = Policy(mode, rules=RuleBook(str(folder), str(folder / ".rules" / "rules.toml")))  # type: ignore[arg-type]
+    policy = Policy(mode, rules=RuleBook(str(folder)))  # type: ignore[arg-type]
     core = AgentCore(ScriptedModel(*steps), policy=policy, approve=user, servers=ToolServers([server], str(folder)))
     core.load_skills(folder)
 
@@ -72,7 +72,7 @@ def test_each_mode_decides_about_tools_of_servers(tmp_path: Path, mode: str, ok:
 
 def test_a_rule_can_allow_a_call_by_its_arguments(tmp_path: Path) -> None:
     """Another argument is asked about."""
-    book = RuleBook(str(tmp_path), str(tmp_path / ".rules" / "rules.toml"))
+    book = RuleBook(str(tmp_path))
     book.add(Rule("allow", "kit__add", arguments={"left": 1}))
     steps = [call("kit__add", left=1, right=1), call("kit__add", left=2, right=1), "ok"]
     _, events = talk(tmp_path, settings(), *steps, mode="ask")

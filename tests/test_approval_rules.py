@@ -54,7 +54,7 @@ def test_a_rule_allows_the_commands_that_have_its_words(pattern: str, command: s
         ("git status", "git stat"),
         ("git diff *", "git difftool"),
         ("git diff *", "gitdiff"),
-        ("git diff *", "/tmp/git diff"),
+        ("git diff *", "/w/git diff"),
         ("git *", "git -c core.pager=evil log"),
         ("git *", "git -c core.fsmonitor=evil status"),
         ("git *", "git --exec-path=/tmp status"),
@@ -78,11 +78,24 @@ def test_a_rule_allows_the_commands_that_have_its_words(pattern: str, command: s
         ("python *", "python -m evil"),
         ("node *", "node --eval=evil"),
         ("perl *", "perl -e evil"),
-        ("make *", "make SHELL=/tmp/evil all"),
+        ("make *", "make SHELL=/w/evil all"),
         ("npm *", "npm exec evil"),
         ("uv *", "uv run evil"),
         ("uv run pytest *", "uv run --with evil pytest"),
         ("rsync *", "rsync -e evil a b"),
+        ("go build *", "go build -toolexec=evil ."),
+        ("go test *", "go test --exec evil ./..."),
+        ("tar *", "tar xIf evil a.tar"),
+        ("git clone *", "git clone -c core.fsmonitor=evil x"),
+        ("npm *", "npm explore x -- evil"),
+        ("npm test *", "npm test --script-shell=evil"),
+        ("pytest *", "pytest -p evil"),
+        ("pytest *", "pytest -qc evil.ini"),
+        ("uv run pytest *", "uv run pytest --rootdir=evil"),
+        ("pylint *", "pylint --init-hook 'evil()'"),
+        ("mypy *", "mypy --python-executable evil x.py"),
+        ("eslint *", "eslint -f ./evil.js"),
+        ("tree *", "tree -o evil"),
     ],
 )
 def test_a_rule_with_a_star_does_not_cover_arguments_that_run_something_else(pattern: str, command: str) -> None:
@@ -140,7 +153,20 @@ def test_a_command_that_leaves_something_to_the_shell_always_asks(command: str) 
 
 @pytest.mark.parametrize(
     "pattern",
-    ["*", "sudo *", "sh *", "env *", "xargs *", "uv run *", "uv run python *", "ls; rm", "a=b c", "git $x", ""],
+    [
+        "*",
+        "sudo *",
+        "sh *",
+        "env *",
+        "xargs *",
+        "uv run *",
+        "uv run python *",
+        "flock *",
+        "ls; rm",
+        "a=b c",
+        "git $x",
+        "",
+    ],
 )
 def test_a_rule_that_would_allow_every_command_is_refused(pattern: str) -> None:
     """The error says what to write instead."""
@@ -168,6 +194,14 @@ def test_a_rule_for_an_interpreter_comes_with_a_warning(pattern: str, warned: bo
         ("python -c 'print(1)'", "python -c 'print(1)'"),
         ("./pytest -x", "./pytest -x"),
         ("cargo test --all", "cargo test *"),
+        ("npm i left-pad", "npm i left-pad"),
+        ("npm init x", "npm init x"),
+        ("gh api user", "gh api user"),
+        ("terraform apply", "terraform apply"),
+        ("git checkout main", "git checkout main"),
+        ("git fetch origin", "git fetch origin"),
+        ("uv pip list", "uv pip list"),
+        ("cat /etc/passwd", "cat /etc/passwd"),
     ],
 )
 def test_the_offered_rule_is_narrow(command: str, offered: str) -> None:
@@ -371,3 +405,47 @@ def test_an_answer_can_make_the_offered_rule(tmp_path: Path) -> None:
     assert [str(question.offered_rule) for question in user.questions] == ['allow run_command "echo *"']
     assert json.loads(json.dumps(user.questions[0].as_json()))["offered_rule"]
     assert [rule.workspace for rule in policy(tmp_path).rules.list()] == [str(root.resolve())]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "command", ["cat {0}", "cat ../secret", "cat link", "grep -f{0} x", "git diff --no-index={0} x"]
+)
+def test_a_star_does_not_stand_for_files_outside_the_workspace(tmp_path: Path, command: str) -> None:
+    """Neither by their path, nor in an option, nor through a link. Patterns that look like paths are still words."""
+    root = tmp_path.resolve() / "w"
+    folder = root / "sub"
+    folder.mkdir(parents=True)
+    secret = root.parent / "secret"
+    secret.write_text("x")
+    (root / "secret").write_text("x")
+    (folder / "link").symlink_to(secret)
+    program = command.partition(" ")[0]
+    rule = allow(f"{program} *")
+
+    def is_covered(text: str, start: Path) -> bool:
+        return (
+            find_ruling([rule], RuledCall("run_command", {"command": text}, root=str(root), folder=str(start))) == rule
+        )
+
+    text = command.format(secret)
+    start = root if ".." in text else folder
+    assert not is_covered(text, start)
+    assert is_covered(f"{program} /no/such/path {root}/secret /dev/null .", folder)
+    assert is_covered(f"{program} ../secret", folder)
+
+
+def test_a_file_of_rules_in_the_workspace_only_denies(tmp_path: Path) -> None:
+    """The agent could write it: by a command, or where the user's file is a link into a folder of dotfiles."""
+    root = tmp_path.resolve()
+    (root / "config").symlink_to(root / "dotfiles")
+    (root / "dotfiles").mkdir()
+    path = str(root / "config" / "rules.toml")
+    book = RuleBook(str(root / "dotfiles"), path)
+    book.add(allow("ls"))
+    book.add(Rule("deny", "run_command", command="rm *"))
+    assert book.is_in_workspace
+    assert book.find_ruling(book.describe_call("run_command", {"command": "ls"})) is None
+    assert book.find_ruling(book.describe_call("run_command", {"command": "rm x"})) is not None
+
+    elsewhere = RuleBook(str(root / "other"), path)
+    assert elsewhere.find_ruling(elsewhere.describe_call("run_command", {"command": "ls"})) is not None

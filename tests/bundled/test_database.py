@@ -166,7 +166,7 @@ POSTGRES_WRITES = [
     "SELECT set_config('transaction_read_only', 'off', false)",
     "DO $$ BEGIN DELETE FROM orders; END $$",
     "DO $$ BEGIN COMMIT; DELETE FROM orders; END $$",
-    "COPY orders TO '/tmp/stolen'",
+    "COPY orders TO '/opt/stolen'",
     "COPY orders FROM PROGRAM 'id'",
     "SELECT pg_read_file('/etc/passwd')",
     "SELECT lo_import('/etc/passwd')",

@@ -6,10 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from agent_kit import agent, of, say
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.rules import RuleBook, split_command
+from skillshelf.testing import call
 
 SHELLS = [shell for shell in map(shutil.which, ("sh", "dash", "bash", "ksh", "zsh")) if shell]
 # `show` prints its arguments; every call of `evil`, and every second call of `show`, leaves a trace.
@@ -102,3 +105,24 @@ def test_a_workspace_cannot_bring_rules(tmp_path: Path, monkeypatch: pytest.Monk
     (root / folder / "rules.toml").write_text("[[rule]]\ndecision = 'allow'\ntool = 'run_command'\ncommand = 'evil'\n")
     monkeypatch.chdir(root)
     assert RuleBook(str(root)).list() == []
+
+
+@pytest.mark.parametrize("name", ["rules.toml", "config.toml"])
+def test_the_file_tools_do_not_reach_the_users_files_through_dotfiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A user's file that is a link into the workspace stays out of the agent's hands in auto-edit, too."""
+    dotfiles = tmp_path.resolve() / "dotfiles"
+    config = tmp_path / "config" / "skillshelf"
+    dotfiles.mkdir()
+    config.mkdir(parents=True)
+    (dotfiles / name).write_text("")
+    (config / name).symlink_to(dotfiles / name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+    write = call("write_file", path=name, content='policy = "yolo"\n')
+    core = agent(dotfiles, write, "Done.", mode="auto-edit")
+    (result,) = of(say(core, "go"), ToolReturned)
+    assert not result.ok
+    assert "belongs to skillshelf itself" in result.text
+    assert (dotfiles / name).read_text() == ""

@@ -196,7 +196,7 @@ def test_a_program_linked_into_a_clean_folder_does_not_count(tmp_path: Path) -> 
     assert CleanPath(str(workspace), str(tmp_path / "bin")).find("tool") is None
 
 
-@pytest.mark.parametrize("shebang", ["#!./evil", "#!/tmp/evil", "#!/usr/bin/env ./evil", "#!/usr/bin/env -S evil"])
+@pytest.mark.parametrize("shebang", ["#!./evil", "#!/opt/evil", "#!/usr/bin/env ./evil", "#!/usr/bin/env -S evil"])
 def test_a_first_line_cannot_name_a_program_of_its_own(tmp_path: Path, shebang: str) -> None:
     write_skill(tmp_path / "pdf", {"scripts/a.py": f"{shebang}\nprint('RAN')\n"})
     (tmp_path / "evil").write_text("#!/bin/sh\necho RAN\n")

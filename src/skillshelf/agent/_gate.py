@@ -18,7 +18,7 @@ from skillshelf.agent._policy import Approval, Refusal, Verdict
 from skillshelf.agent._processes import reporting_output
 from skillshelf.agent._tool_names import RUN_SCRIPT, SHELL, WRITING
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
-from skillshelf.agent.rules import RuledCall, offer_rule
+from skillshelf.agent.rules import offer_rule
 from skillshelf.agent.scripts import permit_run
 from skillshelf.agent.servers import server_of
 from skillshelf.discovery import LOAD_TOOL
@@ -316,7 +316,7 @@ class Gate(AbstractCapability[Any]):
         rules = self._get_exchange().policy.rules
         if rules is None or not question.can_be_lasting or question.unreviewed:
             return question
-        call = RuledCall(question.tool, question.arguments, question.path, rules.root)
+        call = rules.describe_call(question.tool, question.arguments, question.path)
         return replace(question, offered_rule=offer_rule(call))
 
     def _refuse(self, tool: str, verdict: Verdict) -> ToolDenied:

@@ -27,9 +27,11 @@ from skillshelf.agent._processes import StreamingBackend, StreamingWorkspace
 from skillshelf.agent._tool_names import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.launcher import launch_command, open_plan
+from skillshelf.agent.rules import rules_file
 from skillshelf.agent.scripts import ScriptTool
 from skillshelf.agent.servers import ServerToolset, ToolServers
 from skillshelf.files import cache_home, config_home, state_home
+from skillshelf.settings import settings_file
 from skillshelf.text import quote_for_model
 from skillshelf.tokens import Counter
 
@@ -94,8 +96,9 @@ class Loop:
 
 def make_file_access(root: str) -> FileAccess:
     """Return the reach of the file tools in a workspace. They cannot read or change settings, policy and trust."""
-    homes = (state_home(), config_home(), cache_home())
-    return FileAccess(root, [os.path.realpath(home) for home in homes if home])
+    # The files by themselves too: each may be a link into a folder of dotfiles.
+    own = (state_home(), config_home(), cache_home(), settings_file(), rules_file())
+    return FileAccess(root, [os.path.realpath(path) for path in own if path])
 
 
 def make_tool_loop(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from skillshelf.agent._confinement import Confinement
 from skillshelf.agent._repetition import Repetition
 from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, RUN_SCRIPT, SHELL, WRITING
-from skillshelf.agent.rules import Rule, RuleBook, RuledCall
+from skillshelf.agent.rules import Rule, RuleBook
 from skillshelf.agent.scripts import SkillScript
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name
@@ -142,7 +142,7 @@ class Policy:
             return Verdict("allow")
         rule = None
         if self.rules is not None:
-            rule = self.rules.find_ruling(RuledCall(tool, arguments, path, self.rules.root))
+            rule = self.rules.find_ruling(self.rules.describe_call(tool, arguments, path))
         if rule is not None and rule.decision == "deny":
             return Verdict("refuse", rule)
 

@@ -133,7 +133,7 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
     servers = _choose_servers(args, workspace.folder, problems)
     core = AgentCore(
         resolve(settings),
-        policy=Policy(settings.policy, rules=RuleBook(workspace.root)),
+        policy=Policy(settings.policy, rules=RuleBook(workspace.root, folder=workspace.folder)),
         disclosure=settings.disclosure,
         budget=settings.budget,
         sandbox=not args.no_sandbox,

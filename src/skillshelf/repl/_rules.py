@@ -34,9 +34,20 @@ def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
     return [
         Command("allow", "allow a kind of calls from now on", _allow, _USAGE, complete_tool),
         Command("deny", "deny a kind of calls from now on", _deny, _USAGE, complete_tool),
-        Command("rules", "the rules that hold here", lambda face, _: face.print(view_rules(_get_book(face).list()))),
+        Command("rules", "the rules that hold here", _list),
         Command("forget", "remove a rule", _forget, "NUMBER", complete_number),
     ]
+
+
+def _list(face: ChatFace, _: str) -> None:
+    book = _get_book(face)
+    face.print(view_rules(book.list()))
+    if book.problem:
+        face.print(Text(f"The rules read last stay in force. {book.problem}", "red"))
+    if book.is_in_workspace:
+        face.print(
+            Text("The file of rules is in this workspace, where the agent could change it: it only denies.", "yellow")
+        )
 
 
 def _allow(face: ChatFace, typed: str) -> None:

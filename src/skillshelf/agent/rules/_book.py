@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,7 @@ from skillshelf.files import (
     NotPrivate,
     config_home,
     hold_lock,
+    is_at_or_inside,
     make_private_folders,
     read_private,
     replace_file,
@@ -47,9 +48,13 @@ class _StoredRule(BaseModel):
 class RuleBook:
     """The rules that hold in one workspace. They are read again whenever a call is decided about."""
 
-    def __init__(self, root: str, path: str | None = None) -> None:
-        """`root`: the root of the workspace. `path`: the user's file. Raises SettingsError for a wrong file."""
-        self.root = root
+    def __init__(self, root: str, path: str | None = None, *, folder: str = "") -> None:
+        """`root`: the root of the workspace. `path`: the user's file. `folder`: where commands start, if not there.
+
+        Raises SettingsError for a wrong file.
+        """
+        self.root = os.path.realpath(root)
+        self._folder = folder or self.root
         self._path = path or rules_file()
         self._rules: tuple[Rule, ...] = ()
         self._text = ""
@@ -70,9 +75,21 @@ class RuleBook:
         """Return the rules that hold here."""
         return [rule for rule in self.refresh() if rule.workspace in ("", self.root)]
 
+    def describe_call(self, tool: str, arguments: Mapping[str, Any], path: str = "") -> RuledCall:
+        """Return a call in this workspace as rules see it. `path`: the real path of the file that would be written."""
+        return RuledCall(tool, arguments, path, self.root, self._folder)
+
     def find_ruling(self, call: RuledCall) -> Rule | None:
         """Return the rule that decides about a call, or None."""
-        return find_ruling(self.refresh(), call)
+        rules = self.refresh()
+        if self.is_in_workspace:
+            rules = [rule for rule in rules if rule.decision == "deny"]
+        return find_ruling(rules, call)
+
+    @property
+    def is_in_workspace(self) -> bool:
+        """True if the file lies in the workspace, where the agent could write it. Then no rule allows anything."""
+        return self._path is not None and is_at_or_inside(os.path.realpath(self._path), self.root)
 
     def add(self, rule: Rule) -> bool:
         """Store a rule. Return False if it was there already. Raises SettingsError."""

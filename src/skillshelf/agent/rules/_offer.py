@@ -1,27 +1,34 @@
 """The rule that a question offers: as narrow as it can be and still be of use."""
 
 import os
-import re
 import shlex
 
 from skillshelf.agent._tool_names import SHELL, WRITING
 from skillshelf.agent.rules._command import Words, split_command
 from skillshelf.agent.rules._programs import INTERPRETERS, find_escape, name_of_program, runs_any_command
-from skillshelf.agent.rules._rule import Rule, RuledCall
+from skillshelf.agent.rules._rule import Rule, RuledCall, find_ruling
 from skillshelf.errors import SettingsError
 from skillshelf.files import is_inside
 
-_WITH_SUBCOMMANDS = frozenset(
-    "brew bundle cargo gem gh git glab go hatch just npm pdm pip pnpm poetry ruff rustup terraform uv yarn".split()
-)
+_SUBCOMMANDS = {
+    "cargo": "bench build check clippy doc fmt metadata test tree",
+    "git": "add blame commit describe diff grep log ls-files ls-tree merge-base rev-parse shortlog show status",
+    "go": "build doc fmt list test version vet",
+    "npm": "ls outdated test",
+    "pip": "check freeze list show",
+    "pnpm": "ls outdated test",
+    "poetry": "check show",
+    "ruff": "check format",
+    "terraform": "fmt validate",
+    "uv": "tree",
+    "yarn": "test",
+}
+"""Subcommands that read, check or build, and that may have any further words. All others are spelled out whole: most
+programs have some that install, publish, delete, or run what follows, and get new ones."""
 _READERS_AND_CHECKERS = frozenset(
     "basename black cat date df diff dirname du echo eslint file flake8 grep head isort jest ls mypy nl pwd pylint "
     "pyright pytest realpath rg shellcheck stat tail tree tsc uname vitest wc which".split()
 )
-_DESTROYING = frozenset(
-    "clean delete gc install prune publish push rebase remove reset restore rm uninstall update upgrade yank".split()
-)
-_SUBCOMMAND = re.compile(r"[a-z][a-z0-9:-]*")
 
 
 def offer_rule(call: RuledCall) -> Rule | None:
@@ -41,10 +48,11 @@ def _offer_for_command(call: RuledCall) -> Rule | None:
     if words is None:
         return None
     spelled = _count_spelled(words)
-    pattern = shlex.join(words)
     if spelled:
-        pattern = f"{shlex.join(words[:spelled])} *"
-    return Rule("allow", SHELL, command=pattern, workspace=call.root)
+        rule = Rule("allow", SHELL, command=f"{shlex.join(words[:spelled])} *", workspace=call.root)
+        if find_ruling([rule], call):
+            return rule
+    return Rule("allow", SHELL, command=shlex.join(words), workspace=call.root)
 
 
 def _count_spelled(words: Words) -> int:
@@ -60,11 +68,9 @@ def _count_spelled(words: Words) -> int:
         return 3 if not find_escape(inner, 1) else 0
     if program in _READERS_AND_CHECKERS and program not in INTERPRETERS:
         return 1 if not find_escape(words, 1) else 0
-    if program in _WITH_SUBCOMMANDS and len(words) > 1:
-        subcommand = words[1]
-        is_harmless = _SUBCOMMAND.fullmatch(subcommand) and subcommand not in _DESTROYING
-        if is_harmless and not find_escape(words, 1) and not find_escape(words, 2):
-            return 2
+    is_harmless = len(words) > 1 and words[1] in _SUBCOMMANDS.get(program, "").split()
+    if is_harmless and not find_escape(words, 2):
+        return 2
     return 0
 
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 _VERSION = re.compile(r"-?[0-9][0-9.]*$")
 
 RUNNERS = frozenset(
-    "ash bash bunx busybox chroot csh dash doas docker env expect fish flatpak ionice kubectl ksh lxc-attach nerdctl "
-    "nice nohup npx nsenter nspawn osascript parallel pipx pkexec podman rlwrap rsh runuser screen script setarch "
-    "setpriv setsid sh ssh stdbuf strace su sudo systemd-run taskset tcsh time timeout tmux toolbox unshare uvx "
-    "vagrant valgrind watch wsl xargs xvfb-run zsh".split()
+    "ash asdf at batch bash bunx busybox bwrap capsh chronic chroot compgen csh dash direnv doas docker entr env "
+    "expect fakeroot faketime firejail fish flatpak flock hyperfine ionice kubectl ksh ltrace lxc-attach mise nerdctl "
+    "nice nix-shell nohup npx nsenter nspawn osascript parallel perf pipx pkexec podman proot rlwrap rsh run-parts "
+    "runuser screen script setarch setpriv setsid sh socat ssh sshpass stdbuf strace su sudo systemd-run taskset tcsh "
+    "time timeout tmux toolbox unbuffer unshare uvx vagrant valgrind watch watchexec wsl xargs xdg-open xvfb-run "
+    "zsh".split()
 )
 """They run whatever their arguments say."""
 
@@ -29,17 +31,23 @@ INTERPRETERS = frozenset(
 _TASK_RUNNERS = {
     "bundle": ("exec",),
     "cargo": ("run",),
+    "composer": ("exec", "run-script"),
     "conda": ("run",),
+    "coverage": ("run",),
+    "dotnet": ("exec", "run"),
     "go": ("run", "tool"),
     "hatch": ("run",),
-    "npm": ("exec", "x", "run", "run-script"),
+    "nix": ("develop", "run", "shell"),
+    "npm": ("create", "exec", "explore", "init", "innit", "run", "run-script", "x"),
     "pdm": ("run",),
     "pipenv": ("run",),
-    "pnpm": ("exec", "dlx", "run", "x"),
+    "pixi": ("exec", "run"),
+    "pnpm": ("create", "dlx", "exec", "run", "x"),
     "poetry": ("run",),
+    "rustup": ("run",),
     "rye": ("run",),
     "uv": ("run", "tool", "x"),
-    "yarn": ("dlx", "exec", "node", "run"),
+    "yarn": ("create", "dlx", "exec", "node", "run"),
 }
 """Subcommands that run a program or a task which the next word names."""
 
@@ -53,15 +61,85 @@ class _Escapes:
     options: tuple[str, ...] = ()
     """Long options, which can be shortened: `--upload-pa`."""
     words: tuple[str, ...] = ()
-    """Arguments that count as they are."""
+    """Options with one hyphen and a long name, alone or with a value: `-exec`, `-toolexec=x`."""
 
 
 _CODE = _Escapes(letters="cem", options=("--eval", "--exec", "--print", "--require", "--import", "--loader"))
+_NPM = _Escapes(
+    letters="C",
+    options=(
+        "--dir",
+        "--editor",
+        "--git",
+        "--globalconfig",
+        "--node-options",
+        "--prefix",
+        "--script-shell",
+        "--shell",
+        "--userconfig",
+        "--viewer",
+    ),
+)
+# A test runner or a checker runs the workspace's own code. These name other code, or a file to write.
+_CHECKERS = {
+    "black": _Escapes(options=("--config",)),
+    "eslint": _Escapes(
+        letters="cfo",
+        options=("--config", "--format", "--output-file", "--parser", "--plugin", "--resolve-plugins", "--rulesdir"),
+    ),
+    "flake8": _Escapes(options=("--append-config", "--config", "--output-file")),
+    "jest": _Escapes(
+        letters="c",
+        options=(
+            "--config",
+            "--coverageDirectory",
+            "--globalSetup",
+            "--globalTeardown",
+            "--outputFile",
+            "--preset",
+            "--reporters",
+            "--resolver",
+            "--rootDir",
+            "--runner",
+            "--setupFilesAfterEnv",
+            "--testEnvironment",
+            "--testRunner",
+            "--transform",
+        ),
+    ),
+    "mypy": _Escapes(options=("--config-file", "--install-types", "--python-executable")),
+    "pylint": _Escapes(options=("--init-hook", "--load-plugins", "--output", "--rcfile")),
+    "pyright": _Escapes(letters="p", options=("--project", "--pythonpath", "--venvpath")),
+    "pytest": _Escapes(
+        letters="cop",
+        options=(
+            "--basetemp",
+            "--confcutdir",
+            "--config-file",
+            "--debug",
+            "--junit-xml",
+            "--junitxml",
+            "--log-file",
+            "--override-ini",
+            "--pastebin",
+            "--pdbcls",
+            "--rootdir",
+        ),
+    ),
+    "ruff": _Escapes(letters="o", options=("--output-file",)),
+    "vitest": _Escapes(
+        letters="cr",
+        options=("--config", "--environment", "--globalSetup", "--outputFile", "--reporter", "--root"),
+    ),
+}
 _ESCAPES = {
+    **_CHECKERS,
     "awk": _Escapes(letters="fiE", options=("--file", "--source", "--include", "--exec", "--load")),
     "cargo": _Escapes(options=("--config",)),
     "curl": _Escapes(letters="KoO", options=("--config", "--output", "--remote-name", "--output-dir")),
+    "date": _Escapes(letters="s", options=("--set",)),
     "fd": _Escapes(letters="xX", options=("--exec", "--exec-batch")),
+    "file": _Escapes(letters="C", options=("--compile",)),
     "find": _Escapes(
         words=(
             "-exec",
@@ -96,11 +174,14 @@ _ESCAPES = {
         ),
     ),
     "go": _Escapes(words=("-exec", "-toolexec", "-overlay", "-vettool")),
+    "hg": _Escapes(options=("--config",)),
     "make": _Escapes(letters="fE", options=("--eval", "--file", "--makefile")),
     "node": _Escapes(letters="epr", options=("--eval", "--print", "--require", "--import", "--loader")),
+    "npm": _NPM,
     "perl": _Escapes(letters="eEMmi"),
     "php": _Escapes(letters="rBRE"),
     "pip": _Escapes(options=("--python", "--index-url", "--extra-index-url")),
+    "pnpm": _NPM,
     "rg": _Escapes(options=("--pre", "--hostname-bin")),
     "rsync": _Escapes(letters="e", options=("--rsh", "--rsync-path")),
     "scp": _Escapes(letters="So"),
@@ -118,13 +199,16 @@ _ESCAPES = {
             "--use-compress-program",
         ),
     ),
+    "tree": _Escapes(letters="o"),
     "wget": _Escapes(letters="eiO", options=("--execute", "--use-askpass", "--output-document", "--input-file")),
+    "yarn": _NPM,
     "zip": _Escapes(letters="T", options=("--unzip-command", "--test")),
 }
 _ESCAPES["gawk"] = _ESCAPES["mawk"] = _ESCAPES["awk"]
 _ESCAPES["gmake"] = _ESCAPES["make"]
 _ESCAPES["fdfind"] = _ESCAPES["fd"]
 
+_GIT_CLONE = _Escapes(letters="cu")
 # Of these, the arguments or the configuration name programs to run.
 _GIT_ESCAPES = frozenset(
     "archive bisect clone config credential daemon difftool fast-import filter-branch for-each-repo hook instaweb "
@@ -162,11 +246,16 @@ def find_escape(words: Sequence[str], spelled: int) -> str:
     if spelled == 1 and program in _TASK_RUNNERS and free and free[0] in _TASK_RUNNERS[program]:
         return free[0]
 
+    if spelled == 1 and program == "tar" and free and not free[0].startswith("-"):
+        free = [f"-{free[0]}", *free[1:]]  # `tar xf`: the first word is made of options
     escapes = _ESCAPES.get(program)
     if escapes is None and program in INTERPRETERS:
         escapes = _CODE
+    is_clone = program == "git" and "clone" in words[1:2]
     for word in free:
         if escapes is not None and _is_escape(word, escapes):
+            return word
+        if is_clone and _is_escape(word, _GIT_CLONE):
             return word
         if program in ("git", "make", "gmake") and ("::" in word or (program != "git" and "=" in word)):
             return word  # `ext::` is a transport that runs a command, `SHELL=` the shell of every recipe
@@ -174,10 +263,10 @@ def find_escape(words: Sequence[str], spelled: int) -> str:
 
 
 def _is_escape(word: str, escapes: _Escapes) -> bool:
-    if word in escapes.words:
+    name = word.partition("=")[0]
+    if name in escapes.words or name.removeprefix("-") in escapes.words:
         return True
     if word.startswith("--"):
-        name = word.partition("=")[0]
         return len(name) > 2 and any(option.startswith(name) for option in escapes.options)
     if word.startswith("-"):
         return any(letter in escapes.letters for letter in word[1:])

@@ -12,7 +12,7 @@ from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, RUN_SCRIPT, 
 from skillshelf.agent.rules._command import Words, find_commands, split_command
 from skillshelf.agent.rules._programs import INTERPRETERS, find_escape, name_of_program, runs_any_command
 from skillshelf.errors import SettingsError
-from skillshelf.files import fold_name, is_inside
+from skillshelf.files import fold_name, is_at_or_inside, is_inside
 
 Decision = Literal["allow", "deny"]
 
@@ -25,9 +25,10 @@ _ANY = "*"
 class Rule:
     """A kind of calls, and whether they are allowed or denied.
 
-    A command is compared word by word. A `*` as its last word stands for any further words; without it, the command has
-    these words and no others. A path is a pattern relative to the workspace, in which `**` stands for any folders. Of
-    other tools, the named arguments have to be equal, and the rest may be anything.
+    A command is compared word by word. A `*` as its last word stands for further words; without it, the command has
+    these words and no others. It stands neither for files outside the workspace nor for arguments with which the
+    program is known to run another one. A path is a pattern relative to the workspace, in which `**` stands for any
+    folders. Of other tools, the named arguments have to be equal, and the rest may be anything.
     """
 
     decision: Decision
@@ -82,6 +83,8 @@ class RuledCall:
     """The real path of the file that would be written."""
     root: str = ""
     """The root of the workspace."""
+    folder: str = ""
+    """The folder that a command starts in."""
 
 
 def check_rule(rule: Rule) -> None:
@@ -180,7 +183,10 @@ def _allows(rule: Rule, call: RuledCall) -> bool:
         pattern = _parse_pattern(rule.command)
         if not pattern.fits(words):
             return False
-        return not pattern.is_open or not _escapes(words, len(pattern.words))
+        if not pattern.is_open:
+            return True
+        spelled = len(pattern.words)
+        return not _escapes(words, spelled) and not any(_is_outside(word, call) for word in words[spelled:])
     if call.tool in WRITING and rule.tool == _WRITE:
         relative = _relative_path(call)
         return bool(relative) and _compile_path(rule.path).fullmatch(relative) is not None
@@ -191,6 +197,19 @@ def _escapes(words: Words, spelled: int) -> bool:
     if runs_any_command(words) and not runs_any_command(words[:1]) and spelled > 2:
         return bool(find_escape(words[2:], spelled - 2))
     return bool(find_escape(words, spelled))
+
+
+def _is_outside(word: str, call: RuledCall) -> bool:
+    """Return True if a word, or the value of an option, names something that exists outside the workspace."""
+    if not call.root:
+        return False
+    for name in (word, word.partition("=")[2], word[2:] if word.startswith("-") else ""):
+        if not name or name == os.devnull:
+            continue
+        path = os.path.join(call.folder or call.root, name)
+        if os.path.lexists(path) and not is_at_or_inside(os.path.realpath(path), call.root):
+            return True
+    return False
 
 
 def _denies(rule: Rule, call: RuledCall) -> bool:
