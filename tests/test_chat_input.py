@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,13 @@ import pytest
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 from chats import OnTerminal, chat, script, tool
+from pydantic_ai.messages import BinaryContent
 
 from skillshelf.agent.sessions import Sessions
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def sent_messages(folder: Path) -> list[str]:
@@ -116,3 +123,147 @@ def test_init_lets_the_agent_write_guidance_with_approval(tmp_path: Path) -> Non
     (request,) = sent_messages(tmp_path)
     assert "Write an AGENTS.md" in request
     assert "What matters most: the tests" in request
+
+
+def test_a_shell_command_is_shown_and_goes_to_the_model_with_the_next_message(tmp_path: Path) -> None:
+    """It runs in the user's shell and environment, in the folder, and not in the agent's sandbox."""
+    terminal = OnTerminal(
+        "--model", script(tmp_path, "I see."), cwd=tmp_path, env={"SHELL": "/bin/sh", "MY_WORD": "tangerine"}
+    )
+    terminal.expect("›")
+    terminal.send("!pwd; echo $MY_WORD-$((40+2)); exit 3\r")
+    terminal.expect("tangerine-42")
+    terminal.expect("exit code 3 · the model gets it with your next message")
+    terminal.expect("›")
+    terminal.send("!!echo not-for-you-$((1+1))\r")
+    terminal.expect("not-for-you-2")
+    terminal.expect("exit code 0")
+    terminal.expect("›")
+    terminal.send("what happened?\r")
+    terminal.expect("I see.")
+    terminal.expect("›")
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+    (message,) = sent_messages(tmp_path)
+    assert message.startswith('["what happened?"')
+    assert "The user ran this command in their own shell" in message
+    assert "(exit code 3)" in message
+    assert f"| {tmp_path}" in message
+    assert "| tangerine-42" in message
+    assert "not-for-you" not in message
+
+
+def test_ctrl_c_ends_a_shell_command_with_everything_it_started(tmp_path: Path) -> None:
+    terminal = OnTerminal("--model", script(tmp_path, "I see."), cwd=tmp_path, env={"SHELL": "/bin/sh"})
+    terminal.expect("›")
+    terminal.send("!echo $$ > pid; sleep 600 & echo waiting-$((1+1)); wait\r")
+    terminal.expect("waiting-2")
+    terminal.send("\x03")
+    terminal.expect("stopped")
+    terminal.expect("›")
+    group = int((tmp_path / "pid").read_text())
+    terminal.wait_until(lambda: not has_group(group))
+    terminal.send("and?\r")
+    terminal.expect("I see.")
+    terminal.expect("›")
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+    (message,) = sent_messages(tmp_path)
+    assert "(stopped by the user)" in message
+    assert "| waiting-2" in message
+
+
+def has_group(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_shell_command_that_leaves_a_process_behind_returns_the_prompt(tmp_path: Path) -> None:
+    terminal = OnTerminal("--model", script(tmp_path), cwd=tmp_path, env={"SHELL": "/bin/sh"})
+    terminal.expect("›")
+    terminal.send("!sleep 600 & echo $! > pid; echo begun-$((1+1))\r")
+    terminal.expect("begun-2")
+    terminal.expect("exit code 0")
+    terminal.expect("›")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+
+
+def test_escapes_in_the_output_of_a_shell_command_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "hostile.txt").write_bytes(b"\x1b]0;owned\x07\x1b[2Jplain \xff\n")
+    terminal = OnTerminal("--model", script(tmp_path), cwd=tmp_path, env={"SHELL": "/bin/sh"})
+    terminal.expect("›")
+    terminal.send("!cat hostile.txt\r")
+    terminal.expect("exit code 0")
+    terminal.expect("›")
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+    assert "owned" not in terminal.raw
+    assert "plain" in terminal.raw
+
+
+def test_without_a_terminal_an_exclamation_mark_is_text(tmp_path: Path) -> None:
+    ran = chat("--model", script(tmp_path, "Fine."), "-p", "!touch made", cwd=tmp_path)
+    assert ran.stdout == "Fine.\n"
+    assert not (tmp_path / "made").exists()
+    assert sent_messages(tmp_path) == ['"!touch made"']
+
+
+def test_a_mentioned_file_is_attached(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "my notes").mkdir(parents=True)
+    (work / "app.py").write_text("print('tangerine')\n")
+    (work / "my notes/a b.txt").write_text("clementine\n")
+    (tmp_path / "outside.txt").write_text("secret\n")
+    terminal = OnTerminal("--model", script(tmp_path, "I see."), cwd=work)
+    terminal.expect("›")
+    terminal.send('compare @app.py, @"my notes/a b.txt" and @../outside.txt\x1b[200~ @my\x1b[201~\r')
+    terminal.expect("attached app.py: 1 line, ~")
+    terminal.expect("attached my notes/a b.txt: 1 line, ~")
+    terminal.expect("@../outside.txt is not a file here")
+    terminal.expect("I see.")
+    terminal.expect("›")
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+    (message,) = sent_messages(work)
+    assert "tangerine" in message
+    assert "clementine" in message
+    assert "secret" not in message
+
+
+def test_piped_text_attaches_nothing(tmp_path: Path) -> None:
+    """Only the words on the command line are the user's."""
+    (tmp_path / "a.txt").write_text("tangerine\n")
+    (tmp_path / "b.txt").write_text("clementine\n")
+    ran = chat("--model", script(tmp_path, "Fine."), "-p", "read @a.txt", cwd=tmp_path, stdin="see @b.txt\n")
+    assert ran.returncode == 0
+    assert "attached a.txt" in ran.stderr
+    (message,) = sent_messages(tmp_path)
+    assert "tangerine" in message
+    assert "clementine" not in message
+
+
+def test_an_image_goes_with_the_message(tmp_path: Path) -> None:
+    """By its name in the workspace, and by the absolute path that a terminal inserts for a dropped file."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "shot.png").write_bytes(PNG)
+    (tmp_path / "my drop.png").write_bytes(PNG + b"2")
+    terminal = OnTerminal("--model", script(tmp_path, "A small square."), cwd=work, columns=200)
+    terminal.expect("›")
+    dropped = str(tmp_path / "my drop.png").replace(" ", "\\ ")
+    terminal.send(f"what is in @shot.png and {dropped} ?\r")
+    terminal.expect("attached shot.png: image/png, 1 KiB")
+    terminal.expect("my drop.png: image/png, 1 KiB")
+    terminal.expect("A small square.")
+    terminal.expect("›")
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+    sessions = Sessions(str(work))
+    with sessions.open(sessions.ids()[0]) as session:
+        (part,) = _prompts(session.messages[0])
+    assert [item.data for item in part.content if isinstance(item, BinaryContent)] == [PNG, PNG + b"2"]

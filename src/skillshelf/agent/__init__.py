@@ -13,6 +13,7 @@ from skillshelf.settings import MODES, Settings, load_settings
 from skillshelf.trust import Trust
 
 if TYPE_CHECKING:
+    from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
     from skillshelf.agent._commands import run_confined
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement
     from skillshelf.agent._context import Context, measure_context
@@ -47,6 +48,7 @@ __all__ = [
     "AgentCore",
     "Answer",
     "Approval",
+    "Attachment",
     "ChangedFile",
     "CheckpointLimits",
     "ChosenModel",
@@ -54,6 +56,7 @@ __all__ = [
     "Context",
     "Explanation",
     "Fail",
+    "FoundAttachments",
     "LeftFile",
     "ModelPreview",
     "Policy",
@@ -72,6 +75,7 @@ __all__ = [
     "Undone",
     "VariableRequest",
     "WorkspaceSkills",
+    "attach_command",
     "call",
     "can_confine",
     "describe_delta",
@@ -93,6 +97,7 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
+        "_attachments": ["Attachment", "FoundAttachments", "attach_command"],
         "_commands": ["run_confined"],
         "_confinement": ["Confinement", "can_confine", "find_confinement"],
         "_context": ["Context", "measure_context"],

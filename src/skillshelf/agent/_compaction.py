@@ -26,7 +26,7 @@ from skillshelf.agent._explain import explain_error
 from skillshelf.agent._models import usage_of
 from skillshelf.agent._trimming import find_last_exchange, trim_results
 from skillshelf.agent.events import Usage
-from skillshelf.agent.sessions import LoadedText, loaded_skills, prompt_text
+from skillshelf.agent.sessions import LoadedText, loaded_skills
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.text import clean_line
 from skillshelf.tokens import Counter, estimate
@@ -282,7 +282,7 @@ def _find_task(messages: list[ModelMessage], limits: CompactionLimits) -> list[M
     for message in messages:
         for part in message.parts:
             if isinstance(part, UserPromptPart):
-                is_short = limits.counter(prompt_text(part)) <= _MAX_FIRST_MESSAGE_TOKENS
+                is_short = count_messages([ModelRequest(parts=[part])], limits.counter) <= _MAX_FIRST_MESSAGE_TOKENS
                 is_task = is_short and not loaded_skills([message])
                 return [ModelRequest(parts=[part])] if is_task else []
     return []

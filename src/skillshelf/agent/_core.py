@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.adapters.pydantic_ai import Skills
+from skillshelf.agent._attachments import Attachment, AttachmentFinder, FoundAttachments
 from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
 from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent._context import Context, Room, measure_context
@@ -124,6 +125,7 @@ class AgentCore:
         self._skills: WorkspaceSkills | None = None
         self._exchange: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
+        self._waiting_attachments: list[Attachment] = []
         self._measured: tuple[_ContextState, Context] | None = None
         """The last measured context, and the state of the conversation that it is about."""
 
@@ -164,6 +166,7 @@ class AgentCore:
         self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
 
         access = make_file_access(self.skills.folder)
+        self._access = access
         if sessions and sessions.checkpoints:
             self.checkpoints = Checkpoints(access, sessions.checkpoints, checkpoint_limits)
         gate = Gate(access, self._get_exchange)
@@ -238,17 +241,39 @@ class AgentCore:
     def _feed(self) -> Feed:
         return self._skills_capability.feeds.get_or_make(self.conversation.id)
 
-    def process_message(self, text: str) -> AsyncGenerator[Event, None]:
-        """Answer a message. `/skills:<name> [arguments]` invokes a skill; any other text goes to the model as it is."""
+    def process_message(self, text: str, attachments: Sequence[Attachment] = ()) -> AsyncGenerator[Event, None]:
+        """Answer a message. `/skills:<name> [arguments]` invokes a skill; any other text goes to the model as it is.
+
+        `attachments` are what `find_attachments` found in it. Nothing is attached unless the caller asks for it: not
+        every text that a program sends was typed by the user.
+        """
         invocation = parse_invocation(text, self.shelf.catalog)
         if invocation is not None:
-            return self.invoke_skill(invocation.skill, invocation.arguments)
-        return self._answer(text, Exchange.make_message_prompt)
+            return self.invoke_skill(invocation.skill, invocation.arguments, attachments)
+        return self._answer(text, Exchange.make_message_prompt, attachments)
 
-    def invoke_skill(self, name: str, arguments: str = "") -> AsyncGenerator[Event, None]:
+    def invoke_skill(
+        self, name: str, arguments: str = "", attachments: Sequence[Attachment] = ()
+    ) -> AsyncGenerator[Event, None]:
         """Follow a skill, with these arguments."""
         message = f"/{SKILL_PREFIX}{name} {arguments}".rstrip()
-        return self._answer(message, lambda exchange, turn: exchange.make_skill_prompt(turn, name, arguments))
+        return self._answer(
+            message, lambda exchange, turn: exchange.make_skill_prompt(turn, name, arguments), attachments
+        )
+
+    def find_attachments(self, message: str, *, dropped: bool = False) -> FoundAttachments:
+        """Read the files that a message mentions as `@path`; with `dropped`, images by their absolute path, too."""
+        return AttachmentFinder(self._access, self.model).find(message, dropped=dropped)
+
+    def attach(self, attachment: Attachment) -> None:
+        """Keep something for the user's next message."""
+        self._waiting_attachments.append(attachment)
+
+    def take_attachments(self) -> list[Attachment]:
+        """Return what waits for the user's next message, once."""
+        waiting = self._waiting_attachments
+        self._waiting_attachments = []
+        return waiting
 
     def cancel(self) -> None:
         """Stop the turn in progress, if there is one. The answer so far is kept."""
@@ -421,11 +446,14 @@ class AgentCore:
         self.spent = _NOTHING_SPENT
         self.turn = None
         self.preloaded = None
+        self._waiting_attachments = []
         self._feed.pin(text.name for text in loaded_skills(conversation.messages))
         if self.checkpoints:
             self.checkpoints.open_session(conversation.id)
 
-    async def _answer(self, message: str, make_prompt: MakePrompt) -> AsyncGenerator[Event, None]:
+    async def _answer(
+        self, message: str, make_prompt: MakePrompt, attachments: Sequence[Attachment] = ()
+    ) -> AsyncGenerator[Event, None]:
         """Run a turn in a task of its own: a reader that goes away stops it, and its context stays its own."""
         if self._task:
             yield Failed("busy", "A turn is in progress: wait for its end, or cancel it.")
@@ -437,7 +465,7 @@ class AgentCore:
         def emit(event: Event | None) -> None:  # tools run in threads; in the loop's own, this keeps the order
             loop.call_soon_threadsafe(queue.put_nowait, event)
 
-        self._exchange = Exchange(self, message, emit)
+        self._exchange = Exchange(self, message, emit, attachments)
         task = asyncio.create_task(self._exchange.run(make_prompt))
         task.add_done_callback(lambda _: emit(None))
         self._task = task

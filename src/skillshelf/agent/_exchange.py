@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
-from pydantic_ai.exceptions import RunCancelled, UnexpectedModelBehavior
+from pydantic_ai.exceptions import ModelHTTPError, RunCancelled, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
+from skillshelf.agent._attachments import Attachment, leave_out_images, list_content
 from skillshelf.agent._compaction import Compacted
 from skillshelf.agent._context import Room, count_messages, describe_largest, explain_full, measure_context
 from skillshelf.agent._explain import explain_error, is_too_long
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
 _MAX_MODEL_CALLS = 200
 # How much of a conversation is left if the provider finds it too long: our estimate of its size was too low.
 _SHRUNK = 0.5
+_REFUSED_CONTENT = (400, 413, 415, 422)
+"""Answers of a provider that can mean: it does not take this image."""
 # A small model reads slowly, so the skill that comes with a message stays short.
 _MAX_PRELOADED_TOKENS = 8_000
 
@@ -104,10 +107,17 @@ MakePrompt = Callable[["Exchange", Turn], Prompt]
 class Exchange:
     """One message and its answer. It lives as long as the turn, and its events go to the reader it began with."""
 
-    def __init__(self, core: AgentCore, message: str, emit: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        core: AgentCore,
+        message: str,
+        emit: Callable[[Event], None],
+        attachments: Sequence[Attachment] = (),
+    ) -> None:
         self.emit = emit
         self._core = core
         self._message = message
+        self._attachments = attachments
         self._conversation = core.conversation
         self._model = core.model
         self._instructions: str | None = None
@@ -149,6 +159,8 @@ class Exchange:
             end = Failed(error_code(type(error)), str(error))
         except Exception as error:  # whatever a provider raises: the session goes on
             self._cut_short()
+            if isinstance(error, ModelHTTPError) and error.status_code in _REFUSED_CONTENT:
+                self._leave_out_images()
             end = self._explain(error)
         if checkpoints:
             for note in checkpoints.end_turn():
@@ -185,6 +197,7 @@ class Exchange:
         if core.checkpoints:
             prompt = prompt._replace(note=core.checkpoints.take_note())
         self._report_loads()
+        self._attachments = (*core.take_attachments(), *self._attachments)
 
         before = len(self._conversation.messages)
         self._report(self._conversation.settle())
@@ -201,8 +214,9 @@ class Exchange:
         assert self._turn is not None
         self._report(self._conversation.add([make_prompt(self._message, note=prompt.note)]))
         self._saved = 1
+        task = "\n\n".join([prompt.text, *(attachment.text for attachment in self._attachments)])
         result = await self._core.run_side(
-            prompt.side_skill, prompt.text, by="user", invoked=set(self._turn.invoked), emit=self.emit
+            prompt.side_skill, task, by="user", invoked=set(self._turn.invoked), emit=self.emit
         )
         translator.answer.append(result)
         self.emit(Text(result))
@@ -213,7 +227,8 @@ class Exchange:
         history = list(self._conversation.messages)
         self._first = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
-        request = make_prompt(prompt.text, prompt.invoked_skill, prompt.note)
+        attached = list_content(self._attachments)
+        request = make_prompt(prompt.text, prompt.invoked_skill, prompt.note, attached)
         self._report(self._conversation.add([request]))
         self._saved = 1
 
@@ -321,6 +336,13 @@ class Exchange:
         if not self._saved:
             self._report(self._conversation.add_prompt(self._message))
         self._report(self._conversation.settle(self._answer_text()))
+
+    def _leave_out_images(self) -> None:
+        """Take the images of this message out of the conversation, so that the next message does not fail, too."""
+        images = [attachment.image for attachment in self._attachments if attachment.image is not None]
+        if images:
+            self._report("The images are left out of the conversation from now on: the provider refused the message.")
+            self._replace(leave_out_images(self._conversation.messages, images))
 
     def _answer_text(self) -> str:
         return "".join(self._translator.answer) if self._translator else ""

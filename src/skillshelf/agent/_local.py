@@ -77,6 +77,8 @@ class LocalModel(OpenAIChatModel):
         provider = OpenAIProvider(base_url="http://127.0.0.1:1/v1", api_key=server.key, http_client=client)
 
         profile = OpenAIModelProfile(
+            supports_image_input=False,
+            supports_document_input=False,
             supports_tools=tools,
             context_window=server.window,
             openai_supports_strict_tool_definition=False,

@@ -92,8 +92,9 @@ def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespa
 
     from skillshelf.repl import Pipe
 
+    typed = args.message if args.prompt is None else args.prompt
     try:
-        message = _read_message(args.message if args.prompt is None else args.prompt)
+        message = _read_message(typed)
     except UnicodeDecodeError as error:
         hint = "Convert it first, or name the file in the message."
         raise CommandError("the piped input is not UTF-8 text.", hint) from error
@@ -102,7 +103,8 @@ def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespa
     if core.model.note:
         complain(core.model.note)
     pipe = Pipe(core, settings, as_json=args.json)
-    return asyncio.run(_run_with_servers(core, pipe.run(message, notices=_describe_pending_skills(core))))
+    answering = pipe.run(message, notices=_describe_pending_skills(core), typed=typed or "")
+    return asyncio.run(_run_with_servers(core, answering))
 
 
 async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]") -> int:

@@ -182,7 +182,7 @@ def _list_known_models() -> tuple[str, ...]:
 
 
 async def _invoke_skill(face: ChatFace, name: str, arguments: str) -> None:
-    await face.send(face.core.invoke_skill(name, arguments))
+    await face.send(face.core.invoke_skill(name, arguments, await face.attach(arguments)))
 
 
 def _start_session(face: ChatFace, _: str) -> None:

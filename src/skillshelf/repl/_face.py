@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rich.console import RenderableType
 
-from skillshelf.agent import AgentCore, Settings
+from skillshelf.agent import AgentCore, Attachment, Settings
 from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.rendering import Cleaned
@@ -28,6 +28,9 @@ class ChatFace(Protocol):
 
     def write_escape(self, sequence: str) -> None:
         """Write an escape sequence to the user's terminal. Raises SkillError if there is none."""
+
+    async def attach(self, text: str) -> Sequence[Attachment]:
+        """Read the files that a line of the user mentions, and say which they are."""
 
     async def send(self, events: AsyncIterator[Event]) -> None:
         """Run a turn and show it."""

@@ -1,16 +1,18 @@
 """The agent without a terminal: one message in, the answer out, as text or as one JSON line per event."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console, RenderableType
 
-from skillshelf.agent import AgentCore, Settings
+from skillshelf.agent import AgentCore, Attachment, Settings
 from skillshelf.agent import events as on
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, error_code
 from skillshelf.rendering import cut_words
+from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
 from skillshelf.repl._screen import describe_call, describe_reload, describe_retry
@@ -26,21 +28,23 @@ class Pipe:
         self.settings = settings
         self._as_json = as_json
         self._exit_code = 0
+        self._typed = ""
         self._console = Console(markup=False, emoji=False, highlight=False)
         self._at_line_start = True
         self.commands = make_commands(self)
 
-    async def run(self, text: str, notices: Sequence[str] = ()) -> int:
-        """Answer a message, after these notices.
+    async def run(self, text: str, notices: Sequence[str] = (), *, typed: str = "") -> int:
+        """Answer a message, after these notices. `typed` is the part of it that the user wrote on the command line.
 
         Return the exit code: 0, 1 if the turn failed, or the code of the signal that ended it.
         """
+        self._typed = typed
         call_on_end_signal(self._close)
         for notice in (*notices, *self.core.skills.take_notices()):
             self._show(on.Notice(notice))
         try:
             if not await run_command(self, self.commands, text):
-                await self.send(self.core.process_message(text))
+                await self.send(self.core.process_message(text, await self.attach(text)))
         except SkillError as error:
             self._show(on.Failed(error_code(type(error)), str(error)))
 
@@ -59,6 +63,13 @@ class Pipe:
 
     def write_escape(self, sequence: str) -> None:
         raise SkillError("This needs a terminal: the output goes elsewhere.")
+
+    async def attach(self, text: str) -> Sequence[Attachment]:
+        """Read the files that the message mentions, if the user typed it: piped text may be the work of others."""
+        found = await asyncio.to_thread(self.core.find_attachments, self._typed)
+        for line in describe_attachments(self.core, found):
+            self._show(on.Notice(line))
+        return found.attachments
 
     async def send(self, events: AsyncIterator[on.Event]) -> None:
         async for event in events:

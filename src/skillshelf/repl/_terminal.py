@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Answer, Approval, Settings, VariableRequest
+from skillshelf.agent import AgentCore, Answer, Approval, Attachment, Settings, VariableRequest
 from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
+from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf.repl._face import call_on_end_signal, clean_output
 from skillshelf.repl._footer import Footer
@@ -26,6 +27,7 @@ from skillshelf.repl._replay import view_resumed
 from skillshelf.repl._results import ResultViewer
 from skillshelf.repl._review import Reviewer
 from skillshelf.repl._screen import Screen
+from skillshelf.repl._shell import parse_shell_line, run_shell_line
 from skillshelf.repl._variables import ask_variable
 from skillshelf.repl._views import count_skills, format_status
 from skillshelf.slash import complete
@@ -159,13 +161,22 @@ class Terminal:
 
     async def _run_line(self, text: str) -> None:
         try:
-            if text.rstrip() in LEAVING_WORDS:
+            shell_line = parse_shell_line(text)
+            if shell_line is not None:
+                await run_shell_line(self, shell_line)
+            elif text.rstrip() in LEAVING_WORDS:
                 self.leave()
             elif not await run_command(self, self.commands, text):
-                await self.send(self.core.process_message(text))
+                await self.send(self.core.process_message(text, await self.attach(text)))
         except SkillError as error:
             self.screen.pause()
             self.console.print(Text(clean(str(error)), "red"))
+
+    async def attach(self, text: str) -> Sequence[Attachment]:
+        found = await asyncio.to_thread(self.core.find_attachments, text, dropped=True)
+        for line in describe_attachments(self.core, found):
+            self.print(Text(line, "dim"))
+        return found.attachments
 
     async def send(self, events: AsyncIterator[Event]) -> None:
         self._in_turn = True

@@ -31,8 +31,8 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
             table.add_row(Text(clean_line(usage), "bold"), clean_line(entry.command.summary))
     table.add_row(Text("/skills:NAME [ARGUMENTS]", "bold"), "apply a skill")
 
-    keys = "Tab completes · @ names a file · Alt+Enter breaks the line · Esc stops the turn"
-    more_keys = "Ctrl+O shows results in full · Ctrl+Z suspends · Ctrl+D leaves"
+    keys = "Tab completes · @ attaches a file · !command runs in your shell · Alt+Enter breaks the line"
+    more_keys = "Esc stops the turn · Ctrl+O shows results in full · Ctrl+Z suspends · Ctrl+D leaves"
     return Group(table, Text(keys, "dim"), Text(more_keys, "dim"))
 
 

@@ -5,7 +5,9 @@ Every path is opened by descriptor below the workspace, never through a link. Se
 
 from skillshelf.agent.filetools._access import PROTECTED_NAMES, FileAccess, Parts, find_protection, show_path
 from skillshelf.agent.filetools._changes import Change, diff_texts, permit, propose_change
+from skillshelf.agent.filetools._finding import list_directory
 from skillshelf.agent.filetools._line_search import MatchingLine, PatternError, SearchResult, search_lines
+from skillshelf.agent.filetools._reading import Media, read_page
 from skillshelf.agent.filetools._tools import FileTools
 from skillshelf.agent.filetools._tree import GitIgnore
 
@@ -16,13 +18,16 @@ __all__ = [
     "FileTools",
     "GitIgnore",
     "MatchingLine",
+    "Media",
     "Parts",
     "PatternError",
     "SearchResult",
     "diff_texts",
     "find_protection",
+    "list_directory",
     "permit",
     "propose_change",
+    "read_page",
     "search_lines",
     "show_path",
 ]

@@ -31,6 +31,8 @@ _PROMPT_PARTS = SystemPromptPart, InstructionBaselinePart, InstructionDeltaPart
 _GAP = "[Part of the saved conversation could not be read back here.]"
 # Marks a note that the application added to a message of the user.
 _NOTE = "skillshelf.note"
+# Names what a text is that the user attached to a message.
+_ATTACHMENT = "skillshelf.attachment"
 # Names the skill whose text is in a message of the user. Metadata is saved, and not sent to the model.
 _INVOKED_SKILL = "invoked_skill"
 
@@ -46,16 +48,26 @@ def strip_system_prompt(message: ModelMessage) -> ModelMessage:
     return replace(message, parts=parts, instructions=None)
 
 
-def make_prompt(text: str, invoked_skill: str = "", note: str = "") -> ModelRequest:
+def make_prompt(
+    text: str, invoked_skill: str = "", note: str = "", attachments: Sequence[UserContent] = ()
+) -> ModelRequest:
     """Return a message of the user. `invoked_skill` names the skill whose text it brings, if there is one.
 
     `note` is from the application: the model gets it after the user's words, and `prompt_text` leaves it out.
+    `attachments` are the content of files and commands, with their names by `mark_attachment`.
     """
     metadata = {_INVOKED_SKILL: invoked_skill} if invoked_skill else None
     content: str | list[UserContent] = text
+    if note or attachments:
+        content = [text, *attachments]
     if note:
-        content = [text, TextContent(note, metadata=_NOTE)]
+        content = [*content, TextContent(note, metadata=_NOTE)]
     return ModelRequest(parts=[UserPromptPart(content)], metadata=metadata)
+
+
+def mark_attachment(name: str, text: str) -> TextContent:
+    """Return a text that the user attached to a message. `prompt_text` gives its name alone."""
+    return TextContent(text, metadata={_ATTACHMENT: name})
 
 
 def prompt_content(request: ModelRequest) -> str | Sequence[UserContent]:
@@ -109,29 +121,57 @@ def loaded_skills(messages: Sequence[ModelMessage]) -> list[LoadedText]:
 
 
 def prompt_text(part: UserPromptPart) -> str:
-    """Return the user's words in a message; pictures and files are named by their kind."""
+    """Return the user's words in a message. Attached files are named, and others named by their kind."""
+    return "\n".join(filter(None, [_find_words(part), *_name_attachments(part)]))
+
+
+def _find_words(part: UserPromptPart) -> str:
+    """Return what the user wrote, without anything that came with it."""
     if isinstance(part.content, str):
         return part.content
-
     texts: list[str] = []
     for item in part.content:
         if isinstance(item, str):
             texts.append(item)
-        elif isinstance(item, TextContent):
-            if item.metadata != _NOTE:
-                texts.append(item.content)
-        elif not isinstance(item, CachePoint):
-            texts.append(f"[{item.kind}]")
+        elif isinstance(item, TextContent) and item.metadata != _NOTE and not _find_attached_name(item):
+            texts.append(item.content)
     return "\n".join(texts)
+
+
+def _name_attachments(part: UserPromptPart) -> list[str]:
+    if isinstance(part.content, str):
+        return []
+    names: list[str] = []
+    is_named = False
+    for item in part.content:
+        if isinstance(item, TextContent):
+            name = _find_attached_name(item)
+            is_named = bool(name)
+            if name:
+                names.append(f"[attached {name}]")
+        elif not isinstance(item, str | CachePoint):
+            if not is_named:  # the name of our own images comes before them
+                names.append(f"[{item.kind}]")
+            is_named = False
+    return names
+
+
+def _find_attached_name(item: TextContent) -> str:
+    if not isinstance(item.metadata, dict):
+        return ""
+    return str(item.metadata.get(_ATTACHMENT, ""))
 
 
 def typed_text(request: ModelRequest) -> str:
     """Return a message as the user typed it: `/skills:NAME ARGUMENTS` for one that brings a skill."""
-    texts = [prompt_text(part) for part in request.parts if isinstance(part, UserPromptPart)]
+    prompts = [part for part in request.parts if isinstance(part, UserPromptPart)]
+    lines = [show_invocation(_find_words(part)) for part in prompts]
     invoked_skill = (request.metadata or {}).get(_INVOKED_SKILL, "")
     if invoked_skill:
-        return f"/{SKILL_PREFIX}{invoked_skill}"
-    return "\n".join(show_invocation(text) for text in texts)
+        lines = [f"/{SKILL_PREFIX}{invoked_skill}"]
+    for part in prompts:
+        lines += _name_attachments(part)
+    return "\n".join(lines)
 
 
 def last_answer(messages: Sequence[ModelMessage]) -> str:
@@ -171,7 +211,7 @@ def _read_load(part: ModelRequestPart, calls: dict[str, ToolCallPart], invoked_s
         return _read_call(call.args_as_dict(), part.model_response_str()) if call else None
 
     if isinstance(part, UserPromptPart):
-        text = prompt_text(part)
+        text = _find_words(part)
         if invoked_skill:
             return LoadedText(invoked_skill, "", text)
         applied = read_message(text)

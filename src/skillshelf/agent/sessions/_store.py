@@ -227,8 +227,12 @@ def _find_prompt(messages: Any) -> str:
 def _join_text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    items = content if isinstance(content, list) else ()
-    texts = (item.get("content") if isinstance(item, dict) else item for item in items)
+    texts: list[Any] = []
+    for item in content if isinstance(content, list) else ():
+        if not isinstance(item, dict):
+            texts.append(item)
+        elif not item.get("metadata"):  # notes and attachments have metadata
+            texts.append(item.get("content"))
     return " ".join(text for text in texts if isinstance(text, str))
 
 

@@ -1,0 +1,18 @@
+"""What a message brings along, in a line for the user."""
+
+from collections.abc import Iterator
+
+from skillshelf.agent import AgentCore, Attachment, FoundAttachments
+
+
+def describe_attachments(core: AgentCore, found: FoundAttachments) -> Iterator[str]:
+    """Yield a line for each attached file, and for each that could not be attached."""
+    for attachment in found.attachments:
+        yield f"attached {attachment.name}: {_describe_size(core, attachment)}"
+    yield from found.problems
+
+
+def _describe_size(core: AgentCore, attachment: Attachment) -> str:
+    if attachment.image is not None:
+        return attachment.summary
+    return f"{attachment.summary}, ~{attachment.count_tokens(core.shelf.counter):,} tokens"
