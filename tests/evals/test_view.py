@@ -81,6 +81,17 @@ def test_files_that_are_not_runs_are_named_and_left_out(run: Command, tmp_path: 
     assert "it has version 99" in (tmp_path / "index.html").read_text("utf-8")
 
 
+def test_runs_of_a_choice_between_descriptions_are_no_part_of_the_history(run: Command, tmp_path: Path) -> None:
+    _write(tmp_path, "good", 1, "p")
+    _write(tmp_path / "choice", "description-1", 2, "m")
+    (tmp_path / "choice" / "choice.json").write_text("{}")
+    code, out, _ = run("eval", "view", ".")
+    assert (code, "description-1" in out) == (0, False)
+    assert "without 1 choice between descriptions: choice\n" in out
+    code, _, err = run("eval", "view", "choice")
+    assert (code, "holds a choice between descriptions and no other run" in err) == (2, True)
+
+
 @pytest.mark.parametrize("amount", [10**400, -1, 1e308])
 @pytest.mark.parametrize("place", ["input", "cost"])
 def test_amounts_that_cannot_be_are_no_numbers_of_a_run(tmp_path: Path, place: str, amount: float) -> None:

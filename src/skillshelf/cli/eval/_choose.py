@@ -28,6 +28,7 @@ from skillshelf.evals import (
 )
 from skillshelf.evals.engine import RunFolder
 from skillshelf.evals.report import (
+    CHOICE_FILE,
     choice_as_json,
     choice_table,
     choice_verdict,
@@ -39,7 +40,6 @@ from skillshelf.evals.report import (
 from skillshelf.skillmd import render_skill
 from skillshelf.text import count_noun, to_json
 
-_CHOICE_FILE = "choice.json"
 _MAX_LISTED_FAULTS = 3
 
 
@@ -111,7 +111,7 @@ def _report(choice: _Choice, run: Run, folder: RunFolder, args: argparse.Namespa
     decision = choice.decide(run)
     code = 0 if decision.choice else 3
     report = {"run": run.id, "folder": folder.path, "exit_code": code, "statistics": choice_as_json(decision)}
-    with open(os.path.join(folder.path, _CHOICE_FILE), "w", encoding="utf-8") as file:
+    with open(os.path.join(folder.path, CHOICE_FILE), "w", encoding="utf-8") as file:
         file.write(to_json(report, indent=1) + "\n")
 
     if args.json:

@@ -21,6 +21,9 @@ from skillshelf.text import count_noun
 def view_runs(args: argparse.Namespace, out: Output) -> int:
     history = read_history(os.path.abspath(args.folder or find_runs_folder()))
     if not history.records and not history.unreadable:
+        if history.choices:
+            problem = f"{history.folder} holds a choice between descriptions and no other run"
+            raise EvalError(problem, "Open description-*/report.html in it")
         raise EvalError(f"There is no run in {history.folder}", "Give the folder that --report named, or one above it")
     if args.html:
         page = os.path.abspath(args.html)

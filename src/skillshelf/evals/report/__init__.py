@@ -1,7 +1,7 @@
 """The reports of a run: for a terminal, for CI, and as an HTML page."""
 
 from skillshelf.evals.report._annotations import annotate
-from skillshelf.evals.report._choice import choice_as_json, choice_table, choice_verdict
+from skillshelf.evals.report._choice import CHOICE_FILE, choice_as_json, choice_table, choice_verdict
 from skillshelf.evals.report._comparison import (
     RunComparison,
     compare,
@@ -27,6 +27,7 @@ from skillshelf.evals.report._tables import disarm_line, render_plain, render_ri
 from skillshelf.evals.report.html import render_history_page, render_page
 
 __all__ = [
+    "CHOICE_FILE",
     "HTML_FILE",
     "Fault",
     "GateResult",

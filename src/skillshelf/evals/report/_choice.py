@@ -12,6 +12,8 @@ from skillshelf.evals.stats import Choice, Difference, Rate
 from skillshelf.tables import Column, Table
 from skillshelf.text import clip
 
+CHOICE_FILE = "choice.json"
+"""Lies in the folder of a choice, above those of its runs."""
 MAX_DESCRIPTION = 40
 _CERTAINTY = {"better": "better beyond chance", "worse": "worse beyond chance", "open": "which may be chance"}
 

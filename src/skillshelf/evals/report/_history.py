@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -80,6 +81,8 @@ class History:
     records: tuple[RunRecord, ...]
     unreadable: tuple[Unreadable, ...]
     trends: tuple[Trend, ...] = ()
+    choices: tuple[str, ...] = ()
+    """Folders of `eval choose`. Their runs try other descriptions of a skill, so they are no part of its history."""
 
 
 def history_tables(history: History) -> tuple[Table, ...]:
@@ -105,6 +108,9 @@ def make_runs_table(history: History, links: Mapping[str, str] | None = None) ->
     right = ("cases", "scripted", "errors", "cost")
     columns = [Column(title, right=title in right) for title in titles]
     notes = [CHANGE_NOTE] if any(record.change for record in history.records) else []
+    if history.choices:
+        names = ", ".join(os.path.basename(choice) for choice in history.choices)
+        notes.append(f"without {count_noun(len(history.choices), 'choice')} between descriptions: {names}")
     return _without_empty_columns(Table("Runs, the newest first", columns, rows, notes))
 
 
@@ -163,6 +169,7 @@ def history_as_json(history: History) -> dict[str, Any]:
         "folder": history.folder,
         "runs": [_record_as_json(record) for record in history.records],
         "trends": [_trend_as_json(trend) for trend in history.trends],
+        "choices": list(history.choices),
         "unreadable": [{"path": found.path, "reason": found.reason} for found in history.unreadable],
     }
 

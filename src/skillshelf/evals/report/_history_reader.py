@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._results import Outcome, Run
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
+from skillshelf.evals.report._choice import CHOICE_FILE
 from skillshelf.evals.report._comparison import compare
 from skillshelf.evals.report._history import History, RunRecord, Trend, Unreadable
 from skillshelf.evals.report._run_files import HTML_FILE, RUN_FILE, RunUnreadableError, read_run
@@ -32,7 +34,8 @@ def read_history(folder: str, max_runs: int = MAX_RUNS) -> History:
     records: list[RunRecord] = []
     runs: list[Run] = []
     unreadable: list[Unreadable] = []
-    for path in _find_run_files(folder, max_runs):
+    found = _find_files(folder, max_runs)
+    for path in found.runs:
         try:
             run = read_run(path)
         except RunUnreadableError as error:
@@ -43,27 +46,47 @@ def read_history(folder: str, max_runs: int = MAX_RUNS) -> History:
 
     order = sorted(range(len(runs)), key=lambda number: (runs[number].started, runs[number].id))
     oldest_first = _add_changes([records[number] for number in order], [runs[number] for number in order])
-    return History(folder, tuple(reversed(oldest_first)), tuple(unreadable), tuple(_find_trends(oldest_first)))
+    return History(
+        folder,
+        tuple(reversed(oldest_first)),
+        tuple(unreadable),
+        tuple(_find_trends(oldest_first)),
+        tuple(found.choices),
+    )
 
 
-def _find_run_files(folder: str, max_runs: int) -> Iterator[str]:
+class _Files(NamedTuple):
+    """The files of interest in a folder."""
+
+    runs: list[str]
+    """Without those of a choice."""
+    choices: list[str]
+    """The folders of choices between descriptions."""
+
+
+def _find_files(folder: str, max_runs: int) -> _Files:
     try:
         top = open_folder(folder)
     except (OSError, NotPlainFile) as error:
         reason = getattr(error, "strerror", None) or "it is not a folder"
         raise EvalError(f"{folder} cannot be read: {reason}", "Give a folder with runs") from error
 
-    found = 0
+    runs: list[str] = []
+    choices: list[str] = []
     try:
         skipped = (ARTEFACTS_FOLDER, _STATE)
         for entry in walk(top, lambda entry: entry.name not in skipped, max_depth=MAX_DEPTH):
+            path = os.path.join(folder, entry.path)
+            if entry.kind == "file" and entry.name == CHOICE_FILE:
+                choices.append(os.path.dirname(path))
             if entry.kind == "file" and entry.name == RUN_FILE:
-                found += 1
-                if found > max_runs:
+                runs.append(path)
+                if len(runs) > max_runs:
                     raise EvalError(f"{folder} has more than {max_runs:,} runs", "Give a folder with fewer")
-                yield os.path.join(folder, entry.path)
     finally:
         system.close(top)
+    own_runs = [path for path in runs if os.path.dirname(os.path.dirname(path)) not in choices]
+    return _Files(own_runs, sorted(choices))
 
 
 def _record_run(run: Run, folder: str) -> RunRecord:
