@@ -1,5 +1,7 @@
 """The page for people: what it shows, and that nothing in a run can become more than text in it."""
 
+import base64
+import hashlib
 import json
 import re
 import shutil
@@ -27,6 +29,7 @@ from skillshelf.agent.events import (
     ToolReturned,
 )
 from skillshelf.evals import FileState, Run, Trace
+from skillshelf.evals._trace import CommandRun
 from skillshelf.evals.artefacts import Artefact, Artefacts, LeftOut
 from skillshelf.evals.report import Summary, render_page, summarize, write_run
 from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
@@ -105,6 +108,23 @@ def test_a_transcript_ends_with_the_files_that_the_trial_left() -> None:
         Step("file", "a.txt written, 3 bytes", "new"),
         Step("file", "b.bin written, 9 bytes", "(not text, or too long to keep)"),
         Step("file", "d.txt removed"),
+    ]
+
+
+def test_a_transcript_ends_with_the_commands_of_checks() -> None:
+    runs = (
+        CommandRun("make\nmake test", 60.0, 2, "one\n", "two", cut=1_000),
+        CommandRun("sleep 99", 5.0, timed_out=True),
+        CommandRun("yes", 5.0, too_long=True),
+        CommandRun("true", 5.0, error="no sandbox"),
+    )
+    made, *others = list_steps(Trace(command_runs=runs))
+    output = "one\n\nstandard error:\ntwo\n(1,000 characters before that were not kept)"
+    assert made == Step("command", "A command of a check ended with exit code 2", "make\nmake test", output)
+    assert [(step.title.removeprefix("A command of a check "), step.ok) for step in others] == [
+        ("was stopped after 5 s", False),
+        ("was stopped because it printed too much", False),
+        ("could not be started: no sandbox", False),
     ]
 
 
@@ -253,6 +273,11 @@ def test_the_page_of_a_long_run_has_every_trial() -> None:
 needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here to open the page with")
 
 
+_PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # 1 × 1 pixel
+)
+
+
 def _open(page: Path, fragment: str = "") -> str:
     """Return what a browser makes of a page."""
     profile = page.parent / "profile"
@@ -292,6 +317,29 @@ def test_an_address_opens_a_transcript_next_to_the_trial_without_the_skill(tmp_p
     for text in ("fill_form", "form: a.pdf", "Filled.", "I cannot.", "no form was filled"):
         assert text in opened
     assert "Another repeat." not in opened
+
+
+@needs_browser
+def test_a_transcript_shows_pictures_and_which_files_the_agent_did_not_make(tmp_path: Path) -> None:
+    info = case("draw")
+    picture = Artefact("a b.png", "artefacts/c-with-1-0123456789ab/001-a_b.png", 67, "image")
+    text = Artefact("log", "artefacts/c-with-1-0123456789ab/002-log.txt", 3, "text", by_check=True)
+    trial = replace(outcome(info.id, "p"), artefacts=Artefacts((picture, text)))
+    write_run(Run("r", "2026-11-15T10:00:00Z", "m", (info,), (trial,)), tmp_path)
+    (tmp_path / picture.path).parent.mkdir(parents=True)
+    (tmp_path / picture.path).write_bytes(base64.b64decode(_PICTURE))
+    page = tmp_path / "report.html"
+    # The width is 0 if the policy of the page does not let the browser load the picture.
+    probe = (
+        "<script>addEventListener('load', () => document.title = document.querySelector('img').naturalWidth)</script>"
+    )
+    source = base64.b64encode(hashlib.sha256(probe[8:-9].encode()).digest()).decode()
+    page.write_text(page.read_text().replace("script-src ", f"script-src &#39;sha256-{source}&#39; ") + probe)
+    dom = _open(page, "#trial-1")
+    opened = dom[dom.index("<dialog") : dom.index("</dialog>")]
+    assert f'<img src="{picture.path}" alt="a b.png">' in opened
+    assert opened.count("made by a command of a check, not by the agent") == 1
+    assert "<title>1</title>" in dom
 
 
 @needs_browser

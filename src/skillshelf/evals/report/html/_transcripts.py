@@ -28,7 +28,7 @@ from skillshelf.agent.events import (
     ToolReturned,
 )
 from skillshelf.evals._results import CheckResult, Outcome
-from skillshelf.evals._trace import FileState, Trace
+from skillshelf.evals._trace import CommandRun, FileState, Trace
 from skillshelf.evals.artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS, Artefacts
 from skillshelf.evals.report._summary import find_error, list_offered
 from skillshelf.text import clean, count_noun, to_json
@@ -41,7 +41,7 @@ MAX_SIZE = 12_000_000
 _STEP_SIZE = 60
 _COPY_PATH = re.compile(rf"(\.\./)?{ARTEFACTS_FOLDER}/[A-Za-z0-9_-][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
-StepKind = Literal["system", "user", "assistant", "thinking", "tool", "skill", "file", "notice", "error"]
+StepKind = Literal["system", "user", "assistant", "thinking", "tool", "skill", "file", "command", "notice", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,10 @@ class Step:
 
 
 def list_steps(trace: Trace) -> list[Step]:
-    """Return a trial as a reader follows it: prompts, messages, calls with their results, loads, and changed files."""
+    """Return a trial as a reader follows it: prompts, messages, calls with their results, loads, changed files, and the
+    commands of checks."""
     steps = [*_describe_systems(trace.systems), *_describe_turns(trace), *_describe_files(trace)]
+    steps += [_describe_command(run) for run in trace.command_runs]
     if len(steps) <= MAX_STEPS:
         return steps
     half = MAX_STEPS // 2
@@ -159,6 +161,25 @@ def _describe_files(trace: Trace) -> Iterator[Step]:
         yield Step("file", f"{path} removed")
 
 
+def _describe_command(run: CommandRun) -> Step:
+    """Return a command of a check. Which exit code is right is the check's to say, so none is marked as bad."""
+    if run.error:
+        ending = f"could not be started: {run.error}"
+    elif run.timed_out:
+        ending = f"was stopped after {run.timeout:g} s"
+    elif run.too_long:
+        ending = "was stopped because it printed too much"
+    else:
+        ending = f"ended with exit code {run.exit_code}"
+
+    outputs = [run.stdout, f"standard error:\n{run.stderr}" if run.stderr else ""]
+    if run.cut:
+        outputs.append(f"({run.cut:,} characters before that were not kept)")
+    is_bad = bool(run.error) or run.timed_out or run.too_long
+    title = f"A command of a check {ending}"
+    return Step("command", title, run.command, "\n".join(filter(None, outputs)), ok=not is_bad)
+
+
 def _show_content(state: FileState) -> str:
     return "(not text, or too long to keep)" if state.text is None else state.text
 
@@ -235,7 +256,16 @@ def _artefacts_as_json(artefacts: Artefacts) -> dict[str, Any]:
         if not _COPY_PATH.fullmatch(file.path):
             continue
         view = file.view if _COPY_PATH.fullmatch(file.view) else ""
-        files.append({"name": clean(file.name), "path": file.path, "view": view, "size": file.size})
+        files.append(
+            {
+                "name": clean(file.name),
+                "path": file.path,
+                "view": view,
+                "size": file.size,
+                "is_image": file.kind == "image",
+                "by_check": file.by_check,
+            }
+        )
     left_out = [f"{count_noun(one.files, 'file')} not kept: {clean(one.reason)}" for one in artefacts.left_out]
     return {"artefacts": files, "left_out": left_out}
 

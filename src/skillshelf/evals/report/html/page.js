@@ -192,11 +192,20 @@
     for (const file of trial.artefacts) {
       const size = make("span", "quiet", file.size.toLocaleString("en") + " bytes ");
       const entry = make("li", "", makeFileLink(file.path, file.name), " ", size);
+      if (file.by_check) entry.append(make("span", "quiet", "made by a command of a check, not by the agent "));
       if (file.view) entry.append(makeFileLink(file.view, "shown in a frame that runs nothing"));
+      if (file.is_image) entry.append(makePicture(file));
       list.append(entry);
     }
     for (const text of trial.left_out) list.append(make("li", "quiet", text));
     return make("section", "artefacts", make("h4", "", "Files kept beside this page"), list);
+  }
+
+  function makePicture(file) {
+    const picture = make("img", "");
+    picture.src = file.path;
+    picture.alt = file.name;
+    return picture;
   }
 
   function makeFileLink(path, text) {
