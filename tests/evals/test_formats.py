@@ -390,7 +390,7 @@ def test_a_json_file_may_hold_a_single_case(read: Any, tmp_path: Path) -> None:
     ("value", "said"),
     [
         ("{", "1: it is not JSON: "),
-        ("[" * 100_000, "1: it is not JSON: "),
+        ("[" * 100_000, "1: it cannot be read as JSON: it is nested too deeply"),
         ('{"results": 1}', '1: it has no cases. Write {"evals": '),
         ('[\n{"query": "x"}]', "2: the case checks nothing"),
         ('[\n{"query": "x", "should_trigger": "yes"}]', "2: should_trigger is 'yes'. It must be true or false"),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from skillshelf.agent import ChosenModel
-from skillshelf.evals import Case, Edit, Message, Trace, run_trial
+from skillshelf.evals import Case, Check, Edit, Message, Trace, check, run_trial
 from skillshelf.evals._trace import trace_from_json
 from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.testing import ScriptedModel, call
@@ -64,6 +64,14 @@ def test_a_skills_evals_are_not_in_the_workspace(write: Write) -> None:
     skill = write("pdf", evals__cases_md="Questions.", references__evals__how_md="How to evaluate.").parent
     trace = tried("Done.", skills=(str(skill),))
     assert set(trace.files) == {f".skillshelf/skills/pdf/{path}" for path in ("SKILL.md", "references/evals/how.md")}
+
+
+@pytest.mark.parametrize("checks", [(check.skill_loaded("pdf"),), (~check.skill_loaded("pdf"),), ()])
+def test_a_skill_whose_loading_is_checked_is_not_listed_in_full(write: Write, checks: tuple[Check, ...]) -> None:
+    """A model has no reason to load instructions that it has, and would miss the check."""
+    skill = write("pdf", body="Fill in every field.").parent
+    trace = tried("Done.", skills=(str(skill),), checks=checks)
+    assert ("Fill in every field." in trace.systems[0]) == (not checks)
 
 
 def test_a_pipe_in_a_skill_is_neither_copied_nor_packed(write: Write, tmp_path: Path) -> None:

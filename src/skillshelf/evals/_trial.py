@@ -38,7 +38,7 @@ from skillshelf.evals._workspace import (
     read_inputs,
     temporary_folder,
 )
-from skillshelf.evals.check import find_commands
+from skillshelf.evals.check import find_commands, is_skill_loaded
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
@@ -85,8 +85,8 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
     # The engine makes its own retries, for all trials together.
     chosen = replace(model, model=observed)
     core = AgentCore(chosen, policy=Policy(case.policy), retries=Retries(attempts=0))  # type: ignore[arg-type]
-    if case.should_trigger is not None:  # a skill that is listed in full need not be loaded
-        core.disclosure = "catalog"
+    if case.should_trigger is not None or any(map(is_skill_loaded, case.checks)):
+        core.disclosure = "catalog"  # a skill that is listed in full need not be loaded
 
     events: list[Event] = []
     answers: list[str] = []

@@ -29,6 +29,7 @@ from skillshelf.evals.check._golden import bless, golden
 from skillshelf.evals.check._judge import is_judge, judge, judged_by, look_at_all, parse_verdicts
 from skillshelf.evals.check._loading import (
     is_reference_named,
+    is_skill_loaded,
     listing_contains,
     reference_denied,
     reference_loaded,
@@ -60,6 +61,7 @@ __all__ = [
     "golden",
     "is_judge",
     "is_reference_named",
+    "is_skill_loaded",
     "json_schema",
     "judge",
     "judged_by",

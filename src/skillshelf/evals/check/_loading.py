@@ -34,6 +34,11 @@ def skill_loaded(trace: Trace, name: SkillName) -> Verdict:
     return Verdict(name in loaded, f"skills loaded: {list_items(loaded)}")
 
 
+def is_skill_loaded(check: Check) -> bool:
+    """True if a check is about whether a skill is loaded, or not."""
+    return check.kind.name == "skill_loaded"
+
+
 def trigger(skill: str, should: bool | None) -> tuple[Check, ...]:
     """Return the check that `should_trigger` stands for; none if a case does not say. Raises EvalError."""
     if should is None:

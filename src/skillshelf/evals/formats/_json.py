@@ -54,7 +54,7 @@ from skillshelf.evals.formats._json_values import (
     list_entries,
     list_parts,
 )
-from skillshelf.text import closest_names, count_noun
+from skillshelf.text import clip, closest_names, count_noun
 
 # `ground_truth` is missing: data sets of questions and answers lie everywhere.
 _CHECK_KEYS = {"should_trigger", "expected_output", "expected_skill", *SENTENCE_LISTS}
@@ -181,8 +181,10 @@ def _parse(text: str, path: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise EvalError(f"it is not JSON: {error.msg}", path=path, line=error.lineno) from None
-    except (RecursionError, ValueError) as error:
-        raise EvalError(f"it is not JSON: {type(error).__name__}", path=path, line=1) from None
+    except RecursionError:
+        raise EvalError("it cannot be read as JSON: it is nested too deeply", path=path, line=1) from None
+    except ValueError as error:
+        raise EvalError(f"it cannot be read as JSON: {clip(str(error), 80)}", path=path, line=1) from None
 
 
 def _read_shared(document: Any, home: Home, unchecked: _Unchecked) -> FileValues:
