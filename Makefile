@@ -88,7 +88,7 @@ lint: $(LINTERS)  ## ruff, and the GitHub workflows
 
 programs:  ## programs that bundled skills run, from Debian's packages: without them, their tests are skipped
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium tesseract-ocr
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends bubblewrap chromium tesseract-ocr
 
 types: $(INSTALLED)  ## mypy
 	$(BIN)/mypy

@@ -15,7 +15,7 @@ from skillshelf.trust import Trust
 if TYPE_CHECKING:
     from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
     from skillshelf.agent._commands import run_confined
-    from skillshelf.agent._confinement import Confinement, can_confine, find_confinement
+    from skillshelf.agent._confinement import Confinement, can_confine, find_confinement, find_repositories
     from skillshelf.agent._context import Context, measure_context
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
@@ -82,6 +82,7 @@ __all__ = [
     "explain_error",
     "fail",
     "find_confinement",
+    "find_repositories",
     "hide_keys",
     "load_settings",
     "measure_context",
@@ -99,7 +100,7 @@ __getattr__ = export_lazily(
     {
         "_attachments": ["Attachment", "FoundAttachments", "attach_command"],
         "_commands": ["run_confined"],
-        "_confinement": ["Confinement", "can_confine", "find_confinement"],
+        "_confinement": ["Confinement", "can_confine", "find_confinement", "find_repositories"],
         "_context": ["Context", "measure_context"],
         "_core": ["AgentCore"],
         "_explain": ["Explanation", "explain_error", "hide_keys"],

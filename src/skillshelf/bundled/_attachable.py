@@ -104,6 +104,13 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
         takes="FILE",
         needs_setting=True,
     ),
+    AttachableSkill(
+        "execution-debugging",
+        "execution_debugging.skill:ExecutionDebuggingSkill",
+        "execution-debugging",
+        (),
+        takes="FOLDER",
+    ),
     AttachableSkill("weather", "weather.skill:WeatherSkill", "weather", ("anyio", "httpx2")),
 )
 """The attachable skills, by name."""

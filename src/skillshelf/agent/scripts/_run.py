@@ -6,6 +6,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import Literal
 
 from skillshelf.agent.launcher import launch_command, open_plan
 from skillshelf.text import count_noun
@@ -52,6 +53,8 @@ class ProgramResult:
     """Both of its streams, in order."""
     stopped: str = ""
     """Why it was ended; empty if it ended by itself."""
+    limit: Literal["seconds", "output"] | None = None
+    """The limit for which it was ended."""
 
 
 async def run_program(program: Program, limits: RunLimits) -> ProgramResult:
@@ -93,19 +96,22 @@ async def _collect(process: asyncio.subprocess.Process, limits: RunLimits) -> Pr
     assert process.stdout is not None
     data = bytearray()
     stopped = ""
+    limit: Literal["seconds", "output"] | None = None
     try:
         async with asyncio.timeout(limits.seconds):
             while chunk := await process.stdout.read(_CHUNK):
                 data += chunk
                 if len(data) > limits.output_bytes:
                     stopped = f"it was ended after {limits.output_bytes:,} bytes of output"
+                    limit = "output"
                     break
             else:
                 await process.wait()
     except TimeoutError:
         stopped = f"it was ended after {count_noun(round(limits.seconds), 'second')}"
+        limit = "seconds"
     output = bytes(data[: limits.output_bytes]).decode("utf-8", "replace")
-    return ProgramResult(None if stopped else process.returncode, output, stopped)
+    return ProgramResult(None if stopped else process.returncode, output, stopped, limit)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -1,0 +1,1 @@
+"""Commands and Python in a sandboxed working folder, with their failures explained."""

@@ -1,0 +1,92 @@
+"""What a run returns to the model."""
+
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+Limit = Literal["seconds", "memory", "processes", "output", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one run may take."""
+
+    seconds: float = 60.0
+    """The longest time that a call may ask for."""
+    memory_mb: int = 1024
+    """For each process, and for all of them together."""
+    processes: int = 64
+    """How many may be alive at the same time."""
+    output_bytes: int = 2 * 1024 * 1024
+    """A run that prints more is ended."""
+    file_mb: int = 1024
+    """The size of one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended."""
+
+    exit_code: int | None
+    """None if a signal or a limit ended it."""
+    signal: int | None
+    limit: Limit | None
+    """The limit that ended it."""
+    seconds: float
+    peak_memory_mb: float | None
+    """None if it was not measured to its end."""
+
+
+class Failure(TypedDict):
+    """Why a run failed, as far as its end and its output tell."""
+
+    kind: str
+    explanation: str
+    reference: str
+    """The reference that helps."""
+
+
+class Run(TypedDict):
+    """A run that has ended."""
+
+    run_id: str
+    succeeded: bool
+    exit_code: int | None
+    signal: str
+    """The name of the signal that ended it; empty if none did."""
+    seconds: float
+    peak_memory_mb: float | None
+    output: str
+    """Both streams, in order; the middle is left out if there is much."""
+    output_characters: int
+    is_whole: bool
+    """False if `read_output` has more than `output`."""
+    failure: Failure | None
+    sandbox: str
+    """The level of its confinement, or `none`."""
+    has_network: bool
+
+
+class OutputPiece(TypedDict):
+    """A piece of a run's output."""
+
+    text: str
+    next_offset: int | None
+    """Where to read on; None at the end."""
+    output_characters: int
+
+
+class SandboxDescription(TypedDict):
+    """How far runs are confined here."""
+
+    folder: str
+    level: str
+    reason: str
+    """Why the level is not higher."""
+    blocked: list[str]
+    stays_open: list[str]
+    has_network: bool
+    seconds: float
+    memory_mb: int
+    processes: int
+    output_bytes: int
+    file_mb: int

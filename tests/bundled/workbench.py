@@ -1,0 +1,12 @@
+"""The skill `execution-debugging` for evals, on a machine with or without a sandbox."""
+
+from skillshelf.bundled.execution_debugging._results import Limits
+from skillshelf.bundled.execution_debugging.skill import ExecutionDebuggingSkill
+
+TOOLS = ("execute_command", "execute_python", "read_output", "describe_sandbox")
+
+
+def open_for_evals() -> ExecutionDebuggingSkill:
+    """Return the skill in a temporary folder, without questions to the user and with little memory."""
+    skill = ExecutionDebuggingSkill(limits=Limits(memory_mb=256), allow_unsandboxed=True)
+    return skill.with_policy(dict.fromkeys(TOOLS, "safe"))
