@@ -64,7 +64,10 @@ def find_processes(marker: str) -> list[int]:
 
 
 def wait_until_gone(marker: str) -> None:
-    """Wait for the end of the processes with this marker, which have been killed."""
+    """Wait for the end of the processes with this marker, long before they would end by themselves.
+
+    The supervisor, which has it in its command line, ends a moment after the run.
+    """
     for pid in find_processes(marker):
         try:
             process = os.pidfd_open(pid)
@@ -73,6 +76,7 @@ def wait_until_gone(marker: str) -> None:
         ended, _, _ = select.select([process], [], [], 30)
         os.close(process)
         assert ended, f"process {pid} is still running"
+    assert find_processes(marker) == []
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
@@ -92,12 +96,13 @@ def test_a_run_returns_what_it_printed_and_how_it_ended(tmp_path: Path) -> None:
 
 
 def test_python_gets_arguments_and_the_modules_of_the_folder(tmp_path: Path) -> None:
-    """And leaves nothing of itself there."""
+    """It leaves nothing of itself there, and nothing runs that was not imported."""
     (tmp_path / "shop.py").write_text("price = 7\n")
+    (tmp_path / "sitecustomize.py").write_text("print('not asked for')\n")
     code = "import sys, shop\nprint(shop.price, sys.argv[1:])"
     run = call(open_skill(tmp_path), "execute_python", code=code, arguments=["ä b", "--", ""])
     assert run["output"] == "7 ['ä b', '--', '']\n"
-    assert os.listdir(tmp_path) == ["shop.py"]
+    assert sorted(os.listdir(tmp_path)) == ["shop.py", "sitecustomize.py"]
 
 
 def test_runs_share_a_folder_and_nothing_else() -> None:
@@ -121,7 +126,7 @@ def test_the_environment_has_nothing_of_the_user(monkeypatch: pytest.MonkeyPatch
     assert environment["TMPDIR"].startswith(base)
     assert set(environment) <= {
         "HOME", "LANG", "LC_CTYPE", "NO_COLOR", "PATH", "PWD", "PYTHONDONTWRITEBYTECODE", "PYTHONFAULTHANDLER",
-        "PYTHONPATH", "PYTHONUNBUFFERED", "TERM", "TMPDIR",
+        "PYTHONUNBUFFERED", "TERM", "TMPDIR",
     }  # fmt: skip
 
 
@@ -197,7 +202,7 @@ def test_a_program_that_starts_ever_more_processes_ends_with_all_of_them() -> No
         open_skill(limits=Limits(processes=10)), "execute_python", code=MANY_PROCESSES, arguments=[marker], seconds=60
     )
     assert run["failure"]["kind"] == "process-limit"
-    assert find_processes(marker) == []
+    wait_until_gone(marker)
 
 
 @pytest.mark.parametrize("command", ["setsid sleep {} & echo started", "sleep {} & exit 3", "sleep {}"])
@@ -205,7 +210,7 @@ def test_what_a_run_started_ends_with_it(command: str) -> None:
     """Whether it ends by itself or at its limit."""
     marker = make_marker()
     call(open_skill(), "execute_command", command=command.format(marker), seconds=1)
-    assert find_processes(marker) == []
+    wait_until_gone(marker)
 
 
 def test_a_run_that_is_cancelled_is_ended(tmp_path: Path) -> None:
@@ -224,7 +229,6 @@ def test_a_run_that_is_cancelled_is_ended(tmp_path: Path) -> None:
 
     asyncio.run(cancel_when_started())
     wait_until_gone(marker)
-    assert find_processes(marker) == []
 
 
 def test_the_memory_of_all_processes_counts() -> None:
@@ -305,6 +309,23 @@ def test_nothing_runs_without_a_sandbox_unless_the_user_allows_it(tmp_path: Path
     assert (run["output"], run["sandbox"], run["has_network"]) == ("ran\n", "none", True)
 
 
+@supervised
+def test_a_run_that_kills_its_guard_ends_with_it() -> None:
+    """Nothing is left of it."""
+    marker = make_marker()
+    run = call(open_skill(), "execute_command", command=f"setsid sleep {marker} & kill -KILL $PPID; sleep {marker}")
+    assert run["failure"]["kind"] == "killed"
+    wait_until_gone(marker)
+
+
+def test_a_sandbox_that_cannot_be_set_up_is_an_error(tmp_path: Path) -> None:
+    """The command does not run."""
+    broken = Sandbox("bubblewrap", "", (), (), network=False, bubblewrap="/bin/false")
+    with pytest.raises(SkillError, match="Nothing was run: the sandbox could not be set up"):
+        call(open_skill(tmp_path, sandbox=broken), "execute_command", command="touch evil")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 def test_bubblewrap_confines_where_nothing_else_can(tmp_path: Path) -> None:
     """Writes, network and processes."""
@@ -328,7 +349,7 @@ def test_bubblewrap_confines_where_nothing_else_can(tmp_path: Path) -> None:
         assert not call(skill, "execute_python", code=code)["succeeded"]
     run = call(skill, "execute_python", code=MANY_PROCESSES, arguments=[marker])
     assert run["failure"]["kind"] == "process-limit"
-    assert find_processes(marker) == []
+    wait_until_gone(marker)
 
 
 def test_the_sandbox_is_described(tmp_path: Path) -> None:
@@ -448,5 +469,29 @@ def test_the_runner_works_by_itself() -> None:
     assert code == 128 + 6
     assert (report["exit_code"], report["signal"], report["limit"]) == (None, 6, "seconds")
 
+    code, report = run_runner("--processes=3", "--", sys.executable, "-c", MANY_PROCESSES, make_marker())
+    assert (code, report["limit"]) == (128 + 9, "processes")
+
     assert run_runner("--", "no-such-program")[0] == 127
     assert run_runner("--", "/")[0] == 126
+
+
+def test_the_kernel_limits_the_processes_of_an_ordinary_user(tmp_path: Path) -> None:
+    """For root it does not."""
+    python = sys.executable
+    words: list[str] = []
+    if os.geteuid() == 0:
+        python = "/usr/bin/python3"
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        if not shutil.which("setpriv") or not os.path.exists(python):
+            pytest.skip("no way to become an ordinary user, or no Python for one")
+    program = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[0])"
+    done = subprocess.run(
+        [*words, python, "-", "--processes=7", "--", python, "-c", program],
+        input=RUNNER.read_text(),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
+    assert 70 <= int(done.stdout) < 100_000

@@ -28,7 +28,12 @@ _MAX_RUNS = 16
 _GRACE_SECONDS = 5.0
 """How long the runner has to end a run at its limit. After that it is ended from outside."""
 _MAX_REPORT_BYTES = 4096
-_REFUSED_BY_LAUNCHER = 125
+_SHELL_SIGNAL_BASE = 128
+# With -c, the working folder is on the import path, but only once Python has started: a PYTHONPATH would run a
+# sitecustomize.py of the folder, which the user has not been asked about.
+_START_PROGRAM = (
+    "import sys; del sys.argv[0]; __file__ = sys.argv[0]; exec(compile(open(__file__, 'rb').read(), __file__, 'exec'))"
+)
 _RUNNER = os.path.join(os.path.dirname(__file__), "references", "sandbox_runner.py")
 
 
@@ -99,7 +104,7 @@ class Workbench:
                 "Nothing was run: there is no python3 on the PATH. Tell the user, or use another tool."
             )
         file = await asyncio.to_thread(self._write_program, code)
-        return await self._run([python, file, *arguments], seconds)
+        return await self._run([python, "-c", _START_PROGRAM, file, *arguments], seconds)
 
     def get_run(self, run_id: str) -> FinishedRun:
         """Return a run whose output is still kept. Raises UnknownRunError."""
@@ -154,9 +159,11 @@ class Workbench:
         elif result.limit == "seconds":
             ending = Ending(None, None, "seconds", elapsed, None)
         elif ending is None:
-            if result.exit_code == _REFUSED_BY_LAUNCHER or sandbox.bubblewrap:
+            number = _find_signal(result.exit_code)
+            if number is None:  # the launcher, bubblewrap or the runner did not start
                 raise SandboxFailedError(result.output.strip()[-500:] or f"exit code {result.exit_code}")
-            ending = _read_exit_code(result.exit_code, elapsed)
+            # A process of the run, or the system, has killed the runner, too.
+            ending = Ending(None, number, None, elapsed, None)
         return self._keep(ending, result.output)
 
     def _runner_words(self, seconds: float, report: str) -> list[str]:
@@ -181,7 +188,6 @@ class Workbench:
             "LANG": "C.UTF-8",
             "HOME": os.path.join(self._base, "home"),
             "TMPDIR": os.path.join(self._base, "tmp"),
-            "PYTHONPATH": self.folder,
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             "PYTHONFAULTHANDLER": "1",
@@ -217,8 +223,8 @@ def _read_report(data: bytes) -> Ending | None:
     return Ending(report["exit_code"], report["signal"], report["limit"], report["seconds"], report["peak_memory_mb"])
 
 
-def _read_exit_code(code: int | None, seconds: float) -> Ending:
-    """Return the ending of a run whose runner was ended, too: by a process of the run, or by the system."""
-    if code is not None and code < 0:
-        return Ending(None, -code, None, seconds, None)
-    return Ending(code, None, None, seconds, None)
+def _find_signal(code: int | None) -> int | None:
+    """Return the signal that ended a program, by its exit code, also as bubblewrap passes it on; None if none did."""
+    if code is None or 0 <= code <= _SHELL_SIGNAL_BASE:
+        return None
+    return -code if code < 0 else code - _SHELL_SIGNAL_BASE

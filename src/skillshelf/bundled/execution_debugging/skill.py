@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from skillshelf.bundled.execution_debugging._sandbox import Sandbox
     from skillshelf.bundled.execution_debugging._workbench import FinishedRun
 
+__all__ = ["ExecutionDebuggingSkill", "Limits"]
+
 _NETWORK = "network:"
 _UNSANDBOXED = "unsandboxed:"
 _HEAD_CHARACTERS = 2_000

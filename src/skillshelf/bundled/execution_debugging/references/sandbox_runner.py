@@ -12,7 +12,8 @@ file that --report names:
 "seconds", "memory", "processes", or "interrupted" if the runner itself was asked to end. The runner exits with the
 program's exit code, or with 128 and the number of the signal.
 
-The program is measured every 50 ms, so it can exceed a limit for that long. At the time limit it gets SIGABRT first:
+The program is measured every 50 ms, so it can exceed a limit for that long. Unless the user is root, the kernel also
+refuses more than ten times as many processes and threads. At the time limit it gets SIGABRT first:
 Python prints where it was, if PYTHONFAULTHANDLER is set. This file sets limits only. It keeps the program from no file
 and from no network; the skill `execution-debugging` puts a sandbox around it.
 
@@ -36,6 +37,7 @@ MIB = 1024 * 1024
 INTERVAL = 0.05
 SECONDS_FOR_TRACEBACKS = 0.5
 NICENESS = 5
+TASKS_PER_PROCESS = 10
 PR_SET_CHILD_SUBREAPER = 36
 HAS_PROC = os.path.isdir("/proc/self/task")
 INTERRUPTS = {signal.SIGINT, signal.SIGTERM}
@@ -66,6 +68,7 @@ def main() -> None:
     if report is None:
         print(text, file=sys.stderr)
     else:
+        os.ftruncate(report, 0)  # the program could write to it through /proc
         os.write(report, text.encode())
     sys.exit(run.exit_code if run.signal is None else 128 + run.signal)
 
@@ -88,6 +91,7 @@ def start_program(options: argparse.Namespace) -> NoReturn:
     # RLIMIT_DATA, not RLIMIT_AS: Node, Go and Java reserve far more addresses than they use.
     set_limit(resource.RLIMIT_DATA, options.memory * MIB)
     set_limit(resource.RLIMIT_FSIZE, options.file * MIB)
+    limit_tasks(options.processes)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(NICENESS)  # the runner has to keep up with a program that multiplies
     if not HAS_PROC:
@@ -110,6 +114,27 @@ def set_limit(kind: int, size: int) -> None:
     if hard != resource.RLIM_INFINITY:
         size = min(size, hard)
     resource.setrlimit(kind, (size, size))
+
+
+def limit_tasks(processes: int) -> None:
+    """Have the kernel refuse new processes long before they freeze the machine, in case the runner is too slow.
+
+    The kernel counts all processes and threads of the user, so those that run now come on top. Root has no such limit.
+    """
+    if not processes or not HAS_PROC or os.getuid() == 0:
+        return
+    others = sum(map(count_threads, filter(str.isdecimal, os.listdir("/proc"))))
+    set_limit(resource.RLIMIT_NPROC, others + TASKS_PER_PROCESS * processes)
+
+
+def count_threads(pid: str) -> int:
+    """Return the number of threads of a process of this user; 0 for one of another user."""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != os.getuid():
+            return 0
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
 
 
 class Run:
