@@ -55,7 +55,7 @@ def measure(rounds: int) -> list[Row]:
     prompt, no_model, libraries = (statistics.median(times) for times in zip(*taken, strict=True))
     against = "importing prompt_toolkit and rich"
     return [
-        Row(_PROMPT, prompt, against=against, other=libraries),
+        Row(_PROMPT, prompt, against=against, other=libraries, most_ratio=_MOST),
         Row(_NO_MODEL, no_model, against=against, other=libraries, most_ratio=_MOST),
     ]
 

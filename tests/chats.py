@@ -102,7 +102,7 @@ class OnTerminal:
         return self.screen()
 
     def see_idle(self) -> str:
-        """Wait until nothing is being worked on and the prompt is empty, and return the screen."""
+        """Wait until the agent is ready, nothing is being worked on and the prompt is empty. Return the screen."""
         self._wait_for_screen(self._is_idle, "The chat is not idle", 60)
         return self.screen()
 
@@ -112,7 +112,7 @@ class OnTerminal:
 
     def _is_idle(self) -> bool:
         lines = self.screen().splitlines()
-        return "›" in lines and not any("Esc stops" in line for line in lines)
+        return "›" in lines and not any("Esc stops" in line or line == " starting…" for line in lines)
 
     def _wait_for_screen(self, condition: Callable[[], bool], problem: str, seconds: float) -> None:
         deadline = time.monotonic() + seconds

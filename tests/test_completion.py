@@ -28,12 +28,12 @@ from rich.cells import cell_len
 from skillshelf import MemorySource, Shelf
 from skillshelf.rendering import cut
 from skillshelf.repl._commands import list_models
+from skillshelf.repl._keys import make_bindings
 from skillshelf.repl._prompt import (
     SlashCompleter,
     describe_suggestion,
     format_tokens,
     list_workspace_files,
-    make_bindings,
     rank_with_typos,
 )
 from skillshelf.slash import Command, Commands, ListFiles, Names, Suggestion, complete, skill_commands

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
 from skillshelf.settings import MODES, Settings, load_settings
-from skillshelf.trust import Trust
 
 if TYPE_CHECKING:
     from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from skillshelf.agent.rules import Rule, RuleBook
     from skillshelf.agent.scripts import SkillScript, VariableRequest
     from skillshelf.agent.sessions import Sessions
+    from skillshelf.trust import Trust
 
 __all__ = [
     "DEFAULTS",
@@ -110,7 +110,7 @@ __getattr__ = export_lazily(
         "_repetition": ["Repetition"],
         "_retries": ["Retries"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
-        "_skills": ["WorkspaceSkills", "describe_delta"],
+        "_skills": ["Trust", "WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],
         "rules": ["Rule", "RuleBook"],
         "scripts": ["SkillScript", "VariableRequest"],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from skillshelf.agent._explain import hide_keys, quote_name
-from skillshelf.agent.events import Usage
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
 from skillshelf.settings import Settings
 from skillshelf.text import closest_names
@@ -17,6 +16,8 @@ from skillshelf.text import closest_names
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model
+
+    from skillshelf.agent.events import Usage
 
 # pydantic-ai takes seconds to import, so each function imports what it needs of it.
 
@@ -365,8 +366,10 @@ def _find_window(settings: Settings, model: "Model[Any]", otherwise: int = 0) ->
     return settings.window or resolve_context_window(model) or otherwise or DEFAULT_CONTEXT_WINDOW
 
 
-def usage_of(response: "ModelResponse") -> Usage:
+def usage_of(response: "ModelResponse") -> "Usage":
     """Return the tokens and the price of a model's response."""
+    from skillshelf.agent.events import Usage
+
     usage = response.usage
     return Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, _find_price(response))
 

@@ -8,17 +8,19 @@ import sys
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.agent import load_settings, require_model
+from skillshelf.agent import Settings, load_settings, require_model
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
-    from skillshelf.agent import AgentCore, Settings
+    from skillshelf.agent import AgentCore
     from skillshelf.agent.servers import ToolServers
+    from skillshelf.repl import ChooseSession
 
 EXAMPLES = """
   skillshelf chat                                     talk in the terminal
@@ -64,30 +66,23 @@ def run(args: argparse.Namespace, out: Output) -> int:
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.json and args.prompt is None
     if args.message is not None and args.prompt is not None:
         raise CommandError("there are two messages.", "Give one: with -p it is answered once, without in a chat.")
-    core, settings, problems = _open_agent(args)
-    problems.extend(_resume(core, args, is_interactive=is_interactive))
-    for problem in problems:
-        complain(problem)
-    if args.frozen and core.skills.drift:
-        names = ", ".join(core.skills.drift)
-        raise CommandError(
-            f"--frozen, but these are not as approved: {names}.",
-            "`skillshelf trust --list` shows what differs.",
-            code="not-as-approved",
-            exit_code=1,
-        )
 
+    # Importing the agent takes seconds, so everything that can be wrong without it is looked at before.
+    settings = _load_settings(args)
+    workspace = locate_workspace(args)
     if is_interactive:
         import asyncio
 
-        from skillshelf.repl import Terminal
+        from skillshelf.repl import run_terminal
 
-        terminal = Terminal(core, settings, out.console)
-        return asyncio.run(_run_with_servers(core, terminal.run(args.message or "")))
-    return _answer_once(core, settings, args)
+        def open_agent(choose_session: "ChooseSession") -> "AgentCore":
+            return _open_agent(args, settings, workspace, choose_session)
+
+        return asyncio.run(run_terminal(open_agent, settings, out.console, args.message or ""))
+    return _answer_once(_open_agent(args, settings, workspace), settings, args)
 
 
-def _answer_once(core: "AgentCore", settings: "Settings", args: argparse.Namespace) -> int:
+def _answer_once(core: "AgentCore", settings: Settings, args: argparse.Namespace) -> int:
     import asyncio
 
     from skillshelf.repl import Pipe
@@ -113,24 +108,30 @@ async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]")
         return await chat
 
 
-def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[str]]":
-    """Return the agent for these options, its settings, and problems to report first."""
-    # Importing the agent takes seconds, so everything that can be wrong without it is looked at before.
+def _load_settings(args: argparse.Namespace) -> Settings:
+    """Return the settings for these options. Raises a SkillError for everything that cannot work."""
     if any(importlib.util.find_spec(library) is None for library in ("prompt_toolkit", "pydantic_ai_harness")):
         raise MissingExtraError("skillshelf chat", "chat")
     if args.frozen and args.trust_workspace:
         raise SettingsError(
             "--frozen asks for the skills as approved, --trust-workspace for the skills as they are. Give one of them."
         )
-    packages = find_packages(args)
-    settings = load_settings({**vars(args), "packages": packages})
+    settings = load_settings({**vars(args), "packages": find_packages(args)})
     require_model(settings)
+    return settings
 
+
+def _open_agent(
+    args: argparse.Namespace, settings: Settings, workspace: Workspace, choose_session: "ChooseSession | None" = None
+) -> "AgentCore":
+    """Return the agent for these options, after reporting what the user should know about it.
+
+    If more than one session could be continued, `choose_session` asks for one. Without it, the latest is taken.
+    """
     from skillshelf.agent import AgentCore, Policy, RuleBook, resolve
     from skillshelf.agent.sessions import Sessions
     from skillshelf.trust import Trust
 
-    workspace = locate_workspace(args)
     problems: list[str] = []
     servers = _choose_servers(args, workspace.folder, problems)
     core = AgentCore(
@@ -151,29 +152,36 @@ def _open_agent(args: argparse.Namespace) -> "tuple[AgentCore, Settings, list[st
         trust=trust,
         sessions=Sessions(workspace.folder),
         frozen=args.frozen,
-        packages=packages,
+        packages=settings.packages,
         entry_points=True,
         choices=load_choices(),
     )
     problems.extend(_find_misfit(core))
-    return core, settings, problems
+    problems.extend(_resume(core, args, choose_session))
+    for problem in problems:
+        complain(problem)
+    if args.frozen and core.skills.drift:
+        names = ", ".join(core.skills.drift)
+        raise CommandError(
+            f"--frozen, but these are not as approved: {names}.",
+            "`skillshelf trust --list` shows what differs.",
+            code="not-as-approved",
+            exit_code=1,
+        )
+    return core
 
 
-def _resume(core: "AgentCore", args: argparse.Namespace, *, is_interactive: bool) -> Sequence[str]:
+def _resume(core: "AgentCore", args: argparse.Namespace, choose_session: "ChooseSession | None") -> Sequence[str]:
     """Continue the session that the options ask for. Return problems to report first."""
     if args.last:
         return core.resume()
     if args.resume is None:
         return ()
     sessions = core.sessions.list() if core.sessions else []
-    if args.resume or not is_interactive or len(sessions) < 2:
+    if args.resume or choose_session is None or len(sessions) < 2:
         return core.resume(args.resume)
 
-    import asyncio
-
-    from skillshelf.repl import pick_session
-
-    chosen = asyncio.run(pick_session(sessions))
+    chosen = choose_session(sessions)
     if chosen is None:
         return ["No session was chosen: this is a new one."]
     return core.resume(chosen)

@@ -1,4 +1,4 @@
-"""The chat: `Terminal` for a user at a screen, `Pipe` for one message and its answer. Needs the extra `chat`.
+"""The chat: `run_terminal` for a user at a screen, `Pipe` for one message and its answer. Needs the extra `chat`.
 
 `play_demo` plays the demonstration on a screen, and `record_demo` records it.
 """
@@ -9,14 +9,13 @@ from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.repl._demo import play_demo, record_demo
-    from skillshelf.repl._picker import pick_session
     from skillshelf.repl._pipe import Pipe
-    from skillshelf.repl._terminal import Terminal
+    from skillshelf.repl._start import ChooseSession, run_terminal
 
-__all__ = ["Pipe", "Terminal", "pick_session", "play_demo", "record_demo"]
+__all__ = ["ChooseSession", "Pipe", "play_demo", "record_demo", "run_terminal"]
 
 __getattr__ = export_lazily(
     __name__,
-    {"_demo": ["play_demo", "record_demo"], "_picker": ["pick_session"], "_pipe": ["Pipe"], "_terminal": ["Terminal"]},
+    {"_demo": ["play_demo", "record_demo"], "_pipe": ["Pipe"], "_start": ["ChooseSession", "run_terminal"]},
     extra="chat",
 )

@@ -16,7 +16,9 @@ from rich.console import Console
 from skillshelf.agent import AgentCore, ChosenModel, ScriptedModel, read_script
 from skillshelf.agent.events import Event
 from skillshelf.demo import ANSWER, LINES, Frame, copy_workspace, script_path
+from skillshelf.repl._footer import Footer
 from skillshelf.repl._keyboard import Keyboard, Tty
+from skillshelf.repl._start import TerminalChat
 from skillshelf.repl._terminal import Terminal
 from skillshelf.repl._views import format_status
 from skillshelf.settings import Settings
@@ -44,8 +46,8 @@ def play_demo(console: Console, *, fast: bool) -> None:
         pace.hurry()
     with copy_workspace() as workspace, create_pipe_input() as keys, create_app_session(input=keys):
         keyboard = _TypedKeyboard(keys, pace, ignore_frame, Tty(sys.stdin.fileno()))
-        terminal = _DemoTerminal(workspace, console, keyboard, pace, ignore_frame)
-        asyncio.run(terminal.run_with_keys(sys.stdin.fileno()))
+        chat = _DemoChat(workspace, console, keyboard, pace, ignore_frame)
+        asyncio.run(chat.run_with_keys(sys.stdin.fileno()))
 
 
 def record_demo() -> list[Frame]:
@@ -68,8 +70,8 @@ def record_demo() -> list[Frame]:
         create_app_session(input=keys, output=DummyOutput()),
     ):
         keyboard = _TypedKeyboard(keys, pace, frames.append, Tty(keys.fileno()))
-        terminal = _DemoTerminal(workspace, console, keyboard, pace, frames.append)
-        asyncio.run(terminal.run())
+        chat = _DemoChat(workspace, console, keyboard, pace, frames.append)
+        asyncio.run(chat.run())
     return frames
 
 
@@ -141,38 +143,13 @@ class _DemoTerminal(Terminal):
     """The real interface, with a model that follows a script and lines that are typed for the user."""
 
     def __init__(
-        self, workspace: str, console: Console, keyboard: _TypedKeyboard, pace: Pace, observe: Observer
+        self, core: AgentCore, console: Console, footer: Footer, keyboard: _TypedKeyboard, pace: Pace, observe: Observer
     ) -> None:
-        model = ChosenModel(_PacedModel(pace), "scripted", tools=True, window=_WINDOW, local=True)
-        core = AgentCore(model)
-        core.load_skills(workspace)
-        super().__init__(core, Settings(), console, keyboard)
+        super().__init__(core, Settings(), console, footer)
         self._typist = keyboard
         self._pace = pace
         self._observe = observe
         self._lines = iter(LINES)
-
-    async def run_with_keys(self, fileno: int) -> int:
-        """Run, and listen to the keys of the user: any key skips the pauses, and `q` leaves."""
-        loop = asyncio.get_running_loop()
-        loop.add_reader(fileno, self._read_keys, fileno)
-        try:
-            return await self.run()
-        finally:
-            loop.remove_reader(fileno)
-
-    def _read_keys(self, fileno: int) -> None:
-        keys = os.read(fileno, 1024)
-        self._pace.hurry()
-        if not keys or b"q" in keys.lower():
-            self._interrupt()
-
-    def _interrupt(self) -> None:
-        """Leave, whatever is going on."""
-        self.leave()
-        self.core.cancel()
-        if self._chat:
-            self._chat.cancel()
 
     async def _read_line(self) -> str | None:
         line = next(self._lines, None)
@@ -193,6 +170,45 @@ class _DemoTerminal(Terminal):
             if event.kind == "text":
                 await self._pace.pause(_SECONDS_PER_WORDS)
             yield event
+
+
+class _DemoChat(TerminalChat):
+    """The demonstration, from the first frame to the last."""
+
+    def __init__(
+        self, workspace: str, console: Console, keyboard: _TypedKeyboard, pace: Pace, observe: Observer
+    ) -> None:
+        def open_terminal(footer: Footer) -> Terminal:
+            model = ChosenModel(_PacedModel(pace), "scripted", tools=True, window=_WINDOW, local=True)
+            core = AgentCore(model)
+            core.load_skills(workspace)
+            return _DemoTerminal(core, console, footer, keyboard, pace, observe)
+
+        super().__init__(open_terminal, keyboard)
+        self._pace = pace
+
+    async def run_with_keys(self, fileno: int) -> int:
+        """Run, and listen to the keys of the user: any key skips the pauses, and `q` leaves."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(fileno, self._read_keys, fileno)
+        try:
+            return await self.run()
+        finally:
+            loop.remove_reader(fileno)
+
+    def _read_keys(self, fileno: int) -> None:
+        keys = os.read(fileno, 1024)
+        self._pace.hurry()
+        if not keys or b"q" in keys.lower():
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Leave, whatever is going on."""
+        if self._terminal:
+            self._terminal.leave()
+            self._terminal.core.cancel()
+        if self._chat:
+            self._chat.cancel()
 
 
 class _FrameFile(io.StringIO):

@@ -1,9 +1,7 @@
-"""The two faces of a chat, a terminal and a pipe: what commands may do with them, and how both come to an end."""
+"""The two faces of a chat, a terminal and a pipe: what commands may do with them."""
 
-import asyncio
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from rich.console import RenderableType
@@ -13,8 +11,6 @@ from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.rendering import Cleaned
 from skillshelf.text import clean
-
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class ChatFace(Protocol):
@@ -59,14 +55,3 @@ def clean_output(parts: tuple[RenderableType, ...]) -> Iterator[RenderableType]:
     for part in parts:
         if part != "":
             yield clean(part) if isinstance(part, str) else Cleaned(part)
-
-
-def call_on_end_signal(close: Callable[[int], None]) -> None:
-    """Call `close` in the running loop, with the exit code for the signal, when a signal ends the program."""
-    loop = asyncio.get_running_loop()
-    for number in _ENDING_SIGNALS:
-        is_ignored = signal.getsignal(number) is signal.SIG_IGN  # under nohup
-        if is_ignored:
-            continue
-        with suppress(ValueError, RuntimeError):  # outside the main thread, signals belong to the caller
-            loop.add_signal_handler(number, close, 128 + number)

@@ -18,7 +18,7 @@ from typing import Any
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions, is_done
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
@@ -45,9 +45,8 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from skillshelf.rendering import cut
 from skillshelf.repl._keyboard import Keyboard
-from skillshelf.repl._keys import make_footer_bindings
+from skillshelf.repl._keys import make_bindings, make_footer_bindings
 from skillshelf.repl._lines import Line, LineQueue, Pastes
-from skillshelf.repl._prompt import make_bindings
 from skillshelf.text import clean, clean_line
 
 DrawLive = Callable[[int, int], str]
@@ -55,7 +54,10 @@ DrawLive = Callable[[int, int], str]
 FormatStatus = Callable[[int], str]
 """Returns the status line for so many columns."""
 
+NO_RESULTS = "No tool has returned a result yet"
+
 _PROMPT = "› "
+_STARTING = " starting…"
 _FRAMES_PER_SECOND = 30
 _MAX_QUEUED_ROWS = 4
 _MAX_MENU_ROWS = 8
@@ -72,30 +74,24 @@ _STYLE = Style.from_dict({"queued": "#888888", "question": "bold", "hint": "#888
 
 
 class Footer:
-    """The editor with everything around it. Its lines are taken with `next_line`."""
+    """The editor with everything around it. Its lines are taken with `next_line`.
 
-    def __init__(
-        self,
-        keyboard: Keyboard,
-        completer: Completer,
-        history: History,
-        *,
-        draw_live: DrawLive,
-        format_status: FormatStatus,
-        stop: Callable[[], None],
-        unfold: Callable[[], None],
-    ) -> None:
-        """`stop` ends the work in progress, and `unfold` shows the result of a tool in full."""
+    It can be used before the agent is there: what the user sends then waits in the queue. `connect` brings the rest.
+    """
+
+    def __init__(self, keyboard: Keyboard, history: History) -> None:
         self.is_working = False
         """True while a line is being answered."""
+        self.keyboard = keyboard
         self.queue = LineQueue()
         self.pastes = Pastes()
-        self.stop = stop
-        self.unfold = unfold
-        self._keyboard = keyboard
-        self._draw_live = draw_live
-        self._format_status = format_status
+        self.stop: Callable[[], None] = lambda: None
+        self.unfold: Callable[[], None] = lambda: self.show_hint(NO_RESULTS)
+        self._completer: Completer = DummyCompleter()
+        self._draw_live: DrawLive = lambda columns, rows: ""
+        self._format_status: FormatStatus = lambda columns: cut(_STARTING, columns)
         self._hint = ""
+        self._first_frame = asyncio.Event()
         self._typed_at = 0.0
         self._output = _Output(self.redraw)
         self._restore_tty: Callable[[], None] = lambda: None
@@ -103,7 +99,11 @@ class Footer:
         self._is_suspended = False
 
         self.buffer = Buffer(
-            completer=completer, complete_while_typing=True, history=history, multiline=True, tempfile_suffix=".md"
+            completer=DynamicCompleter(lambda: self._completer),
+            complete_while_typing=True,
+            history=history,
+            multiline=True,
+            tempfile_suffix=".md",
         )
         self._app: Application[None] = Application(
             layout=self._make_layout(),
@@ -123,20 +123,36 @@ class Footer:
 
     # -- for the chat -------------------------------------------------------------------------------------------------
 
+    def connect(
+        self,
+        completer: Completer,
+        *,
+        draw_live: DrawLive,
+        format_status: FormatStatus,
+        stop: Callable[[], None],
+        unfold: Callable[[], None],
+    ) -> None:
+        """Connect the agent. `stop` ends the work in progress, and `unfold` shows the result of a tool in full."""
+        self.stop = stop
+        self.unfold = unfold
+        self._completer = completer
+        self._draw_live = draw_live
+        self._format_status = format_status
+        if self.buffer.text:  # the menu was asked for when there was none
+            self.buffer.start_completion()
+        self.redraw()
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Show the footer while the block runs. `queue` is closed if the terminal is."""
-        started = asyncio.Event()
-        self.buffer.text = self._keyboard.take_typeahead()
+        """Show the footer, then run the block. `queue` is closed if the terminal is."""
+        self.buffer.text = self.keyboard.take_typeahead()
         self.buffer.cursor_position = len(self.buffer.text)
-        task = asyncio.create_task(
-            self._app.run_async(pre_run=started.set, handle_sigint=False, set_exception_handler=False)
-        )
+        task = asyncio.create_task(self._app.run_async(handle_sigint=False, set_exception_handler=False))
         task.add_done_callback(self._end)
         with self._output.capture():
             try:
-                await started.wait()
-                self._restore_tty = self._keyboard.tty.make_restorer()
+                await self._first_frame.wait()
+                self._restore_tty = self.keyboard.tty.make_restorer()
                 yield
             finally:
                 if self._app.is_running and not self._app.is_done:
@@ -244,8 +260,8 @@ class Footer:
     # -- drawing ------------------------------------------------------------------------------------------------------
 
     def _make_layout(self) -> Layout:
-        is_asking = Condition(lambda: self._keyboard.question is not None)
-        is_answering = Condition(lambda: self._keyboard.question is not None and self._keyboard.question.is_open)
+        is_asking = Condition(lambda: self.keyboard.question is not None)
+        is_answering = Condition(lambda: self.keyboard.question is not None and self.keyboard.question.is_open)
         is_live = Condition(lambda: self.is_working) & ~is_asking
         has_queue = Condition(lambda: len(self.queue) > 0)
 
@@ -293,7 +309,7 @@ class Footer:
         return [("class:queued", "\n".join(cut(line, columns) for line in shown))]
 
     def _draw_question(self) -> AnyFormattedText:
-        question = self._keyboard.question
+        question = self.keyboard.question
         if question is None:
             return ""
         # Broken between words: `[n]o` broken in the middle could not be read.
@@ -323,6 +339,7 @@ class Footer:
     def _end_frame(self, _: Any) -> None:
         self._app.output.write_raw(_END_UPDATE)
         self._app.output.flush()
+        self._first_frame.set()
 
     def _write_waiting_output(self) -> None:
         self._app.output.write_raw(self._output.take_lines())
@@ -331,14 +348,15 @@ class Footer:
     # -- keys ---------------------------------------------------------------------------------------------------------
 
     def _note_key(self, _: Any) -> None:
-        question = self._keyboard.question
+        question = self.keyboard.question
         if question is None or not question.is_open:
             self._typed_at = time.monotonic()
 
     def _end(self, _: asyncio.Task[None]) -> None:
         """Unblock everything that waits for keys: there are no more."""
-        self._keyboard.close()
+        self.keyboard.close()
         self.queue.close()
+        self._first_frame.set()
 
 
 class _Output(io.TextIOBase):

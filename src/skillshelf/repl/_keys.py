@@ -16,6 +16,29 @@ LEAVE_HINT = "Press Ctrl+C again to leave"
 LEAVE = "/exit"
 
 
+def make_bindings() -> KeyBindings:
+    """Return the keys that edit the text."""
+    bindings = KeyBindings()
+
+    @bindings.add("escape", "enter")
+    def break_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @bindings.add("tab")
+    def complete_word(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if state is None:
+            buffer.start_completion(insert_common_part=True)
+        elif len(state.completions) == 1 and state.complete_index == 0:
+            # The only suggestion is taken already; the next in the circle would be the text typed before it.
+            buffer.complete_state = None
+        else:
+            buffer.complete_next()
+
+    return bindings
+
+
 def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
     """Return the keys of the editor and of the work in progress."""
     bindings = KeyBindings()
@@ -32,12 +55,12 @@ def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
     def close_menu_or_stop(event: KeyPressEvent) -> None:
         if footer.buffer.complete_state:
             footer.close_menu()
-        elif footer.is_working:
+        elif can_stop():
             stop_work()
 
     @bindings.add("c-c", filter=is_editing)
     def stop_or_clear_or_leave(event: KeyPressEvent) -> None:
-        if footer.is_working:
+        if can_stop():
             stop_work()
         elif footer.buffer.text:
             footer.buffer.reset()
@@ -46,13 +69,17 @@ def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
         else:
             footer.show_hint(LEAVE_HINT)
 
+    def can_stop() -> bool:
+        # Lines wait without work if they were sent before the agent was there.
+        return footer.is_working or len(footer.queue) > 0
+
     def stop_work() -> None:
         footer.return_queued()
         footer.stop()
 
     @bindings.add("c-d", filter=is_editing & is_empty)
     def leave(event: KeyPressEvent) -> None:
-        if footer.is_working:
+        if can_stop():
             footer.queue.put(Line(LEAVE, LEAVE))  # the user sees it there, and can take it back
         else:
             footer.queue.close()

@@ -1,9 +1,14 @@
 """The lines that the user sent: they wait here for their turn, and a long paste in one of them is shown folded."""
 
 import asyncio
+import os
 import re
 from collections import deque
 from dataclasses import dataclass
+
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+from skillshelf.files import make_private_folders, state_home
 
 MAX_PASTED_LINES = 20
 """A paste of more lines is folded in the editor."""
@@ -37,6 +42,11 @@ class LineQueue:
     def put(self, line: Line) -> None:
         self._lines.append(line)
         self._changed.set()
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if no line waits and no more will come."""
+        return self._is_closed and not self._lines
 
     def close(self) -> None:
         """Let `take` return None once the queue is empty."""
@@ -90,3 +100,17 @@ class Pastes:
     def find_end(self, shown: str) -> str:
         """Return the words for a paste at the end of this text, or an empty string."""
         return next((words for words in self._texts if shown.endswith(words)), "")
+
+
+def open_history() -> History:
+    """Return the lines of earlier sessions."""
+    home = state_home()
+    if home is None:
+        return InMemoryHistory()
+    try:
+        make_private_folders(home)
+        path = os.path.join(home, "history")
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)

@@ -14,7 +14,8 @@ from skillshelf.errors import SkillError, error_code
 from skillshelf.rendering import cut_words
 from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
-from skillshelf.repl._face import call_on_end_signal, clean_output
+from skillshelf.repl._end import call_on_end_signal
+from skillshelf.repl._face import clean_output
 from skillshelf.repl._screen import describe_call, describe_reload, describe_retry
 from skillshelf.repl._views import view_sessions
 from skillshelf.text import clean, clean_line, to_json

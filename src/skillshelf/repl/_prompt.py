@@ -1,4 +1,4 @@
-"""The text that the user types: its history, the keys that complete it, and what the menu offers."""
+"""The menu: what it offers for the text that the user types."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,13 +8,11 @@ from typing import Any
 from prompt_toolkit.application.current import get_app_or_none
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.utils import get_cwidth
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from skillshelf.files import is_at_or_inside, make_private_folders, state_home
+from skillshelf.files import is_at_or_inside
 from skillshelf.rendering import cut
 from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, Names, Suggestion, complete, rank
 from skillshelf.text import clean_line
@@ -27,43 +25,6 @@ _FRAME_CELLS = 6
 _MAX_FILES = 50
 # A folder of a million files must not stop the typing.
 _MAX_ENTRIES = 5_000
-
-
-def open_history() -> History:
-    """Return the lines of earlier sessions."""
-    home = state_home()
-    if home is None:
-        return InMemoryHistory()
-    try:
-        make_private_folders(home)
-        path = os.path.join(home, "history")
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-    except OSError:
-        return InMemoryHistory()
-    return FileHistory(path)
-
-
-def make_bindings() -> KeyBindings:
-    """Return the keys that work differently from prompt_toolkit's defaults."""
-    bindings = KeyBindings()
-
-    @bindings.add("escape", "enter")
-    def break_line(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
-
-    @bindings.add("tab")
-    def complete_word(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        state = buffer.complete_state
-        if state is None:
-            buffer.start_completion(insert_common_part=True)
-        elif len(state.completions) == 1 and state.complete_index == 0:
-            # The only suggestion is taken already; the next in the circle would be the text typed before it.
-            buffer.complete_state = None
-        else:
-            buffer.complete_next()
-
-    return bindings
 
 
 class SlashCompleter(Completer):

@@ -1,8 +1,6 @@
 """The agent in a terminal."""
 
 import asyncio
-import signal
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -17,12 +15,10 @@ from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.repl._approval import STOP, ask_approval
 from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
-from skillshelf.repl._face import call_on_end_signal, clean_output
-from skillshelf.repl._footer import Footer
-from skillshelf.repl._keyboard import Keyboard
-from skillshelf.repl._lines import Line
+from skillshelf.repl._face import clean_output
+from skillshelf.repl._footer import NO_RESULTS, Footer
 from skillshelf.repl._picker import pick_session
-from skillshelf.repl._prompt import SlashCompleter, list_workspace_files, open_history
+from skillshelf.repl._prompt import SlashCompleter, list_workspace_files
 from skillshelf.repl._replay import view_resumed
 from skillshelf.repl._results import ResultViewer
 from skillshelf.repl._review import Reviewer
@@ -31,46 +27,30 @@ from skillshelf.repl._shell import parse_shell_line, run_shell_line
 from skillshelf.repl._variables import ask_variable
 from skillshelf.repl._views import count_skills, format_status
 from skillshelf.slash import complete
-from skillshelf.streams import discard_output
 from skillshelf.text import clean, clean_line
 
 _MIN_PREPARED = 100
 """Skills whose index is built before it is needed. Fewer take a tenth of a second."""
 _FRAMES_PER_SECOND = 10
-_SECONDS_TO_END = 5.0
-"""How long a running turn may take to end when the program must."""
 
 
 class Terminal:
     """A conversation on a screen: one line after the other is answered, while the user can type the next ones."""
 
-    def __init__(self, core: AgentCore, settings: Settings, console: Console, keyboard: Keyboard | None = None) -> None:
+    def __init__(self, core: AgentCore, settings: Settings, console: Console, footer: Footer) -> None:
         self.core = core
         self.settings = settings
         self.console = console
+        self.footer = footer
         core.approve = self.approve
         core.ask_variable = self.ask_variable
 
         self.screen = Screen(console)
         self.commands = make_commands(self)
-        self._keyboard = keyboard or Keyboard()
+        self._keyboard = footer.keyboard
         self._reviewer = Reviewer(core, console, self._keyboard)
-        completer = SlashCompleter(self.commands, lambda path: list_workspace_files(core.skills.folder, path))
-        self.footer = Footer(
-            self._keyboard,
-            completer,
-            open_history(),
-            draw_live=self.screen.draw_live,
-            format_status=self._format_status,
-            stop=self._interrupt,
-            unfold=self._unfold,
-        )
-
-        self._streams = (sys.stdout, sys.stderr)
         self._is_leaving = False
-        self._exit_code = 0
         self._reported_problems: set[tuple[str, str]] = set()
-        self._chat: asyncio.Task[None] | None = None
         self._line: asyncio.Task[None] | None = None
         """The command or message that is running."""
         self._viewer: asyncio.Task[None] | None = None
@@ -87,41 +67,31 @@ class Terminal:
     def leave(self) -> None:
         self._is_leaving = True
 
-    async def run(self, first_message: str = "") -> int:
-        """Chat until the user leaves or the terminal is closed. Return the exit code.
+    @property
+    def is_answering(self) -> bool:
+        """True while a command or message is running."""
+        return self._line is not None
 
-        `first_message` is answered before the first prompt.
-        """
-        if first_message.strip():
-            self.footer.queue.put(Line(first_message, first_message))
-        loop = asyncio.get_running_loop()
-        with self._keyboard.tty.without_echo():
-            self._chat = asyncio.create_task(self._run_prompts())
-            # For good: a handler that comes and goes leaves moments in which the signal ends the program.
-            loop.add_signal_handler(signal.SIGINT, self._interrupt)
-            loop.add_signal_handler(signal.SIGCONT, self.footer.take_terminal_back)
-            call_on_end_signal(self._close)
-            await asyncio.wait([self._chat])
-
-        if not self._chat.cancelled() and not self._exit_code:
-            self._chat.result()
-        self._say_how_to_resume()
-        return self._exit_code
-
-    def _say_how_to_resume(self) -> None:
-        conversation = self.core.conversation
-        if conversation.session and conversation.messages and self._keyboard.tty.is_open():
-            self.console.print(Text(f"To go on with this session: skillshelf chat --resume {conversation.id}", "dim"))
-
-    async def _run_prompts(self) -> None:
+    async def run(self) -> None:
+        """Answer one line after the other until the user leaves or the terminal is closed."""
+        folder = self.core.skills.folder
+        self.footer.connect(
+            SlashCompleter(self.commands, lambda path: list_workspace_files(folder, path)),
+            draw_live=self.screen.draw_live,
+            format_status=self._format_status,
+            stop=self.interrupt,
+            unfold=self._unfold,
+        )
         self._greet()
-        async with self.footer.running():
-            with self._watch_skills():
-                await self._reviewer.ask_at_start()
-                with self._preparing_search():
-                    await self._answer_lines()
-        if not self._exit_code and not self._keyboard.tty.is_open():  # the signal that says so is on its way
-            self._close(128 + signal.SIGHUP)
+        with self._watch_skills():
+            await self._reviewer.ask_at_start()
+            with self._preparing_search():
+                await self._answer_lines()
+
+    def say_how_to_resume(self) -> None:
+        conversation = self.core.conversation
+        if conversation.session and conversation.messages:
+            self.console.print(Text(f"To go on with this session: skillshelf chat --resume {conversation.id}", "dim"))
 
     async def _answer_lines(self) -> None:
         while not self._is_leaving:
@@ -234,30 +204,17 @@ class Terminal:
     def note_pending_shown(self) -> None:
         self._reviewer.skip_announcements()
 
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
+        """Stop the command or message that is running."""
         if self._in_turn:
             self.core.cancel()  # the turn ends by itself and keeps the conversation so far
         elif self._line:
             self._line.cancel()
 
-    def _close(self, exit_code: int) -> None:
-        """End the turn and the commands it runs, then the chat. The session is kept."""
-        self._is_leaving = True
-        self._exit_code = exit_code
-        if not self._keyboard.tty.is_open():
-            discard_output(*self._streams)
-
-        assert self._chat is not None
-        if self._line:
-            self._interrupt()
-            asyncio.get_running_loop().call_later(_SECONDS_TO_END, self._chat.cancel)
-        else:
-            self._chat.cancel()
-
     def _unfold(self) -> None:
         """Show the results of tools in full. The turn goes on meanwhile."""
         if not self.screen.results:
-            self.footer.show_hint("No tool has returned a result yet")
+            self.footer.show_hint(NO_RESULTS)
         elif self._viewer is None or self._viewer.done():
             self._viewer = asyncio.create_task(self._view_results())
 

@@ -1,0 +1,116 @@
+"""A chat in a terminal from its first frame to its exit code. The prompt appears first, and the agent behind it.
+
+Importing the agent takes a second, so this module and everything it imports must do without it.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from skillshelf.repl._end import call_on_end_signal
+from skillshelf.repl._footer import Footer
+from skillshelf.repl._keyboard import Keyboard
+from skillshelf.repl._lines import Line, open_history
+from skillshelf.settings import Settings
+from skillshelf.streams import discard_output
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from skillshelf.agent import AgentCore
+    from skillshelf.agent.sessions import SessionInfo
+    from skillshelf.repl._terminal import Terminal
+
+ChooseSession = Callable[[Sequence["SessionInfo"]], str | None]
+"""Lets the user choose a session, and returns its id; None if they choose none."""
+OpenAgent = Callable[[ChooseSession], "AgentCore"]
+
+_SECONDS_TO_END = 5.0
+"""How long a running turn may take to end when the program must."""
+
+
+async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Console", first_message: str = "") -> int:
+    """Chat until the user leaves or the terminal is closed. Return the exit code.
+
+    `open_agent` is called in a thread once the prompt is on the screen. Its errors end the chat. `first_message` is
+    answered before the first line that the user sends.
+    """
+    loop = asyncio.get_running_loop()
+
+    def open_terminal(footer: Footer) -> "Terminal":
+        from skillshelf.repl._picker import pick_session
+        from skillshelf.repl._terminal import Terminal
+
+        async def ask(sessions: Sequence["SessionInfo"]) -> str | None:
+            async with footer.suspended():
+                return await pick_session(sessions)
+
+        def choose_session(sessions: Sequence["SessionInfo"]) -> str | None:
+            return asyncio.run_coroutine_threadsafe(ask(sessions), loop).result()
+
+        return Terminal(open_agent(choose_session), settings, console, footer)
+
+    return await TerminalChat(open_terminal).run(first_message)
+
+
+class TerminalChat:
+    """The user's terminal during a chat: its prompt, its signals and its end."""
+
+    def __init__(self, open_terminal: Callable[[Footer], "Terminal"], keyboard: Keyboard | None = None) -> None:
+        """`open_terminal` is called in a thread, with the prompt on the screen."""
+        self._open_terminal = open_terminal
+        self._keyboard = keyboard or Keyboard()
+        self._footer = Footer(self._keyboard, open_history())
+        self._terminal: Terminal | None = None
+        self._streams = (sys.stdout, sys.stderr)
+        self._chat: asyncio.Task[None] | None = None
+        self._exit_code = 0
+
+    async def run(self, first_message: str = "") -> int:
+        """Chat until the user leaves or the terminal is closed. Return the exit code."""
+        if first_message.strip():
+            self._footer.queue.put(Line(first_message, first_message))
+        loop = asyncio.get_running_loop()
+        with self._keyboard.tty.without_echo():
+            self._chat = asyncio.create_task(self._run_behind_prompt())
+            # For good: a handler that comes and goes leaves moments in which the signal ends the program.
+            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+            loop.add_signal_handler(signal.SIGCONT, self._footer.take_terminal_back)
+            call_on_end_signal(self._close)
+            await asyncio.wait([self._chat])
+
+        if not self._chat.cancelled() and not self._exit_code:
+            self._chat.result()
+        if self._terminal and self._keyboard.tty.is_open():
+            self._terminal.say_how_to_resume()
+        return self._exit_code
+
+    async def _run_behind_prompt(self) -> None:
+        async with self._footer.running():
+            self._terminal = await asyncio.to_thread(self._open_terminal, self._footer)
+            if not self._footer.queue.is_at_end:  # the user left already
+                async with self._terminal.core.servers:
+                    await self._terminal.run()
+        if not self._exit_code and not self._keyboard.tty.is_open():  # the signal that says so is on its way
+            self._close(128 + signal.SIGHUP)
+
+    def _interrupt(self) -> None:
+        """Stop the command or message that is running."""
+        if self._terminal:
+            self._terminal.interrupt()
+
+    def _close(self, exit_code: int) -> None:
+        """End the turn and the commands it runs, then the chat. The session is kept."""
+        self._exit_code = exit_code
+        if not self._keyboard.tty.is_open():
+            discard_output(*self._streams)
+
+        assert self._chat is not None
+        if self._terminal and self._terminal.is_answering:
+            self._terminal.leave()
+            self._terminal.interrupt()
+            asyncio.get_running_loop().call_later(_SECONDS_TO_END, self._chat.cancel)
+        else:
+            self._chat.cancel()
