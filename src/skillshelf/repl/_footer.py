@@ -70,7 +70,24 @@ _ESCAPE_SECONDS = 0.1
 # Between these, terminals that know them draw nothing, so that a frame appears as a whole.
 _BEGIN_UPDATE = "\x1b[?2026h"
 _END_UPDATE = "\x1b[?2026l"
-_STYLE = Style.from_dict({"queued": "#888888", "question": "bold", "hint": "#888888", "status": "reverse"})
+# The terminal's own colours, without backgrounds: they are readable on dark and on light ones.
+_STYLE = Style.from_dict(
+    {
+        "queued": "dim",
+        "question": "bold",
+        "hint": "dim",
+        "status": "dim",
+        "completion-menu": "fg:default bg:default",
+        "completion-menu.completion": "fg:ansicyan bg:default",
+        "completion-menu.completion.current": "fg:ansicyan bg:default bold reverse",
+        "completion-menu.meta.completion": "fg:default bg:default dim",
+        "completion-menu.meta.completion.current": "fg:ansicyan bg:default nodim reverse",
+        "completion-menu scrollbar.background": "bg:default",
+        "completion-menu scrollbar.button": "fg:ansicyan bg:default reverse",
+        "scrollbar.background": "bg:default",
+        "scrollbar.button": "fg:ansicyan bg:default reverse",
+    }
+)
 
 
 class Footer:

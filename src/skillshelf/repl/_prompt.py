@@ -44,17 +44,24 @@ class SlashCompleter(Completer):
         widest = max(map(get_cwidth, labels), default=0)
         meta_cells = min(columns - widest - _FRAME_CELLS, _MAX_META_CELLS)
 
+        widest_meta = max((get_cwidth(describe_suggestion(each, meta_cells)) for each in suggestions), default=0)
         for suggestion, label in zip(suggestions, labels, strict=True):
-            meta = describe_suggestion(suggestion, meta_cells)
+            meta = describe_suggestion(suggestion, meta_cells, widest_meta)
             yield Completion(suggestion.text, suggestion.start, display=label, display_meta=meta)
 
 
-def describe_suggestion(suggestion: Suggestion, cells: int = _MAX_META_CELLS) -> str:
-    """Return the menu's text beside a suggestion: as much of its description as fits, and its cost."""
+def describe_suggestion(suggestion: Suggestion, cells: int = _MAX_META_CELLS, width: int = 0) -> str:
+    """Return the menu's text beside a suggestion: as much of its description as fits, and its cost.
+
+    The cost stands at the right of `width` cells.
+    """
     cost = "" if suggestion.cost is None else f"~{format_tokens(suggestion.cost)} tokens"
     room = cells - len(cost) - 2
     description = cut(clean_line(suggestion.meta), room) if room > 1 else ""
-    return "  ".join(filter(None, (description, cost)))
+    if not description or not cost:
+        return (description + cost).rjust(width if cost else 0)
+    gap = max(2, width - get_cwidth(description) - len(cost))
+    return description + " " * gap + cost
 
 
 def format_tokens(count: int) -> str:
