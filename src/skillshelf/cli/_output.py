@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
-from skillshelf.text import clean, to_json
+from skillshelf.text import clean, clean_line, to_json
 from skillshelf.workspace import Workspace, find_workspace
 
 if TYPE_CHECKING:
@@ -64,6 +64,17 @@ class Output:
         from skillshelf.rendering import Cleaned
 
         self.console.print(Cleaned(renderable))
+
+    def print_paged(self, whole: "RenderableType", short: "RenderableType", title: str) -> None:
+        """Show a rich object on a terminal: page by page if it is long, with the short form left on the screen."""
+        from skillshelf.rendering import Cleaned, can_page, fits_screen, show_pages
+
+        content = Cleaned(whole)
+        if fits_screen(self.console, content) or not can_page():
+            self.console.print(content)
+            return
+        show_pages(self.console, content, clean_line(title))
+        self.print_rich(short)
 
     def print_json(self, value: Any) -> None:
         """Print JSON with everything but printable ASCII escaped, so that a terminal can show it too."""

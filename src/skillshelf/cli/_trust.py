@@ -283,7 +283,7 @@ def _approved_tree(pending: "Pending") -> str:
 
 
 def _show_item(workspace: _TrustedWorkspace, name: str, as_json: bool, out: Output) -> int:
-    from skillshelf.trust import review_text
+    from skillshelf.trust import review_lines, review_text
 
     item = workspace.find(name)
     content = item.pending or item.unapproved
@@ -292,6 +292,10 @@ def _show_item(workspace: _TrustedWorkspace, name: str, as_json: bool, out: Outp
         if content:
             facts["review"] = review_text(content)
         out.print_json(facts)
+    elif content and out.is_terminal:
+        from skillshelf.rendering import ReviewPage
+
+        out.print_rich(ReviewPage(review_lines(content)))
     elif content:
         out.write(review_text(content))
     else:
@@ -403,13 +407,17 @@ class _TerminalReview:
         self.offers_mine = workspace.trust.can_declare_own(workspace.root)
 
     def show_page(self, skill: "Pending", *, whole: bool) -> None:
-        from skillshelf.trust import review_text
+        from skillshelf.rendering import ReviewPage
+        from skillshelf.trust import review_lines, shorten_review
 
-        self._out.write(f"\n{review_text(skill, whole=whole)}\n")
+        lines = review_lines(skill, whole=whole)
+        self._out.print()
+        self._out.print_paged(ReviewPage(lines), ReviewPage(shorten_review(lines)), skill.name)
+        self._out.print()
 
     def approve(self, skill: "Pending") -> None:
         self._workspace.trust.approve(skill)
-        self._out.print(f"approved {skill.name} {skill.tree}")
+        self._out.print_styled(f"approved {skill.name} {skill.tree}", "green")
         self.approved_count += 1
 
     def declare_mine(self) -> None:

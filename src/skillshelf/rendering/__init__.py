@@ -7,8 +7,18 @@ from skillshelf._lazy import export_lazily
 if TYPE_CHECKING:
     from skillshelf.rendering._markdown import markdown
     from skillshelf.rendering._output import Cleaned, cut, cut_words
+    from skillshelf.rendering._pager import can_page, fits_screen, show_pages
+    from skillshelf.rendering._review import ReviewPage
 
-__all__ = ["Cleaned", "cut", "cut_words", "markdown"]
+__all__ = ["Cleaned", "ReviewPage", "can_page", "cut", "cut_words", "fits_screen", "markdown", "show_pages"]
 
 # Markdown brings a parser and the lexers of many languages: cutting a line must not wait for them.
-__getattr__ = export_lazily(__name__, {"_markdown": ["markdown"], "_output": ["Cleaned", "cut", "cut_words"]})
+__getattr__ = export_lazily(
+    __name__,
+    {
+        "_markdown": ["markdown"],
+        "_output": ["Cleaned", "cut", "cut_words"],
+        "_pager": ["can_page", "fits_screen", "show_pages"],
+        "_review": ["ReviewPage"],
+    },
+)

@@ -15,16 +15,18 @@ STOP = "stop"
 
 _SHOWN_WITH_SCRIPT = ("skill", "script", "network")
 _SHOWN_IN_DIFF = ("content", "old_text", "new_text", "replacements")
-# Longer content is shown in part: its beginning must not be pushed off the screen unseen.
+# Longer content is shown in part: neither its beginning nor the question may be pushed off the screen.
 _MAX_ARGUMENT_ROWS = 20
-_MAX_DIFF_ROWS = 200
+_MIN_DIFF_ROWS = 10
+_QUESTION_ROWS = 14
+"""The rows that the question and everything around the diff may need."""
 _MAX_FILES = 5
 _OBEYED = "SKILL.md, AGENTS.md, CLAUDE.md"
 
 
 async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard) -> str | Refusal:
     """Show a tool call and return the user's answer: yes, reviewed, no, always, rule, STOP, or a refusal and why."""
-    parts = _describe(approval)
+    parts = _describe(approval, max(_MIN_DIFF_ROWS, console.height - _QUESTION_ROWS))
     excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
     if approval.script is not None:
         console.print(Text(clean_line(_introduce_script(approval.script)), "bold"))
@@ -38,17 +40,17 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
         if choice.effect:
             console.print(Text(f"  {choice.key}  {clean_line(choice.effect)}", "dim"))
     answers = {choice.key: choice.answer for choice in choices}
-    if any(excerpt.hidden_rows for excerpt in excerpts):
+    labels = [choice.label for choice in choices]
+    is_all_seen = not any(excerpt.hidden_rows for excerpt in excerpts)
+    if not is_all_seen:
         answers["v"] = "view"
+        labels.insert(3, "[v]iew all of it")
 
     while True:
-        labels = [choice.label for choice in choices]
-        if "v" in answers:
-            labels.insert(3, "[v]iew all of it")
         question = f"{_ask_whether(approval)} {' '.join(labels)}"
         answer = await keyboard.ask(question, answers, "no", stopped=STOP)
         console.print(Text("no" if answer == STOP else answer, "dim"))
-        if answer == "yes" and approval.diff and "v" not in answers:
+        if answer == "yes" and approval.diff and is_all_seen:
             return "reviewed"
         if answer == "reason":
             reason = await keyboard.ask_line("What should the model know?")
@@ -58,9 +60,9 @@ async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard)
         if answer != "view":
             return answer
 
-        del answers["v"]
-        for content, _ in parts:
-            console.print(content)
+        everything = Group(*(content for content, _ in parts))
+        if await keyboard.show_pages(console, everything, clean_line(approval.tool)):
+            is_all_seen = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def _ask_whether(approval: Approval) -> str:
     return f"Allow {clean_line(approval.tool)}?"
 
 
-def _describe(approval: Approval) -> list[tuple[RenderableType, int]]:
+def _describe(approval: Approval, diff_rows: int) -> list[tuple[RenderableType, int]]:
     """Return what the call is about, in parts, each with the number of rows it may take at first."""
     arguments = [
         Argument(name, value)
@@ -114,7 +116,7 @@ def _describe(approval: Approval) -> list[tuple[RenderableType, int]]:
     if arguments:
         parts.append((Group(*arguments), _MAX_ARGUMENT_ROWS))
     if approval.diff:
-        parts.append((Diff(clean(approval.diff)), _MAX_DIFF_ROWS))
+        parts.append((Diff(clean(approval.diff)), diff_rows))
     if approval.script is not None:
         parts.append((Argument(approval.script.path, approval.script.text.rstrip("\n")), _MAX_ARGUMENT_ROWS))
     return parts

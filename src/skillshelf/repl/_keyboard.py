@@ -5,6 +5,7 @@ import os
 import re
 import select
 import termios
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from prompt_toolkit.application.current import get_app_session
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
 from prompt_toolkit.keys import Keys
+from rich.console import Console, RenderableType
+
+from skillshelf.rendering import can_page, show_pages
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?<]*[ -/]*[@-~]|O.|[^\x1b])?", re.S)
 _MAX_TYPEAHEAD = 64 * 1024
@@ -118,6 +122,19 @@ class Keyboard:
                     return await session.prompt_async(_wrap_question(question), handle_sigint=False)
                 except EOFError:
                     return ""
+
+    async def show_pages(self, console: Console, content: RenderableType, title: str) -> bool:
+        """Show a long text page by page. Return True if its end was on the screen."""
+        async with self._turn:
+            if self._is_closed or self.screen is None or not can_page():
+                console.print(content)
+                return True
+            stop = threading.Event()
+            async with self.screen.suspended():
+                try:
+                    return await asyncio.to_thread(show_pages, console, content, title, stop)
+                finally:
+                    stop.set()  # the thread would wait for a key even if the chat has ended
 
     def close(self) -> None:
         """Answer this question and all later ones with what they take for no answer: there are no more keys."""

@@ -11,6 +11,8 @@ from skillshelf.text import clean, clean_line
 
 _BAR = "  │ "
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_DIFF_HEAD = ("--- ", "+++ ")
+"""How the two lines at the beginning of a diff begin, which name the file."""
 
 
 class QuotedText:
@@ -58,9 +60,10 @@ class Diff:
         self._lines = text.splitlines()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self._lines:
+        for position, line in enumerate(self._lines):
             first, *more = chop_cells(line.expandtabs(4), max(10, options.max_width - 2)) or [""]
-            style = _DIFF_STYLES.get(line[:1], "")
+            is_head = position < len(_DIFF_HEAD) and line.startswith(_DIFF_HEAD[position])
+            style = "bold" if is_head else _DIFF_STYLES.get(line[:1], "")
             yield Text(first, style, no_wrap=True)
             for part in more:
                 yield Text.assemble(("↪ ", "dim"), (part, style), no_wrap=True)

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
 
 from skillshelf.agent import AgentCore
+from skillshelf.rendering import ReviewPage, fits_screen
 from skillshelf.repl._keyboard import Keyboard
-from skillshelf.repl._quotes import QuotedText
 from skillshelf.text import clean, clean_line
 from skillshelf.trust import (
     MINE_QUESTION,
@@ -16,12 +17,19 @@ from skillshelf.trust import (
     Review,
     ReviewQuestion,
     describe_kinds,
-    review_text,
+    review_lines,
+    shorten_review,
     summary,
 )
 
 _MAX_NAMES = 10
 _COUNT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _LongPage:
+    title: str
+    content: ReviewPage
 
 
 class Reviewer:
@@ -34,6 +42,8 @@ class Reviewer:
         self._announced: set[tuple[str, str]] = set()
         self._approved: list[str] = []
         """The names of what was approved in the review in progress."""
+        self._long_page: _LongPage | None = None
+        """A page that is too long for the screen, to be read before the next question."""
         self._pending_count = 0
         self._counted_at = 0.0
 
@@ -92,6 +102,9 @@ class Reviewer:
         self._count(self._core.skills.pending)
 
     async def _ask(self, question: ReviewQuestion) -> str:
+        if self._long_page:
+            await self._keyboard.show_pages(self._console, self._long_page.content, self._long_page.title)
+            self._long_page = None
         answer = await self._keyboard.ask(question.text, question.answers, "no", stopped="quit")
         self._console.print(Text(answer, "dim"))
         return answer
@@ -101,7 +114,14 @@ class Reviewer:
         return self._core.skills.can_declare_own
 
     def show_page(self, skill: Pending, *, whole: bool) -> None:
-        self._console.print(QuotedText(clean(review_text(skill, whole=whole))))
+        lines = review_lines(skill, whole=whole)
+        page = ReviewPage(lines)
+        if fits_screen(self._console, page):
+            self._console.print(page)
+            return
+        self._console.print(ReviewPage(shorten_review(lines)))
+        if not skill.blocked:
+            self._long_page = _LongPage(clean_line(skill.name), page)
 
     def approve(self, skill: Pending) -> None:
         self._core.skills.approve([skill])

@@ -12,7 +12,7 @@ from skillshelf.trust._other_content import (
 from skillshelf.trust._own import OwnChanges, OwnRepository
 from skillshelf.trust._pending import Pending, UnreviewedFile
 from skillshelf.trust._questions import MINE_CONSEQUENCE, MINE_QUESTION, Review, ReviewQuestion
-from skillshelf.trust._review import describe_kinds, review_text, summary
+from skillshelf.trust._review import ReviewLine, describe_kinds, review_lines, review_text, shorten_review, summary
 from skillshelf.trust._script_folders import ScriptFolders
 from skillshelf.trust._skill_review import find_pending_skill, needs_review
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
@@ -28,6 +28,7 @@ __all__ = [
     "OwnRepository",
     "Pending",
     "Review",
+    "ReviewLine",
     "ReviewQuestion",
     "ScriptFolders",
     "Snapshot",
@@ -43,7 +44,9 @@ __all__ = [
     "find_unapproved_file",
     "find_unapproved_folder",
     "needs_review",
+    "review_lines",
     "review_text",
+    "shorten_review",
     "summary",
     "trusted_text",
 ]

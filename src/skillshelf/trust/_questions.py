@@ -82,11 +82,8 @@ class Review:
 
     def _ask_about(self, progress: str, left: Sequence[Pending]) -> Generator[ReviewQuestion, str, str]:
         """Ask about the first of the skills that are left. `all` includes pages not shown, so it is confirmed."""
-        answers = {"y": "yes", "n": "no"}
-        choices = ["[y]es", "[n]o"]
-        if left[0].approved:
-            answers["v"] = "view"
-            choices.append("[v]iew all of it")
+        answers = {"y": "yes", "n": "no", "v": "view"}
+        choices = ["[y]es", "[n]o", "[v]iew all of it"]
         if len(left) > 1:
             answers["a"] = "all"
             choices.append("[a]ll that are left")

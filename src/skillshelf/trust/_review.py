@@ -1,46 +1,54 @@
 """The page that the user reads before approving. Every line is cleaned for a terminal when it is added."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import takewhile
+from typing import Literal
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import TrustError
-from skillshelf.hidden import CONTROL
-from skillshelf.skillmd import Unreadable, decode, find_declared_variables, read
-from skillshelf.sources import SKILL_FILES
-from skillshelf.text import clean, count_noun, decode_text, find_hidden, show_hidden
+from skillshelf.text import clean, count_noun, decode_text, show_hidden
+from skillshelf.trust._findings import MAX_INSTANCES, Finding, is_script, list_findings
 from skillshelf.trust._pending import Pending
 from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
 
 _MAX_LISTED_INSTANCES = 100
-# A file of fifty megabytes can have millions of one kind, so no more than this are collected.
-_MAX_INSTANCES = 10_000
-_MAX_LISTED_LINES = 10
 # Comparing takes about a second for this many steps. Beyond it, the new text is shown whole.
 _MAX_COMPARE_STEPS = 40_000_000
 # The largest SKILL.md that can be loaded.
 _MAX_QUOTED_BYTES = 1024 * 1024
 
-_SCRIPT_ENDINGS = (
-    *(".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"),
-    *(".bat", ".cmd", ".exe", ".com", ".jar", ".so", ".dylib", ".pyc", ".pth"),
-)
-_CASE_ENDINGS = (".yaml", ".yml", ".json")
-_COMMAND = re.compile(r"!`([^`\n]+)`")
-# The argument of a scripted call of the shell, or a `run` check, in an eval case.
-_CASE_COMMAND = re.compile(r"""["']?\b(?:command|run)["']?[ \t]*:[ \t]*([^\n]+)""")
-_BLOCK_MARK = re.compile(r"([|>])[-+0-9]*[ \t]*(?:#.*)?")
-_MAX_COMMAND_LINES = 20
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
+LineKind = Literal[
+    "title", "fact", "warning", "heading", "risk", "file", "entry", "note", "quote", "added", "removed", "hunk"
+]
+_INDENT = "  "
+_BAR = "  │ "
+_DIFF_HEAD = 2
+"""The lines at the beginning of a diff that name the file. Their first letters mean nothing."""
+_DIFF_KINDS: dict[str, LineKind] = {"+": "added", "-": "removed", "@": "hunk"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewLine:
+    """A line of the page, cleaned for a terminal."""
+
+    kind: LineKind
+    """What it is, for a screen with colours. `risk` is the heading of a finding."""
+    text: str = ""
+    margin: str = ""
+    """What stands before the text. A bar marks a line of the skill, so that none of them can pass for one of ours."""
+
+    def __str__(self) -> str:
+        return self.margin + self.text
+
+
+_BLANK = ReviewLine("entry")
 
 
 def summary(pending: Pending) -> str:
     """Return a line about a pending skill, file or folder."""
     files = pending.snapshot.files
-    scripts = sum(_is_script(file, None) for file in files)
+    scripts = sum(is_script(file, None) for file in files)
     facts = [count_noun(len(files), "file"), f"{sum(file.size for file in files):,} bytes"]
     if scripts:
         facts.append(count_noun(scripts, "script"))
@@ -66,44 +74,70 @@ def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
 
 
 def review_text(pending: Pending, *, whole: bool = True) -> str:
+    """Return the page as plain text, safe for a terminal."""
+    return "".join(f"{line}\n" for line in review_lines(pending, whole=whole))
+
+
+def review_lines(pending: Pending, *, whole: bool = True) -> list[ReviewLine]:
     """Return the page: the changes since the approved version, the findings, and every file.
 
     Without `whole`, only the changes and the findings, for a skill of which an approved version exists.
     """
-    return "\n".join(_write_page(pending, whole)) + "\n"
+    return list(_write_page(pending, whole))
 
 
-def _write_page(pending: Pending, whole: bool) -> Iterator[str]:
-    yield from _write_heading(pending)
+def shorten_review(lines: Sequence[ReviewLine]) -> list[ReviewLine]:
+    """Return the heading of a page and its findings in one line, for a user who has seen the rest."""
+    return list(takewhile(lambda line: line != _BLANK, lines))
+
+
+def _write_page(pending: Pending, whole: bool) -> Iterator[ReviewLine]:
     try:
         contents = {file.path: pending.read(file) for file in pending.snapshot.files}
     except TrustError as error:
-        yield _clean_line(str(error))
+        yield from _write_heading(pending, [])
+        yield ReviewLine("warning", _clean_line(str(error)))
         return
 
+    findings = [finding for finding in list_findings(pending.snapshot, pending.file, contents) if finding.instances]
+    yield from _write_heading(pending, findings)
     if pending.approved:
         yield from _write_changes(pending, pending.approved, contents)
-    if whole:
-        yield from _quote_texts(pending, contents)
-        if pending.snapshot.entries:
-            yield from ("", "Files:")
-        for entry in pending.snapshot.entries:
-            yield _clean_line(f"  {_describe_entry(entry, contents.get(entry.path))}")
-    for finding in list_findings(pending.snapshot, pending.file, contents):
+    for finding in findings:
         yield from _show_finding(finding)
+    if whole:
+        if pending.snapshot.entries:
+            yield from (_BLANK, ReviewLine("heading", "Files:"))
+        for entry in pending.snapshot.entries:
+            yield _write_entry(_describe_entry(entry, contents.get(entry.path)))
+        yield from _quote_texts(pending, contents)
 
 
-def _write_heading(pending: Pending) -> Iterator[str]:
-    yield _clean_line(f"{pending.name} ({pending.status})")
-    yield _clean_line(f"  where: {pending.location.removeprefix(pending.root).lstrip('/')}")
-    yield _clean_line(f"  hash:  {pending.tree or 'none'}")
+def _write_heading(pending: Pending, findings: Sequence[Finding]) -> Iterator[ReviewLine]:
+    yield ReviewLine("title", _clean_line(f"{pending.name} ({pending.status})"))
+    place = pending.location.removeprefix(pending.root).lstrip("/")
+    yield ReviewLine("fact", _clean_line(f"where: {place}"), _INDENT)
+    yield ReviewLine("fact", f"hash:  {pending.tree or 'none'}", _INDENT)
     if pending.blocked:
-        yield _clean_line(f"  It cannot be approved: {pending.blocked}")
+        yield ReviewLine("warning", _clean_line(f"It cannot be approved: {pending.blocked}"), _INDENT)
     if pending.by_agent:
-        yield "  It changed while the agent was at work, so it does not apply by itself."
+        words = "It changed while the agent was at work, so it does not apply by itself."
+        yield ReviewLine("warning", words, _INDENT)
+    if findings:
+        yield ReviewLine("warning", f"check: {', '.join(finding.kind for finding in findings)}", _INDENT)
 
 
-def _quote_texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[str]:
+def _show_finding(finding: Finding) -> Iterator[ReviewLine]:
+    count = len(finding.instances)
+    yield from (_BLANK, ReviewLine("risk", f"{finding.kind[0].upper()}{finding.kind[1:]}:"))
+    for instance in finding.instances[:_MAX_LISTED_INSTANCES]:
+        yield _write_entry(instance)
+    if count > _MAX_LISTED_INSTANCES:
+        at_least = "at least " if count >= MAX_INSTANCES else ""
+        yield ReviewLine("note", f"… and {at_least}{count - _MAX_LISTED_INSTANCES:,} more", _INDENT)
+
+
+def _quote_texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[ReviewLine]:
     """Quote the first file; if the skill is new, the other texts too, because all of them are approved with it."""
     paths = [pending.file]
     if not pending.approved:
@@ -111,19 +145,24 @@ def _quote_texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[st
     for path in paths:
         text = decode_text(contents.get(path, b"\0"))
         if text is not None:
-            yield from ("", _clean_line(f"{path}:"))
+            yield from (_BLANK, ReviewLine("file", _clean_line(f"{path}:")))
             yield from _quote(text)
 
 
-def _quote(text: str) -> Iterator[str]:
-    """Yield the lines of a text, each behind a bar, so that none of them can pass for a line of this page."""
+def _quote(text: str) -> Iterator[ReviewLine]:
+    """Yield the lines of a text, each behind a bar."""
     data = text.encode()
     beginning = data[:_MAX_QUOTED_BYTES].decode(errors="ignore")
     for line in _split_lines(beginning.replace("\r\n", "\n")):
-        yield f"  │ {_clean_line(line)}"
+        yield ReviewLine("quote", _clean_line(line), _BAR)
     left = len(data) - _MAX_QUOTED_BYTES
     if left > 0:
-        yield f"  … {left:,} more bytes are not shown here: read the file itself before you approve it"
+        words = f"… {left:,} more bytes are not shown here: read the file itself before you approve it"
+        yield ReviewLine("note", words, _INDENT)
+
+
+def _write_entry(text: str) -> ReviewLine:
+    return ReviewLine("entry", _clean_line(text), _INDENT)
 
 
 def _describe_entry(entry: SnapshotEntry, data: bytes | None) -> str:
@@ -132,7 +171,7 @@ def _describe_entry(entry: SnapshotEntry, data: bytes | None) -> str:
     marks = []
     if entry.executable:
         marks.append("executable")
-    if _is_script(entry, data):
+    if is_script(entry, data):
         marks.append("script")
     if data is not None and decode_text(data) is None:
         marks.append("binary")
@@ -140,163 +179,30 @@ def _describe_entry(entry: SnapshotEntry, data: bytes | None) -> str:
     return f"{facts}  [{', '.join(marks)}]" if marks else facts
 
 
-# -- findings ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One kind of thing that the user should look at twice. It is advice: only the user's approval decides."""
-
-    kind: str
-    instances: list[str]
-
-
-def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Yield each kind of finding, also if it has no instances. `first` is the file whose frontmatter counts."""
-    texts: dict[str, str] = {}
-    for path, data in contents.items():
-        text = decode_text(data)
-        if text is not None:
-            texts[path] = text
-    urls = (match[0].rstrip(".,;:") for _, match in _find_all(_URL, texts))
-    links = [entry for entry in snapshot.entries if entry.target is not None]
-
-    skill = _read_skill(contents.get(first, b""))
-    if skill is not None:
-        yield Finding("allowed-tools", list(skill.allowed_tools))
-        yield Finding("how it runs", list(_describe_run(skill)))
-    yield Finding("commands in the text", [f"{path}: {match[1]}" for path, match in _find_all(_COMMAND, texts)])
-    yield Finding(
-        "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
-    )
-    yield Finding("commands in eval cases", list(_find_case_commands(texts, first)))
-    yield Finding("addresses", list(dict.fromkeys(urls)))
-    yield Finding("scripts", [file.path for file in snapshot.files if _is_script(file, contents.get(file.path))])
-    yield Finding("links", [f"{link.path} -> {link.target}" for link in links])
-    yield Finding("hidden characters", list(_find_hidden_characters(texts)))
-
-
-def _show_finding(finding: Finding) -> Iterator[str]:
-    count = len(finding.instances)
-    if not count:
-        return
-    yield from ("", f"{finding.kind[0].upper()}{finding.kind[1:]}:")
-    for instance in finding.instances[:_MAX_LISTED_INSTANCES]:
-        yield _clean_line(f"  {instance}")
-    if count > _MAX_LISTED_INSTANCES:
-        at_least = "at least " if count >= _MAX_INSTANCES else ""
-        yield f"  … and {at_least}{count - _MAX_LISTED_INSTANCES:,} more"
-
-
-def _is_script(file: SnapshotEntry, data: bytes | None) -> bool:
-    """Return True for a script, by its mode, its first line or its name."""
-    return file.executable or file.path.lower().endswith(_SCRIPT_ENDINGS) or (data or b"").startswith(b"#!")
-
-
-def _read_skill(data: bytes) -> SkillDescriptor | None:
-    try:
-        return read(decode(data)).describe(references=(), source="", location="")
-    except Unreadable:
-        return None
-
-
-def _describe_run(skill: SkillDescriptor) -> Iterator[str]:
-    """Yield what a skill asks for when it is used, apart from tools."""
-    if skill.runs_apart:
-        yield "context: fork: it runs in a conversation of its own, with the same tools and under the same policy"
-    if skill.model:
-        yield f"model: {skill.model}: it asks for this model, at its price, if your provider has it"
-    variables = find_declared_variables(skill.metadata)
-    if variables:
-        yield f"environment variables for its scripts, which you are asked for: {', '.join(variables)}"
-
-
-def _is_eval_file(path: str, first: str, endings: tuple[str, ...]) -> bool:
-    """Return True for a file in a skill's `evals/` folder, and for any file of a folder that is not a skill."""
-    is_skill = first in SKILL_FILES
-    return path.lower().endswith(endings) and (path.startswith("evals/") or not is_skill)
-
-
-def _find_case_commands(texts: Mapping[str, str], first: str) -> Iterator[str]:
-    cases = {path: text for path, text in texts.items() if _is_eval_file(path, first, _CASE_ENDINGS)}
-    for path, match in _find_all(_CASE_COMMAND, cases):
-        yield f"{path}: {_join_command(match)}"
-
-
-def _join_command(match: re.Match[str]) -> str:
-    """Return the command on one line, with the lines that YAML continues it on: those that are indented deeper."""
-    text = match.string
-    line_start = text.rfind("\n", 0, match.start()) + 1
-    before = text[line_start : match.start()]
-    parent_indent = len(before) - len(before.lstrip(" \t-"))
-    block = _BLOCK_MARK.fullmatch(match[1].strip())
-    lines = [] if block else [match[1].strip()]
-    more = 0
-    position = match.end()
-    while position < len(text):
-        end = text.find("\n", position + 1)
-        line = text[position + 1 : end if end >= 0 else len(text)]
-        if line.strip() and len(line) - len(line.lstrip(" \t")) <= parent_indent:
-            break
-        if line.strip() and len(lines) < _MAX_COMMAND_LINES:
-            lines.append(line.strip())
-        elif line.strip():
-            more += 1
-        position = end if end >= 0 else len(text)
-
-    joined = (" ⏎ " if block and block[1] == "|" else " ").join(lines)
-    return f"{joined} … and {count_noun(more, 'more line')}" if more else joined
-
-
-def _find_all(pattern: re.Pattern[str], texts: Mapping[str, str]) -> Iterator[tuple[str, re.Match[str]]]:
-    """Yield the first matches in all texts, with their paths."""
-    matches = ((path, match) for path, text in texts.items() for match in pattern.finditer(text))
-    return islice(matches, _MAX_INSTANCES)
-
-
-def _find_hidden_characters(texts: Mapping[str, str]) -> Iterator[str]:
-    for path, text in texts.items():
-        count = 0
-        lines: list[int] = []
-        for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-            matches = chain(find_hidden(line), CONTROL.finditer(line))
-            on_line = sum(1 for _ in islice(matches, _MAX_INSTANCES))
-            count += on_line
-            if on_line and len(lines) <= _MAX_LISTED_LINES:
-                lines.append(number)
-            if count >= _MAX_INSTANCES:
-                break
-        if count:
-            listed = ", ".join(map(str, lines[:_MAX_LISTED_LINES]))
-            if len(lines) > _MAX_LISTED_LINES:
-                listed += " …"
-            or_more = " or more" if count >= _MAX_INSTANCES else ""
-            yield f"{path}: {count}{or_more} in line {listed}"
-
-
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def _write_changes(pending: Pending, approved: Snapshot, contents: Mapping[str, bytes]) -> Iterator[str]:
+def _write_changes(pending: Pending, approved: Snapshot, contents: Mapping[str, bytes]) -> Iterator[ReviewLine]:
     before = {entry.path: entry for entry in approved.entries}
     now = {entry.path: entry for entry in pending.snapshot.entries}
-    yield from ("", "Changes since the approved version:")
+    yield from (_BLANK, ReviewLine("heading", "Changes since the approved version:"))
     for path in sorted(before.keys() | now.keys()):
         if before.get(path) != now.get(path):
             yield from _write_change(pending, path, before.get(path), now.get(path), contents)
     if approved.name != pending.snapshot.name:
-        yield _clean_line(f"  the folder was called {approved.name}")
+        yield _write_entry(f"the folder was called {approved.name}")
 
 
 def _write_change(
     pending: Pending, path: str, old: SnapshotEntry | None, new: SnapshotEntry | None, contents: Mapping[str, bytes]
-) -> Iterator[str]:
+) -> Iterator[ReviewLine]:
     if old and new and old.executable != new.executable:
-        yield _clean_line(f"  {path}: {'now' if new.executable else 'no longer'} executable")
+        words = f"{path}: {'now' if new.executable else 'no longer'} executable"
+        yield ReviewLine("warning", _clean_line(words), _INDENT)
     try:
         old_data = pending.read_approved(old) if old and old.target is None else b""
     except TrustError as error:
-        yield _clean_line(f"  {path}: {error}")
+        yield ReviewLine("warning", _clean_line(f"{path}: {error}"), _INDENT)
         return
     if old and new and old.sha256 == new.sha256 and old.target == new.target:
         return
@@ -306,14 +212,14 @@ def _write_change(
     is_link = any(entry and entry.target for entry in (old, new))
     versions = f"{_describe_version(old)} -> {_describe_version(new)}"
     if old_text is None or new_text is None or is_link:
-        yield _clean_line(f"  {path}: {versions}")
+        yield _write_entry(f"{path}: {versions}")
         return
 
     # With the CR at the end of each line: it may be the only change.
     before = _split_lines(old_text)
     after = _split_lines(new_text)
     if not _is_quick_to_compare(before, after):
-        yield _clean_line(f"  {path}: too long to compare; {versions}; the new text:")
+        yield _write_entry(f"{path}: too long to compare; {versions}; the new text:")
         yield from _quote(new_text)
         return
 
@@ -321,8 +227,10 @@ def _write_change(
 
     old_name = path if old else "/dev/null"
     new_name = path if new else "/dev/null"
-    for line in difflib.unified_diff(before, after, old_name, new_name, lineterm=""):
-        yield f"  │ {_clean_line(line)}"
+    diff = difflib.unified_diff(before, after, old_name, new_name, lineterm="")
+    for position, line in enumerate(diff):
+        kind: LineKind = "file" if position < _DIFF_HEAD else _DIFF_KINDS.get(line[:1], "quote")
+        yield ReviewLine(kind, _clean_line(line), _BAR)
 
 
 def _is_quick_to_compare(before: list[str], after: list[str]) -> bool:
