@@ -97,6 +97,13 @@ class AttachableSkill:
 
 ATTACHABLE: tuple[AttachableSkill, ...] = (
     AttachableSkill(
+        "authentication-gates",
+        "authentication_gates.skill:AuthenticationGatesSkill",
+        "authentication-gates",
+        ("anyio", "httpx2"),
+        takes="SITES",
+    ),
+    AttachableSkill(
         "database",
         "database.skill:DatabaseSkill",
         "database",
