@@ -65,11 +65,11 @@ class GatedSite(Site):
         self._challenges: dict[str, str] = {}
         self.pages |= {
             "/open": send(b"hello", Content_Type="text/plain"),
-            "/basic": self._basic,
+            "/basic": self.ask_password,
             "/bearer": self._bearer,
             "/key": self._key,
             "/private": self._private,
-            "/login": self._login,
+            "/login": self.sign_in,
             "/resource-metadata": self._describe_resource,
             "/.well-known/oauth-authorization-server/issuer": self._describe_issuer,
             "/device": self._start_device,
@@ -83,18 +83,19 @@ class GatedSite(Site):
         sites = {self.url(""): client}
         return AuthenticationGatesSkill(sites, vault=vault, **options).with_policy(ALL)  # type: ignore[arg-type]
 
-    def _echo(self, page: BaseHTTPRequestHandler) -> None:
+    def echo(self, page: BaseHTTPRequestHandler) -> None:
+        """Send back the headers of the request."""
         lines = "\n".join(f"{name}: {value}" for name, value in page.headers.items())
         send(f"welcome\n{lines}".encode(), Content_Type="text/plain")(page)
 
     def _note(self, page: BaseHTTPRequestHandler) -> None:
         self.seen.append(dict(page.headers.items()))
 
-    def _basic(self, page: BaseHTTPRequestHandler) -> None:
+    def ask_password(self, page: BaseHTTPRequestHandler) -> None:
         self._note(page)
         pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         if page.headers["Authorization"] == f"Basic {pair}":
-            self._echo(page)
+            self.echo(page)
         else:
             send(b"who?", status=401, WWW_Authenticate='Digest qop="auth", Basic realm="the \\"vault\\""')(page)
 
@@ -115,23 +116,23 @@ class GatedSite(Site):
         elif "secret" in page.path:
             send(b"not for you", status=403)(page)
         else:
-            self._echo(page)
+            self.echo(page)
 
     def _key(self, page: BaseHTTPRequestHandler) -> None:
         self._note(page)
         if page.headers["X-API-Key"] == TOKEN:
-            self._echo(page)
+            self.echo(page)
         else:
             send(b"no key", status=401)(page)
 
     def _private(self, page: BaseHTTPRequestHandler) -> None:
         self._note(page)
         if f"sid={SESSION}" in (page.headers["Cookie"] or ""):
-            self._echo(page)
+            self.echo(page)
         else:
             send(b"", status=302, Location="/login?next=/private")(page)
 
-    def _login(self, page: BaseHTTPRequestHandler) -> None:
+    def sign_in(self, page: BaseHTTPRequestHandler) -> None:
         if page.command == "GET":
             send(LOGIN_PAGE, Content_Type="text/html", Set_Cookie="anonymous=cookie-for-csrf; Path=/")(page)
             return

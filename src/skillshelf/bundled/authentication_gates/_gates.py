@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 State = Literal["open", "needs-credential", "forbidden", "rate-limited", "missing", "failed"]
 
 _MAX_WORDS = 200
+_MAX_CHALLENGE = 8_000
 _LIMIT_HEADERS = ("x-ratelimit-remaining", "ratelimit-remaining", "x-rate-limit-remaining")
 _SCHEMES = {"basic": "basic", "bearer": "bearer"}
-_CHALLENGE_SCHEME = re.compile(r"\s*,?\s*([A-Za-z][A-Za-z0-9_-]*)(?=\s|,|$)")
-_PARAMETER = re.compile(r'\s*,?\s*([A-Za-z][A-Za-z0-9_*-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
+_CHALLENGE_SCHEME = re.compile(r"[\s,]*([A-Za-z][A-Za-z0-9_-]*)(?=\s|,|$)")
+_PARAMETER = re.compile(r'[\s,]*([A-Za-z][A-Za-z0-9_*-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 _TOKEN68 = re.compile(r"\s+[A-Za-z0-9._~+/-]+=*\s*(?=,|$)")
 
 
@@ -89,6 +90,7 @@ def classify(fetched: "Fetched") -> Answer:
 
 def parse_challenges(header: str) -> Iterator[Challenge]:
     """Yield the challenges of a `WWW-Authenticate` header, several in one line included. Nonsense ends it."""
+    header = header[:_MAX_CHALLENGE]
     position = 0
     while match := _CHALLENGE_SCHEME.match(header, position):
         position = match.end()

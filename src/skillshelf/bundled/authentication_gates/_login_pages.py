@@ -1,8 +1,8 @@
 """Login pages: which of the pages that a site sends is one, and which form signs a user in."""
 
+import html
 import re
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
 from skillshelf.text import clean_line, clip
@@ -11,6 +11,19 @@ _MAX_HTML = 500_000
 _MAX_TITLE = 200
 _WORDS = re.compile(r"log[\s_-]?in|log[\s_-]?on|sign[\s_-]?in|auth|sso|session|anmeld|connexion|iniciar", re.IGNORECASE)
 _USER_NAMES = re.compile(r"user|login|mail|account|name", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?:(?P<comment>!--)|(?P<tag>script|style|textarea|title|/?form|input)\b(?P<rest>[^<>]{0,4000})>?)", re.IGNORECASE
+)
+_ENDS = {
+    "!--": re.compile("-->"),
+    "script": re.compile("</script", re.IGNORECASE),
+    "style": re.compile("</style", re.IGNORECASE),
+    "textarea": re.compile("</textarea", re.IGNORECASE),
+}
+"""What contains no tags, and how it ends."""
+_ATTRIBUTE = re.compile(
+    r"""(?P<name>[A-Za-z][A-Za-z-]*)(?:\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'>]+)))?"""
+)
 _USER_TYPES = frozenset({"text", "email", "tel", ""})
 
 
@@ -36,19 +49,17 @@ def find_login_form(page: str, url: str, *, is_refused: bool) -> LoginForm | Non
     Many open pages have a small login form at their top, and a page to change a password has two password fields.
     Therefore a form counts if the site refused the request or led it here, or if the page calls itself a login page.
     """
-    reader = _PageReader(url)
-    reader.feed(page[:_MAX_HTML])
-    reader.close()
-    says_login = bool(_WORDS.search(urlsplit(url).path) or _WORDS.search(reader.title))
+    found = _read_page(page[:_MAX_HTML], url)
+    says_login = bool(_WORDS.search(urlsplit(url).path) or _WORDS.search(found.title))
     if not is_refused and not says_login:
         return None
 
-    for form in reader.forms:
+    for form in found.forms:
         if len(form.passwords) == 1 and form.method == "post":
-            return form.make(url, reader.title)
-    for form in reader.forms:
+            return form.make(url, found.title)
+    for form in found.forms:
         if not form.passwords and form.user and says_login and form.method == "post":
-            return form.make(url, reader.title)
+            return form.make(url, found.title)
     return None
 
 
@@ -79,40 +90,53 @@ class _Form:
         )
 
 
-class _PageReader(HTMLParser):
-    """Collects the title and the forms of a page."""
+@dataclass(slots=True)
+class _Page:
+    title: str = ""
+    forms: list[_Form] = field(default_factory=list)
 
-    def __init__(self, url: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title = ""
-        self.forms: list[_Form] = []
-        self._base = url
-        self._form: _Form | None = None
-        self._in_title = False
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in attrs}
-        if tag == "title":
-            self._in_title = not self.title
+def _read_page(text: str, url: str) -> _Page:
+    """Collect the title and the forms of a page.
+
+    Not with `html.parser`: 20 kB of unfinished tags keep that of Python 3.11 busy for ten seconds.
+    """
+    page = _Page()
+    form: _Form | None = None
+    position = 0
+    while match := _TAG.search(text, position):
+        position = match.end()
+        tag = (match["comment"] or match["tag"]).lower()
+        if tag in _ENDS:
+            end_tag = _ENDS[tag].search(text, position)
+            if end_tag is None:
+                break  # a browser takes everything that follows for a part of it
+            position = end_tag.end()
+        elif tag == "title" and not page.title:
+            end = text.find("<", position)
+            page.title = html.unescape(text[position:end]) if end >= 0 else ""
         elif tag == "form":
-            method = attributes.get("method", "get").lower()
-            self._form = _Form(self._resolve(attributes.get("action", "")), method)
-            self.forms.append(self._form)
-        elif tag == "input" and self._form is not None:
-            self._form.add_input(attributes)
+            attributes = _read_attributes(match["rest"])
+            action = _resolve(url, attributes.get("action", ""))
+            form = _Form(action, attributes.get("method", "get").lower())
+            page.forms.append(form)
+        elif tag == "/form":
+            form = None
+        elif tag == "input" and form is not None:
+            form.add_input(_read_attributes(match["rest"]))
+    return page
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "form":
-            self._form = None
-        elif tag == "title":
-            self._in_title = False
 
-    def handle_data(self, data: str) -> None:
-        if self._in_title:
-            self.title += data
+def _read_attributes(text: str) -> dict[str, str]:
+    attributes: dict[str, str] = {}
+    for match in _ATTRIBUTE.finditer(text):
+        value = match["double"] or match["single"] or match["bare"] or ""
+        attributes.setdefault(match["name"].lower(), html.unescape(value))
+    return attributes
 
-    def _resolve(self, action: str) -> str:
-        try:
-            return urljoin(self._base, action.strip())
-        except ValueError:
-            return ""
+
+def _resolve(url: str, action: str) -> str:
+    try:
+        return urljoin(url, action.strip())
+    except ValueError:
+        return ""
