@@ -6,12 +6,17 @@ import sys
 import time
 
 from mcp.server import MCPServer
+from mcp.types import ImageContent, TextContent
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 kind = sys.argv[1] if len(sys.argv) > 1 else "plain"
 if kind == "mute":
     time.sleep(600)
 if kind == "dies":
     sys.exit("a token is missing")
+if kind == "tells":
+    sys.exit(f"{os.environ['TOKEN']} was not accepted")
 
 server = MCPServer("test")
 
@@ -38,6 +43,15 @@ def fail() -> str:
 def large() -> str:
     """Return more than a model should get."""
     return "x" * 200_000
+
+
+@server.tool(structured_output=False)
+def many() -> list[TextContent | ImageContent]:
+    """Return more parts than a model should get, and images that are none."""
+    no_image = ImageContent(type="image", data="eHg=", mime_type="image/png")
+    odd = ImageContent(type="image", data=PNG, mime_type="application/\x1b[2J")
+    text = TextContent(type="text", text="word ")
+    return [no_image, odd, *[text] * 20_000]
 
 
 @server.tool()

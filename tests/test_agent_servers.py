@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from agent_kit import User, of
 from chats import chat, script, tool
+from pydantic_ai.messages import ToolReturnPart
 
 from skillshelf.agent import AgentCore, Policy, Rule, RuleBook
 from skillshelf.agent.events import Event, Finished, Notice, ToolReturned
@@ -103,6 +104,64 @@ def test_failures_and_large_results_reach_the_model_in_bounds(tmp_path: Path) ->
     assert large.ok
     assert len(large.text) < 51_000
     assert "characters were left out" in large.text
+
+
+def test_many_parts_and_odd_images_reach_the_model_in_bounds(tmp_path: Path) -> None:
+    """An image is one by its bytes, whatever the server calls it: providers refuse a conversation with another kind."""
+    core, _ = talk(tmp_path, settings(), call("kit__many"), "ok")
+    (result,) = [
+        part.content
+        for message in core.conversation.messages
+        for part in message.parts
+        if isinstance(part, ToolReturnPart)
+    ]
+    assert isinstance(result, list)
+    assert len(result) <= 101
+    assert "left out: it is too large, damaged or of an unknown kind" in result[0]
+    assert result[1].media_type == "image/png"
+    assert result[-1] == "[… 19,902 further parts left out]"
+
+
+def start(servers: ToolServers) -> str:
+    """Start servers, end them, and return what the user is told about them."""
+
+    async def run() -> list[str]:
+        async with servers:
+            await servers.wait_until_settled()
+            return servers.take_notices()
+
+    return " ".join(asyncio.run(run()))
+
+
+def test_keys_do_not_appear_in_messages_about_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither if the server prints one, nor if it cannot be sent; the address is shown without a password."""
+    monkeypatch.setenv("MY_TOKEN", "s3cr3t-key")
+    told = start(ToolServers([settings("tells", env={"TOKEN": "Bearer ${MY_TOKEN}"})]))
+    assert "[TOKEN] was not accepted" in told
+    assert "s3cr3t" not in told
+
+    monkeypatch.setenv("MY_TOKEN", "s3cr3t\nkey")
+    url = "http://me:s3cr3t@localhost:1/mcp?key=s3cr3t"
+    remote = ServerSettings(name="kit", url=url, headers={"Authorization": "Bearer ${MY_TOKEN}"})
+    told = start(ToolServers([remote]))
+    assert "headers.Authorization has a character that a header cannot have" in told
+    assert "s3cr3t" not in told
+    assert remote.address == "http://localhost:1/mcp"
+
+
+def test_a_program_of_the_workspace_is_not_taken_for_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if its virtual environment is active: the agent can write there, and servers are not confined."""
+    binaries = tmp_path / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (tmp_path / "sub").mkdir()
+    program = binaries / "kit-server"
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{binaries}{os.pathsep}{os.environ['PATH']}")
+    server = ServerSettings(name="kit", command="kit-server")
+    told = start(ToolServers([server], str(tmp_path / "sub"), root=str(tmp_path)))
+    assert "is not on your PATH, or only in the workspace" in told
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_call_that_is_never_answered_ends_with_an_error(tmp_path: Path) -> None:

@@ -239,6 +239,8 @@ def test_a_script_with_packages_says_that_it_needs_uv(tmp_path: Path, monkeypatc
         'dependencies = ["./local"]',
         'dependencies = "requests"',
         "dependencies = [",
+        'requires-python = "./evil"\n# dependencies = ["six"]',
+        'requires-python = "pypy"\n# dependencies = ["six"]',
     ],
 )
 def test_a_block_that_does_not_list_packages_is_refused(tmp_path: Path, uv: Path, block: str) -> None:

@@ -7,7 +7,7 @@ way to a model goes through `text_for_model`, text on its way to a terminal thro
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 # Selectors and joiners of emoji and scripts, and the blank of braille patterns: they move nothing on a terminal.
@@ -24,6 +24,8 @@ _MAX_COMPARED_LENGTH = 100
 # word, and no more than the second number.
 _ALWAYS_COMPARED = 200
 _MAX_COMPARED = 2_000
+_MIN_HIDDEN_VALUE = 4
+"""Characters of the shortest value that `hide_values` hides. A shorter one is not a secret."""
 
 
 def decode_text(data: bytes, *, is_whole: bool = True) -> str | None:
@@ -187,3 +189,11 @@ def _preselect(wanted: str, looks: Iterable[str]) -> list[str]:
             if len(selected) == _MAX_COMPARED:
                 break
     return selected
+
+
+def hide_values(text: str, values: Mapping[str, str]) -> str:
+    """Replace each value in a text by the name of its variable, the longest values first."""
+    for name, value in sorted(values.items(), key=lambda item: -len(item[1])):
+        if len(value) >= _MIN_HIDDEN_VALUE:
+            text = text.replace(value, f"[{name}]")
+    return text

@@ -133,7 +133,7 @@ def _open_agent(
     from skillshelf.trust import Trust
 
     problems: list[str] = []
-    servers = _choose_servers(args, workspace.folder, problems)
+    servers = _choose_servers(args, workspace, problems)
     core = AgentCore(
         resolve(settings),
         policy=Policy(settings.policy, rules=RuleBook(workspace.root, folder=workspace.folder)),
@@ -187,7 +187,7 @@ def _resume(core: "AgentCore", args: argparse.Namespace, choose_session: "Choose
     return core.resume(chosen)
 
 
-def _choose_servers(args: argparse.Namespace, folder: str, problems: list[str]) -> "ToolServers":
+def _choose_servers(args: argparse.Namespace, workspace: Workspace, problems: list[str]) -> "ToolServers":
     """Return the MCP servers of the user's settings. If the library is missing, only named ones are an error."""
     from skillshelf.agent.servers import ToolServers, load_servers
 
@@ -195,7 +195,7 @@ def _choose_servers(args: argparse.Namespace, folder: str, problems: list[str]) 
         return ToolServers()
     chosen = load_servers(args.mcp)
     try:
-        return ToolServers(chosen, folder)
+        return ToolServers(chosen, workspace.folder, root=workspace.root)
     except MissingExtraError as error:
         if args.mcp is not None:
             raise

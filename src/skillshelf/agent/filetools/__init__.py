@@ -7,7 +7,7 @@ from skillshelf.agent.filetools._access import PROTECTED_NAMES, FileAccess, Part
 from skillshelf.agent.filetools._changes import Change, diff_texts, permit, propose_change
 from skillshelf.agent.filetools._finding import list_directory
 from skillshelf.agent.filetools._line_search import MatchingLine, PatternError, SearchResult, search_lines
-from skillshelf.agent.filetools._reading import Media, read_page
+from skillshelf.agent.filetools._reading import Media, read_page, sniff_media_type
 from skillshelf.agent.filetools._tools import FileTools
 from skillshelf.agent.filetools._tree import GitIgnore
 
@@ -30,4 +30,5 @@ __all__ = [
     "read_page",
     "search_lines",
     "show_path",
+    "sniff_media_type",
 ]

@@ -50,7 +50,7 @@ def read_page(access: FileAccess, path: str, offset: int = 0, limit: int | None 
     max_lines = min(limit or _MAX_LINES, _MAX_LINES)
     with access.explain(path, parts), open_file_below(access.root, parts) as (fd, info):
         sample = system.pread(fd, _SAMPLE_BYTES, 0)
-        media_type = _sniff_media_type(sample)
+        media_type = sniff_media_type(sample)
         if media_type:
             return _read_media(fd, path, info.st_size, media_type)
         if is_binary(sample):
@@ -180,7 +180,7 @@ def _end_of_line(chunk: bytes, number: int) -> int:
     return position
 
 
-def _sniff_media_type(sample: bytes) -> str:
+def sniff_media_type(sample: bytes) -> str:
     """Return the type of an image or PDF by its first bytes, or an empty string. Its name may say anything."""
     if sample.startswith(b"RIFF") and sample[8:12] == b"WEBP":
         return "image/webp"

@@ -21,6 +21,8 @@ _BLOCK_END = "# ///"
 _MAX_PACKAGES = 100
 # A name, extras, then a version, a marker or an address: never an option of uv, nor a path.
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*+\s*+(?:\[[^\]]*+\]\s*+)?+(?:[<>=!~;@(].*)?", re.ASCII)
+# Versions alone: uv would also take the path of a program, and run it.
+_PYTHON_VERSIONS = re.compile(r"\s*(?:(?:~=|===?|!=|<=?|>=?)\s*\d[\w.*+]*\s*(?:,\s*|$))*", re.ASCII)
 _MARK = "skillshelf.json"
 """The file that says that an environment is whole."""
 _LIMITS = RunLimits(seconds=600.0)
@@ -57,10 +59,11 @@ def read_dependencies(text: str) -> Dependencies | None:
 
     packages = values.get("dependencies", [])
     python = values.get("requires-python", "")
-    if not _is_list_of_packages(packages) or not isinstance(python, str):
+    is_version = isinstance(python, str) and _PYTHON_VERSIONS.fullmatch(python)
+    if not _is_list_of_packages(packages) or not is_version:
         raise SkillError(
             "The script was not run: its `# /// script` block must list packages by name, such as "
-            'dependencies = ["requests>=2"], and requires-python as text.'
+            'dependencies = ["requests>=2"], and the versions of Python, such as requires-python = ">=3.11".'
         )
     if not packages:
         return None

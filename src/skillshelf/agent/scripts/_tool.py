@@ -16,9 +16,9 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from skillshelf.agent.scripts._run import Program, ProgramResult, RunLimits, run_program
 from skillshelf.agent.scripts._script import SkillScript, is_runnable
-from skillshelf.agent.scripts._variables import hide_values
 from skillshelf.catalog import Catalog
 from skillshelf.shelf import Shelf
+from skillshelf.text import hide_values
 
 _MAX_SHOWN = 30_000
 """Characters of output that the model gets: the beginning and the end."""

@@ -1,13 +1,11 @@
 """Environment variables that a skill declares: asked for once, and given to its scripts alone."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 _MAX_VALUE = 32 * 1024
-_MIN_HIDDEN = 4
-"""Characters of the shortest value that is hidden in the output. A shorter one is not a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +54,3 @@ class VariableStore:
             else:
                 missing.append(name)
         return GivenVariables(values, missing)
-
-
-def hide_values(text: str, values: Mapping[str, str]) -> str:
-    """Replace each value in a text by the name of its variable, the longest values first."""
-    for name, value in sorted(values.items(), key=lambda item: -len(item[1])):
-        if len(value) >= _MIN_HIDDEN:
-            text = text.replace(value, f"[{name}]")
-    return text

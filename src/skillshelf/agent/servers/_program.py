@@ -13,10 +13,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp import types
 from mcp.shared.message import SessionMessage
 
+from skillshelf.agent.scripts import CleanPath
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 
-_INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+_INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 _MAX_LINE = 32 * 1024 * 1024
 _MAX_ERRORS = 2_000
 _SECONDS_TO_EXIT = 2.0
@@ -29,9 +30,11 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 class ServerProgram:
     """A transport for the SDK's client. It notices when the program ends, and leaves no process behind."""
 
-    def __init__(self, settings: ServerSettings, workspace: str) -> None:
+    def __init__(self, settings: ServerSettings, workspace: str, root: str) -> None:
+        """`workspace`: the folder that the agent works in. `root`: the root of its repository."""
         self._settings = settings
         self._workspace = workspace
+        self._programs = CleanPath(root)
         self._errors = b""
         self.ended = anyio.Event()
         """Set when the program has closed its output or sent too long a line."""
@@ -65,12 +68,19 @@ class ServerProgram:
 
     async def _start(self) -> Process:
         settings = self._settings
-        program = shutil.which(os.path.expanduser(settings.command))
-        if program is None or not os.path.isabs(program):
+        if "/" in settings.command:
+            program = shutil.which(os.path.expanduser(settings.command))
+        else:
+            program = self._programs.find(settings.command)
+        if program is None:
             raise SettingsError(
-                f"the program {settings.command!r:.80} is not on your PATH. Install it, or give its path"
+                f"the program {settings.command!r:.80} is not on your PATH, or only in the workspace. Install it "
+                "elsewhere, or give its path"
             )
+        # Servers are not confined. So whatever the agent can write, such as the bin folder of the workspace's active
+        # virtual environment, is not on their path.
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        environment["PATH"] = self._programs.text
         return await anyio.open_process(
             [program, *settings.expand_args(self._workspace)],
             stdin=subprocess.PIPE,

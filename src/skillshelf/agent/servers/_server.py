@@ -14,24 +14,27 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 
+from skillshelf.agent.filetools import sniff_media_type
 from skillshelf.agent.servers._describe import MAX_TOOLS, RawTool, ServerTool, describe_tools
 from skillshelf.agent.servers._program import ServerProgram
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 from skillshelf.results import MAX_MEDIA
-from skillshelf.text import clean_line, clip, text_for_model, to_json
+from skillshelf.text import clean_line, clip, count_noun, hide_values, text_for_model, to_json
 
 State = Literal["starting", "ready", "failed", "stopped"]
 
 _MAX_PAGES = 20
 _MAX_RESULT = 50_000
+_MAX_PARTS = 100
+_SOUNDS = ("audio/mpeg", "audio/wav")
 _MAX_PROBLEM = 300
 
 
 class ToolServer:
     """A server of the user's settings. `run` is the task that it lives in."""
 
-    def __init__(self, settings: ServerSettings, workspace: str, report: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServerSettings, workspace: str, root: str, report: Callable[[str], None]) -> None:
         """`report` gets sentences for the user."""
         self.settings = settings
         self.state: State = "starting"
@@ -41,6 +44,7 @@ class ToolServer:
         self.settled = asyncio.Event()
         """Set when the server is ready or has failed."""
         self._workspace = workspace
+        self._root = root
         self._report = report
         self._client: Client | None = None
 
@@ -58,7 +62,7 @@ class ToolServer:
                     if self.settings.url:
                         transport = await self._open_http(stack)
                     else:
-                        program = ServerProgram(self.settings, self._workspace)
+                        program = ServerProgram(self.settings, self._workspace, self._root)
                         transport = program.connect()
                     client = Client(transport)
                     await stack.enter_async_context(client)
@@ -76,19 +80,28 @@ class ToolServer:
         except (SettingsError, OSError) as error:
             self._fail(str(error).rstrip("."), program)
         except Exception as error:  # whatever the SDK raises for what a server does; the agent goes on without it
-            self._fail(_describe(error), program)
+            self._fail(self._describe(error), program)
         finally:
             self._client = None
             self.tools = {}
             self.settled.set()
 
     def _fail(self, reason: str, program: ServerProgram | None) -> None:
-        last = clip(clean_line(program.last_error), _MAX_PROBLEM) if program is not None else ""
+        last = self._make_safe(program.last_error) if program is not None else ""
         self.state = "failed"
-        self.problem = clip(clean_line(reason), _MAX_PROBLEM) + (f" ({last})" if last else "")
+        self.problem = self._make_safe(reason) + (f" ({last})" if last else "")
         self._report(
             f"The MCP server {self.name} cannot be used: {self.problem}. /mcp restart {self.name} tries again."
         )
+
+    def _describe(self, error: BaseException) -> str:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        return self._make_safe(str(error)) or type(error).__name__
+
+    def _make_safe(self, text: str) -> str:
+        """Return a text of the server or the SDK for a message: one line, without keys and control characters."""
+        return clip(clean_line(hide_values(text, self.settings.list_secrets())), _MAX_PROBLEM)
 
     async def _open_http(self, stack: AsyncExitStack) -> Any:
         timeout = httpx2.Timeout(30, read=self.settings.call_seconds + 30)
@@ -136,9 +149,9 @@ class ToolServer:
                 "may still have had an effect."
             ) from None
         except MCPError as error:
-            raise ToolFailed(f"The MCP server {self.name} answered with an error: {_describe(error)}") from error
+            raise ToolFailed(f"The MCP server {self.name} answered with an error: {self._describe(error)}") from error
         except Exception as error:  # the connection broke: the SDK has many words for that
-            raise ToolFailed(f"The connection to the MCP server {self.name} broke: {_describe(error)}") from error
+            raise ToolFailed(f"The connection to the MCP server {self.name} broke: {self._describe(error)}") from error
 
         parts = _read_parts(result)
         if result.is_error:
@@ -146,37 +159,50 @@ class ToolServer:
         return parts[0] if len(parts) == 1 else parts
 
 
-def _describe(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return clip(clean_line(str(error)) or type(error).__name__, _MAX_PROBLEM)
-
-
 def _read_parts(result: types.CallToolResult) -> list[str | BinaryContent]:
     """Return a result as texts and images, no longer than other results."""
     parts: list[str | BinaryContent] = []
     room = _MAX_RESULT
     media = MAX_MEDIA
-    for block in result.content:
+    left_out = 0
+    for block in result.content[:_MAX_PARTS]:
         if isinstance(block, types.ImageContent | types.AudioContent):
-            data = _decode(block.data)
-            if data is None or len(data) > media:
-                parts.append("[An image or sound was left out: it is too large or damaged.]")
-                continue
-            media -= len(data)
-            parts.append(BinaryContent(data, media_type=block.mime_type))
+            content = _read_media(block, media)
+            if content is None:
+                parts.append("[An image or sound was left out: it is too large, damaged or of an unknown kind.]")
+            else:
+                parts.append(content)
+                media -= len(content.data)
             continue
 
-        text = text_for_model(_text_of(block))
-        if len(text) > room:
-            left_out = len(text) - room
-            text = f"{text[:room]}\n[… {left_out:,} characters were left out]"
-        room = max(0, room - len(text))
+        text = _text_of(block)
+        left_out += max(0, len(text) - room)
+        text = text[:room]
+        room -= len(text)
         if text:
-            parts.append(text)
+            parts.append(text_for_model(text))
+
+    if left_out:
+        parts.append(f"[… {left_out:,} characters were left out]")
+    if len(result.content) > _MAX_PARTS:
+        parts.append(f"[… {count_noun(len(result.content) - _MAX_PARTS, 'further part')} left out]")
     if not parts and result.structured_content is not None:
         parts.append(clip(text_for_model(to_json(result.structured_content)), _MAX_RESULT))
     return parts or ["(no output)"]
+
+
+def _read_media(block: types.ImageContent | types.AudioContent, room: int) -> BinaryContent | None:
+    """Return an image or sound of a kind that providers take, or None.
+
+    They refuse every request with another one in it, and the conversation would keep it.
+    """
+    data = _decode(block.data)
+    if data is None or len(data) > room:
+        return None
+    if isinstance(block, types.ImageContent):
+        media_type = sniff_media_type(data)
+        return BinaryContent(data, media_type=media_type) if media_type.startswith("image/") else None
+    return BinaryContent(data, media_type=block.mime_type) if block.mime_type in _SOUNDS else None
 
 
 def _text_of(block: Any) -> str:

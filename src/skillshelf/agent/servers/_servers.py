@@ -20,10 +20,14 @@ _MAX_NOTICES = 20
 class ToolServers:
     """MCP servers whose tools the model gets while the block lasts: `async with core.servers:`."""
 
-    def __init__(self, settings: Sequence[ServerSettings] = (), workspace: str = "") -> None:
-        """`workspace`: the folder that the agent works in. Raises MissingExtraError if there is a server to start."""
+    def __init__(self, settings: Sequence[ServerSettings] = (), workspace: str = "", *, root: str = "") -> None:
+        """`workspace`: the folder that the agent works in. `root`: the root of its repository, if that is another one.
+
+        Raises MissingExtraError if there is a server to start.
+        """
         self._settings = tuple(settings)
         self._workspace = workspace
+        self._root = root or workspace
         self._servers: dict[str, ToolServer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._notices: list[str] = []
@@ -94,7 +98,7 @@ class ToolServers:
     def _start(self, settings: ServerSettings) -> None:
         from skillshelf.agent.servers._server import ToolServer
 
-        server = ToolServer(settings, self._workspace, self._notices.append)
+        server = ToolServer(settings, self._workspace, self._root, self._notices.append)
         self._servers[settings.name] = server
         self._tasks[settings.name] = asyncio.create_task(server.run())
 

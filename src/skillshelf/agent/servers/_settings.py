@@ -3,7 +3,9 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -40,9 +42,10 @@ class ServerSettings(BaseModel):
 
     @property
     def address(self) -> str:
-        """How the server is reached, for display. Values of variables and headers are not part of it."""
+        """How the server is reached, for display: no values of variables or headers, and no password."""
         if self.url:
-            return self.url.partition("?")[0]
+            parts = urlsplit(self.url)
+            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         return " ".join([self.command, *self.args])
 
     def expand_args(self, workspace: str) -> list[str]:
@@ -54,7 +57,25 @@ class ServerSettings(BaseModel):
         return {name: self._expand(value, f"env.{name}") for name, value in self.env.items()}
 
     def expand_headers(self) -> dict[str, str]:
-        return {name: self._expand(value, f"headers.{name}") for name, value in self.headers.items()}
+        """Return the headers. Raises SettingsError, without the value, for one that HTTP cannot send."""
+        headers: dict[str, str] = {}
+        for name, value in self.headers.items():
+            headers[name] = self._expand(value, f"headers.{name}").strip()
+            if not headers[name].isascii() or not headers[name].isprintable():
+                raise SettingsError(
+                    f"mcp.{self.name}: headers.{name} has a character that a header cannot have, such as a line break."
+                )
+        return headers
+
+    def list_secrets(self) -> dict[str, str]:
+        """Return the values that must not appear in a message, by their names."""
+        secrets: dict[str, str] = {}
+        for name, value in (*self.env.items(), *self.headers.items()):
+            for variable in _VARIABLE.findall(value):
+                secrets[variable] = os.environ.get(variable, "").strip()
+            with suppress(SettingsError):  # a variable is not set: nothing to hide
+                secrets[name] = self._expand(value, name).strip()
+        return secrets
 
     def _expand(self, value: str, place: str) -> str:
         def replace(match: re.Match[str]) -> str:
