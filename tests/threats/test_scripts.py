@@ -4,7 +4,9 @@ import asyncio
 import importlib.util
 import os
 import py_compile
+import select
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -349,3 +351,33 @@ def test_a_skill_that_declares_packages_cannot_choose_where_they_come_from(
     assert not result.ok
     assert ".cache/skillshelf/scripts" in result.text
     assert str(tmp_path) not in result.text
+
+
+_AGENT = """
+import sys
+from pathlib import Path
+from script_kit import run_script
+run_script(Path(sys.argv[1]), "a.py")
+"""
+
+
+@pytest.mark.skipif(not find_confinement().can_block_network, reason="needs a supervisor")
+def test_a_script_ends_with_an_agent_that_is_killed(tmp_path: Path) -> None:
+    """So does the process that it has started in a session of its own. No limit on its time would hold any more."""
+    script = (
+        "import os, subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        "open('pids', 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "time.sleep(600)\n"
+    )
+    write_skill(tmp_path / "pdf", {"scripts/a.py": script})
+    os.mkfifo(tmp_path / "pids")
+    tests = str(Path(__file__).parent.parent)
+    agent = subprocess.Popen([sys.executable, "-c", _AGENT, str(tmp_path)], env={**os.environ, "PYTHONPATH": tests})
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    ends = [os.pidfd_open(pid) for pid in pids]
+    agent.kill()
+    agent.wait()
+    for end in ends:
+        assert select.select([end], [], [], 60)[0]
+        os.close(end)

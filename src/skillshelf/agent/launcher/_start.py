@@ -16,7 +16,12 @@ from typing import NoReturn
 from skillshelf.agent.launcher._confine import confine
 from skillshelf.agent.launcher._descendants import end_descendants
 from skillshelf.agent.launcher._git import RedirectWatch
-from skillshelf.agent.launcher._kernel import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, set_process_option
+from skillshelf.agent.launcher._kernel import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    set_process_option,
+)
 from skillshelf.agent.launcher._plan import LaunchPlan, read_plan
 from skillshelf.agent.launcher._supervisor import Supervisor
 
@@ -27,12 +32,15 @@ _NOT_EXECUTABLE = 127
 
 
 def main() -> NoReturn:
+    agent = os.getppid()
     try:
         plan = read_plan(sys.argv[1])
     except (OSError, ValueError, TypeError) as error:
         print(f"The command was not run: the plan of its confinement cannot be read ({error}).", file=sys.stderr)
         sys.exit(_REFUSED)
     program = sys.argv[3:]  # argument 2 is "--"
+    if not plan.leaves_processes:
+        _end_with(agent)
 
     if plan.level == "landlock":
         _confine_or_exit(plan)
@@ -53,6 +61,13 @@ def main() -> NoReturn:
     for path in result["removed"]:
         print(f"skillshelf removed {path}, which would have redirected Git.", file=sys.stderr)
     _end_as(result["status"])
+
+
+def _end_with(agent: int) -> None:
+    """Have this process killed when the agent ends, however that happens. The supervisor then ends the program."""
+    set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != agent:  # it has ended already
+        os._exit(_REFUSED)
 
 
 def _confine_or_exit(plan: LaunchPlan) -> int | None:
