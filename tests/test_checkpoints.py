@@ -200,6 +200,19 @@ def test_files_that_cannot_be_kept_are_named(work: Path) -> None:
     assert not any(b"KEY=1" in path.read_bytes() for path in state.rglob("*") if path.is_file())
 
 
+def test_the_users_version_of_a_secret_is_neither_kept_nor_lost(work: Path) -> None:
+    """A command made the file, and the user has put a key in it: undoing that file alone is refused, too."""
+    core = start(work, run("echo KEY= > .env"), "Done.")
+    say(core, "go")
+    (work / ".env").write_text("KEY=s3cr3t\n")
+    assert [file.path for file in core.undo().left] == [".env"]
+    with pytest.raises(CheckpointError, match="may hold secrets"):
+        core.undo(".env")
+    assert (work / ".env").read_text() == "KEY=s3cr3t\n"
+    state = Path(os.environ["HOME"], ".local/state/skillshelf/checkpoints")
+    assert not any(b"s3cr3t" in file.read_bytes() for file in state.rglob("*") if file.is_file())
+
+
 def test_version_control_dependencies_and_ignored_folders_are_not_covered(work: Path) -> None:
     """An undo touches neither the repository nor what a build has made."""
     subprocess.run(["git", "init", "-q"], cwd=work, check=True)

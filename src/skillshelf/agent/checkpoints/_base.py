@@ -13,9 +13,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from skillshelf.agent.checkpoints._states import ABSENT_STATE, BLOCKED_STATE, MAX_FILE_BYTES, FileState, Look, look_at
+from skillshelf.agent.checkpoints._states import (
+    ABSENT_STATE,
+    BLOCKED_STATE,
+    MAX_FILE_BYTES,
+    FileState,
+    Look,
+    look_at,
+    may_hold_secrets,
+)
 from skillshelf.agent.checkpoints._sweep import Seen, Sweep
-from skillshelf.agent.filetools import find_protection, show_path
+from skillshelf.agent.filetools import show_path
 from skillshelf.files import hash_content, make_private_folders, read_at, system, write_all
 
 _MAX_NAMED = 10
@@ -231,6 +239,4 @@ class BaseCopy:
 
     def _limit_for(self, path: str) -> int:
         """Return how many bytes of a file may be copied: none of one that may hold secrets."""
-        if any(find_protection(name) for name in path.split("/")):
-            return -1
-        return self.limits.file_bytes
+        return -1 if may_hold_secrets(path) else self.limits.file_bytes

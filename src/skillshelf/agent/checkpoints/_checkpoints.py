@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from skillshelf.agent.checkpoints._base import BaseCopy, BaseLimits, ObservedChange
 from skillshelf.agent.checkpoints._restore import LeftFile, Restoration, restore
-from skillshelf.agent.checkpoints._states import BLOCKED_STATE, FileState, Look, look_at
+from skillshelf.agent.checkpoints._states import BLOCKED_STATE, FileState, Look, look_at, may_hold_secrets
 from skillshelf.agent.checkpoints._store import (
     FileChange,
     StoreLimits,
@@ -266,6 +266,11 @@ class Checkpoints:
             if turn is None:
                 raise CheckpointError(
                     f"{show_path(path)!r} is not a file that an undo has left. /undo alone takes back the last turn."
+                )
+            if may_hold_secrets(wanted):
+                raise CheckpointError(
+                    f"{show_path(path)!r} may hold secrets, so your version would not be kept. It was left as it is: "
+                    "change or remove it yourself."
                 )
             change = turn.record.changes[wanted]
             self._keep_current(turn, [change], replace_after=True)

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from skillshelf.agent.filetools import find_protection
 from skillshelf.files import NotPlainFile, file_stamp, hash_content, open_below, open_plain, read_at, system
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -46,6 +47,11 @@ class Look(NamedTuple):
 
     state: FileState
     data: bytes = b""
+
+
+def may_hold_secrets(path: str) -> bool:
+    """Return True for a file whose content is never kept, by the names on its path."""
+    return any(find_protection(name) for name in path.split("/"))
 
 
 def look_at(root: str, parts: Sequence[str], *, limit: int = MAX_FILE_BYTES) -> Look:
