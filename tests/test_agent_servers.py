@@ -123,7 +123,7 @@ def test_many_parts_and_odd_images_reach_the_model_in_bounds(tmp_path: Path) -> 
 
 
 def start(servers: ToolServers) -> str:
-    """Start servers, end them, and return what the user is told about them."""
+    """Start servers, end them, and return the notices for the user."""
 
     async def run() -> list[str]:
         async with servers:
@@ -136,16 +136,16 @@ def start(servers: ToolServers) -> str:
 def test_keys_do_not_appear_in_messages_about_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither if the server prints one, nor if it cannot be sent; the address is shown without a password."""
     monkeypatch.setenv("MY_TOKEN", "s3cr3t-key")
-    told = start(ToolServers([settings("tells", env={"TOKEN": "Bearer ${MY_TOKEN}"})]))
-    assert "[TOKEN] was not accepted" in told
-    assert "s3cr3t" not in told
+    notices = start(ToolServers([settings("tells", env={"TOKEN": "Bearer ${MY_TOKEN}"})]))
+    assert "[TOKEN] was not accepted" in notices
+    assert "s3cr3t" not in notices
 
     monkeypatch.setenv("MY_TOKEN", "s3cr3t\nkey")
     url = "http://me:s3cr3t@localhost:1/mcp?key=s3cr3t"
     remote = ServerSettings(name="kit", url=url, headers={"Authorization": "Bearer ${MY_TOKEN}"})
-    told = start(ToolServers([remote]))
-    assert "headers.Authorization has a character that a header cannot have" in told
-    assert "s3cr3t" not in told
+    notices = start(ToolServers([remote]))
+    assert "headers.Authorization has a character that a header cannot have" in notices
+    assert "s3cr3t" not in notices
     assert remote.address == "http://localhost:1/mcp"
 
 
@@ -159,8 +159,8 @@ def test_a_program_of_the_workspace_is_not_taken_for_a_server(tmp_path: Path, mo
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{binaries}{os.pathsep}{os.environ['PATH']}")
     server = ServerSettings(name="kit", command="kit-server")
-    told = start(ToolServers([server], str(tmp_path / "sub"), root=str(tmp_path)))
-    assert "is not on your PATH, or only in the workspace" in told
+    notices = start(ToolServers([server], str(tmp_path / "sub"), root=str(tmp_path)))
+    assert "is not on your PATH, or only in the workspace" in notices
     assert not (tmp_path / "ran").exists()
 
 
