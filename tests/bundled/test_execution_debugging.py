@@ -367,7 +367,7 @@ def test_the_sandbox_is_described(tmp_path: Path) -> None:
 def test_a_temporary_folder_goes_with_the_skill() -> None:
     """With all that runs have written; also if copies of the skill were made."""
     skill = open_skill()
-    call(skill, "execute_command", command="mkdir a; touch a/b; chmod 555 a; touch ../home/c")
+    call(skill, "execute_command", command="mkdir a; touch a/b; chmod 555 a; cd ../home; touch c")
     folder = call(skill, "describe_sandbox")["folder"]
     assert os.path.exists(f"{folder}/a/b")
     del skill
