@@ -109,7 +109,8 @@ def test_opening_a_shelf_imports_no_backend() -> None:
         "import sys; from skillshelf import Shelf; from skillshelf.bundled import ATTACHABLE;"
         "Shelf.open('.').listing();"
         "[skill.find_obstacle() for skill in ATTACHABLE];"
-        "print([name for name in ('httpx2', 'anyio', 'playwright', 'psycopg', 'numpy') if name in sys.modules])"
+        "backends = ('httpx2', 'anyio', 'playwright', 'pdfplumber', 'psycopg', 'pypdfium2', 'numpy');"
+        "print([name for name in backends if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -118,6 +118,13 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
         (),
         takes="FOLDER",
     ),
+    AttachableSkill(
+        "pdf-extraction",
+        "pdf_extraction.skill:PdfExtractionSkill",
+        "pdf-extraction",
+        ("pdfplumber", "pypdfium2"),
+        takes="FOLDER",
+    ),
     AttachableSkill("weather", "weather.skill:WeatherSkill", "weather", ("anyio", "httpx2")),
 )
 """The attachable skills, by name."""

@@ -1,0 +1,60 @@
+"""What pdfplumber reads: tables, and text with the gaps between its columns.
+
+This runs in the process that reads the file.
+"""
+
+from collections.abc import Iterator, Sequence
+from io import BufferedReader
+from typing import Any
+
+import pdfplumber
+
+from skillshelf.bundled.pdf_extraction._errors import NoTablesError
+from skillshelf.bundled.pdf_extraction._results import NOTICE, PageTables, PageText, Table
+from skillshelf.text import clip, text_for_model
+
+_MAX_CELL = 500
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "lines": {},
+    "spaces": {"vertical_strategy": "text", "horizontal_strategy": "text"},
+}
+
+
+def read_tables(file: BufferedReader, password: str | None, page: int, separated_by: str, limit: int) -> PageTables:
+    """Return the tables on a page, up to `limit` characters. Raises NoTablesError if there is none."""
+    with pdfplumber.open(file, pages=[page], password=password or "") as document:
+        found = document.pages[0].extract_tables(_SETTINGS[separated_by])
+
+    tables: list[Table] = []
+    left = limit
+    is_whole = True
+    for cells in found:
+        rows: list[list[str]] = []
+        for row in cells:
+            cleaned = [_clean_cell(cell) for cell in row]
+            if not any(cleaned):
+                continue
+            if left <= 0:
+                is_whole = False
+                break
+            rows.append(cleaned)
+            left -= sum(map(len, cleaned))
+        if rows:
+            tables.append(Table(rows=rows))
+    if not tables:
+        raise NoTablesError(f"No table whose cells are separated by {separated_by} was found on page {page}.")
+    return PageTables(notice=NOTICE, page=page, tables=tables, is_whole=is_whole)
+
+
+def read_layout(file: BufferedReader, password: str | None, pages: Sequence[int]) -> Iterator[PageText]:
+    """Yield the text of pages as it is laid out: rows of characters, with spaces for the gaps."""
+    for number in pages:
+        with pdfplumber.open(file, pages=[number], password=password or "") as document:
+            text = document.pages[0].extract_text(layout=True)
+        lines = [line.rstrip() for line in text_for_model(text).split("\n")]
+        yield PageText(page=number, text="\n".join(lines).strip("\n"))
+
+
+def _clean_cell(cell: str | None) -> str:
+    """Return the text of a cell on one line. A cell that is merged with its neighbour is None."""
+    return clip(" ".join(text_for_model(cell or "").split()), _MAX_CELL)

@@ -1,0 +1,120 @@
+"""The process that reads a PDF file: `python -I -m skillshelf.bundled.pdf_extraction._worker`.
+
+Libraries for PDF are large, and files can be made to crash them or to keep them busy for ever. So each call has a
+process of its own, which limits itself before it opens the file. It gets a request as JSON on its standard input, with
+the descriptor of the file, and writes one JSON object: `result`, or `error`. Its answer deserves no more trust than the
+file.
+"""
+
+import base64
+import json
+import os
+import resource
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from io import BufferedReader
+from typing import Any
+
+from skillshelf.bundled.pdf_extraction._errors import DamagedPdfError, PdfError, ReaderCrashedError
+
+_MEGABYTE = 1024 * 1024
+
+
+def main() -> None:
+    """Read one request from the standard input, and write the answer."""
+    request = json.load(sys.stdin.buffer)
+    _limit_process(request["memory_megabytes"], request["cpu_seconds"])
+
+    # Libraries print warnings, which must not get between us and the reader of our answer.
+    answer_pipe = os.dup(1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+
+    answer = _answer(request)
+    with os.fdopen(answer_pipe, "wb") as pipe:
+        pipe.write(json.dumps(answer).encode())
+    os._exit(0)  # the libraries need not clean up, which can take long or fail for a damaged file
+
+
+def _limit_process(memory_megabytes: int, cpu_seconds: int) -> None:
+    limits = {
+        resource.RLIMIT_AS: memory_megabytes * _MEGABYTE,
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,
+    }
+    for kind, limit in limits.items():
+        with suppress(OSError, ValueError):  # a system that does not know it, or has a lower one already
+            resource.setrlimit(kind, (limit, limit))
+
+
+def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        with os.fdopen(request["descriptor"], "rb") as file:
+            return {"result": _read(file, request["password"], request["action"], request["arguments"])}
+    except PdfError as error:
+        return {"error": error.code, "reason": error.reason}
+    except Exception as error:  # the libraries raise nearly anything for a file that breaks the rules
+        known = _explain(error, request["memory_megabytes"])
+        return {"error": known.code, "reason": known.reason}
+
+
+def _explain(error: BaseException, megabytes: int) -> PdfError:
+    """Return our error for one that a library raised. pdfplumber wraps even a lack of memory in its own."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError):
+            return ReaderCrashedError(f"Reading this needs more than the {megabytes:,} MB of memory that it may take.")
+        cause = cause.__cause__ or cause.__context__
+    return DamagedPdfError(f"The file breaks the rules of the format ({type(error).__name__}).")
+
+
+def _read(file: BufferedReader, password: str | None, action: str, arguments: Mapping[str, Any]) -> Any:
+    """Do what a request asks for. PDFium opens the file in any case, and says best what is wrong with it."""
+    from skillshelf.bundled.pdf_extraction import _document
+
+    with _document.open_document(file, password) as document:
+        match action:
+            case "describe":
+                return _document.describe(document, **arguments)
+            case "text":
+                return _document.read_text(document, **arguments)
+            case "layout":
+                return _read_layout(file, password, len(document), **arguments)
+            case "tables":
+                from skillshelf.bundled.pdf_extraction._pages import check_page
+                from skillshelf.bundled.pdf_extraction._tables import read_tables
+
+                check_page(arguments["page"], len(document))
+                return read_tables(file, password, **arguments)
+            case "picture":
+                image = _document.render_page(document, **arguments)
+                data = base64.b64encode(_document.encode_png(image)).decode()
+                return {"png": data, "total_pages": len(document)}
+            case "scan":
+                return _read_scan(document, **arguments)
+    raise ValueError(action)
+
+
+def _read_layout(file: BufferedReader, password: str | None, total: int, pages: str, offset: int, limit: int) -> Any:
+    from skillshelf.bundled.pdf_extraction._document import assemble_text
+    from skillshelf.bundled.pdf_extraction._pages import parse_pages
+    from skillshelf.bundled.pdf_extraction._tables import read_layout
+
+    wanted = parse_pages(pages, total)
+    return assemble_text(read_layout(file, password, wanted), wanted, total, offset, limit)
+
+
+def _read_scan(document: Any, page: int, language: str, limit: int) -> Any:
+    from skillshelf.bundled.pdf_extraction._document import render_page
+    from skillshelf.bundled.pdf_extraction._ocr import OCR_SIDE, find_engine, read_picture
+
+    engine = find_engine(language)
+    image = render_page(document, page, side=OCR_SIDE, grey=True)
+    return read_picture(engine, image, page, language, limit)
+
+
+if __name__ == "__main__":
+    main()
