@@ -8,6 +8,7 @@ from io import BufferedReader
 from typing import Any
 
 import pdfplumber
+from pdfplumber.page import Page
 
 from skillshelf.bundled.pdf_extraction._errors import NoTablesError
 from skillshelf.bundled.pdf_extraction._results import NOTICE, PageTables, PageText, Table
@@ -23,7 +24,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 def read_tables(file: BufferedReader, password: str | None, page: int, separated_by: str, limit: int) -> PageTables:
     """Return the tables on a page, up to `limit` characters. Raises NoTablesError if there is none."""
     with pdfplumber.open(file, pages=[page], password=password or "") as document:
-        found = document.pages[0].extract_tables(_SETTINGS[separated_by])
+        found = _visible_part(document.pages[0]).extract_tables(_SETTINGS[separated_by])
 
     tables: list[Table] = []
     left = limit
@@ -50,9 +51,21 @@ def read_layout(file: BufferedReader, password: str | None, pages: Sequence[int]
     """Yield the text of pages as it is laid out: rows of characters, with spaces for the gaps."""
     for number in pages:
         with pdfplumber.open(file, pages=[number], password=password or "") as document:
-            text = document.pages[0].extract_text(layout=True)
+            text = _visible_part(document.pages[0]).extract_text(layout=True)
         lines = [line.rstrip() for line in text_for_model(text).split("\n")]
         yield PageText(page=number, text="\n".join(lines).strip("\n"))
+
+
+def _visible_part(page: Page) -> Page:
+    """Return a page without the characters outside its bounds, which no reader of the page can see."""
+    left, top, right, bottom = page.cropbox
+
+    def is_visible(item: dict[str, Any]) -> bool:
+        if item["object_type"] != "char":
+            return True
+        return bool(item["x1"] > left and item["x0"] < right and item["bottom"] > top and item["top"] < bottom)
+
+    return page.filter(is_visible)
 
 
 def _clean_cell(cell: str | None) -> str:
