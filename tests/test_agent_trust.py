@@ -301,3 +301,64 @@ def test_frozen_means_approved_in_an_own_repository_too(tmp_path: Path, write: W
     core.skills.approve(core.skills.trusted[0].unapproved)
     core.reload_skills()
     assert list(core.skills.drift) == []
+
+
+def test_claude_md_is_read_beside_agents_md_under_the_same_approval(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+    (tmp_path / "CLAUDE.md").write_text("Be brief.")
+    core = agent(tmp_path, "one", "two", trust=Trust.open())
+    assert [pending.name for pending in core.skills.pending] == ["AGENTS.md", "CLAUDE.md"]
+    assert core.skills.guidance == ""
+
+    core.skills.approve([pending for pending in core.skills.pending if pending.name == "CLAUDE.md"])
+    say(core, "hello")
+    assert "Be brief." in requests(core)[-1].system
+    assert "Use tabs." not in requests(core)[-1].system
+
+    core.skills.approve(core.skills.pending)
+    say(core, "hello")
+    system = requests(core)[-1].system
+    assert 0 < system.index("Use tabs.") < system.index("Be brief.")
+
+
+@pytest.mark.parametrize("how", ["link", "link back", "copy", "import"])
+def test_claude_md_that_repeats_agents_md_counts_once(tmp_path: Path, how: str) -> None:
+    agents = tmp_path / "AGENTS.md"
+    claude = tmp_path / "CLAUDE.md"
+    (claude if how == "link back" else agents).write_text("Use tabs.")
+    if how == "link":
+        claude.symlink_to("AGENTS.md")
+    elif how == "link back":
+        agents.symlink_to("CLAUDE.md")
+    else:
+        claude.write_text("Use tabs." if how == "copy" else "@AGENTS.md\n")
+
+    core = agent(tmp_path, trust=Trust.open())
+    assert len(core.skills.pending) == 1
+    core.skills.approve(core.skills.pending)
+    core.reload_skills()
+    assert core.skills.pending == ()
+    assert core.skills.guidance == "Use tabs."
+
+
+def test_a_copy_that_changes_needs_an_approval_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+    (tmp_path / "CLAUDE.md").write_text("Use tabs.")
+    core = agent(tmp_path, trust=Trust.open())
+    core.skills.approve(core.skills.pending)
+    (tmp_path / "CLAUDE.md").write_text("EVIL")
+    core.reload_skills()
+    assert [pending.name for pending in core.skills.pending] == ["CLAUDE.md"]
+    assert core.skills.guidance == "Use tabs."
+
+
+def test_claude_md_that_is_a_link_to_somewhere_else_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("EVIL")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "CLAUDE.md").symlink_to("../secret")
+    core = agent(work, trust=Trust.open())
+    (pending,) = core.skills.pending
+    assert pending.blocked
+    trusting = agent(work)
+    assert "EVIL" not in trusting.skills.guidance + core.skills.guidance

@@ -141,7 +141,7 @@ def make_tool_loop(
         text = guidance()
         if not text.strip():
             return None
-        return f"The project's own instructions, from its AGENTS.md:\n\n{text}"
+        return f"The project's own instructions, from its AGENTS.md or CLAUDE.md:\n\n{text}"
 
     agent = Agent(instructions=[instructions, project_instructions], capabilities=capabilities, retries=_BUDGETS)
 

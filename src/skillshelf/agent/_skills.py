@@ -23,6 +23,7 @@ from skillshelf.trust import (
     UnreviewedFile,
     approve_file_write,
     begin_hold,
+    find_instruction_files,
     find_unapproved_file,
     trusted_text,
 )
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _MAX_FAULTS = 10
 _MAX_GUIDANCE = 32 * 1024
-"""Characters of all AGENTS.md files together. Every model call carries them; longer texts belong in skills."""
+"""Characters of all instruction files together. Every model call carries them; longer texts belong in skills."""
 
 
 class RecordedWrite(NamedTuple):
@@ -63,7 +64,7 @@ class AgentHolds:
 class WorkspaceSkills:
     """A shelf on a workspace. With a trust store, project skills are served only as the user approved them.
 
-    Skills and AGENTS.md files come from the whole repository; the agent works in one folder of it.
+    Skills, AGENTS.md and CLAUDE.md files come from the whole repository; the agent works in one folder of it.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class WorkspaceSkills:
             self.shelf = Shelf(sources, choices=choices, here=self.folder)
 
         self.guidance = ""
-        """The texts of the project's AGENTS.md files, as far as the user approved them."""
+        """The texts of the project's AGENTS.md and CLAUDE.md files, as far as the user approved them."""
         self._pending_guidance: tuple[Pending, ...] = ()
         self._watched = Delta()
         """The changes that the watcher reloaded since the last turn."""
@@ -116,7 +117,7 @@ class WorkspaceSkills:
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The project's skills and AGENTS.md that the user has not approved as they are now."""
+        """The project's skills and instruction files that the user has not approved as they are now."""
         skills = [pending for source in self.trusted for pending in source.pending]
         return (*skills, *self._pending_guidance)
 
@@ -267,13 +268,13 @@ class WorkspaceSkills:
         return self.shelf.reload()
 
     def _read_guidance(self) -> None:
-        """Read the AGENTS.md files from the root down to the folder: the nearest has the last word."""
+        """Read the instruction files from the root down to the folder: the nearest has the last word."""
         texts: dict[str, str] = {}
         waiting: list[Pending] = []
-        for folder in self.workspace.levels():
-            path = os.path.relpath(os.path.join(folder, INSTRUCTION_FILES[0]), self.root)
+        for file in self._guidance_files:
+            path = os.path.relpath(file, self.root)
             if self._trust:
-                trusted = trusted_text(os.path.join(self.root, path), self._trust, self.root)
+                trusted = trusted_text(file, self._trust, self.root)
                 text = trusted.text
                 if trusted.pending:
                     waiting.append(trusted.pending)
@@ -351,14 +352,16 @@ class WorkspaceSkills:
 
     @property
     def _guidance_files(self) -> list[str]:
-        """The paths of AGENTS.md files, whether they exist or not, from the root down to the folder."""
-        return [os.path.join(folder, INSTRUCTION_FILES[0]) for folder in self.workspace.levels()]
+        """The paths of instruction files, whether they exist or not, from the root down to the folder."""
+        return [file for folder in self.workspace.levels() for file in find_instruction_files(folder)]
 
     def _is_guidance(self, path: str) -> bool:
-        return path in self._guidance_files
+        """Return True for an instruction file, even if it repeats another one now: the next write may change that."""
+        folder, name = os.path.split(path)
+        return name in INSTRUCTION_FILES and folder in self.workspace.levels()
 
     def _find_unapproved_guidance(self) -> list[Pending]:
-        """Return the AGENTS.md files that the user has not approved as they are, even if they are the user's own."""
+        """Return the instruction files that the user has not approved as they are, even if they are the user's own."""
         if self._trust is None:
             return []
         files = [find_unapproved_file(path, self._trust, self.root) for path in self._guidance_files]
@@ -385,7 +388,7 @@ def describe_delta(delta: Delta) -> str:
 
 
 def _join_guidance(texts: Mapping[str, str]) -> str:
-    """Join the texts of AGENTS.md files, by path. Each of several gets a heading, and its share of the space."""
+    """Join the texts of instruction files, by path. Each of several gets a heading, and its share of the space."""
     if len(texts) < 2:
         return "".join(texts.values())[:_MAX_GUIDANCE]
     share = _MAX_GUIDANCE // len(texts)

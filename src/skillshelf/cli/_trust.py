@@ -225,10 +225,10 @@ class _TrustedWorkspace:
     """Everything in a workspace that the agent uses only with the user's approval."""
 
     def __init__(self, workspace: Workspace) -> None:
-        from skillshelf.trust import INSTRUCTION_FILES, Trust
+        from skillshelf.trust import Trust, find_instruction_files
 
         self.trust = Trust.open()
-        files = [os.path.join(folder, name) for folder in workspace.levels() for name in INSTRUCTION_FILES]
+        files = [file for folder in workspace.levels() for file in find_instruction_files(folder)]
         outer = [_TrustedFolder(folder, self.trust) for folder in workspace.outer]
         self.root = workspace.root
         self._folders = [_TrustedFolder(workspace.root, self.trust, files), *outer]
@@ -350,7 +350,8 @@ def _print_list(workspace: _TrustedWorkspace, out: Output) -> None:
     items = workspace.find_all()
     own = workspace.own
     if own:
-        out.print(f"This repository is your own since {own.since[:10]}: its skills and AGENTS.md apply as they change.")
+        applies = "its skills, AGENTS.md and CLAUDE.md apply as they change"
+        out.print(f"This repository is your own since {own.since[:10]}: {applies}.")
         out.print()
     if items:
         rows = [

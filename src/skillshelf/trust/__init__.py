@@ -4,6 +4,7 @@ from skillshelf.trust._agent_hold import AgentHold, begin_hold
 from skillshelf.trust._other_content import (
     INSTRUCTION_FILES,
     approve_file_write,
+    find_instruction_files,
     find_pending_folder,
     find_unapproved_file,
     find_unapproved_folder,
@@ -39,6 +40,7 @@ __all__ = [
     "approve_file_write",
     "begin_hold",
     "describe_kinds",
+    "find_instruction_files",
     "find_pending_folder",
     "find_pending_skill",
     "find_unapproved_file",

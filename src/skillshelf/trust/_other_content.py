@@ -16,7 +16,43 @@ from skillshelf.trust._pending import Pending
 from skillshelf.trust._snapshot import Snapshot, hash_file, take_snapshot
 from skillshelf.trust._store import Trust
 
-INSTRUCTION_FILES = ("AGENTS.md",)
+INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
+"""The names of files with project instructions. Of two in a folder, the first comes first."""
+_MAX_IMPORT = 100
+"""Bytes of a file that does nothing but import the other one."""
+
+
+def find_instruction_files(folder: str) -> list[str]:
+    """Return the paths of a folder's instruction files, whether they exist or not, without one that repeats another.
+
+    Many repositories have the same text under both names: as a link, as a copy, or as a file that imports the other.
+    """
+    agents, claude = (os.path.join(folder, name) for name in INSTRUCTION_FILES)
+    if _leads_to(agents, claude):
+        return [claude]
+    if _leads_to(claude, agents) or _repeats(claude, agents):
+        return [agents]
+    return [agents, claude]
+
+
+def _leads_to(link: str, file: str) -> bool:
+    """Return True if a link leads to the other file of its folder. Nothing is read through it."""
+    try:
+        target = os.readlink(link)
+    except OSError:  # it is not a link
+        return False
+    return os.path.normpath(os.path.join(os.path.dirname(link), target)) == file and os.path.isfile(file)
+
+
+def _repeats(claude: str, agents: str) -> bool:
+    if not os.path.lexists(claude) or not os.path.lexists(agents):
+        return False
+    folder = os.path.dirname(claude)
+    first, second = (_read_file(folder, os.path.basename(path)) for path in (claude, agents))
+    if first.fault or second.fault:
+        return False
+    is_import = len(first.text) < _MAX_IMPORT and first.text.strip() in ("@AGENTS.md", "@./AGENTS.md")
+    return is_import or first.text == second.text
 
 
 class TrustedText(NamedTuple):

@@ -17,8 +17,8 @@ class ReviewQuestion(NamedTuple):
 
 
 MINE_CONSEQUENCE = (
-    "Its skills and AGENTS.md apply as soon as they change, without a question: your own edits, and also whatever "
-    "`git pull` or another checkout brings. Only what the agent changes still waits for you."
+    "Its skills, AGENTS.md and CLAUDE.md apply as soon as they change, without a question: your own edits, and also "
+    "whatever `git pull` or another checkout brings. Only what the agent changes still waits for you."
 )
 """What follows if the user declares a repository their own."""
 MINE_QUESTION = ReviewQuestion(
