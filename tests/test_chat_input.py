@@ -267,3 +267,49 @@ def test_an_image_goes_with_the_message(tmp_path: Path) -> None:
     with sessions.open(sessions.ids()[0]) as session:
         (part,) = _prompts(session.messages[0])
     assert [item.data for item in part.content if isinstance(item, BinaryContent)] == [PNG, PNG + b"2"]
+
+
+def write_editor(folder: Path, commands: str) -> str:
+    editor = folder / "my editor"
+    editor.write_text(f"#!/bin/sh\n{commands}\n")
+    editor.chmod(0o755)
+    return f"'{editor}' --wait"
+
+
+def test_ctrl_g_edits_the_message_in_the_editor(tmp_path: Path) -> None:
+    """VISUAL comes before EDITOR, and may have arguments."""
+    editor = write_editor(tmp_path, 'test "$1" = --wait && printf "%s and\\nmore\\n" "$(cat "$2")" > "$2"')
+    env = {"VISUAL": editor, "EDITOR": "/nonexistent"}
+    terminal = OnTerminal("--model", script(tmp_path, "Fine."), cwd=tmp_path, env=env)
+    terminal.see_idle()
+    terminal.send("first")
+    terminal.see("› first")
+    terminal.send("\x07")
+    terminal.see("first and")
+    terminal.see("more")
+    terminal.send("\r")
+    terminal.see("Fine.")
+    terminal.see_idle()
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+    assert sent_messages(tmp_path) == ['"first and\\nmore"']
+
+
+@pytest.mark.parametrize(
+    ("editor", "message"), [("exit 3", "ended with exit code 3"), ("", "which is not a program here")]
+)
+def test_an_editor_that_fails_leaves_the_text_as_it_was(tmp_path: Path, editor: str, message: str) -> None:
+    command = write_editor(tmp_path, editor) if editor else "no-such-editor"
+    terminal = OnTerminal("--model", script(tmp_path, "Fine."), cwd=tmp_path, env={"VISUAL": command})
+    terminal.see_idle()
+    terminal.send("first")
+    terminal.see("› first")
+    terminal.send("\x07")
+    terminal.see(message)
+    terminal.see("› first")
+    terminal.send("\r")
+    terminal.see("Fine.")
+    terminal.see_idle()
+    terminal.send("exit\r")
+    assert terminal.end() == 0
+    assert sent_messages(tmp_path) == ['"first"']

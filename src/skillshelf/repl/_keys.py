@@ -7,6 +7,7 @@ from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from skillshelf.repl._editor import edit_line
 from skillshelf.repl._lines import Line
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
     @bindings.add("c-z")
     def suspend(event: KeyPressEvent) -> None:
         event.app.create_background_task(footer.suspend_process())
+
+    @bindings.add("c-g", filter=is_editing)
+    def open_editor(event: KeyPressEvent) -> None:
+        event.app.create_background_task(edit_line(footer))
 
     @bindings.add("c-o")
     def unfold(event: KeyPressEvent) -> None:
