@@ -13,7 +13,7 @@ from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.listing import Level, Listing, ListingForm, Shortened
 from skillshelf.search import MIN_SCORE, FoundWord, Match, spell_words
 from skillshelf.shelf import Shelf
-from skillshelf.text import closest_names, count_noun
+from skillshelf.text import clip, closest_names, count_noun
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.trust import Trust, TrustedSource, find_pending_skill
 
@@ -25,6 +25,9 @@ _MAX_RIVALS = 3
 _MIN_LEAD = 0.01
 """A smaller difference is not worth a line."""
 _MAX_NAMED_WORDS = 5
+_MAX_NAMED_LEADS = 4
+_MAX_ECHOED = 200
+"""Characters of a request that are repeated in a sentence."""
 
 ObstacleCode = Literal[
     "missing",
@@ -83,6 +86,9 @@ class Rival:
     leads: tuple[Lead, ...]
     """Why it fits better, the largest difference first. Where this skill is ahead is left out."""
 
+    def describe_leads(self) -> str:
+        return ", ".join(map(str, self.leads[:_MAX_NAMED_LEADS])) or "little in everything"
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -105,6 +111,27 @@ class Standing:
     """The score that a match needs."""
 
     @property
+    def headline(self) -> str:
+        """Whether the skill comes up, in a sentence."""
+        request = repr(clip(self.request, _MAX_ECHOED))
+        if not self.comes_up:
+            return f"{self.name} does not come up for {request}."
+        if self.rank == 1 and self.is_found:
+            return f"{self.name} comes first for {request}."
+        if self.is_found:
+            return f"{self.name} comes up for {request}, but not first."
+        return f"{self.name} is in the listing, but a search for {request} does not find it."
+
+    def describe_rank(self) -> str:
+        """Return the skill's place in a search, in a sentence; empty if search does not rank it."""
+        if self.match is None:
+            return ""
+        text = f"In search, it is number {self.rank} with a score of {self.match.score:.2f}"
+        if self.runner_up is not None:
+            text += f", ahead of {self.runner_up.name} with {self.runner_up.score:.2f}"
+        return f"{text}; a match needs {self.threshold:.2f}, and the model gets the first {RESULTS}."
+
+    @property
     def is_found(self) -> bool:
         """True if a search for the request gives the skill to the model."""
         return self.match is not None and self.rank <= RESULTS and self.match.score >= self.threshold
@@ -121,6 +148,17 @@ class Standing:
             return False
         is_described = self.level is not None and self.level > Level.NAME
         return is_described or self.is_found
+
+
+def describe_level(level: Level) -> str:
+    """Say what the listing shows of a skill at this level."""
+    if level == Level.NAME:
+        return "its name only"
+    if level == Level.SHORT:
+        return "the beginning of its description"
+    if level == Level.WHOLE:
+        return "its description"
+    return "its instructions"
 
 
 def explain_standing(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent._tool_names import SHELL, WRITING
+    from skillshelf.agent._unused import Unused, explain_unused
     from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, LeftFile, Undone
     from skillshelf.agent.rules import Rule, RuleBook
     from skillshelf.agent.scripts import SkillScript, VariableRequest
@@ -73,6 +74,7 @@ __all__ = [
     "SkillScript",
     "Trust",
     "Undone",
+    "Unused",
     "VariableRequest",
     "WorkspaceSkills",
     "attach_command",
@@ -80,6 +82,7 @@ __all__ = [
     "can_confine",
     "describe_delta",
     "explain_error",
+    "explain_unused",
     "fail",
     "find_confinement",
     "find_repositories",
@@ -112,6 +115,7 @@ __getattr__ = export_lazily(
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["Trust", "WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],
+        "_unused": ["Unused", "explain_unused"],
         "rules": ["Rule", "RuleBook"],
         "scripts": ["SkillScript", "VariableRequest"],
         "checkpoints": ["ChangedFile", "CheckpointLimits", "LeftFile", "Undone"],

@@ -120,7 +120,8 @@ class AgentCore:
         """The last skill that the shelf chose for a model without tools."""
 
         self._code_skills = skills
-        self._budget = budget
+        self.budget = budget
+        """The most tokens that a listing of the form `auto` may take."""
         self._sandbox = sandbox
         self._skills: WorkspaceSkills | None = None
         self._exchange: Exchange | None = None
@@ -163,7 +164,7 @@ class AgentCore:
         )
         self.sessions = sessions
         self.shelf.reserve_tools(OWN_TOOLS)
-        self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self._budget)
+        self._skills_capability = Skills(self.shelf, disclosure=self.disclosure, budget=self.budget)
 
         access = make_file_access(self.skills.folder)
         self._access = access

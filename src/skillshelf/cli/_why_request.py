@@ -11,9 +11,9 @@ from skillshelf.cli._workspace import open_shelf, prepare_search
 from skillshelf.listing import Level
 from skillshelf.search import is_similarity_installed
 from skillshelf.settings import load_settings
-from skillshelf.standing import RESULTS, Rival, Standing, explain_standing
+from skillshelf.standing import Standing, describe_level, explain_standing
 from skillshelf.tables import Cell, Column
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line
 
 _LEVELS = {
     Level.NAME: "name",
@@ -23,14 +23,6 @@ _LEVELS = {
     None: "nothing",
 }
 """What the listing shows of a skill, for another program."""
-_SHOWN = {
-    Level.NAME: "its name only",
-    Level.SHORT: "the beginning of its description",
-    Level.WHOLE: "its description",
-    Level.FULL: "its instructions",
-}
-_MAX_LEADS = 4
-_MAX_ECHOED = 200
 
 
 def explain(args: argparse.Namespace, out: Output) -> int:
@@ -50,7 +42,7 @@ def explain(args: argparse.Namespace, out: Output) -> int:
 
 
 def _print_standing(standing: Standing, out: Output) -> None:
-    out.print_styled(_headline(standing), "bold")
+    out.print_styled(clean_line(standing.headline), "bold")
     for obstacle in standing.obstacles:
         out.print()
         out.print_styled(f"{obstacle.code}: {clean_line(obstacle.message)}", "yellow")
@@ -61,38 +53,18 @@ def _print_standing(standing: Standing, out: Output) -> None:
         _print_rivals(standing, out)
     if standing.match is not None:
         out.print()
-        out.print_styled(_describe_rank(standing))
+        out.print_styled(clean_line(standing.describe_rank()))
         print_score(standing.match, standing.request, out)
     if standing.level is not None:
         out.print()
         verb = "shows" if standing.is_usable else "would show"
-        out.print_styled(f"In every call, the listing {verb} {_SHOWN[standing.level]} to the model.")
+        out.print_styled(f"In every call, the listing {verb} {describe_level(standing.level)} to the model.")
     if standing.comes_up and (standing.rank == 1 or standing.level is not None):
         out.print_styled(
             "Whether the model then loads it is up to the model: `skillshelf eval` measures how often it does.", "dim"
         )
     if standing.threshold:
         note_words_alone(out)
-
-
-def _headline(standing: Standing) -> str:
-    name = clean_line(standing.name)
-    request = repr(clip(standing.request, _MAX_ECHOED))
-    if not standing.comes_up:
-        return f"{name} does not come up for {request}."
-    if standing.rank == 1 and standing.is_found:
-        return f"{name} comes first for {request}."
-    if standing.is_found:
-        return f"{name} comes up for {request}, but not first."
-    return f"{name} is in the listing, but a search for {request} does not find it."
-
-
-def _describe_rank(standing: Standing) -> str:
-    assert standing.match is not None
-    text = f"In search, it is number {standing.rank} with a score of {standing.match.score:.2f}"
-    if standing.runner_up is not None:
-        text += f", ahead of {clean_line(standing.runner_up.name)} with {standing.runner_up.score:.2f}"
-    return f"{text}; a match needs {standing.threshold:.2f}, and the model gets the first {RESULTS}."
 
 
 def _print_rivals(standing: Standing, out: Output) -> None:
@@ -103,12 +75,8 @@ def _print_rivals(standing: Standing, out: Output) -> None:
     ]
     rows: list[list[str | Cell]] = []
     for rival in standing.rivals:
-        rows.append([rival.match.name, f"{rival.match.score:.2f}", _describe_leads(rival)])
+        rows.append([rival.match.name, f"{rival.match.score:.2f}", rival.describe_leads()])
     out.print_table(columns, rows)
-
-
-def _describe_leads(rival: Rival) -> str:
-    return ", ".join(map(str, rival.leads[:_MAX_LEADS])) or "little in everything"
 
 
 def _standing_as_json(standing: Standing) -> dict[str, Any]:

@@ -32,9 +32,7 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
     table.add_row(Text("/skills:NAME [ARGUMENTS]", "bold"), "apply a skill")
 
     keys = "Tab completes · @ attaches a file · !command runs in your shell · Alt+Enter breaks the line"
-    more_keys = (
-        "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results in full · Ctrl+Z suspends · Ctrl+D leaves"
-    )
+    more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results in full · Ctrl+D leaves"
     return Group(table, Text(keys, "dim"), Text(more_keys, "dim"))
 
 
