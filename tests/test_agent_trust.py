@@ -337,7 +337,7 @@ def test_claude_md_that_repeats_agents_md_counts_once(tmp_path: Path, how: str) 
     assert len(core.skills.pending) == 1
     core.skills.approve(core.skills.pending)
     core.reload_skills()
-    assert core.skills.pending == ()
+    assert not core.skills.pending
     assert core.skills.guidance == "Use tabs."
 
 

@@ -16,6 +16,7 @@ from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.repl._changes import view_changes, view_undone
 from skillshelf.repl._clipboard import copy_answer
 from skillshelf.repl._face import ChatFace
+from skillshelf.repl._learn import learn
 from skillshelf.repl._prompt import rank_with_typos
 from skillshelf.repl._replay import view_resumed
 from skillshelf.repl._rules import make_rule_commands
@@ -94,6 +95,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("sessions", "choose an earlier session of this workspace", _choose_session),
             Command("resume", "go on with an earlier session", _resume, "[ID]", complete_session),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
+            Command("learn", "write down what just happened as a skill, with an eval case", learn, "[NAME]"),
             Command("copy", "copy the last answer to the clipboard", copy_answer),
             Command("compact", "replace the conversation by a summary", _compact, "[WHAT MATTERS]"),
             Command("approve", "what may be done without asking", _set_policy, f"[{'|'.join(MODES)}]", complete_mode),
