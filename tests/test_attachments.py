@@ -192,3 +192,15 @@ def test_a_long_output_keeps_its_beginning_and_its_end() -> None:
     assert "| begin" in attachment.text
     assert attachment.text.endswith("| error: here")
     assert "characters are left out" in attachment.text
+
+
+def test_the_path_of_an_image_in_a_long_paste_is_text(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    image = tmp_path / "private.png"
+    image.write_bytes(PNG)
+    core = agent(work)
+    assert len(core.find_attachments(f"look at {image}", dropped=True).attachments) == 1
+    assert core.find_attachments(f"look at {image}").attachments == []
+    log = "\n".join(["saved a picture"] * 200)
+    assert core.find_attachments(f"{log}\nsaved {image}\n", dropped=True).attachments == []

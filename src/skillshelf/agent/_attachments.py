@@ -37,6 +37,8 @@ _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"@][^\s"]*))')
 _TRAILING = ".,;:!?)]}'"
 """Marks that end a sentence rather than a path."""
 _DROPPED = re.compile(r"""(?<!\S)(?:'(/[^'\n]+)'|"(/[^"\n]+)"|(/(?:[^\s\\'"]|\\.)+))(?!\S)""")
+_MAX_DROP_MESSAGE = 2_000
+"""Characters of a message in which the path of an image counts as dropped. In a pasted log, it is part of the text."""
 _ESCAPED = re.compile(r"\\(.)")
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
 
@@ -82,13 +84,13 @@ class AttachmentFinder:
     def find(self, message: str, *, dropped: bool = False) -> FoundAttachments:
         """Read the files that a message mentions as `@path` or `@"path with spaces"`.
 
-        With `dropped`, the absolute path of an image counts, too, wherever the image lies: terminals insert it when the
-        user drops a file on them.
+        With `dropped`, the absolute path of an image in a short message counts, too, wherever the image lies: terminals
+        insert it when the user drops a file on them.
         """
         found = FoundAttachments()
         for path in dict.fromkeys(_find_mentions(message)):
             self._attach(path, found)
-        if dropped:
+        if dropped and len(message) <= _MAX_DROP_MESSAGE:
             for path in dict.fromkeys(_find_dropped_images(message)):
                 self._attach_dropped(path, found)
         return found
