@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.files import NotPlainFile, TreeEntry, mounts_below, open_below, walk
+from skillshelf.files import NotPlainFile, TreeEntry, mounts_below, open_below, system, walk
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 from skillshelf.trust._copies import TreeCopy, read_verified
@@ -38,7 +38,7 @@ def find_instruction_files(folder: str) -> list[str]:
 def _leads_to(link: str, file: str) -> bool:
     """Return True if a link leads to the other file of its folder. Nothing is read through it."""
     try:
-        target = os.readlink(link)
+        target = system.readlink(link)
     except OSError:  # it is not a link
         return False
     return os.path.normpath(os.path.join(os.path.dirname(link), target)) == file and os.path.isfile(file)
