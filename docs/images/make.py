@@ -71,7 +71,8 @@ WORK = [
     "`NOTES.md` has the release notes for **v1.2**: one breaking change and one new feature. I left out #43, which "
     "users won't notice.",
 ]
-AGREE = (("[r]eview", "r"), ("Trust release-notes", "y"))
+AGREE = (("[r]eview", "r"), ("Trust release-notes", "y"), ("approved release-notes", ""))
+READ_AND_AGREE = (AGREE[0], ("q close", "q"), *AGREE[1:])  # on a screen that is too small for the review
 TURN = ((PROMPT, "/skills:rel"), ("~", "\t v1.2\r"), ("Allow write_file", "y"), ("won't notice", ""))
 SESSIONS = {
     "skill": Session(
@@ -86,7 +87,7 @@ SESSIONS = {
     "context": Session(
         20,
         WORK,
-        (*AGREE, *TURN, (PROMPT, "\x0c/context\r"), ("by estimate", ""), (PROMPT, "/skills:incdent")),
+        (*READ_AND_AGREE, *TURN, (PROMPT, "\x0c/context\r"), ("by estimate", ""), (PROMPT, "/skills:incdent")),
         "incident-runbook  Lead",
         window=8_000,
     ),

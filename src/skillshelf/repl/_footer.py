@@ -82,10 +82,8 @@ _STYLE = Style.from_dict(
         "completion-menu.completion.current": "fg:ansicyan bg:default bold reverse",
         "completion-menu.meta.completion": "fg:default bg:default dim",
         "completion-menu.meta.completion.current": "fg:ansicyan bg:default nodim reverse",
-        "completion-menu scrollbar.background": "bg:default",
-        "completion-menu scrollbar.button": "fg:ansicyan bg:default reverse",
         "scrollbar.background": "bg:default",
-        "scrollbar.button": "fg:ansicyan bg:default reverse",
+        "scrollbar.button": "fg:default bg:default dim reverse",
     }
 )
 
