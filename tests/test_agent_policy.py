@@ -10,7 +10,7 @@ import pytest
 from agent_kit import User, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-from skillshelf import SkillError
+from skillshelf import BaseSkill, SkillError, tool
 from skillshelf.agent import AgentCore, Answer, Approval, Policy
 from skillshelf.agent.events import Finished, SkillsReloaded, ToolReturned
 from skillshelf.testing import ScriptedModel, call
@@ -246,3 +246,27 @@ def test_a_command_that_cannot_be_started_is_a_failed_call(tmp_path: Path, monke
     assert (result.ok, result.refused) == (False, False)
     assert result.text == "The command could not be started: Resource temporarily unavailable."
     assert events[-1] == Finished("Too bad.")
+
+
+def test_always_for_another_tool_is_for_these_arguments(tmp_path: Path) -> None:
+    """A tool of a raw skill can do anything with others."""
+
+    class Shop(BaseSkill):
+        name = "shop"
+        description = "Orders. Use for orders."
+        category = "raw"
+
+        @tool
+        def delete(self, order: int) -> str:
+            """Delete an order."""
+            return f"deleted {order}"
+
+    user = User("always", "no")
+    steps = [call("delete", order=1), call("delete", order=1), call("delete", order=2), "ok"]
+    core = AgentCore(
+        ScriptedModel(*steps), policy=Policy("ask"), approve=user, skills=[Shop().with_policy({"delete": "ask"})]
+    )
+    core.load_skills(tmp_path)
+    results = of(say(core, "go"), ToolReturned)
+    assert [question.arguments for question in user.questions] == [{"order": 1}, {"order": 2}]
+    assert [result.ok for result in results] == [True, True, False]

@@ -1,5 +1,6 @@
 """What the agent may do without asking. Only the user sets this: nothing in a workspace or a skill can."""
 
+import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -7,7 +8,7 @@ from typing import Any, Literal
 
 from skillshelf.agent._confinement import Confinement
 from skillshelf.agent._repetition import Repetition
-from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, RUN_SCRIPT, SHELL, WRITING
+from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, SHELL, WRITING
 from skillshelf.agent.rules import Rule, RuleBook
 from skillshelf.agent.scripts import SkillScript
 from skillshelf.errors import SettingsError
@@ -65,10 +66,17 @@ class Approval:
 
     @property
     def subject(self) -> str:
-        """The text that a lasting permission is for: a command, or a script with its content; empty for other tools."""
+        """What a lasting permission is for: a command, a script with its content, or the arguments of a call.
+
+        Empty for writes of files, which are all allowed together.
+        """
         if self.script is not None:
             return self.script.content_key
-        return str(self.arguments.get("command", "")) if self.tool == SHELL else ""
+        if self.tool == SHELL:
+            return str(self.arguments.get("command", ""))
+        if self.tool in WRITING:
+            return ""
+        return json.dumps(self.arguments, sort_keys=True, default=str)
 
     @property
     def can_be_lasting(self) -> bool:
@@ -128,7 +136,7 @@ class Policy:
         self.always.clear()
 
     def allow_always(self, tool: str, subject: str = "") -> None:
-        """Allow all further calls of a tool, or all further runs of exactly this command or script."""
+        """Allow all further calls of a tool with this subject; all calls if it has none, as for writes of files."""
         self.always.add(_key(tool, subject))
 
     def decide(self, tool: str, arguments: Mapping[str, Any], path: str = "", subject: str = "") -> Verdict:
@@ -167,4 +175,4 @@ def is_instruction_file(path: str) -> bool:
 
 
 def _key(tool: str, subject: str) -> str:
-    return f"{tool}: {subject}" if tool in (SHELL, RUN_SCRIPT) else tool
+    return f"{tool}: {subject}" if subject else tool

@@ -160,4 +160,4 @@ def _describe_always(approval: Approval) -> str:
         return f"this script while it stays as it is, with any arguments{network}"
     if approval.tool in WRITING:
         return f"every {approval.tool}, but not of {_OBEYED}"
-    return f"every call of {approval.tool}"
+    return f"{approval.tool} with these very arguments"
