@@ -138,6 +138,13 @@ def test_an_answer_comes_whole_with_its_type_and_text(site: Site) -> None:
     assert (answer.status, answer.media_type, answer.text, answer.is_whole) == (404, "text/html", "Grüße", True)
 
 
+@pytest.mark.parametrize("charset", ["no-such", "idna", "hex", "unicode_escape"])
+def test_an_encoding_that_cannot_be_used_is_passed_over(charset: str, site: Site) -> None:
+    """The text is never missing."""
+    site.pages["/"] = send(b"a..b \\u0041", Content_Type=f"text/plain; charset={charset}")
+    assert fetch(f"http://{site.host}/", site.rules).text.startswith("a..b")
+
+
 @pytest.mark.parametrize(
     "url",
     ["file:///etc/passwd", "ftp://a.example/", "gopher://a.example/", "data:text/plain,a", "javascript:1", "//a", "a"],

@@ -52,7 +52,7 @@ class Fetched:
         _, _, named = self.headers.get("content-type", "").partition("charset=")
         try:
             return self.body.decode(named.partition(";")[0].strip(" \"'") or "utf-8", "replace")
-        except LookupError:
+        except (LookupError, ValueError):  # no such encoding, or one that is not for text
             return self.body.decode("utf-8", "replace")
 
 
