@@ -300,7 +300,7 @@ def test_ctrl_g_edits_the_message_in_the_editor(tmp_path: Path) -> None:
 )
 def test_an_editor_that_fails_leaves_the_text_as_it_was(tmp_path: Path, editor: str, message: str) -> None:
     command = write_editor(tmp_path, editor) if editor else "no-such-editor"
-    terminal = OnTerminal("--model", script(tmp_path, "Fine."), cwd=tmp_path, env={"VISUAL": command})
+    terminal = OnTerminal("--model", script(tmp_path, "Fine."), cwd=tmp_path, columns=200, env={"VISUAL": command})
     terminal.see_idle()
     terminal.send("first")
     terminal.see("› first")
