@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyte
-from terminals import start_on_terminal
+from terminals import set_size, start_on_terminal
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
 _SYNCHRONIZED_UPDATE = 2026 << 5  # as pyte stores private modes
@@ -137,6 +137,17 @@ class OnTerminal:
                 f"The condition never held. The terminal shows:\n{self._unread_output()}"
             )
             self._read(time.monotonic() + 0.05)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the window another size. The chat gets a signal."""
+        self._screen.resize(rows, columns)
+        set_size(self._terminal, columns, rows)
+
+    def switch_echo_on(self) -> None:
+        """Set the terminal up as another program leaves it: it echoes keys, and holds them back until Enter."""
+        mode = termios.tcgetattr(self._terminal)
+        mode[3] |= termios.ECHO | termios.ICANON
+        termios.tcsetattr(self._terminal, termios.TCSANOW, mode)
 
     def local_flags(self) -> int:
         """Return the terminal's local modes, such as whether it echoes keys."""

@@ -21,9 +21,14 @@ def start_on_terminal(
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(cwd)
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        set_size(0, columns, rows)
         os.execve(command[0], list(command), dict(environment))
     return pid, terminal
+
+
+def set_size(terminal: int, columns: int, rows: int) -> None:
+    """Give a terminal this size. The programs on it get a signal if it is another one."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 def read_terminal(terminal: int) -> bytes:

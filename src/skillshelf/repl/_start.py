@@ -4,10 +4,13 @@ Importing the agent takes a second, so this module and everything it imports mus
 """
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+from prompt_toolkit.output import ColorDepth
 
 from skillshelf.repl._end import call_on_end_signal
 from skillshelf.repl._footer import Footer
@@ -38,6 +41,8 @@ async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Cons
     answered before the first line that the user sends.
     """
     loop = asyncio.get_running_loop()
+    if console.no_color:  # for the footer, and for every list and question that takes its place
+        os.environ["PROMPT_TOOLKIT_COLOR_DEPTH"] = ColorDepth.DEPTH_1_BIT.value
 
     def open_terminal(footer: Footer) -> "Terminal":
         from skillshelf.repl._picker import pick_session
