@@ -262,10 +262,8 @@ def test_always_for_another_tool_is_for_these_arguments(tmp_path: Path) -> None:
             return f"deleted {order}"
 
     user = User("always", "no")
-    steps = [call("delete", order=1), call("delete", order=1), call("delete", order=2), "ok"]
-    core = AgentCore(
-        ScriptedModel(*steps), policy=Policy("ask"), approve=user, skills=[Shop().with_policy({"delete": "ask"})]
-    )
+    model = ScriptedModel(call("delete", order=1), call("delete", order=1), call("delete", order=2), "ok")
+    core = AgentCore(model, policy=Policy("ask"), approve=user, skills=[Shop().with_policy({"delete": "ask"})])
     core.load_skills(tmp_path)
     results = of(say(core, "go"), ToolReturned)
     assert [question.arguments for question in user.questions] == [{"order": 1}, {"order": 2}]
