@@ -177,11 +177,14 @@ def test_a_skill_is_replayed_as_it_was_typed(tmp_path: Path) -> None:
 
 
 def test_an_export_without_a_name_does_not_land_in_the_workspace(tmp_path: Path) -> None:
+    """And a page that a browser would run is not written at all."""
     work = tmp_path / "work"
     work.mkdir()
     session = save_session(work, "apples?")
     terminal = OnTerminal("--model", script(tmp_path), "--continue", cwd=work)
     wait_for_prompt(terminal)
+    terminal.send("/export page.html\r")
+    terminal.see("written as Markdown or JSON")
     terminal.send("/export\r")
     terminal.expect("Written to")
     leave(terminal)

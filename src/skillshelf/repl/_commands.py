@@ -307,6 +307,8 @@ def _export(face: ChatFace, file: str) -> None:
         raise SessionError("Nothing to export: this conversation is not kept in a session.")
 
     file = file.strip()
+    if file and not file.endswith((".md", ".json")):  # a browser would run what a tool returned as HTML
+        raise SessionError(f"A session is written as Markdown or JSON. Name a file such as {file}.md or {file}.json.")
     text = export_json(session) if file.endswith(".json") else export_markdown(session)
     try:
         if file:

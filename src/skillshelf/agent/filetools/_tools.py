@@ -25,6 +25,7 @@ from skillshelf.agent.filetools._changes import (
 from skillshelf.agent.filetools._reading import Media, read_page
 from skillshelf.errors import FileAccessError
 from skillshelf.files import FileChanged
+from skillshelf.text import count_noun
 from skillshelf.threads import in_thread
 
 _SEARCH_SECONDS = 20.0
@@ -102,7 +103,7 @@ class FileTools(AbstractCapability[Any]):
         lines = content.count("\n")
         if content and not content.endswith("\n"):
             lines += 1
-        return f"Wrote {len(content)} chars ({lines} lines) to {path}."
+        return f"Wrote {len(content)} chars ({count_noun(lines, 'line')}) to {path}."
 
     async def edit_file(
         self,
