@@ -1,5 +1,6 @@
 """Test `skillshelf new`: only the author's own sentences are missing, and nothing is ever overwritten."""
 
+import json
 import os
 import subprocess
 import sys
@@ -191,7 +192,8 @@ def test_a_draft_left_by_a_killed_process_is_not_a_skill(run: Run, tmp_path: Pat
     draft = tmp_path / ".skillshelf/skills/.skillshelf-new/0123456789abcdef"
     draft.mkdir(parents=True)
     (draft / "SKILL.md").write_text("---\nname: pdf\ndescription: Half.\n---\n")
-    assert "pdf" not in run("list")[1]
+    listed = json.loads(run("list", "--json")[1])
+    assert "pdf" not in [skill["name"] for skill in listed["skills"]]
     assert run("new", "pdf")[0] == 0
     assert draft.exists()
     os.utime(draft, (0, 0))

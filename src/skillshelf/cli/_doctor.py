@@ -48,6 +48,8 @@ class Extra:
     modules: tuple[str, ...]
     is_adapter: bool = False
     """True if it brings the shelf into a framework, which only users of that framework miss."""
+    is_skill: bool = False
+    """True if a bundled skill needs it, which only users of that skill miss."""
 
 
 EXTRAS = {
@@ -60,6 +62,12 @@ EXTRAS = {
     "tokens": Extra("exact token counts", ("rs_bpe",)),
     "watch": Extra("edits picked up at once", ("watchfiles",)),
     "search": Extra("search by meaning, and faster", ("numpy", "tantivy", "tokenizers", "wordllama")),
+    "fetch": Extra("skills that fetch", ("anyio", "httpx2"), is_skill=True),
+    "authentication-gates": Extra("the skill authentication-gates", ("anyio", "httpx2"), is_skill=True),
+    "database": Extra("the skill database", ("psycopg",), is_skill=True),
+    "execution-debugging": Extra("the skill execution-debugging", (), is_skill=True),
+    "pdf-extraction": Extra("the skill pdf-extraction", ("pdfplumber", "pypdfium2"), is_skill=True),
+    "weather": Extra("the skill weather", ("anyio", "httpx2"), is_skill=True),
     "pydantic-ai": Extra("skills in pydantic-ai", ("pydantic_ai",), is_adapter=True),
     "langchain": Extra("skills in LangChain", ("langchain",), is_adapter=True),
     "openai-agents": Extra("skills in the OpenAI Agents SDK", ("agents",), is_adapter=True),
@@ -111,9 +119,13 @@ def _examine_installation() -> Iterator[Remark]:
 
     missing = {name: extra for name, extra in EXTRAS.items() if name not in installed}
     for name, extra in missing.items():
-        if not extra.is_adapter:
+        if not extra.is_adapter and not extra.is_skill:
             message = f"the extra {name} is not installed: {extra.purpose}"
             yield Remark(area, "note", message, f"pip install 'skillshelf[{name}]'")
+    skills = [name for name, extra in missing.items() if extra.is_skill]
+    if skills:
+        message = f"libraries of bundled skills are not installed: {', '.join(skills)}"
+        yield Remark(area, "note", message, "pip install 'skillshelf[NAME]' with the one you use")
     adapters = [name for name, extra in missing.items() if extra.is_adapter]
     if adapters:
         message = f"adapters for other frameworks are not installed: {', '.join(adapters)}"

@@ -61,8 +61,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     out.print_table(_COLUMNS, [_make_row(skill) for skill in skills])
     out.print()
     _print_counts(shelf, candidates, out)
-    _print_empty_packages(shelf, candidates, out)
     _print_attachable(attachable, out)
+    _print_empty_packages(shelf, candidates, out)
     without_tools = [skill["name"] for skill in skills if _TOOLS_MISSING in skill["marks"]]
     if without_tools:
         names = list_names(without_tools, _MAX_LISTED_NAMES)
