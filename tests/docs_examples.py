@@ -80,7 +80,7 @@ def open_workspace() -> "Iterator[Session]":
             "TERM": "xterm-256color",
             "PYTHONPATH": str(REPO / "examples"),
         }
-        left_out = ("NO_COLOR", "FORCE_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+        left_out = ("NO_COLOR", "FORCE_COLOR", "LINES", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
         inherited = {key: value for key, value in os.environ.items() if key not in left_out}
         with (
             mock.patch.dict(os.environ, inherited | variables, clear=True),

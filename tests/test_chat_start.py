@@ -114,7 +114,7 @@ def test_the_review_and_the_menu_come_when_the_agent_is_ready(tmp_path: Path, wr
     terminal.see("Tab answers the question")
     terminal.see("/model")
     terminal.send("\tl")
-    terminal.see_no("[l]ater")
+    terminal.see_no("Tab answers the question")
     terminal.send("\x15\x04")
     assert terminal.end() == 0
 
