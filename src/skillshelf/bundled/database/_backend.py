@@ -1,27 +1,13 @@
 """What a database has to offer to the skill."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from skillshelf.bundled.database._results import DescribedTable, Rows, Table
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much one statement may take."""
-
-    rows: int = 500
-    seconds: float = 15.0
-
-
 class Backend(Protocol):
     """A database. Each call is a connection of its own, so that no statement changes what the next one may do."""
-
-    @property
-    def label(self) -> str:
-        """What the database is, without passwords: `SQLite app.db`."""
-        ...
 
     def list_tables(self) -> list[Table]: ...
 

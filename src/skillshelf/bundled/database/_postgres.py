@@ -8,7 +8,6 @@ import psycopg
 from psycopg import Cursor, RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from skillshelf.bundled.database._backend import Limits
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
 from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
 from skillshelf.errors import SettingsError
@@ -46,8 +45,8 @@ _INDEXES_QUERY = "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indreli
 class Postgres:
     """A database on a server. The server keeps statements to reading, and ends those that take too long."""
 
-    def __init__(self, address: str, limits: Limits) -> None:
-        """`address` is what libpq takes: a URL, or words such as `host=… dbname=…`. Raises SettingsError."""
+    def __init__(self, address: str, seconds: float) -> None:
+        """`address` is a URL as libpq takes it. A statement may take this many seconds. Raises SettingsError."""
         try:
             parts = conninfo_to_dict(address)
         except psycopg.Error:
@@ -56,9 +55,9 @@ class Postgres:
                 "This is not the address of a PostgreSQL database. Write: postgresql://user@host/name, and put the "
                 "password in PGPASSWORD or ~/.pgpass."
             ) from None
-        self._limits = limits
+        self._seconds = seconds
         self._parts = parts
-        self.label = f"PostgreSQL {parts.get('dbname', '')}".rstrip()
+        self._label = f"PostgreSQL {parts.get('dbname', '')}".rstrip()
 
     def list_tables(self) -> list[Table]:
         found = self._read(_TABLES_QUERY)
@@ -100,7 +99,7 @@ class Postgres:
     @contextmanager
     def _connect(self, *, writable: bool = False) -> Iterator[Cursor[tuple[Any, ...]]]:
         """Begin a transaction on a new connection. What a statement sets for its session ends with it."""
-        milliseconds = round(self._limits.seconds * 1000)
+        milliseconds = round(self._seconds * 1000)
         mode = "off" if writable else "on"
         options = (
             f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds} "
@@ -116,7 +115,7 @@ class Postgres:
             connection = psycopg.connect(address, cursor_factory=RawCursor)
         except psycopg.Error as error:
             raise DatabaseError(
-                f"There is no connection to {self.label}: {_first_line(error)} Tell the user: the address, the "
+                f"There is no connection to {self._label}: {_first_line(error)} Tell the user: the address, the "
                 f"password (PGPASSWORD or ~/.pgpass) or the server needs their attention.",
                 code=error.sqlstate or "",
             ) from None
@@ -129,7 +128,7 @@ class Postgres:
                 if not writable:
                     connection.rollback()
         except psycopg.errors.QueryCanceled:
-            raise TooSlowError(self._limits.seconds) from None
+            raise TooSlowError(self._seconds) from None
         except psycopg.Error as error:
             raise StatementRefusedError(_first_line(error), code=error.sqlstate or "") from None
         finally:

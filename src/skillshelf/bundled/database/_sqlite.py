@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from skillshelf.bundled.database._backend import Limits
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
 from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
 
@@ -26,10 +25,10 @@ _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile"
 class SqliteFile:
     """A database in a file. It is opened for reading unless a statement is to write."""
 
-    def __init__(self, path: str, limits: Limits) -> None:
+    def __init__(self, path: str, seconds: float) -> None:
+        """A statement may take this many seconds."""
         self._path = os.path.abspath(path)
-        self._limits = limits
-        self.label = f"SQLite {os.path.basename(path)}"
+        self._seconds = seconds
 
     def list_tables(self) -> list[Table]:
         with self._open(is_guarded=False) as connection:
@@ -93,7 +92,7 @@ class SqliteFile:
         mode = "rw" if writable else "ro"
         address = f"file:{quote(self._path)}?mode={mode}"
         try:
-            connection = sqlite3.connect(address, uri=True, timeout=self._limits.seconds)
+            connection = sqlite3.connect(address, uri=True, timeout=self._seconds)
         except sqlite3.Error:
             name = os.path.basename(self._path)
             raise DatabaseError(f"The file {name!r} cannot be opened. Ask the user for the right path.") from None
@@ -102,7 +101,7 @@ class SqliteFile:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
             connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_VALUE)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-            end = time.monotonic() + self._limits.seconds
+            end = time.monotonic() + self._seconds
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
             try:
                 # A view or a trigger of a file that someone else made may not call functions with side effects.
@@ -118,7 +117,7 @@ class SqliteFile:
     def _explain(self, error: sqlite3.Error, *, is_late: bool) -> DatabaseError:
         code = getattr(error, "sqlite_errorname", "")
         if code == "SQLITE_INTERRUPT" or (is_late and code == "SQLITE_BUSY"):
-            return TooSlowError(self._limits.seconds)
+            return TooSlowError(self._seconds)
         if code == "SQLITE_NOTADB":
             return DatabaseError(f"The file {os.path.basename(self._path)!r} is not an SQLite database.", code=code)
         if code.startswith(("SQLITE_READONLY", "SQLITE_AUTH")):

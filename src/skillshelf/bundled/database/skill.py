@@ -116,13 +116,10 @@ class DatabaseSkill(BaseSkill):
 
     def _open(self) -> "Backend":
         """Return the database. Nothing is connected yet. Raises SettingsError for a target that cannot be one."""
-        from skillshelf.bundled.database._backend import Limits
-
-        limits = Limits(self._max_rows, self._seconds)
         if self._target.startswith(_SERVER_PREFIXES):
             from skillshelf.bundled.database._postgres import Postgres
 
-            return Postgres(self._target, limits)
+            return Postgres(self._target, self._seconds)
 
         import os
 
@@ -133,4 +130,4 @@ class DatabaseSkill(BaseSkill):
                 f"There is no database file {os.path.basename(self._target)!r}. Give its path, or the address of a "
                 f"server: postgresql://user@host/name"
             )
-        return SqliteFile(self._target, limits)
+        return SqliteFile(self._target, self._seconds)
