@@ -5,7 +5,8 @@
 
 Each page runs from top to bottom in a copy of examples/workspace, with an empty home folder:
 
-- ```python blocks share one namespace. Their output follows in a ```text block after `<!-- output -->`.
+- ```python blocks share one namespace. Their output follows in a ```text block after `<!-- output -->`. A ```text block
+  without this mark that follows at once is taken for the output as well, and gets the mark.
 - ```console blocks have `$ command` lines, each followed by the output on a terminal of 100 columns, without colours.
 - `<!-- generated: KIND ARGUMENT -->` … `<!-- end -->` has the text that the function KIND below generates.
 
@@ -156,7 +157,7 @@ def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
             yield from (lines[at], *inside, lines[end])
             at = end + 1
             if fence[2] == "python":
-                printed = session.run_python("\n".join(inside), page.relative_to(REPO).as_posix(), end - len(inside))
+                printed = session.run_python("\n".join(inside), os.path.relpath(page, REPO), end - len(inside))
                 after = _skip_output(lines, at)
                 if printed or after > at:
                     yield from ("", _OUTPUT, "```text", *printed.removesuffix("\n").split("\n"), "```")
@@ -172,9 +173,11 @@ def _skip_output(lines: list[str], at: int) -> int:
     start = at
     while start < len(lines) and not lines[start]:
         start += 1
-    if lines[start : start + 1] != [_OUTPUT]:
+    if lines[start : start + 1] == [_OUTPUT]:
+        start += 1
+    if lines[start : start + 1] != ["```text"]:
         return at
-    return lines.index("```", start + 2) + 1
+    return lines.index("```", start + 1) + 1
 
 
 def _run_console(lines: list[str]) -> Iterator[str]:

@@ -54,6 +54,14 @@ def test_the_examples_of_a_page_run_and_show_their_output(page: str) -> None:
     assert read_text(page) == refresh_page(REPO / page), REFRESH
 
 
+@pytest.mark.parametrize("shown", ["", "```text\nan old output\n```\n\n", "<!-- output -->\n```text\n5\n```\n\n"])
+def test_an_output_is_shown_once(shown: str, tmp_path: Path) -> None:
+    """The output replaces the one that the author wrote below the example, with or without the mark."""
+    page = tmp_path / "page.md"
+    page.write_text(f"```python\nprint(2 + 3)\n```\n\n{shown}The end.\n", encoding="utf-8")
+    assert refresh_page(page) == "```python\nprint(2 + 3)\n```\n\n<!-- output -->\n```text\n5\n```\n\nThe end.\n"
+
+
 @pytest.mark.parametrize("page", relative_names(markdown_files()))
 def test_the_links_of_a_page_work(page: str) -> None:
     """Relative links and images point to files of the repository and to existing headings."""
