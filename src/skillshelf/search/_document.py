@@ -37,7 +37,7 @@ _MAX_CACHED_HASHES = 100_000
 
 
 class Document(NamedTuple):
-    """A skill, made ready for the index."""
+    """A skill or another text, made ready for the index."""
 
     words: str
     """The words of the fields, a line for each in the order of FIELDS, with a space around each word."""
@@ -70,10 +70,22 @@ def make_document(skill: SkillDescriptor, instructions: str) -> Document:
         "\n".join(skill.references[:_MAX_REFERENCES]),
     )
     lines = [join_words(text) for text in texts]
+    exclusions = _find_exclusions(skill.description, name=lines[0])
+    return _assemble(lines, exclusions, hash_text(skill, instructions))
+
+
+def make_text_document(title: str, text: str) -> Document:
+    """Return a text that is not a skill as a document. Words of its title count as those of a skill's name do."""
+    lines = [join_words(title), "", "", join_words(text), ""]
+    digest = hashlib.blake2b(f"{title}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return _assemble(lines, "", digest)
+
+
+def _assemble(lines: Sequence[str], exclusions: str, digest: bytes) -> Document:
+    """Return the document whose fields have these words, in the order of FIELDS."""
     pairs = Pairs(hash_pairs(lines[0].split()), sorted({*hash_pairs(" ".join(lines[1:]).split())}))
     words = "\n".join(f" {line} " for line in lines)
-    exclusions = _find_exclusions(skill.description, name=lines[0])
-    return Document(words, exclusions, pairs, hash_text(skill, instructions))
+    return Document(words, exclusions, pairs, digest)
 
 
 def _find_exclusions(description: str, name: str) -> str:

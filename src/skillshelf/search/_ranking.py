@@ -67,6 +67,11 @@ def fuse(features: Features, trust: float, weights: Weights) -> float:
     return trust * in_words + weights.similarity * features.similarity
 
 
+def is_unrelated(features: Features) -> bool:
+    """Return True for a text that has no word of the query, and a meaning that has nothing to do with it."""
+    return not features.words and features.similarity < _UNRELATED
+
+
 def rate_fit(coverage: float, similarity: float | None, score: float, rival: float) -> float:
     """Return the probability that the best skill is right, if for half of all requests there is a right one.
 

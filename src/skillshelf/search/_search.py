@@ -1,34 +1,29 @@
-"""Rank the skills of a catalog for a query: find candidates by words and by meaning, order them, give reasons."""
+"""Rank the skills of a catalog for a query: order the candidates, fold copies, give reasons."""
 
-import heapq
 import os
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from threading import Event
 
 from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.locks import ForkSafeLock
-from skillshelf.search._document import are_copies, are_related, find_fields, hash_pairs
-from skillshelf.search._engine import SATURATION, EngineName, WordScores, choose_engine, weigh_rarity
+from skillshelf.search._candidates import Candidates, Scored, find_candidates, find_excluded
+from skillshelf.search._document import are_copies, are_related, find_fields
+from skillshelf.search._engine import EngineName, choose_engine, weigh_rarity
 from skillshelf.search._index import Announce, Index, Stopped
 from skillshelf.search._match import FoundWord, Match
-from skillshelf.search._query import Query, read_query
+from skillshelf.search._query import Query
 from skillshelf.search._ranking import (
     MIN_SCORE,
     UNSPACED_WEIGHTS,
     WEIGHTS,
     Features,
     Weights,
-    choose_weights,
-    fuse,
     rate_fit,
     rate_later_fit,
-    trust_in_words,
 )
-from skillshelf.search._similarity import Similarities, load_encoder
+from skillshelf.search._similarity import load_encoder
 from skillshelf.search._store import PairRow
 
 _CANDIDATES = 60
@@ -112,70 +107,43 @@ class SkillSearch:
     def _search(self, catalog: Catalog, text: str, limit: int, min_score: float | None) -> list[Match]:
         if limit < 1 or not len(self._index):
             return []
-        query = read_query(text, self._index.store.engine.count, len(self._index))
-        if not query.words:
+        candidates = find_candidates(
+            self._index.store,
+            text,
+            size=len(self._index),
+            count=max(_CANDIDATES, 2 * limit),
+            weights=self.weights,
+            unspaced_weights=self.unspaced_weights,
+            is_known=lambda number: self._index.place_of(number) is not None,
+        )
+        if candidates is None:
             return []
-        weights = choose_weights(query.text, self.weights, self.unspaced_weights)
-        similarities: Similarities | None = None
-        if self._index.store.vectors is not None and weights.similarity:
-            similarities = self._index.store.vectors.compare(query.text)
-        else:
-            weights = weights._replace(similarity=0.0)
 
-        candidates = self._find_candidates(query, weights, similarities, max(_CANDIDATES, 2 * limit))
-        candidates.ranked.sort(key=lambda each: (-each.score, catalog.found[each.place].name))
-        found = _fold_copies(candidates.ranked, limit + 1, catalog)
-        scores = _rate(found, candidates, weights)
+        ranked = [self._locate(scored) for scored in candidates.scored]
+        ranked.sort(key=lambda each: (-each.score, catalog.found[each.place].name))
+        found = _fold_copies(ranked, limit + 1, catalog)
+        scores = _rate(found, ranked, candidates)
         matches = []
-        for rank, ranked in enumerate(found[:limit]):
+        for rank, each in enumerate(found[:limit]):
             if scores[rank] < (MIN_SCORE if min_score is None else min_score):
                 break
             following = scores[rank + 1] if rank + 1 < len(scores) else 0.0
-            matches.append(self._make_match(catalog, query, weights, ranked, scores[rank], following))
+            matches.append(self._make_match(catalog, candidates, each, scores[rank], following))
         return matches
 
-    # --- candidates ---
-
-    def _find_candidates(
-        self, query: Query, weights: Weights, similarities: Similarities | None, count: int
-    ) -> "_Candidates":
-        """Return the skills that are best by words, by similarity, or by both."""
-        similar = similarities.best(count) if similarities else []
-        words = self._index.store.engine.search(query.importance, long=weights.long, short=weights.short, also=similar)
-        possible = (1 + SATURATION) * query.weight
-        trust = trust_in_words(words.best_long / possible, weights)
-
-        in_words = words.by_id
-        ids = sorted({*heapq.nlargest(count, in_words, key=in_words.__getitem__), *similar})
-        similarity = dict(zip(ids, similarities.of(ids), strict=True)) if similarities else {}
-        base = {
-            number: trust * in_words.get(number, 0.0) + weights.similarity * similarity.get(number, 0.0)
-            for number in ids
-            if self._index.place_of(number)  # another process may have indexed others
-        }
-        ids = heapq.nlargest(count, base, key=base.__getitem__)
-        rows = self._index.store.read_pairs(ids)
-        in_pairs = _score_pairs(query, rows, len(self._index))
-
-        ranked: list[_Ranked] = []
-        for number, row in rows.items():
-            place = self._index.place_of(number)
-            assert place is not None
-            features = Features(
-                words=in_words.get(number, 0.0),
-                pairs=in_pairs.get(number, 0.0),
-                exclusion=_weigh_exclusions(query, row),
-                similarity=similarity.get(number, 0.0),
-            )
-            ranked.append(_Ranked(number, place, row, features, fuse(features, trust, weights)))
-        return _Candidates(ranked, words, possible)
+    def _locate(self, scored: Scored) -> _Ranked:
+        place = self._index.place_of(scored.id)
+        assert place is not None  # candidates are known to the index
+        return _Ranked(scored.id, place, scored.row, scored.features, scored.score)
 
     # --- reasons ---
 
     def _make_match(
-        self, catalog: Catalog, query: Query, weights: Weights, ranked: _Ranked, score: float, next_score: float
+        self, catalog: Catalog, candidates: Candidates, ranked: _Ranked, score: float, next_score: float
     ) -> Match:
         found = catalog.found
+        query = candidates.query
+        weights = candidates.weights
         candidate = Candidate(ranked.place, found[ranked.place])
         similarity_share = 0.0
         if ranked.score > 0:
@@ -189,7 +157,7 @@ class SkillSearch:
             similarity_share=round(similarity_share, 3),
             next_score=round(next_score, 4),
             copies=tuple(map(catalog.reach, copies)),
-            excluded_words=tuple(query.spelling[word] for word in _find_excluded(query, ranked.row)),
+            excluded_words=tuple(query.spelling[word] for word in find_excluded(query, ranked.row)),
         )
 
     def _explain_words(self, query: Query, weights: Weights, ranked: _Ranked, share: float) -> tuple[FoundWord, ...]:
@@ -214,57 +182,6 @@ class SkillSearch:
             )
             for word, field_name in fields.items()
         )
-
-
-@dataclass(slots=True)
-class _Candidates:
-    ranked: list[_Ranked]
-    words: WordScores
-    possible: float
-    """The score of a long text that has nothing but the query's words."""
-
-
-def _score_pairs(query: Query, rows: Mapping[int, PairRow], skills: int) -> dict[int, float]:
-    """Return the scores of the word pairs that skills have in common with a query, divided by the best.
-
-    How rare a pair is among the candidates orders them as well as how rare it is among all skills.
-    """
-    wanted = _weigh_pairs(query)
-    having: dict[int, list[int]] = {pair: [] for pair in wanted}
-    for number, row in rows.items():
-        pairs = row.pairs.elsewhere
-        for pair in wanted:
-            at = bisect_left(pairs, pair)
-            if (at < len(pairs) and pairs[at] == pair) or pair in row.pairs.in_name:
-                having[pair].append(number)
-
-    scores: dict[int, float] = {}
-    for pair, numbers in having.items():
-        weight = wanted[pair] * weigh_rarity(max(1, len(numbers)), skills)
-        for number in numbers:
-            scores[number] = scores.get(number, 0.0) + weight
-    best = max(scores.values(), default=1.0)
-    return {number: score / best for number, score in scores.items()}
-
-
-def _weigh_pairs(query: Query) -> dict[int, float]:
-    """Return the importance of each pair of neighbouring words: that of the less important one."""
-    importance = [query.importance[word] for word in query.words]
-    return dict(zip(hash_pairs(query.words), map(min, pairwise(importance)), strict=True))
-
-
-def _weigh_exclusions(query: Query, row: PairRow) -> float:
-    """Return the share of the query's words, by rarity, that are about what the skill says it is not for."""
-    excluded = _find_excluded(query, row)
-    if not excluded:
-        return 0.0
-    return sum(map(query.weigh, excluded)) / query.weight
-
-
-def _find_excluded(query: Query, row: PairRow) -> list[str]:
-    if not row.exclusions:
-        return []
-    return [word for word in query.importance if f" {word} " in row.exclusions]
 
 
 def _fold_copies(candidates: Sequence[_Ranked], wanted: int, catalog: Catalog) -> list[_Ranked]:
@@ -297,7 +214,7 @@ def _fold_copies(candidates: Sequence[_Ranked], wanted: int, catalog: Catalog) -
     return found
 
 
-def _rate(found: Sequence[_Ranked], candidates: _Candidates, weights: Weights) -> list[float]:
+def _rate(found: Sequence[_Ranked], ranked: Sequence[_Ranked], candidates: Candidates) -> list[float]:
     """Return how well each skill fits."""
     if not found:
         return []
@@ -305,11 +222,11 @@ def _rate(found: Sequence[_Ranked], candidates: _Candidates, weights: Weights) -
     in_long = candidates.words.score_long([best.id])
     best_fit = rate_fit(
         coverage=min(1.0, in_long.get(best.id, 0.0) / candidates.possible),
-        similarity=best.features.similarity if weights.similarity else None,
+        similarity=best.features.similarity if candidates.weights.similarity else None,
         score=best.score,
-        rival=_find_rival_score(best, candidates.ranked),
+        rival=_find_rival_score(best, ranked),
     )
-    return [best_fit, *(rate_later_fit(best_fit, ranked.score, best.score) for ranked in found[1:])]
+    return [best_fit, *(rate_later_fit(best_fit, each.score, best.score) for each in found[1:])]
 
 
 def _find_rival_score(best: _Ranked, ranked: Sequence[_Ranked]) -> float:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Optional
 
 from skillshelf.descriptor import SkillDescriptor
+from skillshelf.errors import MissingExtraError
 from skillshelf.search._document import cut_exclusions
 
 Array = Any
@@ -45,6 +46,18 @@ def load_encoder() -> Optional["Encoder"]:
     if not all(map(os.path.isfile, paths)):
         return None  # another version of the package, with another table
     return Encoder(*paths)
+
+
+def embed_texts(texts: Sequence[str]) -> list[list[float]]:
+    """Return a vector of 256 numbers and length one for each text, for a store of vectors elsewhere.
+
+    Raises MissingExtraError without the extra `search`.
+    """
+    encoder = load_encoder()
+    if encoder is None:
+        raise MissingExtraError("Vectors of texts", "search")
+    vectors: list[list[float]] = encoder.encode(texts).tolist()
+    return vectors
 
 
 class Encoder:
