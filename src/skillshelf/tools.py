@@ -172,9 +172,9 @@ def _read_methods(cls: type) -> tuple[ToolMethod, ...]:
 
 
 def _find_marked(cls: type) -> Iterator[tuple[str, FunctionType]]:
-    attributes = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
-    for attribute in attributes:
-        value = inspect.getattr_static(cls, attribute)
+    # In the order of the first definition, with the value of the last one, which is the one that counts.
+    attributes = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+    for attribute, value in attributes.items():
         is_plain = not isinstance(value, staticmethod | classmethod)
         method = value if is_plain else value.__func__
         if not is_tool(method):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from chats import chat, script, tool
 
+from bundled.shop_database import write_shop
 from skillshelf import Shelf
 from skillshelf.bundled import ATTACHABLE, AttachableSkill, Program, attach_bundled
 from skillshelf.errors import SettingsError
@@ -103,17 +104,38 @@ def test_the_agent_has_the_tools_of_an_attached_skill(tmp_path: Path) -> None:
     assert "There is no such place." in done.stdout
 
 
-def test_opening_a_shelf_imports_no_backend() -> None:
-    """Neither does listing what could be attached."""
-    program = (
-        "import sys; from skillshelf import Shelf; from skillshelf.bundled import ATTACHABLE;"
-        "Shelf.open('.').listing();"
-        "[skill.find_obstacle() for skill in ATTACHABLE];"
-        "backends = ('httpx2', 'anyio', 'playwright', 'pdfplumber', 'psycopg', 'pypdfium2', 'numpy');"
-        "print([name for name in backends if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+LIST_ATTACHED = """
+import sys
+from skillshelf import Shelf
+from skillshelf.bundled import ATTACHABLE, attach_bundled
+
+Shelf.open(".").listing()
+before = set(sys.modules)
+for skill in ATTACHABLE:
+    skill.find_obstacle()
+shelf = Shelf.open(".", skills=[attach_bundled(text) for text in sys.argv[1:]])
+listing = shelf.listing().text
+assert all(text.partition("=")[0] in listing for text in sys.argv[1:])
+assert shelf.tools()
+added = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(sorted(added - sys.stdlib_module_names - {"skillshelf"}), sorted(added & {"asyncio", "sqlite3", "subprocess"}))
+"""
+
+
+def test_a_shelf_with_every_skill_attached_imports_no_backend(tmp_path: Path) -> None:
+    """Neither finding out what can be attached, nor attaching and listing it, imports a library or a database."""
+    texts = [write_setting(skill, tmp_path) for skill in ATTACHABLE if skill.find_obstacle() is None]
+    command = [sys.executable, "-c", LIST_ATTACHED, *texts]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "[] []\n"
+
+
+def write_setting(skill: AttachableSkill, folder: Path) -> str:
+    """Return what to write after `--with`, with something to work on if the skill needs it."""
+    if not skill.needs_setting:
+        return skill.name
+    target = write_shop(folder) if skill.takes == "FILE" else folder
+    return f"{skill.name}={target}"
 
 
 def test_three_lines_put_a_skill_into_a_program() -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
+from skillshelf.bundled.authentication_gates._clients import OAuthClient
 from skillshelf.bundled.authentication_gates._errors import (
     AccessDeniedError,
     AccessError,
@@ -33,7 +34,7 @@ from skillshelf.bundled.authentication_gates._oauth import (
     find_issuers,
 )
 from skillshelf.bundled.authentication_gates._redaction import Redactor
-from skillshelf.bundled.authentication_gates._sites import OAuthClient, Site
+from skillshelf.bundled.authentication_gates._sites import Site
 from skillshelf.bundled.authentication_gates._vaults import Credential, CredentialRequest, Vault
 from skillshelf.bundled.authentication_gates._wire import Wire, parse_cookie_header, read_cookies
 from skillshelf.errors import FetchFailedError, SkillError

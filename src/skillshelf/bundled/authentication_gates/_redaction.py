@@ -1,13 +1,9 @@
-"""Keeping secrets out of everything that a model reads, and out of logs."""
+"""Keeping secrets out of everything that a model reads."""
 
 import base64
-import html
 import json
-import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -18,8 +14,6 @@ Value = TypeVar("Value")
 MIN_SECRET = 4
 PLACEHOLDER = "[*]"
 """Shorter than any secret, so that none can be part of it."""
-_LOGGERS = ("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpx2")
-_is_silent: ContextVar[bool] = ContextVar("is_silent", default=False)
 
 
 class Redactor:
@@ -79,6 +73,8 @@ class Redactor:
 
 def _list_forms(secret: str) -> set[str]:
     """Return the ways in which a server usually writes a text down."""
+    import html  # takes 1 ms, which a skill without secrets never pays
+
     data = secret.encode("utf-8", "surrogatepass")
     forms = {
         secret,
@@ -112,25 +108,3 @@ def _list_base64(data: bytes) -> Iterator[str]:
         padded = bytes(offset) + data + bytes(3)
         yield base64.b64encode(padded).decode()[start:end]
         yield base64.urlsafe_b64encode(padded).decode()[start:end]
-
-
-class _Silence(logging.Filter):
-    """Drops what an HTTP library logs about an exchange of secrets: at the level DEBUG it logs cookies."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not _is_silent.get()
-
-
-_silence = _Silence()
-
-
-@contextmanager
-def silence_logs() -> Iterator[None]:
-    """Log nothing about the HTTP requests of this block. Those of other tasks are logged as always."""
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_silence)  # a second time does nothing
-    before = _is_silent.set(True)
-    try:
-        yield
-    finally:
-        _is_silent.reset(before)

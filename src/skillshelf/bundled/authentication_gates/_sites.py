@@ -1,9 +1,7 @@
 """Sites: the origins that may get a credential, as the user names them."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from skillshelf.bundled.authentication_gates._errors import SecretInAddressError
@@ -13,14 +11,14 @@ _PORTS = {"http": 80, "https": 443}
 _ADDRESS = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)", re.IGNORECASE)
 # Strict, so that the site checked here is the one that an HTTP client reads out of the same address.
 _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
-_SETTING = (
+SETTING_HELP = (
     "Name sites, with commas between them: api.example, http://localhost:8080, or with an OAuth client "
     "api.example=CLIENT_ID@https://login.example"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+# Not a dataclass, which takes half of the millisecond that attaching a skill may take.
+class Site(NamedTuple):
     """An origin: scheme, host and port. A credential for one site is never sent to another."""
 
     scheme: str
@@ -49,7 +47,7 @@ class Site:
         try:
             site = cls.of(address)
         except (AddressRefusedError, SecretInAddressError):
-            raise SettingsError(f"This is not a site. {_SETTING}") from None
+            raise SettingsError(f"This is not a site. {SETTING_HELP}") from None
         if urlsplit(address).path.strip("/") or urlsplit(address).query:
             raise SettingsError(f"{text!r} is more than a site: leave out what follows the host and the port.")
         return site
@@ -68,44 +66,3 @@ class Site:
     def setting(self) -> str:
         """The shortest text that `parse` reads as this site."""
         return str(self).removeprefix("https://")
-
-
-@dataclass(frozen=True, slots=True)
-class OAuthClient:
-    """How to sign in at a site with OAuth: at which issuer, and as which client.
-
-    The user names both. A site that could choose the issuer could have itself a token of any other site made.
-    """
-
-    issuer: str
-    client_id: str
-
-    def __post_init__(self) -> None:
-        try:
-            Site.of(self.issuer)
-        except (AddressRefusedError, SecretInAddressError):
-            raise SettingsError(f"{self.issuer!r} is not an issuer. Give its address: https://login.example") from None
-        if not self.client_id:
-            raise SettingsError("An OAuth client needs its id. The issuer gives you one when you register a program.")
-
-
-def parse_sites(setting: str) -> dict[Site, OAuthClient | None]:
-    """Return the sites of `SITE,SITE=CLIENT_ID@ISSUER`. Raises SettingsError."""
-    sites: dict[Site, OAuthClient | None] = {}
-    for entry in filter(None, (part.strip() for part in setting.split(","))):
-        name, equals, client = entry.partition("=")
-        site = Site.parse(name)
-        if not equals:
-            sites[site] = None
-            continue
-        client_id, at, issuer = client.partition("@")
-        if not at:
-            raise SettingsError(f"{entry!r} does not say where to sign in. {_SETTING}")
-        sites[site] = OAuthClient(issuer, client_id)
-    return sites
-
-
-def find_hosts(sites: Iterable[Site], clients: Iterable[OAuthClient]) -> list[str]:
-    """Return the hosts that the user named, for the network rules."""
-    named = [site.address for site in sites]
-    return named + [Site.of(client.issuer).address for client in clients]

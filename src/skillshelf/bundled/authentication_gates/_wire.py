@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 
-from skillshelf.bundled.authentication_gates._redaction import silence_logs
+from skillshelf.bundled.authentication_gates._silence import silence_logs
 from skillshelf.net import Fetched, Fetcher, NetworkRules
 
 

@@ -4,14 +4,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
 
 from skillshelf.bundled.authentication_gates._redaction import Redactor
-from skillshelf.bundled.authentication_gates._sites import OAuthClient, Site, find_hosts, parse_sites
-from skillshelf.bundled.authentication_gates._vaults import EnvironmentVault, Vault, name_variable
+from skillshelf.bundled.authentication_gates._sites import Site
 from skillshelf.errors import SettingsError, SkillError, ToolFailedError
 from skillshelf.skill import BaseSkill, tool
 
 if TYPE_CHECKING:
     from skillshelf.bundled.authentication_gates._broker import Broker, HandOff
+    from skillshelf.bundled.authentication_gates._clients import OAuthClient
     from skillshelf.bundled.authentication_gates._gates import Answer
+    from skillshelf.bundled.authentication_gates._vaults import Vault
     from skillshelf.net import NetworkRules
 
 Result = TypeVar("Result")
@@ -95,9 +96,9 @@ class AuthenticationGatesSkill(BaseSkill):
 
     def __init__(
         self,
-        sites: Iterable[str] | Mapping[str, OAuthClient | None] = (),
+        sites: "Iterable[str] | Mapping[str, OAuthClient | None]" = (),
         *,
-        vault: Vault | None = None,
+        vault: "Vault | None" = None,
         rules: "NetworkRules | None" = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
@@ -109,20 +110,24 @@ class AuthenticationGatesSkill(BaseSkill):
         """
         clients = sites if isinstance(sites, Mapping) else dict.fromkeys(sites)
         self._sites = {Site.parse(name): client for name, client in clients.items()}
-        self._vault = vault or EnvironmentVault()
+        self._vault = vault
         self._rules = rules
         self._sleep = sleep
         self._redactor = Redactor()
         # Copies of the skill, as `with_policy` makes them, share their hand-offs.
         self._shared: dict[str, Broker] = {}
-        if vault is None:
+        if vault is None and self._sites:
             _check_variables(self._sites)
 
     @classmethod
     def from_setting(cls, setting: str) -> Self:
         """Return the skill for `SITE,SITE=CLIENT_ID@ISSUER`. Looking is free; every use of a credential asks."""
-        sites = parse_sites(setting)
-        skill = cls({str(site): client for site, client in sites.items()})
+        if setting:
+            from skillshelf.bundled.authentication_gates._clients import parse_sites
+
+            skill = cls({str(site): client for site, client in parse_sites(setting).items()})
+        else:
+            skill = cls()
         return skill.with_policy(
             {"check_access": "safe", "request_access": "ask", "finish_access": "safe", "fetch_with_access": "ask"}
         )
@@ -233,14 +238,18 @@ class AuthenticationGatesSkill(BaseSkill):
     def _broker(self) -> "Broker":
         if not self._shared:
             from skillshelf.bundled.authentication_gates._broker import Broker
+            from skillshelf.bundled.authentication_gates._clients import find_hosts
+            from skillshelf.bundled.authentication_gates._vaults import EnvironmentVault
             from skillshelf.net import NetworkRules
+
+            vault = self._vault or EnvironmentVault()
 
             clients = [client for client in self._sites.values() if client is not None]
             rules = self._rules or NetworkRules.allowing(find_hosts(self._sites, clients))
             if self._sleep is None:
-                broker = Broker(self._sites, self._vault, rules, self._redactor)
+                broker = Broker(self._sites, vault, rules, self._redactor)
             else:
-                broker = Broker(self._sites, self._vault, rules, self._redactor, self._sleep)
+                broker = Broker(self._sites, vault, rules, self._redactor, self._sleep)
             self._shared["broker"] = broker
         return self._shared["broker"]
 
@@ -261,6 +270,8 @@ def _describe_handoff(handoff: "HandOff") -> HandOffCard:
 
 def _check_variables(sites: Iterable[Site]) -> None:
     """Raise SettingsError if two sites would have the same environment variable: one would get the other's secret."""
+    from skillshelf.bundled.authentication_gates._vaults import name_variable
+
     owners: dict[str, Site] = {}
     for site in sites:
         variable = name_variable(site, "TOKEN")

@@ -9,7 +9,8 @@ from psycopg import Cursor, RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
+from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table
+from skillshelf.bundled.database._rows import make_rows
 from skillshelf.errors import SettingsError
 
 _MAX_CONNECT_SECONDS = 10

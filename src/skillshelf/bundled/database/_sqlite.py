@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
+from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table
+from skillshelf.bundled.database._rows import make_rows
 
 _MAX_VALUE = 10_000_000
 """Bytes of one value, and of one statement. SQLite's own limit is a gigabyte."""

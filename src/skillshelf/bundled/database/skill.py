@@ -1,5 +1,6 @@
 """Questions to a database in SQL. The database itself keeps them to reading."""
 
+import os
 from typing import TYPE_CHECKING, Self
 
 from skillshelf.bundled.database._results import DescribedTable, Rows, Table
@@ -53,7 +54,7 @@ class DatabaseSkill(BaseSkill):
         if not target:
             raise SettingsError("Name a database: --with database=app.db, or database=postgresql://user@host/name")
         skill = cls(target, writable=writable)
-        skill._open()  # a mistake in the address shows now, not in the middle of a conversation
+        skill._check_target()  # a mistake in it shows now, not in the middle of a conversation
         return skill.with_policy(
             {
                 "list_tables": "safe",
@@ -114,6 +115,16 @@ class DatabaseSkill(BaseSkill):
             raise DatabaseError("This database is attached for reading. Ask the user to attach it with `write:`.")
         return self._open().execute(sql, parameters or [])
 
+    def _check_target(self) -> None:
+        """Raise SettingsError for a target that cannot be a database. Nothing is connected yet."""
+        if self._target.startswith(_SERVER_PREFIXES):
+            self._open()
+        elif not os.path.isfile(self._target):
+            raise SettingsError(
+                f"There is no database file {os.path.basename(self._target)!r}. Give its path, or the address of a "
+                f"server: postgresql://user@host/name"
+            )
+
     def _open(self) -> "Backend":
         """Return the database. Nothing is connected yet. Raises SettingsError for a target that cannot be one."""
         if self._target.startswith(_SERVER_PREFIXES):
@@ -121,13 +132,7 @@ class DatabaseSkill(BaseSkill):
 
             return Postgres(self._target, self._seconds)
 
-        import os
-
         from skillshelf.bundled.database._sqlite import SqliteFile
 
-        if not os.path.isfile(self._target):
-            raise SettingsError(
-                f"There is no database file {os.path.basename(self._target)!r}. Give its path, or the address of a "
-                f"server: postgresql://user@host/name"
-            )
+        self._check_target()
         return SqliteFile(self._target, self._seconds)

@@ -1,13 +1,12 @@
 """What a run returns to the model."""
 
-from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 Limit = Literal["seconds", "memory", "processes", "output", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+# Not a dataclass, which takes half of the millisecond that attaching a skill may take.
+class Limits(NamedTuple):
     """How much one run may take."""
 
     seconds: float = 60.0
@@ -22,8 +21,7 @@ class Limits:
     """The size of one file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How a run ended."""
 
     exit_code: int | None

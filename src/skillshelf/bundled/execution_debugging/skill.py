@@ -8,7 +8,7 @@ from skillshelf.skill import BaseSkill, tool
 
 if TYPE_CHECKING:
     from skillshelf.bundled.execution_debugging._sandbox import Sandbox
-    from skillshelf.bundled.execution_debugging._workbench import FinishedRun
+    from skillshelf.bundled.execution_debugging._workbench import FinishedRun, Workbench
 
 __all__ = ["ExecutionDebuggingSkill", "Limits"]
 
@@ -53,16 +53,13 @@ class ExecutionDebuggingSkill(BaseSkill):
         `folder`: where runs start and may write; a temporary folder, removed at the end, if it is None. With
         `allow_unsandboxed`, they run even if this machine has no sandbox. `sandbox` is found by itself if it is None.
         """
-        from skillshelf.bundled.execution_debugging._workbench import Workbench
-
-        # Copies of the skill with other policies share it.
-        self._workbench = Workbench(
-            None if folder is None else _check_folder(folder),
-            limits or Limits(),
-            network=network,
-            allow_unsandboxed=allow_unsandboxed,
-            sandbox=sandbox,
-        )
+        self._folder = None if folder is None else _check_folder(folder)
+        self._limits = limits or Limits()
+        self._network = network
+        self._allow_unsandboxed = allow_unsandboxed
+        self._sandbox = sandbox
+        # Copies of the skill with other policies share the workbench, and with it their runs.
+        self._shared: dict[str, Workbench] = {}
 
     @classmethod
     def from_setting(cls, setting: str) -> Self:
@@ -129,7 +126,7 @@ class ExecutionDebuggingSkill(BaseSkill):
         """Say where runs work, what they are kept from, what stays open to them, and their limits."""
         workbench = self._workbench
         sandbox = workbench.find_sandbox()
-        limits = workbench.limits
+        limits = self._limits
         return SandboxDescription(
             folder=workbench.folder,
             level=sandbox.level,
@@ -144,13 +141,30 @@ class ExecutionDebuggingSkill(BaseSkill):
             file_mb=limits.file_mb,
         )
 
+    @property
+    def _workbench(self) -> "Workbench":
+        """The workbench, made at the first use: its imports take 60 ms."""
+        if "workbench" not in self._shared:
+            from skillshelf.bundled.execution_debugging._workbench import Workbench
+
+            workbench = Workbench(
+                self._folder,
+                self._limits,
+                network=self._network,
+                allow_unsandboxed=self._allow_unsandboxed,
+                sandbox=self._sandbox,
+            )
+            # Tools may run in several threads: the first of them decides.
+            self._shared.setdefault("workbench", workbench)
+        return self._shared["workbench"]
+
     def _limit_seconds(self, seconds: float) -> float:
         """Return the time that a run gets. Raises ExecutionError for one that is not a time."""
         if not seconds > 0:  # also for NaN
             from skillshelf.bundled.execution_debugging._errors import ExecutionError
 
             raise ExecutionError(f"Nothing was run: {seconds} is not a number of seconds. Give one above 0.")
-        return min(seconds, self._workbench.limits.seconds)
+        return min(seconds, self._limits.seconds)
 
     def _describe(self, run: "FinishedRun", seconds: float) -> Run:
         from skillshelf.bundled.execution_debugging._explain import explain_failure, name_signal
@@ -176,7 +190,7 @@ class ExecutionDebuggingSkill(BaseSkill):
             failure=explain_failure(
                 ending,
                 run.output,
-                self._workbench.limits,
+                self._limits,
                 seconds=seconds,
                 has_network=sandbox.network,
                 is_confined=bool(sandbox),

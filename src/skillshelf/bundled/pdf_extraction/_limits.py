@@ -1,10 +1,10 @@
 """How much reading a PDF file may take. Whoever made the file may have meant it to take everything."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLimits:
+# Not a dataclass, which takes half of the millisecond that attaching a skill may take.
+class ReadLimits(NamedTuple):
     """Limits on each call."""
 
     file_megabytes: int = 100

@@ -1,7 +1,6 @@
 """The forecast for a place, from Open-Meteo, a public service without keys."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from skillshelf.errors import SkillError
@@ -59,10 +58,7 @@ class Forecast(TypedDict):
     days: list[Day]
 
 
-@dataclass(frozen=True)
 class WeatherSkill(BaseSkill):
-    """Get forecasts. The constructor's arguments are for a server of your own."""
-
     name = "weather"
     description = (
         "Weather forecast for a place, up to 16 days ahead: temperature, rain, wind. "
@@ -77,9 +73,16 @@ class WeatherSkill(BaseSkill):
     - To put a `code` into words, load the reference `weather_codes.md`.
     """
 
-    places_url: str = _PLACES_URL
-    forecast_url: str = _FORECAST_URL
-    rules: "NetworkRules | None" = None
+    def __init__(
+        self,
+        places_url: str = _PLACES_URL,
+        forecast_url: str = _FORECAST_URL,
+        rules: "NetworkRules | None" = None,
+    ) -> None:
+        """Connect to nothing yet. The arguments are for a server of your own."""
+        self._places_url = places_url
+        self._forecast_url = forecast_url
+        self._rules = rules
 
     @classmethod
     def from_setting(cls, setting: str) -> Self:
@@ -97,7 +100,7 @@ class WeatherSkill(BaseSkill):
         if not name.strip():
             raise WeatherError("There is no name to look for. Ask the user which place is meant.")
         count = max(1, min(limit, _MAX_PLACES))
-        answer = await self._ask(self.places_url, {"name": name.strip(), "count": str(count), "format": "json"})
+        answer = await self._ask(self._places_url, {"name": name.strip(), "count": str(count), "format": "json"})
         found = answer.get("results") or []
         if not found:
             raise WeatherError(
@@ -129,7 +132,7 @@ class WeatherSkill(BaseSkill):
                 f"to 180. Call find_place, and pass its numbers on."
             )
         answer = await self._ask(
-            self.forecast_url,
+            self._forecast_url,
             {
                 "latitude": str(latitude),
                 "longitude": str(longitude),
@@ -147,7 +150,7 @@ class WeatherSkill(BaseSkill):
 
         from skillshelf.net import Fetcher
 
-        async with Fetcher(self.rules) as fetcher:
+        async with Fetcher(self._rules) as fetcher:
             fetched = await fetcher.fetch(f"{url}?{urlencode(query)}")
         try:
             answer = loads(fetched.body)
