@@ -1,53 +1,17 @@
 """The process that reads a PDF file: `python -I -m skillshelf.bundled.pdf_extraction._worker`.
 
 Libraries for PDF are large, and files can be made to crash them or to keep them busy for ever. So each call has a
-process of its own, which limits itself before it opens the file. It gets a request as JSON on its standard input, with
-the descriptor of the file, and writes one JSON object: `result`, or `error`. Its answer deserves no more trust than the
-file.
+process of its own. It gets the descriptor of the file, and answers with `result`, or `error`.
 """
 
 import base64
-import json
 import os
-import resource
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from io import BufferedReader
 from typing import Any
 
+from skillshelf.bundled._worker import serve_request
 from skillshelf.bundled.pdf_extraction._errors import DamagedPdfError, PdfError, ReaderCrashedError
-
-_MEGABYTE = 1024 * 1024
-
-
-def main() -> None:
-    """Read one request from the standard input, and write the answer."""
-    request = json.load(sys.stdin.buffer)
-    _limit_process(request["memory_megabytes"], request["cpu_seconds"])
-
-    # Libraries print warnings, which must not get between us and the reader of our answer.
-    answer_pipe = os.dup(1)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-
-    answer = _answer(request)
-    with os.fdopen(answer_pipe, "wb") as pipe:
-        pipe.write(json.dumps(answer).encode())
-    os._exit(0)  # the libraries need not clean up, which can take long or fail for a damaged file
-
-
-def _limit_process(memory_megabytes: int, cpu_seconds: int) -> None:
-    limits = {
-        resource.RLIMIT_AS: memory_megabytes * _MEGABYTE,
-        resource.RLIMIT_CPU: cpu_seconds,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
-    }
-    for kind, limit in limits.items():
-        with suppress(OSError, ValueError):  # a system that does not know it, or has a lower one already
-            resource.setrlimit(kind, (limit, limit))
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,4 +81,4 @@ def _read_scan(document: Any, page: int, language: str, limit: int) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    serve_request(_answer)
