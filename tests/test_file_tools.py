@@ -356,6 +356,6 @@ def test_the_turn_goes_on_after_any_number_of_refusals(tmp_path: Path) -> None:
 
 def test_agents_share_the_schemas_of_tools_and_not_their_workspaces(tmp_path: Path) -> None:
     first, second = (FileTools(FileAccess(str(tmp_path / name), [])) for name in ("a", "b"))
-    for name, tool in second.get_toolset().tools.items():
-        assert tool.tool_def == first.get_toolset().tools[name].tool_def
+    for name, tool in second.toolset.tools.items():
+        assert tool.tool_def == first.toolset.tools[name].tool_def
         assert getattr(tool.function_schema.function, "__self__", None) is second

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from anyio import to_thread
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.agent import AgentRetries
-from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace, Toolset
+from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
@@ -123,11 +123,7 @@ def make_tool_loop(
     remote = ServerToolset(servers)
     capabilities: list[AbstractCapability[Any]] = [
         ConfinedWorkspace(root) if sandbox else StreamingWorkspace(root),
-        files,
         shell,
-        scripts,
-        side,
-        Toolset(remote),
         RepairToolArguments(),
         Caching(),
         window,
@@ -143,10 +139,16 @@ def make_tool_loop(
             return None
         return f"The project's own instructions, from its AGENTS.md or CLAUDE.md:\n\n{text}"
 
-    agent = Agent(instructions=[instructions, project_instructions], capabilities=capabilities, retries=_BUDGETS)
+    agent = Agent(
+        instructions=[instructions, project_instructions],
+        # As toolsets and not as capabilities: each event of a run passes through every capability.
+        toolsets=[files.toolset, scripts.toolset, side.toolset, remote],
+        capabilities=capabilities,
+        retries=_BUDGETS,
+    )
 
     tools: list[ToolDefinition] = []
-    for toolset in (files.get_toolset(), shell.get_toolset(), skills.get_toolset()):
+    for toolset in (files.toolset, shell.get_toolset(), skills.get_toolset()):
         if isinstance(toolset, FunctionToolset):
             tools += [tool.tool_def for tool in toolset.tools.values()]
     return Loop(agent, instructions, lambda: (*tools, *scripts.definitions, *side.definitions, *remote.definitions()))

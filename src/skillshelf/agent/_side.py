@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import RunCancelled, ToolFailed
-from pydantic_ai.tools import Tool, ToolDefinition
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._exchange import EventTranslator, Exchange, Prompt
 from skillshelf.agent._explain import explain_error
-from skillshelf.agent._tool_names import RUN_SKILL
+from skillshelf.agent._tool_schemas import make_tool
 from skillshelf.agent.events import Event, SideStarted, Text, Thinking
 from skillshelf.agent.sessions import SideTranscript
 from skillshelf.catalog import Catalog
@@ -113,27 +112,21 @@ async def run_side(
     return await SideExchange(core, skill, emit, model).run_task(name, task, by, invoked, call_id)
 
 
-class SideTool(AbstractCapability[Any]):
+class SideTool:
     """Offers `run_skill` if a skill on the shelf runs apart."""
-
-    id = "skillshelf_side"
 
     def __init__(self, core: AgentCore) -> None:
         self._core = core
-        tool: Tool[Any] = Tool(self.run_skill, name=RUN_SKILL, takes_ctx=True, prepare=self._offer)
-        self._toolset: FunctionToolset[Any] = FunctionToolset([tool], id=self.id)
+        self.toolset: FunctionToolset[Any] = FunctionToolset([make_tool(self.run_skill, self._offer)])
         self._searched: Catalog | None = None
         self._found = False
-
-    def get_toolset(self) -> FunctionToolset[Any]:
-        return self._toolset
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The tool as the model gets it now; empty if no skill runs apart."""
         if not self._has_skills():
             return ()
-        return tuple(tool.tool_def for tool in self._toolset.tools.values())
+        return tuple(tool.tool_def for tool in self.toolset.tools.values())
 
     async def _offer(self, ctx: RunContext[Any], definition: ToolDefinition) -> ToolDefinition | None:
         is_inside = current_side.get() is not None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
-from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
-from pydantic_ai.tools import Tool
 from pydantic_ai.toolsets import FunctionToolset
 
+from skillshelf.agent._tool_schemas import make_tool
 from skillshelf.agent.filetools import _finding
 from skillshelf.agent.filetools._access import FileAccess
 from skillshelf.agent.filetools._changes import (
@@ -32,28 +30,12 @@ _SEARCH_SECONDS = 20.0
 
 T = TypeVar("T")
 
-# The schemas are the same for every workspace. Making them took two fifths of a scripted trial: 11 ms of 28.
-_schemas: dict[str, Any] = {}
 
-
-def _make_tool(method: Callable[..., Any]) -> Tool[Any]:
-    """Return a method as a tool, with the schema that an earlier agent of this process made for it."""
-    name = method.__name__
-    if name in _schemas:
-        return Tool(method, function_schema=replace(_schemas[name], function=method))
-    tool: Tool[Any] = Tool(method)
-    # Without the method, which would keep the first agent's workspace alive.
-    _schemas[name] = replace(tool.function_schema, function=getattr(FileTools, name))
-    return tool
-
-
-class FileTools(AbstractCapability[Any]):
+class FileTools:
     """Tools that read, write and search the files of a workspace. They have no way to run a command.
 
     A tool that cannot do its work fails with a message to the model, and the turn goes on.
     """
-
-    id = "skillshelf_files"
 
     def __init__(self, access: FileAccess, *, search_seconds: float = _SEARCH_SECONDS) -> None:
         self.access = access
@@ -66,11 +48,7 @@ class FileTools(AbstractCapability[Any]):
             self.search_files,
             self.find_files,
         )
-        tools = [_make_tool(method) for method in methods]
-        self._toolset: FunctionToolset[Any] = FunctionToolset(tools, id=self.id)
-
-    def get_toolset(self) -> FunctionToolset[Any]:
-        return self._toolset
+        self.toolset: FunctionToolset[Any] = FunctionToolset([make_tool(method) for method in methods])
 
     async def read_file(self, path: str, offset: int = 0, limit: int | None = None) -> str | list[str | BinaryContent]:
         """Read a text file with line numbers, or view an image or PDF.

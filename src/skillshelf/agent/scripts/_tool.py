@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.tools import Tool, ToolDefinition
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
+from skillshelf.agent._tool_schemas import make_tool
 from skillshelf.agent.scripts._run import Program, ProgramResult, RunLimits, run_program
 from skillshelf.agent.scripts._script import SkillScript, is_runnable
 from skillshelf.catalog import Catalog
@@ -49,28 +49,22 @@ def permit_run(run: PermittedRun) -> Iterator[None]:
         _permitted.reset(token)
 
 
-class ScriptTool(AbstractCapability[Any]):
+class ScriptTool:
     """Offers `run_skill_script` if a skill on the shelf has a script. The gate decides about each call."""
-
-    id = "skillshelf_scripts"
 
     def __init__(self, get_shelf: Callable[[], Shelf], limits: RunLimits | None = None) -> None:
         self._get_shelf = get_shelf
         self._limits = limits or RunLimits()
         self._searched: Catalog | None = None
         self._found = False
-        tool: Tool[Any] = Tool(self.run_skill_script, prepare=self._offer)
-        self._toolset: FunctionToolset[Any] = FunctionToolset([tool], id=self.id)
-
-    def get_toolset(self) -> FunctionToolset[Any]:
-        return self._toolset
+        self.toolset: FunctionToolset[Any] = FunctionToolset([make_tool(self.run_skill_script, self._offer)])
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The tool as the model gets it now; empty if no skill has a script."""
         if not self._has_scripts():
             return ()
-        return tuple(tool.tool_def for tool in self._toolset.tools.values())
+        return tuple(tool.tool_def for tool in self.toolset.tools.values())
 
     async def _offer(self, ctx: RunContext[Any], definition: ToolDefinition) -> ToolDefinition | None:
         return definition if self._has_scripts() else None
