@@ -135,6 +135,9 @@ def _judge_new_failures(summary: Summary, comparison: RunComparison | None) -> G
     if not failures:
         return GateResult(gate, True, "No case newly fails.")
     text = f"{count_noun(len(failures), 'case')} newly failing: {_name_cases(failures)}"
+    live = {case.info.id for case in summary.total.cases if summary.run.is_live(case.info)}
+    if not live.isdisjoint(failures):
+        text += ". A live case can miss by chance: --gate worse-than RUN takes that into account."
     return GateResult(gate, False, text, tuple(failures))
 
 
