@@ -46,7 +46,7 @@ def chat(*options: str, cwd: Path, stdin: str | None = None) -> subprocess.Compl
     )
 
 
-def _environment() -> dict[str, str]:
+def terminal_environment() -> dict[str, str]:
     """Return the environment without the size of another terminal, which parallel test runs inherit."""
     return {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
 
@@ -64,7 +64,7 @@ class OnTerminal:
         shell: Sequence[str] = (),
     ) -> None:
         """Start a chat, from a `shell` if one is given."""
-        environment = {**_environment(), "TERM": "xterm-256color", **(env or {})}
+        environment = {**terminal_environment(), "TERM": "xterm-256color", **(env or {})}
         command = [*SKILLSHELF, "chat", *options]
         self.pid, self._terminal = start_on_terminal(shell or command, environment, cwd=cwd, columns=columns, rows=rows)
         if shell:

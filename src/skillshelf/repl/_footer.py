@@ -39,7 +39,6 @@ from prompt_toolkit.layout import (
     to_container,
 )
 from prompt_toolkit.layout.processors import TabsProcessor
-from prompt_toolkit.renderer import CPR_Support
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
@@ -47,6 +46,7 @@ from skillshelf.rendering import cut
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._keys import make_bindings, make_footer_bindings
 from skillshelf.repl._lines import Line, LineQueue, Pastes
+from skillshelf.repl._renderer import FooterRenderer
 from skillshelf.text import clean, clean_line
 
 DrawLive = Callable[[int, int], str]
@@ -111,7 +111,6 @@ class Footer:
         self._output = _Output(self.redraw)
         self._restore_tty: Callable[[], None] = lambda: None
         self._is_own_stop = False
-        self._is_suspended = False
 
         self.buffer = Buffer(
             completer=DynamicCompleter(lambda: self._completer),
@@ -129,8 +128,9 @@ class Footer:
         )
         self._app.ttimeoutlen = _ESCAPE_SECONDS
         self._app.timeoutlen = 0.0  # the keys of one sequence arrive together: Escape and then `t` are two keys
-        # The footer needs no more room than its lines, and the answer to such a query could be taken for keys.
-        self._app.renderer.cpr_support = CPR_Support.NOT_SUPPORTED
+        renderer = self._app.renderer
+        self._renderer = FooterRenderer(renderer.style, renderer.output, self._app.layout)
+        self._app.renderer = self._renderer
         self._app.before_render += self._begin_frame
         self._app.after_render += self._end_frame
         self._app.key_processor.before_key_press += self._note_key
@@ -194,7 +194,7 @@ class Footer:
 
     def is_user_typing(self) -> bool:
         """Take up the keys that were pressed so far. Return True if the next ones may belong to a message."""
-        if self._is_suspended:
+        if self._renderer.is_suspended:
             return True
         if self._app.is_running and not self._app.is_done:
             keys = [*self._app.input.read_keys(), *self._app.input.flush_keys()]
@@ -215,11 +215,11 @@ class Footer:
         """
         async with in_terminal():
             self._write_waiting_output()
-            self._is_suspended = True
+            self._renderer.is_suspended = True
             try:
                 yield
             finally:
-                self._is_suspended = False
+                self._renderer.is_suspended = False
 
     def return_queued(self) -> None:
         """Put the queued lines back into the editor, before the text in it."""
@@ -234,8 +234,9 @@ class Footer:
             self._is_own_stop = False  # `suspended` does it
         elif self._app.is_running:
             self._restore_tty()
-            self._app.renderer.reset()
-            self.redraw()
+            if not self._renderer.is_suspended:
+                self._renderer.reset()
+                self.redraw()
 
     # -- for the keys -------------------------------------------------------------------------------------------------
 
@@ -348,7 +349,7 @@ class Footer:
     def _begin_frame(self, _: Any) -> None:
         self._app.output.write_raw(_BEGIN_UPDATE)
         if self._output.has_lines:
-            self._app.renderer.erase()
+            self._renderer.erase()
             self._write_waiting_output()
 
     def _end_frame(self, _: Any) -> None:

@@ -1,0 +1,124 @@
+"""Test a chat whose window changes its size, also while another program has it."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
+
+from chats import OnTerminal, script, tool
+from multiplexer import chat_in_tmux, needs_tmux
+
+from skillshelf.repl._renderer import breaks_lines_anew
+
+UNTIL_SEEN = tool("run_command", command="until [ -e seen ]; do sleep 0.05; done")
+"""A command that runs until the test has created the file `seen`."""
+
+EDITOR = """\
+import signal, sys, time
+from pathlib import Path
+
+resized = []
+signal.signal(signal.SIGWINCH, lambda *_: resized.append(1))
+print("\\x1b[2J\\x1b[5;1Hthe editor's text\\x1b[1;1H", end="", flush=True)
+while not Path("seen").exists():
+    time.sleep(0.05)
+"""
+
+
+@needs_tmux
+def test_a_window_that_gets_narrower_shows_the_footer_once(tmp_path: Path) -> None:
+    """The terminal breaks the work, the queued line and the typed text anew, and no part of them stays as a copy."""
+    long_answer = "\n\n".join(f"Paragraph {number}." for number in range(40))
+    model = script(tmp_path, long_answer, UNTIL_SEEN, "Done.", "Answered.")
+    with chat_in_tmux("--model", model, "--policy", "yolo", cwd=tmp_path, columns=100, rows=30) as chat:
+        chat.see("skill")
+        chat.send("begin")
+        chat.press("Enter")
+        chat.see("Paragraph 39.")
+        chat.send("go")
+        chat.press("Enter")
+        chat.see("Esc stops")
+        chat.send("a queued line that is a good deal longer than the narrow window will be")
+        chat.press("Enter")
+        chat.see("queued: a queued line")
+        chat.send("typed text that is also longer than the narrow window will be")
+        chat.see("window will be\n")
+
+        for columns, mark in ((40, "α"), (90, "β"), (33, "γ"), (60, "δ"), (100, "ε")):
+            chat.resize(columns, 30)
+            chat.send(mark)
+            chat.see(mark)
+        chat.see("window will beαβγδε")
+        for text in ("Esc stops", "queued: ", "typed text", "Paragraph 39."):
+            chat.see_once(text)
+
+        (tmp_path / "seen").touch()
+        chat.see("Answered.")
+
+
+def test_a_window_that_changes_under_an_editor_is_left_to_it(tmp_path: Path) -> None:
+    """The chat neither erases nor draws anything while the user's editor has the terminal."""
+    editor = tmp_path / "editor.py"
+    editor.write_text(EDITOR)
+    command = shlex.join([sys.executable, str(editor)])
+    chat = OnTerminal("--model", script(tmp_path, "Done."), cwd=tmp_path, env={"EDITOR": command, "VISUAL": ""})
+    chat.see_idle()
+    chat.send("half of a line")
+    chat.see("› half of a line")
+    chat.send("\x07")
+    chat.see("the editor's text")
+    written = len(chat.raw)
+    chat.resize(60, 20)
+    chat.settle()
+    chat.resize(80, 20)
+    chat.settle()
+    assert chat.raw[written:] == ""
+    (tmp_path / "seen").touch()
+    chat.see("› half of a line")
+    chat.send("\x15\x04")
+    assert chat.end() == 0
+
+
+def test_the_list_of_sessions_survives_a_new_size_of_the_window(tmp_path: Path) -> None:
+    """Every row of the list is on the screen, whichever program noticed the new size first."""
+    for message in ("first message", "second message"):
+        chat = OnTerminal("--model", script(tmp_path, "Done."), message, cwd=tmp_path)
+        chat.see("Done.")
+        chat.see_idle()
+        chat.send("\x04")
+        assert chat.end() == 0
+
+    chat = OnTerminal("--model", script(tmp_path, "Done."), cwd=tmp_path, rows=24)
+    chat.see_idle()
+    chat.send("/sessions\r")
+    chat.see("2 of 2")
+    for columns, rows in ((60, 14), (50, 24), (90, 20)):
+        chat.resize(columns, rows)
+        chat.settle()
+        screen = chat.see("2 of 2")
+        assert "first message" in screen
+        assert "second message" in screen
+    chat.send("\x1b")
+    chat.see_idle()
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"TERM": "xterm-256color"}, True),
+        ({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(379)"}, False),
+        ({"TERM": "tmux-256color", "TMUX": "x", "XTERM_VERSION": "XTerm(379)"}, True),
+        ({"TERM": "screen", "STY": "x"}, False),
+        ({"TERM": "rxvt-unicode"}, False),
+        ({"TERM": "linux"}, False),
+    ],
+)
+def test_terminals_that_cut_lines_are_known(environment: dict[str, str], expected: bool) -> None:
+    """In the few terminals that cut lines off, nothing above the footer may be erased."""
+    assert breaks_lines_anew({**environment, "HOME": os.sep}) is expected
