@@ -1,12 +1,16 @@
-"""Web sites on this machine, for what fetches."""
+"""Web sites on this machine, for what fetches, and the ways to fetch from them."""
 
+import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import Any, Self
 
-from skillshelf.net import NetworkRules
+import anyio
+import pytest
+
+from skillshelf.net import Fetched, Fetcher, GuardedProxy, NetworkRules
 
 Page = Callable[[BaseHTTPRequestHandler], None]
 
@@ -66,3 +70,60 @@ def send(body: bytes, *, status: int = 200, **headers: str) -> Page:
         page.wfile.write(body)
 
     return write
+
+
+def fetch(url: str, rules: NetworkRules | None = None, **options: Any) -> Fetched:
+    """Fetch once."""
+
+    async def run() -> Fetched:
+        async with Fetcher(rules) as fetcher:
+            return await fetcher.fetch(url, **options)
+
+    return anyio.run(run)
+
+
+def through_proxy(rules: NetworkRules, ask: Callable[[GuardedProxy], Any], **options: Any) -> Any:
+    """Run a client in a thread of its own against a proxy."""
+
+    async def run() -> Any:
+        async with GuardedProxy(rules, **options) as proxy:
+            return await anyio.to_thread.run_sync(ask, proxy)
+
+    return anyio.run(run)
+
+
+def ask_proxy(proxy: GuardedProxy, line: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> bytes:
+    """Send one request with the password, and return everything that comes back."""
+    fields = {"Proxy-Authorization": f"Basic {proxy._credentials}", **(headers or {})}
+    head = "".join([f"{line} HTTP/1.1\r\n", *(f"{name}: {value}\r\n" for name, value in fields.items()), "\r\n"])
+    return exchange(proxy, head.encode("utf-8", "surrogatepass") + body)
+
+
+def exchange(proxy: GuardedProxy, data: bytes) -> bytes:
+    """Send bytes to a proxy, and return everything that comes back."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", proxy.port)) as client:
+        client.settimeout(60)
+        client.sendall(data)
+        with suppress(ConnectionError):
+            while piece := client.recv(65536):
+                received += piece
+    return received
+
+
+def replace_names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """Return the addresses that names have from now on. Names that are not in it are looked up as usual."""
+    table: dict[str, list[str]] = {}
+    look_up = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, port: Any, *arguments: Any, **keywords: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name not in table:
+            return look_up(host, port, *arguments, **keywords)
+        return [
+            (socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in table[name]
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return table

@@ -1,8 +1,14 @@
 """Fetching over HTTP under the rules."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import codecs
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from typing import Any, Self
+from urllib.request import Request
 
 import anyio
 import httpcore2
@@ -22,9 +28,14 @@ _CONNECTION_FAILURES = (
 _HEADERS = {
     "User-Agent": "skillshelf",
     "Accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
-    # Of the encodings that clients understand, these two cannot grow a small answer to gigabytes in one step.
     "Accept-Encoding": "gzip, deflate",
 }
+# What a body may be packed with, once. Packed several times, a small answer could grow to gigabytes in one step.
+_ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+# Encodings of Python that no page is written in. The first takes time that grows with the square of the length.
+_NOT_FOR_PAGES = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"})
+_LOGGERS = ("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpx2")
+_is_fetching: ContextVar[bool] = ContextVar("is_fetching", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +62,26 @@ class Fetched:
         """The body as text, in the encoding that the server names, or UTF-8."""
         _, _, named = self.headers.get("content-type", "").partition("charset=")
         try:
-            return self.body.decode(named.partition(";")[0].strip(" \"'") or "utf-8", "replace")
+            encoding = codecs.lookup(named.partition(";")[0].strip(" \"'") or "utf-8").name
+            if encoding in _NOT_FOR_PAGES:
+                encoding = "utf-8"
+            return self.body.decode(encoding, "replace")
         except (LookupError, ValueError):  # no such encoding, or one that is not for text
             return self.body.decode("utf-8", "replace")
 
 
 class Fetcher:
-    """A client that keeps its cookies and reaches what the rules allow. Use it in `async with`."""
+    """A client that keeps its cookies and reaches what the rules allow. Use it in `async with`.
+
+    Its requests are not logged: at the level DEBUG, the HTTP library logs addresses and cookies.
+    """
 
     def __init__(self, rules: NetworkRules | None = None) -> None:
         self.rules = rules or NetworkRules()
         self._client = httpx2.AsyncClient(
             transport=_GuardedTransport(self.rules),
             headers=_HEADERS,
-            follow_redirects=True,
-            max_redirects=self.rules.max_redirects,
+            cookies=CookieJar(_CookiesByPort()),
             timeout=self.rules.seconds,
             trust_env=False,  # a proxy would look up the names itself, and a .netrc would send the user's passwords
         )
@@ -89,27 +105,49 @@ class Fetcher:
     ) -> Fetched:
         """Return the answer of a server, whatever its status.
 
-        Raises AddressRefusedError for what the rules forbid, also on the way of a redirect, and FetchFailedError.
+        A redirect to another site gets neither the headers nor the form. Raises AddressRefusedError for what the rules
+        forbid, also on the way of a redirect, and FetchFailedError.
         """
         try:
-            with anyio.fail_after(self.rules.seconds):
+            with anyio.fail_after(self.rules.seconds), _keep_out_of_logs():
                 request = self._client.build_request(method, url, headers=headers, data=form, json=json)
-                response = await self._client.send(request, stream=True, follow_redirects=follow)
-                try:
-                    return await self._read(response)
-                finally:
-                    await response.aclose()
+                return await self._send(request, frozenset(headers or ()), follow=follow)
         except TimeoutError:
             raise FetchFailedError(url, f"there was no whole answer within {self.rules.seconds:g} seconds") from None
-        except httpx2.TooManyRedirects:
-            raise FetchFailedError(url, f"it redirects more than {self.rules.max_redirects} times") from None
-        except httpx2.InvalidURL as error:
+        except (httpx2.InvalidURL, UnicodeError) as error:
             raise FetchFailedError(url, f"it is not an address: {error}") from None
         except (httpx2.HTTPError, *_CONNECTION_FAILURES) as error:
             raise FetchFailedError(url, describe_failure(error)) from None
 
-    async def _read(self, response: httpx2.Response) -> Fetched:
+    async def _send(self, request: httpx2.Request, private_headers: frozenset[str], *, follow: bool) -> Fetched:
+        """Send a request and follow redirects. Of their answers, only the head is received."""
+        first = str(request.url)
+        passed: list[str] = []
+        while True:
+            response = await self._client.send(request, stream=True)
+            try:
+                following = response.next_request
+                if following is None or not follow:
+                    return await self._read(response, tuple(passed))
+            finally:
+                await response.aclose()
+
+            if len(passed) == self.rules.max_redirects:
+                raise FetchFailedError(first, f"it redirects more than {self.rules.max_redirects} times")
+            if following.url.origin != request.url.origin:
+                if following.method not in ("GET", "HEAD"):
+                    raise FetchFailedError(first, "it sends what was posted on to another site, which is not followed")
+                for name in private_headers:
+                    following.headers.pop(name, None)
+            passed.append(str(response.url))
+            request = following
+
+    async def _read(self, response: httpx2.Response, redirects: tuple[str, ...]) -> Fetched:
         """Read the body up to the limit. The rest is never received."""
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in _ENCODINGS:
+            raise FetchFailedError(str(response.url), "its answer is packed in a way that it was not asked for")
+
         pieces: list[bytes] = []
         room = self.rules.max_bytes
         is_whole = True
@@ -125,8 +163,40 @@ class Fetcher:
             headers=response.headers,
             body=b"".join(pieces),
             is_whole=is_whole,
-            redirects=tuple(str(earlier.url) for earlier in response.history),
+            redirects=redirects,
         )
+
+
+class _CookiesByPort(DefaultCookiePolicy):
+    """Keeps the cookies of one port from the others of its host, which may belong to another program."""
+
+    def set_ok(self, cookie: Cookie, request: Request) -> bool:
+        _, _, port = request.host.rpartition(":")
+        cookie.port = port if port.isdecimal() else "80"  # the standard library's name for the usual port
+        cookie.port_specified = True
+        return super().set_ok(cookie, request)
+
+
+class _Silence(logging.Filter):
+    """Drops what the HTTP library logs about a request of a Fetcher, and nothing else."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _is_fetching.get()
+
+
+_silence = _Silence()
+
+
+@contextmanager
+def _keep_out_of_logs() -> Iterator[None]:
+    """Log nothing about the HTTP requests of this block. Those of other tasks are logged as always."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_silence)  # a second time does nothing
+    before = _is_fetching.set(True)
+    try:
+        yield
+    finally:
+        _is_fetching.reset(before)
 
 
 class _GuardedTransport(httpx2.AsyncBaseTransport):

@@ -28,6 +28,8 @@ _NEVER_PUBLIC = tuple(
     )
 )
 _NAT64 = IPv6Network("64:ff9b::/96")
+# All public IPv6 addresses are in here. Outside are, among others, forms of IPv4 addresses that no one uses any more.
+_PUBLIC_IPV6 = IPv6Network("2000::/3")
 _SCHEMES = ("http", "https")
 
 
@@ -103,6 +105,8 @@ def _find_kind(text: str) -> str:
     if address.is_multicast:
         return "a multicast address"
     is_special = any(address in network for network in _NEVER_PUBLIC if network.version == address.version)
+    if isinstance(address, IPv6Address) and address not in _PUBLIC_IPV6:
+        is_special = True
     if address.is_private or is_special or not address.is_global:
         return "private"
     return ""

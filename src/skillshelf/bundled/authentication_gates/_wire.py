@@ -1,9 +1,8 @@
-"""Single requests that may carry a secret: under the network rules, without redirects, unlogged."""
+"""Single requests that may carry a secret: under the network rules, and without redirects."""
 
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 
-from skillshelf.bundled.authentication_gates._silence import silence_logs
 from skillshelf.net import Fetched, Fetcher, NetworkRules
 
 
@@ -17,16 +16,14 @@ class Wire:
         self, url: str, *, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
     ) -> Fetched:
         """Get an address, or post a form to it. A redirect is returned, not followed."""
-        with silence_logs():
-            async with Fetcher(self.rules) as fetcher:
-                method = "GET" if form is None else "POST"
-                return await fetcher.fetch(url, method=method, headers=headers, form=form, follow=False)
+        method = "GET" if form is None else "POST"
+        async with Fetcher(self.rules) as fetcher:
+            return await fetcher.fetch(url, method=method, headers=headers, form=form, follow=False)
 
     async def probe(self, url: str) -> Fetched:
         """Get an address without any credential, through its redirects."""
-        with silence_logs():  # a site that has had a secret may write it into any answer
-            async with Fetcher(self.rules) as fetcher:
-                return await fetcher.fetch(url)
+        async with Fetcher(self.rules) as fetcher:
+            return await fetcher.fetch(url)
 
 
 def read_cookies(fetched: Fetched, cookies: dict[str, str]) -> None:
