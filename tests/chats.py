@@ -18,6 +18,7 @@ from terminals import set_size, start_on_terminal
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
 _SYNCHRONIZED_UPDATE = 2026 << 5  # as pyte stores private modes
+_OTHER_SCREEN = 1049
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
 
 
@@ -51,6 +52,25 @@ def terminal_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
 
 
+class _Screen(pyte.Screen):
+    """A screen with another one for programs that take all of it: what was there before comes back after them."""
+
+    def set_mode(self, *modes: int, **options: Any) -> None:
+        super().set_mode(*modes, **options)
+        if _OTHER_SCREEN in modes:
+            self._rows_before = {row: dict(cells) for row, cells in self.buffer.items()}
+            self._cursor_before = (self.cursor.x, self.cursor.y)
+            self.erase_in_display(2)
+
+    def reset_mode(self, *modes: int, **options: Any) -> None:
+        super().reset_mode(*modes, **options)
+        if _OTHER_SCREEN in modes:
+            self.erase_in_display(2)
+            for row, cells in self._rows_before.items():
+                self.buffer[row].update(cells)
+            self.cursor.x, self.cursor.y = self._cursor_before
+
+
 class OnTerminal:
     """A chat on a pseudo-terminal: `send` keys, then `expect` output."""
 
@@ -71,7 +91,7 @@ class OnTerminal:
             self.send(shlex.join(command) + "\n")
         self.raw = ""
         self._read_to = 0
-        self._screen = pyte.Screen(columns, rows)
+        self._screen = _Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
 
     def send(self, keys: str) -> None:

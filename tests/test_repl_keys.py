@@ -402,6 +402,7 @@ def test_ctrl_o_shows_results_in_full_and_walks_to_earlier_ones(tmp_path: Path) 
     chat.send("half\x0f")
     shown = chat.see("(2 of 2) run_command seq 21 29")
     assert "\n29\n" in shown
+    assert "lines 1–" in shown
     chat.send("\x0f")
     assert "\n19\n" in chat.see("(1 of 2) run_command seq 11 19")
     chat.send("\x1b[C")
@@ -411,6 +412,84 @@ def test_ctrl_o_shows_results_in_full_and_walks_to_earlier_ones(tmp_path: Path) 
     chat.see("Done.")
     chat.see("› half")
     chat.send("\x15\x04")
+    assert chat.end() == 0
+
+
+def test_a_long_result_is_read_like_every_long_text(tmp_path: Path) -> None:
+    """The keys of the pager go to the end and back, and its last row says which lines are on the screen."""
+    model = script(tmp_path, tool("run_command", command="seq 1 5000"), "Done.")
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path, rows=20)
+    chat.see_idle()
+    chat.send("go\r")
+    chat.see("Done.")
+    chat.see_idle()
+    chat.send("\x0f")
+    chat.see("run_command seq 1 5000 · lines 1–19 of 5,0")
+    chat.send("G")
+    assert "\n5000\n" in chat.see("(end)")
+    chat.send("g")
+    chat.see("lines 1–19")
+    chat.send("q")
+    chat.see_idle()
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_ctrl_o_shows_earlier_results_while_a_question_waits(tmp_path: Path) -> None:
+    """The question is there again afterwards, and no key of the pager has answered it."""
+    model = script(tmp_path, tool("read_file", path="notes.txt"), tool("run_command", command="touch made"), "Done.")
+    (tmp_path / "notes.txt").write_text("the first note\nthe second note\n")
+    chat = OnTerminal("--model", model, cwd=tmp_path)
+    chat.see_idle()
+    chat.send("go\r")
+    chat.see("Allow run_command?")
+    chat.send("\x0f")
+    shown = chat.see("the second note")
+    assert "Allow run_command?" not in shown
+    chat.send("q")
+    chat.see("Allow run_command?")
+    chat.send("y")
+    chat.see("Done.")
+    assert (tmp_path / "made").exists()
+    chat.see_idle()
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs a shell with job control")
+@pytest.mark.parametrize("keys", ["", "\x0f", "r"], ids=["question", "pager", "line"])
+def test_ctrl_z_suspends_the_chat_at_a_question(tmp_path: Path, keys: str) -> None:
+    """Keys typed in the shell do not answer it, and after `fg` it is there again, with the pager or line over it."""
+    model = script(tmp_path, tool("read_file", path="notes.txt"), tool("run_command", command="touch made"), "Done.")
+    (tmp_path / "notes.txt").write_text("the first note\nthe second note\n")
+    shell = [shutil.which("bash") or "", "--norc", "--noediting", "-i"]
+    chat = OnTerminal("--model", model, cwd=tmp_path, shell=shell)
+    chat.see("›")
+    chat.send("go\r")
+    chat.see("Allow run_command?")
+    above, closing_key = {
+        "": ("Allow run_command?", ""),
+        "\x0f": ("the second note", "q"),
+        "r": ("What should the model know?", "\r"),
+    }[keys]
+    chat.send(keys)
+    chat.see(above)
+    chat.send("\x1a")
+    chat.see("Stopped")
+    chat.send("echo in the $((40 + 2))nd shell\n")
+    chat.see("in the 42nd shell")
+    chat.send("clear; fg\n")
+    chat.see_no("in the 42nd shell")
+    chat.see(above)
+    chat.send(closing_key)
+    chat.see("Allow run_command?")
+    chat.send("y")
+    chat.see("Done.")
+    assert (tmp_path / "made").exists()
+    chat.see_no("Esc stops")
+    chat.send("\x04")
+    chat.see("To go on with this session")
+    chat.send("exit\n")
     assert chat.end() == 0
 
 

@@ -67,13 +67,13 @@ class Output:
 
     def print_paged(self, whole: "RenderableType", short: "RenderableType", title: str) -> None:
         """Show a rich object on a terminal: page by page if it is long, with the short form left on the screen."""
-        from skillshelf.rendering import Cleaned, can_page, fits_screen, show_pages
+        from skillshelf.rendering import Cleaned, LongText, can_page, fits_screen, show_pages
 
         content = Cleaned(whole)
         if fits_screen(self.console, content) or not can_page():
             self.console.print(content)
             return
-        show_pages(self.console, content, clean_line(title))
+        show_pages(self.console, [LongText(clean_line(title), content)])
         self.print_rich(short)
 
     def print_json(self, value: Any) -> None:

@@ -1,14 +1,18 @@
-"""A long text on the whole screen, to be read page by page."""
+"""Long texts on the whole screen, to be read page by page."""
 
 import os
 import re
 import select
+import signal
 import sys
 import termios
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
 from rich.text import Text
@@ -22,8 +26,13 @@ _LINE_DOWN = {"\r", "\n", "j", "\x1b[B", "\x1bOB"}
 _LINE_UP = {"k", "y", "\x1b[A", "\x1bOA"}
 _TOP = {"g", "<", "\x1b[H", "\x1bOH", "\x1b[1~"}
 _END = {"G", ">", "\x1b[F", "\x1bOF", "\x1b[4~"}
+_EARLIER_TEXT = {"\x0f", "\x1b[D", "\x1bOD"}
+_LATER_TEXT = {"\x1b[C", "\x1bOC"}
+_SUSPEND = "\x1a"
 _CLOSE = {"q", "Q", "\x1b", "\x03", "\x04"}
 _HINT = "space next · b back · q close"
+_HINT_FOR_SEVERAL = "← → others · space next · q close"
+_MIN_TITLE_CELLS = 12
 _OPEN_SCREEN = "\x1b[?1049h\x1b[?25l"
 _CLOSE_SCREEN = "\x1b[?25h\x1b[?1049l"
 _QUESTION_ROWS = 6
@@ -43,31 +52,86 @@ def fits_screen(console: Console, content: RenderableType) -> bool:
     return len(rows) <= console.height - _QUESTION_ROWS
 
 
-def show_pages(console: Console, content: RenderableType, title: str, stop: threading.Event | None = None) -> bool:
-    """Show a text until the user closes it, or `stop` is set. Return True if its end was on the screen.
+@dataclass(frozen=True, slots=True)
+class LongText:
+    """A text for the pager."""
 
-    The text is drawn on a screen of its own, and nothing of it stays behind. Keys pressed before it appeared are
-    ignored.
+    title: str
+    content: RenderableType
+
+
+def show_pages(console: Console, texts: Sequence[LongText], stop: threading.Event | None = None) -> bool:
+    """Show texts until the user closes them, or `stop` is set, beginning with the last one.
+
+    Return True if the end of one was on the screen. The texts are drawn on a screen of their own, and nothing of them
+    stays behind. Keys pressed before it appeared are ignored.
     """
-    pages = _Pages(console, content, title)
+    reader = _Reader(console, texts)
     with _whole_screen() as terminal:
         while not (stop and stop.is_set()):
-            pages.draw(terminal)
+            reader.draw(terminal)
             keys = terminal.read_keys()
             if keys is None or not _CLOSE.isdisjoint(keys):
                 break
+            if _SUSPEND in keys:
+                terminal.suspend()
+                reader.forget_drawing()
             for key in keys:
-                pages.press(key)
-    return pages.was_at_end
+                reader.press(key)
+    return reader.was_at_end
+
+
+class _Reader:
+    """Several texts, one of them on the screen."""
+
+    def __init__(self, console: Console, texts: Sequence[LongText]) -> None:
+        self._console = console
+        self._texts = texts
+        self._index = len(texts) - 1
+        self._opened: dict[int, _Pages] = {}
+
+    @property
+    def was_at_end(self) -> bool:
+        return any(pages.was_at_end for pages in self._opened.values())
+
+    def press(self, key: str) -> None:
+        if key in _EARLIER_TEXT:
+            self._index = max(0, self._index - 1)
+            self.forget_drawing()
+        elif key in _LATER_TEXT:
+            self._index = min(len(self._texts) - 1, self._index + 1)
+            self.forget_drawing()
+        else:
+            self._pages.press(key)
+
+    def draw(self, terminal: "_WholeScreen") -> None:
+        self._pages.draw(terminal)
+
+    def forget_drawing(self) -> None:
+        """Draw everything again: something else is on the screen."""
+        self._pages.forget_drawing()
+
+    @property
+    def _pages(self) -> "_Pages":
+        if self._index not in self._opened:
+            text = self._texts[self._index]
+            title = text.title
+            hint = _HINT
+            if len(self._texts) > 1:
+                title = f"({self._index + 1} of {len(self._texts)}) {title}"
+                hint = _HINT_FOR_SEVERAL
+            self._opened[self._index] = _Pages(self._console, text.content, title, hint)
+        return self._opened[self._index]
 
 
 class _Pages:
     """The rows of a text, and those of them on the screen."""
 
-    def __init__(self, console: Console, content: RenderableType, title: str) -> None:
+    def __init__(self, console: Console, content: RenderableType, title: str, hint: str) -> None:
         self._console = console
         self._content = Cleaned(content)
         self._title = title
+        self._hint = hint
         self._rows: list[list[Segment]] = []
         self._size = os.terminal_size((0, 0))
         self._top = 0
@@ -99,6 +163,9 @@ class _Pages:
             top = self._last_top
         self._top = max(0, min(top, self._last_top))
 
+    def forget_drawing(self) -> None:
+        self._drawn = None
+
     def draw(self, terminal: "_WholeScreen") -> None:
         self._lay_out(terminal.size())
         if self._drawn == (self._top, self._size):
@@ -109,7 +176,7 @@ class _Pages:
 
         lines = [self._to_ansi(Segments(row)) for row in rows]
         lines += ["~"] * (self._height - len(rows))
-        bar = cut(self._describe_position(), self._size.columns)
+        bar = cut(self._describe_position(self._size.columns), self._size.columns)
         lines.append(self._to_ansi(Text(bar.ljust(self._size.columns), "reverse")))
         terminal.write("\x1b[H" + "\r\n".join(f"\x1b[K{line}" for line in lines))
 
@@ -125,10 +192,12 @@ class _Pages:
         self._size = size
         self._top = min(self._top, self._last_top)
 
-    def _describe_position(self) -> str:
+    def _describe_position(self, columns: int) -> str:
         last = min(self._top + self._height, len(self._rows))
         end = " (end)" if self._top >= self._last_top else ""
-        return f" {self._title} · lines {self._top + 1}–{last} of {len(self._rows):,}{end} · {_HINT}"
+        place = f"lines {self._top + 1:,}–{last:,} of {len(self._rows):,}{end} · {self._hint}"
+        room = max(_MIN_TITLE_CELLS, columns - cell_len(place) - len("  · "))
+        return f" {cut(self._title, room)} · {place}"
 
     def _to_ansi(self, content: RenderableType) -> str:
         with self._console.capture() as capture:
@@ -142,6 +211,30 @@ class _WholeScreen:
     def __init__(self, keys: int, screen: int) -> None:
         self._keys = keys
         self._screen = screen
+        self._mode_before = termios.tcgetattr(keys)
+
+    def take(self) -> None:
+        """Set the terminal up for pages. Keys pressed before are dropped."""
+        mode = termios.tcgetattr(self._keys)
+        mode[0] &= ~(termios.ICRNL | termios.IXON)
+        mode[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
+        mode[6][termios.VMIN] = 1
+        mode[6][termios.VTIME] = 0
+        termios.tcsetattr(self._keys, termios.TCSAFLUSH, mode)
+        self.write(_OPEN_SCREEN)
+
+    def give_back(self) -> None:
+        """Leave the terminal as it was."""
+        self.write(_CLOSE_SCREEN)
+        with suppress(termios.error):  # it was closed
+            termios.tcsetattr(self._keys, termios.TCSAFLUSH, self._mode_before)
+
+    def suspend(self) -> None:
+        """Stop the process and all others of its job, as Ctrl+Z does in other programs. It goes on from here."""
+        self.give_back()
+        os.kill(0, signal.SIGTSTP)
+        time.sleep(_TICK_SECONDS)  # in a thread of its own, the pager runs on for a moment
+        self.take()
 
     def size(self) -> os.terminal_size:
         with suppress(OSError):
@@ -173,20 +266,10 @@ def _whole_screen() -> Iterator[_WholeScreen]:
     """Take the terminal, and leave it as it was."""
     assert sys.__stdin__ is not None
     assert sys.__stdout__ is not None
-    keys = sys.__stdin__.fileno()
-    terminal = _WholeScreen(keys, sys.__stdout__.fileno())
     sys.stdout.flush()
-    before = termios.tcgetattr(keys)
-    mode = termios.tcgetattr(keys)
-    mode[0] &= ~(termios.ICRNL | termios.IXON)
-    mode[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
-    mode[6][termios.VMIN] = 1
-    mode[6][termios.VTIME] = 0
+    terminal = _WholeScreen(sys.__stdin__.fileno(), sys.__stdout__.fileno())
     try:
-        termios.tcsetattr(keys, termios.TCSAFLUSH, mode)  # which drops earlier keys
-        terminal.write(_OPEN_SCREEN)
+        terminal.take()
         yield terminal
     finally:
-        terminal.write(_CLOSE_SCREEN)
-        with suppress(termios.error):  # it was closed
-            termios.tcsetattr(keys, termios.TCSAFLUSH, before)
+        terminal.give_back()

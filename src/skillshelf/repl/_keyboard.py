@@ -6,7 +6,7 @@ import re
 import select
 import termios
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from shutil import get_terminal_size
@@ -20,7 +20,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEve
 from prompt_toolkit.keys import Keys
 from rich.console import Console, RenderableType
 
-from skillshelf.rendering import can_page, show_pages
+from skillshelf.rendering import LongText, can_page, show_pages
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?<]*[ -/]*[@-~]|O.|[^\x1b])?", re.S)
 _MAX_TYPEAHEAD = 64 * 1024
@@ -117,7 +117,9 @@ class Keyboard:
             if self._is_closed or self.screen is None:
                 return ""
             async with self.screen.suspended():
-                session: PromptSession[str] = PromptSession(is_password=is_secret, key_bindings=_bind_line())
+                session: PromptSession[str] = PromptSession(
+                    is_password=is_secret, key_bindings=_bind_line(), enable_suspend=True
+                )
                 try:
                     return await session.prompt_async(_wrap_question(question), handle_sigint=False)
                 except EOFError:
@@ -126,15 +128,19 @@ class Keyboard:
     async def show_pages(self, console: Console, content: RenderableType, title: str) -> bool:
         """Show a long text page by page. Return True if its end was on the screen."""
         async with self._turn:
-            if self._is_closed or self.screen is None or not can_page():
-                console.print(content)
-                return True
-            stop = threading.Event()
-            async with self.screen.suspended():
-                try:
-                    return await asyncio.to_thread(show_pages, console, content, title, stop)
-                finally:
-                    stop.set()  # the thread would wait for a key even if the chat has ended
+            return await self.show_texts(console, [LongText(title, content)])
+
+    async def show_texts(self, console: Console, texts: Sequence[LongText]) -> bool:
+        """Show texts page by page, the last one first, also over a question. Return True if an end was seen."""
+        if self._is_closed or self.screen is None or not can_page():
+            console.print(texts[-1].content)
+            return True
+        stop = threading.Event()
+        async with self.screen.suspended():
+            try:
+                return await asyncio.to_thread(show_pages, console, texts, stop)
+            finally:
+                stop.set()  # the thread would wait for a key even if the chat has ended
 
     def close(self) -> None:
         """Answer this question and all later ones with what they take for no answer: there are no more keys."""

@@ -85,7 +85,7 @@ def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
         else:
             footer.queue.close()
 
-    @bindings.add("c-z")
+    @bindings.add("c-z", eager=True)  # also at a question, which takes every other key
     def suspend(event: KeyPressEvent) -> None:
         event.app.create_background_task(footer.suspend_process())
 
@@ -93,7 +93,7 @@ def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
     def open_editor(event: KeyPressEvent) -> None:
         event.app.create_background_task(edit_line(footer))
 
-    @bindings.add("c-o")
+    @bindings.add("c-o", eager=True)
     def unfold(event: KeyPressEvent) -> None:
         footer.unfold()
 

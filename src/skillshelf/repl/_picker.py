@@ -117,6 +117,10 @@ class Picker:
         def take(event: KeyPressEvent) -> None:
             _exit(event, self._matching[self._index].key)
 
+        @bindings.add("c-z", eager=True)
+        def suspend(event: KeyPressEvent) -> None:
+            event.app.suspend_to_background()
+
         @bindings.add("escape", eager=True)
         @bindings.add("c-c", eager=True)
         @bindings.add("c-d", eager=True)

@@ -5,6 +5,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -17,7 +18,6 @@ from skillshelf.descriptor import Delta
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.rendering import cut
 from skillshelf.repl._markdown import MarkdownStream
-from skillshelf.repl._results import Result
 from skillshelf.text import clean_line
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
@@ -44,6 +44,14 @@ _MAX_OUTPUT_ROWS = 5
 _MAX_RESULTS = 200
 _MAX_OUTPUT_CHARACTERS = 8_000
 _LOADED_BY = {"model": "by the model", "user": "by you", "shelf": "by the shelf"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a tool call."""
+
+    title: str
+    text: str
 
 
 class Screen:

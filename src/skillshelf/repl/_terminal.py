@@ -12,6 +12,7 @@ from skillshelf.agent import AgentCore, Answer, Approval, Attachment, Settings, 
 from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
+from skillshelf.rendering import LongText
 from skillshelf.repl._approval import STOP, ask_approval
 from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
@@ -20,7 +21,6 @@ from skillshelf.repl._footer import NO_RESULTS, Footer
 from skillshelf.repl._picker import pick_session
 from skillshelf.repl._prompt import SlashCompleter, list_workspace_files
 from skillshelf.repl._replay import view_resumed
-from skillshelf.repl._results import ResultViewer
 from skillshelf.repl._review import Reviewer
 from skillshelf.repl._screen import Screen
 from skillshelf.repl._shell import parse_shell_line, run_shell_line
@@ -219,8 +219,8 @@ class Terminal:
             self._viewer = asyncio.create_task(self._view_results())
 
     async def _view_results(self) -> None:
-        async with self.footer.suspended():
-            await ResultViewer(tuple(self.screen.results)).run()
+        texts = [LongText(clean_line(result.title), Text(clean(result.text))) for result in self.screen.results]
+        await self._keyboard.show_texts(self.console, texts)
 
     def _greet(self) -> None:
         model = self.core.model
