@@ -42,6 +42,8 @@ def test_each_is_what_its_entry_says(skill: AttachableSkill) -> None:
 @pytest.mark.parametrize("skill", ATTACHABLE, ids=lambda skill: skill.name)
 def test_its_evals_pass(skill: AttachableSkill, run: Run) -> None:
     """A scripted model fails, loads the reference and recovers, with the real tools."""
+    if skill.find_obstacle():
+        pytest.skip(str(skill.find_obstacle()))
     code, out, _ = run("eval", str(EVALS / f"{skill.name}.yaml"), "--trust-workspace")
     assert code == 0, out
 

@@ -97,6 +97,13 @@ class AttachableSkill:
 
 ATTACHABLE: tuple[AttachableSkill, ...] = (
     AttachableSkill(
+        "agentic-rag",
+        "agentic_rag.skill:AgenticRagSkill",
+        "rag",
+        ("anyio", "httpx2", "ladybug", "trafilatura"),
+        takes="FOLDER",
+    ),
+    AttachableSkill(
         "authentication-gates",
         "authentication_gates.skill:AuthenticationGatesSkill",
         "authentication-gates",

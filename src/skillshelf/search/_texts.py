@@ -9,7 +9,7 @@ from skillshelf.locks import ForkSafeLock
 from skillshelf.search._candidates import Scored, find_candidates
 from skillshelf.search._document import are_copies, make_text_document
 from skillshelf.search._engine import EngineName, choose_engine
-from skillshelf.search._ranking import UNSPACED_WEIGHTS, WEIGHTS, is_unrelated
+from skillshelf.search._ranking import UNSPACED_WEIGHTS, WEIGHTS, is_unrelated, rate_later_fit
 from skillshelf.search._similarity import load_encoder
 from skillshelf.search._store import NewSkill, Store
 
@@ -60,7 +60,10 @@ class TextSearch:
             return inserted
 
     def search(self, query: str, limit: int) -> list[TextMatch]:
-        """Return the texts that fit a query, best first. Of texts that say almost the same, only the best is there."""
+        """Return the texts that fit a query, best first, without those that are far behind the best.
+
+        Of texts that say almost the same, only the best is there.
+        """
         with self._lock:
             if limit < 1 or not self._ids:
                 return []
@@ -75,7 +78,12 @@ class TextSearch:
             )
         if candidates is None:
             return []
-        related = [scored for scored in candidates.scored if not is_unrelated(scored.features)]
+        best = max((scored.score for scored in candidates.scored), default=0.0)
+        related = [
+            scored
+            for scored in candidates.scored
+            if not is_unrelated(scored.features) and rate_later_fit(1.0, scored.score, best)
+        ]
         related.sort(key=lambda scored: (-scored.score, scored.id))
         return _fold_copies(related)[:limit]
 

@@ -9,6 +9,8 @@ class DatabaseError(SkillError):
     def __init__(self, message: str, *, code: str = "") -> None:
         """`code` is the database's own: an SQLSTATE, or the name of SQLite's error."""
         self.code = code
+        self.reason = message
+        """What happened, without advice that only this skill's user can follow."""
         super().__init__(message)
 
 
@@ -16,13 +18,13 @@ class StatementRefusedError(DatabaseError):
     """The database refused a statement: it is wrong, or it tried to write."""
 
     def __init__(self, reason: str, *, code: str) -> None:
-        self.reason = reason
         shown = f" ({code})" if code else ""
         super().__init__(
             f"The database refused the statement{shown}: {reason} "
             f"Load the reference 'error_codes.md' for what to do about it.",
             code=code,
         )
+        self.reason = reason
 
 
 class TooSlowError(DatabaseError):
@@ -33,3 +35,4 @@ class TooSlowError(DatabaseError):
             f"The statement was ended after {seconds:g} seconds. Look at its plan with explain_query, and load the "
             f"reference 'explain_plans.md' for how to make it faster."
         )
+        self.reason = f"A statement was ended after {seconds:g} seconds."

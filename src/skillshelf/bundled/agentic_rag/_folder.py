@@ -1,0 +1,215 @@
+"""Documents below a folder, cut into passages and kept in the index that `search` has."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError, RagError, SourceFailedError
+from skillshelf.bundled.agentic_rag._isolated import extract_pages
+from skillshelf.bundled.agentic_rag._passages import cut_into_passages
+from skillshelf.bundled.agentic_rag._sources import Passage
+from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, open_below, read_file, system, walk
+from skillshelf.locks import ForkSafeLock
+from skillshelf.search import SearchText, TextSearch
+from skillshelf.sources import SKIPPED_FOLDERS
+from skillshelf.text import clean_line, count_noun, decode_text, unify_lines
+
+_TEXTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc", ".org")
+_PAGES = (".html", ".htm")
+_MEGABYTE = 1_000_000
+_BATCH_CHARACTERS = 5_000_000
+"""Pages that the parser gets at once."""
+_MAX_NAMED = 3
+
+
+class FolderLimits(NamedTuple):
+    """How much of a folder is read."""
+
+    files: int = 5_000
+    file_megabytes: int = 5
+    total_megabytes: int = 50
+    entries: int = 100_000
+    """Names that are looked at while searching for documents."""
+
+
+class _Document(NamedTuple):
+    """A document in the index."""
+
+    stamp: tuple[int, ...]
+    ids: list[int]
+    problem: str
+    """Why it is not in the index; empty if it is."""
+
+
+class _Listed(NamedTuple):
+    path: str
+    stamp: tuple[int, ...]
+    size: int
+
+
+class DocumentFolder:
+    """Markdown, text and HTML files below a folder. They are read at the first question, and again if they change.
+
+    Links are not followed; hidden folders and those of dependencies are left out.
+    """
+
+    def __init__(self, folder: str, *, name: str = "documents", limits: FolderLimits | None = None) -> None:
+        self.name = name
+        self._folder = os.path.realpath(folder)
+        self._limits = limits or FolderLimits()
+        self._lock = ForkSafeLock()
+        self._index: TextSearch | None = None
+        self._documents: dict[str, _Document] = {}
+        self._passages: dict[int, Passage] = {}
+        self.remarks: list[str] = []
+
+    async def search(self, question: str, limit: int) -> Sequence[Passage]:
+        if not question.strip():
+            raise EmptyQuestionError("There is nothing to look for.")
+        return await asyncio.to_thread(self._search, question, limit)
+
+    def _search(self, question: str, limit: int) -> list[Passage]:
+        with self._lock:
+            index = self._index or TextSearch()
+            self._update(index)
+            self._index = index
+            return [self._passages[match.id] for match in index.search(question, limit)]
+
+    def _update(self, index: TextSearch) -> None:
+        """Bring the index up to date with the folder."""
+        remarks: list[str] = []
+        listed = {each.path: each for each in self._list(remarks)}
+        changed = [each for path, each in listed.items() if self._is_changed(path, each)]
+        gone = [path for path in self._documents if path not in listed]
+
+        removed: list[int] = []
+        for path in [*gone, *(each.path for each in changed)]:
+            document = self._documents.pop(path, None)
+            if document is not None:
+                removed += document.ids
+        for number in removed:
+            del self._passages[number]
+
+        added: list[tuple[_Listed, list[Passage]]] = []
+        for each, text in self._read(changed):
+            if isinstance(text, _Unreadable):
+                self._documents[each.path] = _Document(each.stamp, [], text.reason)
+                continue
+            has_lines = not each.path.lower().endswith(_PAGES)
+            added.append((each, cut_into_passages(self.name, each.path, each.path, text, has_lines=has_lines)))
+        texts = [SearchText(passage.title, passage.text) for _, passages in added for passage in passages]
+        if removed or texts:
+            ids = iter(index.change(removed=removed, added=texts))
+            for each, passages in added:
+                numbers = [next(ids) for _ in passages]
+                self._documents[each.path] = _Document(each.stamp, numbers, "")
+                self._passages.update(zip(numbers, passages, strict=True))
+        self.remarks = [*remarks, *self._describe_problems()]
+
+    def _is_changed(self, path: str, listed: _Listed) -> bool:
+        document = self._documents.get(path)
+        return document is None or document.stamp != listed.stamp
+
+    def _describe_problems(self) -> list[str]:
+        problems = {path: document.problem for path, document in self._documents.items() if document.problem}
+        if not problems:
+            return []
+        shown = [f"{clean_line(path)} ({problem})" for path, problem in list(problems.items())[:_MAX_NAMED]]
+        more = "" if len(problems) <= _MAX_NAMED else f" and {len(problems) - _MAX_NAMED:,} more"
+        return [f"{self.name}: {count_noun(len(problems), 'file')} could not be read: {', '.join(shown)}{more}."]
+
+    # -- listing ------------------------------------------------------------------------------------------------------
+
+    def _list(self, remarks: list[str]) -> Iterator[_Listed]:
+        """Yield the documents below the folder, within the limits. Say in `remarks` what is beyond them."""
+        files = 0
+        total = 0
+        with ExitStack() as stack:
+            try:
+                top = stack.enter_context(open_below(self._folder, ()))
+            except (OSError, NotPlainFile):
+                raise SourceFailedError(self.name, "the folder is gone, or cannot be read.") from None
+            for looked_at, entry in enumerate(walk(top, _is_entered), 1):
+                if looked_at > self._limits.entries:
+                    remarks.append(f"{self.name}: only the first {self._limits.entries:,} entries were looked at.")
+                    return
+                if entry.kind != "file" or not entry.name.lower().endswith(_TEXTS + _PAGES):
+                    continue
+                if clean_line(entry.path) != entry.path:  # a locator must be readable
+                    continue
+                try:
+                    info = system.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
+                except OSError:  # removed meanwhile
+                    continue
+                if info.st_size <= self._limits.file_megabytes * _MEGABYTE:
+                    total += info.st_size
+                files += 1
+                if files > self._limits.files or total > self._limits.total_megabytes * _MEGABYTE:
+                    remarks.append(
+                        f"{self.name}: only the first {count_noun(files - 1, 'file')} were read. Attach a smaller "
+                        f"folder to have the rest."
+                    )
+                    return
+                yield _Listed(entry.path, file_stamp(info), info.st_size)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _read(self, listed: Sequence[_Listed]) -> Iterator[tuple[_Listed, "str | _Unreadable"]]:
+        """Yield the text of each document. HTML goes through the parser in batches."""
+        pages: list[tuple[_Listed, str]] = []
+        size = 0
+        for each in listed:
+            text = self._read_text(each)
+            if isinstance(text, _Unreadable) or not each.path.lower().endswith(_PAGES):
+                yield each, text
+                continue
+            pages.append((each, text))
+            size += len(text)
+            if size > _BATCH_CHARACTERS:
+                yield from _extract(pages)
+                pages = []
+                size = 0
+        yield from _extract(pages)
+
+    def _read_text(self, listed: _Listed) -> "str | _Unreadable":
+        limit = self._limits.file_megabytes * _MEGABYTE
+        if listed.size > limit:
+            return _Unreadable(f"{listed.size / _MEGABYTE:,.0f} MB; at most {self._limits.file_megabytes} are read")
+        try:
+            data = read_file(self._folder, listed.path.split("/"), 0, limit).data
+        except (OSError, NotPlainFile):
+            return _Unreadable("it cannot be opened")
+        text = decode_text(data)
+        return _Unreadable("not UTF-8 text") if text is None else unify_lines(text)
+
+
+class _Unreadable(NamedTuple):
+    reason: str
+
+
+def _extract(pages: Sequence[tuple[_Listed, str]]) -> Iterator[tuple[_Listed, str | _Unreadable]]:
+    """Yield the readable text of HTML documents. If the parser fails for a batch, its halves are tried."""
+    if not pages:
+        return
+    try:
+        found = asyncio.run(extract_pages([text for _, text in pages]))
+    except RagError as error:
+        if len(pages) == 1:
+            yield pages[0][0], _Unreadable(error.reason)
+            return
+        middle = len(pages) // 2
+        yield from _extract(pages[:middle])
+        yield from _extract(pages[middle:])
+        return
+    for (listed, _), page in zip(pages, found, strict=True):
+        if page is None:
+            yield listed, _Unreadable("no text in it")
+        else:
+            heading = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
+            yield listed, f"{heading}{page.text}"
+
+
+def _is_entered(entry: TreeEntry) -> bool:
+    return not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS

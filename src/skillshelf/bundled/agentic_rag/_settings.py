@@ -1,0 +1,153 @@
+"""The text after `--with agentic-rag=`: which sources the user attaches."""
+
+import os
+from importlib.util import find_spec
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from skillshelf.errors import SettingsError
+from skillshelf.text import closest_names
+
+_NEO4J_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+_POSTGRES_SCHEMES = ("postgresql", "postgres")
+_KEYS = ("docs", "graph", "web", "host", "azure")
+_EXAMPLE = "--with agentic-rag=docs=handbook,graph=services.lbug"
+
+
+class AzureAddress(NamedTuple):
+    """An index of Azure AI Search."""
+
+    endpoint: str
+    index_name: str
+
+
+class PostgresAddress(NamedTuple):
+    """A table of PostgreSQL."""
+
+    address: str
+    table: str
+
+
+class RagSettings(NamedTuple):
+    """The sources that the user named. Nothing of them is open."""
+
+    folders: tuple[str, ...] = ()
+    graph_file: str = ""
+    neo4j: str = ""
+    pages: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    tables: tuple[PostgresAddress, ...] = ()
+    indexes: tuple[AzureAddress, ...] = ()
+
+    @property
+    def has_graph(self) -> bool:
+        return bool(self.graph_file or self.neo4j)
+
+
+def parse_setting(setting: str) -> RagSettings:
+    """Return the sources that a setting names; the current folder if it names none. Raises SettingsError."""
+    found = RagSettings()
+    for part in filter(None, map(str.strip, setting.split(","))):
+        found = _add(found, part)
+    if found == RagSettings():
+        found = found._replace(folders=(os.path.abspath("."),))
+    return found
+
+
+def _add(found: RagSettings, part: str) -> RagSettings:
+    scheme = part.partition("://")[0]
+    if found.has_graph and (scheme in _NEO4J_SCHEMES or part.startswith("graph=")):
+        raise SettingsError("One graph can be attached, and two are named.")
+    if scheme in _NEO4J_SCHEMES:
+        return found._replace(neo4j=_check_server(part, "neo4j", "rag-neo4j", "NEO4J_PASSWORD"))
+    if scheme in _POSTGRES_SCHEMES:
+        return found._replace(tables=(*found.tables, _parse_table(part)))
+    key, equals, value = part.partition("=")
+    if not equals:
+        key = "docs"
+        value = part
+    match key:
+        case "docs":
+            return found._replace(folders=(*found.folders, _check_folder(value)))
+        case "graph":
+            return found._replace(graph_file=_check_file(value))
+        case "web":
+            return found._replace(pages=(*found.pages, _check_page(value)))
+        case "host":
+            from skillshelf.net import parse_host
+
+            return found._replace(hosts=(*found.hosts, parse_host(value)))
+        case "azure":
+            return found._replace(indexes=(*found.indexes, _parse_index(value)))
+    close = closest_names(key, _KEYS)
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"Write one of {', '.join(_KEYS)}, or an address."
+    raise SettingsError(f"agentic-rag does not know the source {key!r}. {hint} For example: {_EXAMPLE}")
+
+
+def _check_folder(path: str) -> str:
+    if not os.path.isdir(path):
+        name = os.path.basename(path.rstrip("/"))
+        raise SettingsError(f"There is no folder {name!r}. Name a folder with documents: {_EXAMPLE}")
+    return os.path.abspath(path)
+
+
+def _check_file(path: str) -> str:
+    if not os.path.isfile(path):
+        raise SettingsError(
+            f"There is no graph {os.path.basename(path)!r}. Name a file that LadybugDB wrote: {_EXAMPLE}"
+        )
+    return os.path.abspath(path)
+
+
+def _check_page(url: str) -> str:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise SettingsError("After web= comes the address of a page: web=https://docs.example/faq")
+    return _check_secrets(url, "")
+
+
+def _parse_table(part: str) -> PostgresAddress:
+    address, _, table = part.partition("#")
+    if not table:
+        raise SettingsError("Name the table with the passages after #: postgresql://reader@host/name#passages")
+    return PostgresAddress(_check_server(address, "psycopg", "rag-postgres", "PGPASSWORD"), table)
+
+
+def _parse_index(value: str) -> AzureAddress:
+    parts = urlsplit(value)
+    index = parts.path.strip("/")
+    if not parts.hostname or not index or "/" in index or parts.query or parts.fragment:
+        raise SettingsError("After azure= comes a service and an index: azure=https://NAME.search.windows.net/INDEX")
+    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_here):
+        raise SettingsError("The address of Azure AI Search begins with https://")
+    _check_server(value, "azure.search.documents", "rag-azure", "AZURE_SEARCH_KEY")
+    return AzureAddress(f"{parts.scheme}://{parts.netloc}", index)
+
+
+def _check_server(address: str, module: str, extra: str, variable: str) -> str:
+    if not _is_installed(module):
+        raise SettingsError(f"The library {module} is not installed: pip install 'skillshelf[{extra}]'")
+    return _check_secrets(address, variable)
+
+
+def _check_secrets(address: str, variable: str) -> str:
+    """Return an address without a password in it. Raises SettingsError, which does not repeat the address."""
+    try:
+        parts = urlsplit(address)
+        has_password = parts.password is not None or "password=" in parts.query.lower()
+        is_complete = parts.hostname is not None or "host=" in parts.query
+    except ValueError:
+        raise SettingsError("One of the addresses after agentic-rag= is not an address.") from None
+    if has_password:
+        where = f"Put it into the environment variable {variable}." if variable else "Leave it out."
+        raise SettingsError(f"There is a password in an address, where others can see it. {where}")
+    if not is_complete:
+        raise SettingsError("One of the addresses after agentic-rag= names no host.")
+    return address
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package it lies in
+        return False

@@ -1,0 +1,160 @@
+"""The process that parses what others wrote: `python -I -m skillshelf.bundled.agentic_rag._worker`.
+
+It extracts the text of web pages, and asks a graph in a file. Before it runs a query, it gives up opening anything: the
+database has commands that read and write any file (LOAD FROM, COPY, EXPORT) or fetch code (INSTALL), also if it was
+opened for reading, and no setting turns them off.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skillshelf.bundled._worker import forbid_opening, serve_request
+from skillshelf.bundled.agentic_rag._errors import CypherRefusedError, PageUnreadableError, RagError
+from skillshelf.bundled.database import Rows, make_rows
+from skillshelf.text import clip
+
+_BUFFER_MEGABYTES = 256
+_MIN_SPACE_MEGABYTES = 256
+_MEGABYTE = 1024 * 1024
+_MAX_REASON = 300
+_INTERNAL_KEYS = frozenset({"_ID", "_LABEL", "_SRC", "_DST"})
+
+
+def measure_space(file_size: int) -> int:
+    """Return the megabytes of address space that the database takes for a file: a power of two, with room."""
+    space = _MIN_SPACE_MEGABYTES
+    while space * _MEGABYTE < 2 * file_size:
+        space *= 2
+    return space
+
+
+def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        if request["action"] == "extract":
+            return {"result": [_extract(html) for html in request["pages"]]}
+        return {"result": _ask_graph(request)}
+    except RagError as error:
+        return {"error": error.code, "reason": error.reason}
+    except MemoryError:
+        return {"error": RagError("").code, "reason": "It needs more memory than it may take."}
+
+
+# -- pages ------------------------------------------------------------------------------------------------------------
+
+
+def _extract(html: str) -> dict[str, str] | None:
+    """Return the title and the main text of a page as Markdown. None if it has none."""
+    import trafilatura
+
+    try:
+        text = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
+        text = text or trafilatura.html2txt(html)
+        if not text:
+            return None
+        metadata = trafilatura.extract_metadata(html)
+        title = (metadata.title if metadata else None) or ""
+    except Exception as error:
+        raise PageUnreadableError(f"The page breaks the parser ({type(error).__name__}).") from None
+    return {"title": title, "text": text}
+
+
+# -- the graph --------------------------------------------------------------------------------------------------------
+
+
+def _ask_graph(request: Mapping[str, Any]) -> Any:
+    connection = _open_graph(request["path"], request["space_megabytes"], request["seconds"])
+    _warm_up(connection)
+    forbid_opening()
+    if request["action"] == "describe":
+        return _describe(connection)
+    return _run_query(connection, request["cypher"], request["parameters"], request["limit"])
+
+
+def _open_graph(path: str, space: int, seconds: float) -> Any:
+    import ladybug
+
+    try:
+        database = ladybug.Database(
+            path,
+            read_only=True,
+            buffer_pool_size=_BUFFER_MEGABYTES * _MEGABYTE,
+            max_num_threads=1,
+            max_db_size=space * _MEGABYTE,
+        )
+        connection = ladybug.Connection(database, num_threads=1)
+    except RuntimeError as error:
+        reason = clip(str(error).partition("\n")[0], _MAX_REASON)
+        raise RagError(f"The file is not a graph that can be opened: {reason}") from None
+    connection.set_query_timeout(max(1, round(seconds * 1000)))
+    return connection
+
+
+def _warm_up(connection: Any) -> None:
+    """Have the library import what it needs for values of each kind. Afterwards no module can be opened."""
+    values = {"text": "a", "whole": 1, "number": 1.5, "truth": True, "nothing": None}
+    connection.execute(
+        "RETURN $text, $whole, $number, $truth, $nothing, date('2026-01-01'), timestamp('2026-01-01 00:00:00'), "
+        "interval('1 day'), CAST(1.5 AS DECIMAL(5, 2)), gen_random_uuid()",
+        values,
+    ).get_all()
+
+
+def _run_query(connection: Any, cypher: str, parameters: Mapping[str, Any], limit: int) -> Rows:
+    try:
+        found = connection.execute(cypher, dict(parameters))
+        if isinstance(found, list):
+            raise CypherRefusedError("Several statements came at once. Send one.")
+        columns = found.get_column_names()
+        return make_rows(columns, _iterate(found), limit)
+    except (RuntimeError, OSError, TypeError, ValueError) as error:
+        raise _explain(str(error)) from None
+
+
+def _explain(message: str) -> CypherRefusedError:
+    """Return our error for the database's message, which names no kind of error that a program could rely on."""
+    first = clip(message.partition("\n")[0], _MAX_REASON)
+    if first == "Interrupted.":
+        return CypherRefusedError("The query took too long, and was ended. Follow fewer relationships, or add LIMIT.")
+    if "Too many open files" in message:
+        return CypherRefusedError("The query tried to open a file or a connection. It may only read the graph.")
+    return CypherRefusedError(f"The graph refused the query: {first.rstrip('.')}.")
+
+
+def _iterate(found: Any) -> Iterator[list[Any]]:
+    while found.has_next():
+        yield [_simplify(value) for value in found.get_next()]
+
+
+def _simplify(value: Any) -> Any:
+    """Return a value of the database with nodes, relationships and paths in the form that all graphs have."""
+    if isinstance(value, list):
+        return [_simplify(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "_NODES" in value and "_RELS" in value:
+        return {"nodes": _simplify(value["_NODES"]), "relationships": _simplify(value["_RELS"])}
+    if "_LABEL" not in value:
+        return {key: _simplify(item) for key, item in value.items()}
+    kind = "type" if "_SRC" in value else "label"
+    properties = {key: _simplify(item) for key, item in value.items() if key not in _INTERNAL_KEYS and item is not None}
+    return {kind: value["_LABEL"], "properties": properties}
+
+
+def _describe(connection: Any) -> dict[str, Any]:
+    nodes = []
+    relationships = []
+    for _, name, kind, *_ in connection.execute("CALL show_tables() RETURN *").get_all():
+        quoted = str(name).replace("\\", "\\\\").replace("'", "\\'")
+        if kind == "NODE":
+            columns = connection.execute(f"CALL table_info('{quoted}') RETURN *").get_all()
+            nodes.append({"label": name, "properties": [column[1] for column in columns]})
+        elif kind == "REL":
+            for start, end, *_ in connection.execute(f"CALL show_connection('{quoted}') RETURN *").get_all():
+                relationships.append({"type": name, "start": start, "end": end})
+    return {"nodes": nodes, "relationships": relationships}
+
+
+if __name__ == "__main__":
+    sys.setrecursionlimit(5_000)  # pages nest deeply
+    serve_request(_answer)
