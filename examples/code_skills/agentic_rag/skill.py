@@ -1,4 +1,7 @@
-"""Retrieval over several stores. The caller provides the stores; the skill provides tools and guidance."""
+"""Retrieval over several stores. The caller provides the stores; the skill provides tools and guidance.
+
+This is a sketch that shows how a code skill is built. The real one is `skillshelf.bundled.agentic_rag`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
