@@ -18,10 +18,11 @@ _MEGABYTE = 1024 * 1024
 def serve_request(answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
     """Read one request from the standard input, write the answer to it, and end the process.
 
-    The request says how much `memory_megabytes` and how many `cpu_seconds` it may take.
+    The request says how much `memory_megabytes` and how many `cpu_seconds` it may take, and with `file_megabytes` how
+    large the files may become that it writes. Without that it can write none.
     """
     request = json.load(sys.stdin.buffer)
-    _limit_process(request["memory_megabytes"], request["cpu_seconds"])
+    _limit_process(request["memory_megabytes"], request["cpu_seconds"], request.get("file_megabytes", 0))
 
     # Libraries print warnings, which must not get between us and the reader of our answer.
     answer_pipe = os.dup(1)
@@ -43,12 +44,12 @@ def forbid_opening() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
 
 
-def _limit_process(memory_megabytes: int, cpu_seconds: int) -> None:
+def _limit_process(memory_megabytes: int, cpu_seconds: int, file_megabytes: int) -> None:
     limits = {
         resource.RLIMIT_AS: memory_megabytes * _MEGABYTE,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_FSIZE: file_megabytes * _MEGABYTE,
     }
     for kind, limit in limits.items():
         with suppress(OSError, ValueError):  # a system that does not know it, or has a lower one already

@@ -1,12 +1,17 @@
 """PostgreSQL, over a connection of its own for each statement."""
 
+import os
+import socket
+import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 from psycopg import Cursor, RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.string import TextLoader
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
 from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table
@@ -14,14 +19,21 @@ from skillshelf.bundled.database._rows import make_rows
 from skillshelf.errors import SettingsError
 
 _MAX_CONNECT_SECONDS = 10
-_PIECE = 100
 # Roles that reach the files and programs of the server, or everyone's data.
 _POWERS = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
+# What a role may become counts as what it is: a statement can say SET ROLE first. That is why the role that logged in
+# counts too, if another one is set for it.
 _POWERS_QUERY = """
-SELECT rolsuper, array(SELECT name FROM unnest($1::text[]) AS name
-                       WHERE to_regrole(name) IS NOT NULL AND pg_has_role(rolname, name, 'member'))
-FROM pg_roles WHERE rolname = current_user
+SELECT DISTINCT power.rolname, power.rolsuper
+FROM pg_roles AS power, (VALUES (current_user), (session_user)) AS own (name)
+WHERE (power.rolsuper OR power.rolname = ANY ($1)) AND pg_has_role(own.name, power.oid, 'member')
+ORDER BY 2 DESC, 1
 """
+# These are passed on as the server writes them. Python knows no infinite dates, and no bound for the depth of JSON.
+_AS_TEXT = ("json", "jsonb", "date", "timestamp", "timestamptz", "interval")
+_GRACE_SECONDS = 3.0
+"""How long the server has to end a statement. After that the connection is cut."""
+_CHECK_CLIENT = "SET client_connection_check_interval = 1000"
 _TABLES_QUERY = """
 SELECT CASE table_schema WHEN current_schema() THEN table_name ELSE table_schema || '.' || table_name END,
        CASE table_type WHEN 'VIEW' THEN 'view' ELSE 'table' END
@@ -77,7 +89,7 @@ class Postgres:
 
     def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
         with self._connect() as cursor:
-            rows = cursor.stream(sql, parameters, size=_PIECE)
+            rows = cursor.stream(sql, parameters)
             first = next(rows, None)
             columns = [column.name for column in cursor.description or ()]
             return make_rows(columns, () if first is None else _chain(first, rows), limit)
@@ -113,15 +125,25 @@ class Postgres:
         }
         address = make_conninfo("", **{**self._parts, **overrides})
         try:
-            connection = psycopg.connect(address, cursor_factory=RawCursor)
+            connection = psycopg.connect(address, cursor_factory=RawCursor, autocommit=True)
         except psycopg.Error as error:
             raise DatabaseError(
                 f"There is no connection to {self._label}: {_first_line(error)} Tell the user: the address, the "
                 f"password (PGPASSWORD or ~/.pgpass) or the server needs their attention.",
                 code=error.sqlstate or "",
             ) from None
+        end = time.monotonic() + self._seconds + _GRACE_SECONDS
+        # A function can catch the server's own time limit and go on. The end of the connection cannot be caught.
+        timer = threading.Timer(self._seconds + _GRACE_SECONDS, _hang_up, [connection.fileno()])
+        timer.daemon = True
+        timer.start()
         try:
+            with suppress(psycopg.Error):  # a server older than 14, or on a system where it cannot tell
+                connection.execute(_CHECK_CLIENT)
+            connection.autocommit = False
             connection.read_only = not writable
+            for name in _AS_TEXT:
+                connection.adapters.register_loader(name, TextLoader)
             with connection, connection.cursor() as cursor:
                 # After this first query, the server refuses to make the transaction writable.
                 _refuse_powers(cursor)
@@ -131,8 +153,13 @@ class Postgres:
         except psycopg.errors.QueryCanceled:
             raise TooSlowError(self._seconds) from None
         except psycopg.Error as error:
+            if time.monotonic() > end:
+                raise TooSlowError(self._seconds) from None
             raise StatementRefusedError(_first_line(error), code=error.sqlstate or "") from None
+        except UnicodeError as error:
+            raise StatementRefusedError(f"{error}.", code="") from None
         finally:
+            timer.cancel()
             connection.close()
 
 
@@ -144,16 +171,21 @@ def _execute_one(cursor: Cursor[tuple[Any, ...]], sql: str, parameters: Sequence
 def _refuse_powers(cursor: Cursor[tuple[Any, ...]]) -> None:
     """Raise DatabaseError if the role could do more on the server than the statement may."""
     _execute_one(cursor, _POWERS_QUERY, [list(_POWERS)])
-    row = cursor.fetchone()
-    assert row is not None  # the role that is connected exists
-    is_superuser, powers = row
-    if is_superuser or powers:
-        what = "a superuser" if is_superuser else f"a member of {', '.join(powers)}"
+    powers = cursor.fetchall()
+    if powers:
+        name, is_superuser = powers[0]
+        what = f"a superuser, or can become one ({name})" if is_superuser else f"a member of {name}"
         raise DatabaseError(
             f"The role of this connection is {what}, and could read the server's files and run programs there. Ask the "
             f"user to connect with a role that may do no more than it needs: CREATE ROLE reader LOGIN; "
-            f"GRANT pg_read_all_data TO reader."
+            f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader."
         )
+
+
+def _hang_up(descriptor: int) -> None:
+    """Cut a connection that another thread waits for."""
+    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _chain(first: tuple[Any, ...], rest: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 
 from typing import Any, TypedDict
 
-Value = str | int | float | bool | None | list[Any] | dict[str, Any]
+Value = str | int | float | bool | None | list[Any]
 
 
 class Rows(TypedDict):
@@ -11,7 +11,7 @@ class Rows(TypedDict):
     columns: list[str]
     rows: list[list[Value]]
     is_whole: bool
-    """False if the query has more rows than were asked for."""
+    """False if the query has more rows than were asked for, or than fit into a result."""
 
 
 class Column(TypedDict):

@@ -9,17 +9,24 @@ from skillshelf.bundled.database._results import Rows, Value
 
 _MAX_TEXT = 2_000
 """Characters of one value. A longer one is cut, and says so."""
+_MAX_ITEMS = 200
+"""Of an array."""
+_MAX_RESULT = 200_000
+"""Characters of all rows. A result has at least one row."""
+MAX_TABLES = 2_000
 
 
 def make_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], limit: int) -> Rows:
     """Return at most `limit` rows. One more is read, to know whether there are more."""
     kept: list[list[Value]] = []
+    room = _MAX_RESULT
     is_whole = True
     for row in rows:
-        if len(kept) == limit:
+        if len(kept) == limit or room <= 0:
             is_whole = False
             break
         kept.append([_as_value(value) for value in row])
+        room -= sum(len(str(value)) for value in kept[-1])
     return Rows(columns=list(columns), rows=kept, is_whole=is_whole)
 
 
@@ -30,7 +37,7 @@ def _as_value(value: Any) -> Value:
         case float():
             return value if math.isfinite(value) else str(value)
         case str():
-            return _cut(value)
+            return cut_text(value)
         case bytes() | bytearray() | memoryview():
             return f"({len(bytes(value)):,} bytes)"
         case date() | time():  # a datetime is a date
@@ -38,14 +45,14 @@ def _as_value(value: Any) -> Value:
         case timedelta():
             return str(value)
         case list() | tuple() | set():
-            return [_as_value(item) for item in value]
-        case dict():
-            return {str(key): _as_value(item) for key, item in value.items()}
+            items = [_as_value(item) for item in list(value)[:_MAX_ITEMS]]
+            return items if len(value) <= _MAX_ITEMS else [*items, f"… ({len(value):,} items)"]
         case _:  # a decimal number, a UUID, a network address, a range
-            return _cut(str(value))
+            return cut_text(str(value))
 
 
-def _cut(text: str) -> str:
+def cut_text(text: str) -> str:
+    """Return a text as far as it may be long, with its whole length if that is longer."""
     if len(text) <= _MAX_TEXT:
         return text
     return f"{text[:_MAX_TEXT]}… ({len(text):,} characters)"

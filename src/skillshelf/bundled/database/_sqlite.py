@@ -1,4 +1,4 @@
-"""SQLite, from a file."""
+"""SQLite, from a file. This runs in the process of one statement."""
 
 import os
 import sqlite3
@@ -10,16 +10,28 @@ from urllib.parse import quote
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
 from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table
-from skillshelf.bundled.database._rows import make_rows
+from skillshelf.bundled.database._rows import MAX_TABLES, cut_text, make_rows
 
 _MAX_VALUE = 10_000_000
 """Bytes of one value, and of one statement. SQLite's own limit is a gigabyte."""
-_STEPS = 10_000
+_STEPS = 1_000
 """Instructions of SQLite's machine between two looks at the clock."""
 # What a statement may do besides reading and writing tables is decided by name. Not among them: ATTACH, which opens
-# another file, and PRAGMA, which changes what the connection may do.
-_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+# another file, and PRAGMA, which changes what the connection may do. Full-text tables and json_each() prepare
+# statements that write; the file is opened for reading, so that SQLite refuses to carry them out.
+_READING = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+        sqlite3.SQLITE_INSERT,
+        sqlite3.SQLITE_UPDATE,
+        sqlite3.SQLITE_DELETE,
+    }
+)
 _FORBIDDEN_TO_WRITERS = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_ALLOWED_PRAGMA = "data_version"  # full-text tables ask for it, and it changes nothing
 _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
 
 
@@ -35,7 +47,8 @@ class SqliteFile:
         with self._open(is_guarded=False) as connection:
             found = connection.execute(
                 "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' "
-                "ESCAPE '\\' ORDER BY name"
+                "ESCAPE '\\' ORDER BY name LIMIT ?",
+                (MAX_TABLES,),
             )
             return [Table(name=name, kind=kind) for name, kind in found]
 
@@ -50,7 +63,7 @@ class SqliteFile:
             columns = [
                 Column(
                     name=name,
-                    type=kind,
+                    type=cut_text(kind),
                     is_nullable=not not_null,
                     is_key=bool(key),
                     references=targets.get(name, ""),
@@ -65,7 +78,7 @@ class SqliteFile:
                 "SELECT coalesce(sql, name) FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? COLLATE NOCASE",
                 (table,),
             )
-            return DescribedTable(name=table, columns=columns, indexes=[text for (text,) in indexes])
+            return DescribedTable(name=table, columns=columns, indexes=[cut_text(text) for (text,) in indexes])
 
     def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
         with self._open() as connection:
@@ -99,6 +112,7 @@ class SqliteFile:
             raise DatabaseError(f"The file {name!r} cannot be opened. Ask the user for the right path.") from None
 
         with closing(connection):
+            connection.text_factory = _decode
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
             connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_VALUE)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -114,6 +128,8 @@ class SqliteFile:
                 yield connection
             except sqlite3.Error as error:
                 raise self._explain(error, is_late=time.monotonic() > end) from None
+            except (OverflowError, UnicodeError) as error:
+                raise StatementRefusedError(f"{error}.", code="") from None
 
     def _explain(self, error: sqlite3.Error, *, is_late: bool) -> DatabaseError:
         code = getattr(error, "sqlite_errorname", "")
@@ -126,7 +142,14 @@ class SqliteFile:
         return StatementRefusedError(f"{str(error).rstrip('.')}.", code=code)
 
 
+def _decode(data: bytes) -> str:
+    """Return a text of the file, which may not be one."""
+    return data.decode("utf-8", "replace")
+
+
 def _allow_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    if action == sqlite3.SQLITE_PRAGMA and first == _ALLOWED_PRAGMA:
+        return sqlite3.SQLITE_OK
     if action not in _READING or (action == sqlite3.SQLITE_FUNCTION and second in _FORBIDDEN_FUNCTIONS):
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK

@@ -132,7 +132,7 @@ class DatabaseSkill(BaseSkill):
 
             return Postgres(self._target, self._seconds)
 
-        from skillshelf.bundled.database._sqlite import SqliteFile
+        from skillshelf.bundled.database._sqlite_process import SqliteProcess
 
         self._check_target()
-        return SqliteFile(self._target, self._seconds)
+        return SqliteProcess(self._target, self._seconds)
