@@ -70,3 +70,38 @@ def test_a_variable_of_the_environment_is_offered(tmp_path: Path) -> None:
     chat.expect("›")
     chat.send("\x04")
     assert chat.end() == 0
+
+
+def test_the_output_of_a_script_is_shown_while_it_runs(tmp_path: Path) -> None:
+    """The values of its variables are not, not even one that arrives in pieces."""
+    text = """\
+import os, time
+key = os.environ["PDF_KEY"]
+print("first line", flush=True)
+print("key " + key[:5], end="", flush=True)
+while not os.path.exists("typed"):
+    time.sleep(0.05)
+print(key[5:], flush=True)
+print("second line", flush=True)
+while not os.path.exists("seen"):
+    time.sleep(0.05)
+"""
+    write_skill(tmp_path / "work/pdf", {"scripts/sign.py": text}, "metadata:\n  env: PDF_KEY\n")
+    run = tool("run_skill_script", skill="pdf", script="scripts/sign.py")
+    model = script(tmp_path, run, "Signed.")
+    chat = OnTerminal("--model", model, "--trust-workspace", "--policy", "yolo", cwd=tmp_path / "work")
+    chat.see_idle()
+    chat.send("go\r")
+    chat.see("not shown")
+    chat.send("s3cret-value\r")
+    chat.see("│ first line")
+    (tmp_path / "work/typed").touch()
+    shown = chat.see("│ second line")
+    assert "│ key [PDF_KEY]" in shown
+    assert "Esc stops" in shown
+    (tmp_path / "work/seen").touch()
+    chat.see("Signed.")
+    chat.see_idle()
+    chat.send("\x04")
+    assert chat.end() == 0
+    assert "s3cre" not in chat.raw

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
+from skillshelf.agent._output_reports import reporting_output
 from skillshelf.agent._policy import Approval, Refusal, Verdict
-from skillshelf.agent._processes import reporting_output
 from skillshelf.agent._tool_names import RUN_SCRIPT, SHELL, WRITING
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
 from skillshelf.agent.rules import offer_rule
@@ -141,9 +142,8 @@ class Gate(AbstractCapability[Any]):
                 return refusal
         hold = await self._begin_hold()
         try:
-            exchange = self._get_exchange()
-            with reporting_output(lambda text: exchange.report_output(ctx.tool_call_id or "", text)):
-                async with exchange.recording():
+            with self._reporting_output(ctx):
+                async with self._get_exchange().recording():
                     return await handler(args)
         except OSError as error:
             raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
@@ -171,11 +171,15 @@ class Gate(AbstractCapability[Any]):
 
         hold = await self._begin_hold()
         try:
-            async with self._get_exchange().recording():
-                with permit_run(run):
+            with self._reporting_output(ctx), permit_run(run):
+                async with self._get_exchange().recording():
                     return await handler(args)
         finally:
             await to_thread.run_sync(hold.end)
+
+    def _reporting_output(self, ctx: RunContext[Any]) -> AbstractContextManager[None]:
+        exchange = self._get_exchange()
+        return reporting_output(lambda text: exchange.report_output(ctx.tool_call_id or "", text))
 
     async def _find_unreviewed(self, args: dict[str, Any]) -> tuple[UnreviewedFile, ...]:
         """Return the files of skills that a command mentions and that the user has not approved as they are."""

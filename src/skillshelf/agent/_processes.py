@@ -6,9 +6,8 @@ import asyncio
 import codecs
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -23,7 +22,7 @@ from pydantic_ai.workspaces import (
 )
 from pydantic_ai.workspaces.protocol import WorkspaceCommand
 
-ReportOutput = Callable[[str], None]
+from skillshelf.agent._output_reports import OutputReporter, ReportOutput, find_output_report
 
 # What pydantic-ai's own backend gives to a command, and how much output it takes.
 _INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE")
@@ -32,21 +31,7 @@ _MAX_PREVIEW_BYTES = 64 * 1024
 _DRAIN_SECONDS = 2.0
 """How long to read on after the end of a command, if a process in the background holds on to its output."""
 _REAP_SECONDS = 2.0
-_REPORT_SECONDS = 0.1
-_MAX_REPORT_CHARACTERS = 8_000
 _CHUNK = 64 * 1024
-
-_report_output: ContextVar[ReportOutput | None] = ContextVar("report_output", default=None)
-
-
-@contextmanager
-def reporting_output(report: ReportOutput) -> Iterator[None]:
-    """Report the output of the commands that run in this block."""
-    token = _report_output.set(report)
-    try:
-        yield
-    finally:
-        _report_output.reset(token)
 
 
 class StreamingWorkspace(LocalWorkspace[Any]):
@@ -70,7 +55,7 @@ class StreamingBackend(LocalWorkspaceBackend):
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> CommandResult:
-        report = _report_output.get()
+        report = find_output_report()
         if report is None:
             return await super().run(command, shell=shell, env=env, timeout=timeout)
 
@@ -87,7 +72,7 @@ async def _run_process(
 
     Raises WorkspaceTimeoutError and WorkspaceOutputLimitError with the output so far.
     """
-    reporter = _Reporter(report)
+    reporter = OutputReporter(report)
     streams = _Streams(reporter)
     process: asyncio.subprocess.Process | None = None
     try:
@@ -151,7 +136,7 @@ def _kill_group(process: asyncio.subprocess.Process | None) -> None:
 class _Streams:
     """Standard output and standard error of a process."""
 
-    def __init__(self, reporter: _Reporter) -> None:
+    def __init__(self, reporter: OutputReporter) -> None:
         self.end_process: Callable[[], None] = lambda: None
         self.out = _Stream(self._take_piece)
         self.error = _Stream(self._take_piece)
@@ -228,29 +213,3 @@ class _Stream:
             return
         self.data += chunk
         self._take_piece(self._decoder.decode(chunk))
-
-
-class _Reporter:
-    """Reports output in pieces: at most ten a second, and of much output only the end."""
-
-    def __init__(self, report: ReportOutput) -> None:
-        self._report = report
-        self._waiting = ""
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, text: str) -> None:
-        self._waiting = (self._waiting + text)[-_MAX_REPORT_CHARACTERS:]
-        if self._timer is None and text:
-            self._timer = asyncio.get_running_loop().call_later(_REPORT_SECONDS, self._send)
-
-    def close(self) -> None:
-        """Report the rest."""
-        if self._timer:
-            self._timer.cancel()
-        self._send()
-
-    def _send(self) -> None:
-        self._timer = None
-        if self._waiting:
-            self._report(self._waiting)
-            self._waiting = ""

@@ -55,7 +55,7 @@ class ToolCalled(BaseEvent):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput(BaseEvent):
-    """Output of a command that is still running: standard output and standard error as they arrive.
+    """Output of a command or script that is still running: standard output and standard error as they arrive.
 
     The result has the output, too. If much arrives at once, only its end is reported here.
     """

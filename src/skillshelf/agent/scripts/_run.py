@@ -1,15 +1,18 @@
 """Run a program without a shell, within limits on its time and output, and end everything it started."""
 
 import asyncio
+import codecs
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from skillshelf.agent.launcher import launch_command, open_plan
 from skillshelf.text import count_noun
+
+TakeOutput = Callable[[str], None]
 
 _CHUNK = 64 * 1024
 _SECONDS_TO_END = 5.0
@@ -57,11 +60,12 @@ class ProgramResult:
     """The limit for which it was ended."""
 
 
-async def run_program(program: Program, limits: RunLimits) -> ProgramResult:
+async def run_program(program: Program, limits: RunLimits, take_output: TakeOutput | None = None) -> ProgramResult:
     """Run a program to its end. Raises OSError if it cannot be started.
 
-    It gets no input. When it ends, or is ended, so do the processes that it started: above the lowest level of
-    confinement all of them, otherwise those of its process group.
+    `take_output` is called with each piece of the output as it arrives. The program gets no input. When it ends, or is
+    ended, so do the processes that it started: above the lowest level of confinement all of them, otherwise those of
+    its process group.
     """
     with ExitStack() as stack:
         words = list(program.words)
@@ -87,20 +91,25 @@ async def run_program(program: Program, limits: RunLimits) -> ProgramResult:
             start_new_session=True,
         )
         try:
-            return await _collect(process, limits)
+            return await _collect(process, limits, take_output)
         finally:
             await _end(process)
 
 
-async def _collect(process: asyncio.subprocess.Process, limits: RunLimits) -> ProgramResult:
+async def _collect(
+    process: asyncio.subprocess.Process, limits: RunLimits, take_output: TakeOutput | None
+) -> ProgramResult:
     assert process.stdout is not None
     data = bytearray()
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     stopped = ""
     limit: Literal["seconds", "output"] | None = None
     try:
         async with asyncio.timeout(limits.seconds):
             while chunk := await process.stdout.read(_CHUNK):
                 data += chunk
+                if take_output is not None:
+                    take_output(decoder.decode(chunk))
                 if len(data) > limits.output_bytes:
                     stopped = f"it was ended after {limits.output_bytes:,} bytes of output"
                     limit = "output"

@@ -13,8 +13,9 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
+from skillshelf.agent._output_reports import OutputReporter, find_output_report
 from skillshelf.agent._tool_schemas import make_tool
-from skillshelf.agent.scripts._run import Program, ProgramResult, RunLimits, run_program
+from skillshelf.agent.scripts._run import Program, ProgramResult, RunLimits, TakeOutput, run_program
 from skillshelf.agent.scripts._script import SkillScript, is_runnable
 from skillshelf.catalog import Catalog
 from skillshelf.shelf import Shelf
@@ -94,7 +95,8 @@ class ScriptTool:
         if run is None:
             raise ToolFailed("The script was not run: nothing has allowed it.")
         try:
-            result = await run_program(run.program, self._limits)
+            with _reporting_lines(run.secrets) as take_output:
+                result = await run_program(run.program, self._limits, take_output)
         except OSError as error:
             raise ToolFailed(f"The script could not be started: {error.strerror or error}.") from error
         except ValueError as error:  # a NUL or half of a character, which no argument of a program can have
@@ -103,6 +105,28 @@ class ScriptTool:
         if result.exit_code != 0:
             raise ToolFailed(text)
         return text
+
+
+@contextmanager
+def _reporting_lines(secrets: Mapping[str, str]) -> Iterator[TakeOutput | None]:
+    """Report the output of a script, if it was asked for: whole lines, so that no value of a variable is in pieces."""
+    report = find_output_report()
+    if report is None or any("\n" in value for value in secrets.values()):
+        yield None
+        return
+
+    reporter = OutputReporter(report)
+    unfinished = ""
+
+    def take_output(text: str) -> None:
+        nonlocal unfinished
+        lines, newline, unfinished = (unfinished + text).rpartition("\n")
+        reporter.add(hide_values(lines + newline, secrets))
+
+    try:
+        yield take_output
+    finally:
+        reporter.close()
 
 
 def _describe_result(run: PermittedRun, result: ProgramResult) -> str:
