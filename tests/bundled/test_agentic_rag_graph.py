@@ -82,6 +82,14 @@ def test_an_unknown_template_or_parameter_is_explained(path: Path) -> None:
         call(skill, "query_graph", template="find", parameters={"names": "a"})
 
 
+def test_hidden_characters_are_written_out(path: Path) -> None:
+    """A model reads what a person would see."""
+    echo = Template("The text itself.", "RETURN $text AS text")
+    skill = open_skill(path, templates={"echo": echo})
+    found = call(skill, "query_graph", template="echo", parameters={"text": "pay\u200bments"})
+    assert found["result"]["rows"] == [["pay<U+200B>ments"]]
+
+
 def test_a_program_can_add_templates(path: Path) -> None:
     """They are listed, and run, beside the others."""
     owners = Template("Teams that own a service.", "MATCH (t:Team)-[:OWNS]->(:Service {name: $name}) RETURN t.name")

@@ -126,10 +126,10 @@ class AgenticRagSkill(BaseSkill):
     @tool
     async def describe_graph(self) -> DescribedGraph:
         """Return the kinds of nodes and relationships in the graph, and the templates to ask it with."""
-        from skillshelf.bundled.agentic_rag._graphs import describe_templates
+        from skillshelf.bundled.agentic_rag._graphs import clean_values, describe_templates
         from skillshelf.bundled.agentic_rag._results import NOTICE
 
-        schema = await self._graph.describe()
+        schema = clean_values(await self._graph.describe())
         return DescribedGraph(notice=NOTICE, schema=schema, templates=describe_templates(self._all_templates))
 
     @tool
@@ -143,12 +143,12 @@ class AgenticRagSkill(BaseSkill):
             parameters: A value for each of its parameters: {"name": "checkout"}.
             limit: The maximum number of rows, up to 200.
         """
-        from skillshelf.bundled.agentic_rag._graphs import query_template
+        from skillshelf.bundled.agentic_rag._graphs import clean_values, query_template
         from skillshelf.bundled.agentic_rag._results import NOTICE
 
         rows = max(1, min(limit, _MAX_ROWS))
         result = await query_template(self._graph, self._all_templates, template, parameters or {}, rows)
-        return GraphAnswer(notice=NOTICE, result=result)
+        return GraphAnswer(notice=NOTICE, result=clean_values(result))
 
     @tool
     async def run_cypher(
@@ -162,13 +162,14 @@ class AgenticRagSkill(BaseSkill):
             limit: The maximum number of rows, up to 200.
         """
         from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError
+        from skillshelf.bundled.agentic_rag._graphs import clean_values
         from skillshelf.bundled.agentic_rag._results import NOTICE
 
         if not cypher.strip():
             raise EmptyQuestionError("There is no query.")
         rows = max(1, min(limit, _MAX_ROWS))
         result = await self._graph.query(cypher, parameters or {}, rows, is_template=False)
-        return GraphAnswer(notice=NOTICE, result=result)
+        return GraphAnswer(notice=NOTICE, result=clean_values(result))
 
     @tool
     async def read_page(self, url: str, offset: int = 0) -> PageText:
