@@ -285,6 +285,21 @@ def test_a_run_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     assert not outside.exists()
 
 
+@confined
+@pytest.mark.parametrize("level", dict.fromkeys([CONFINEMENT.level, "landlock"]))
+def test_a_run_cannot_lead_the_next_one_elsewhere(tmp_path: Path, level: str) -> None:
+    """It cannot put links in the place of the folders in which the next run works, and its program is written."""
+    sandbox = Sandbox(level, "", (), (), network=True)
+    skill = open_skill(sandbox=sandbox)
+    swap = (
+        f"cd .. && for part in work home tmp python reports; do mv $part old-$part; ln -s {tmp_path} $part; done; true"
+    )
+    call(skill, "execute_command", command=swap)
+    call(skill, "execute_command", command="echo x > escaped; echo x > ~/escaped; echo x > $TMPDIR/escaped")
+    assert call(skill, "execute_python", code="print('hello')")["output"] == "hello\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 @supervised
 @pytest.mark.parametrize("network", [False, True])
 def test_the_network_is_closed_unless_allowed(network: bool) -> None:

@@ -28,6 +28,7 @@ _MAX_RUNS = 16
 _GRACE_SECONDS = 5.0
 """How long the runner has to end a run at its limit. After that it is ended from outside."""
 _MAX_REPORT_BYTES = 4096
+_WRITABLE_PARTS = ("home", "tmp", "reports")
 _SHELL_SIGNAL_BASE = 128
 # With -c, the working folder is on the import path, but only once Python has started: a PYTHONPATH would run a
 # sitecustomize.py of the folder, which the user has not been asked about.
@@ -67,9 +68,13 @@ class Workbench:
 
     @cached_property
     def _base(self) -> str:
-        """The temporary folder, with the parts that every run needs."""
+        """The temporary folder, with the parts that every run needs.
+
+        Runs may write in some of the parts and not in the folder itself. Otherwise one could put a link in the place of
+        a part, and what is written there for the next run, or by it, would go elsewhere.
+        """
         base = os.path.realpath(self._temporary.name)
-        for name in ("work", "home", "tmp", "python"):
+        for name in ("work", "python", *_WRITABLE_PARTS):
             os.mkdir(os.path.join(base, name))
         return base
 
@@ -130,11 +135,13 @@ class Workbench:
         if not os.path.isdir(self.folder):
             raise ExecutionError(f"Nothing was run: the folder {self.folder} is gone. Tell the user.")
 
-        writable = list(dict.fromkeys([self.folder, self._base]))
+        writable = [self.folder, *(os.path.join(self._base, name) for name in _WRITABLE_PARTS)]
         repositories: list[str] = []
         if sandbox.launcher_level == "mounted":
             repositories = await asyncio.to_thread(find_repositories, self.folder)
-        with tempfile.NamedTemporaryFile(prefix="report-", dir=self._base, delete=False) as report:
+        with tempfile.NamedTemporaryFile(
+            prefix="report-", dir=os.path.join(self._base, "reports"), delete=False
+        ) as report:
             started = time.monotonic()
             limits = RunLimits(seconds + _GRACE_SECONDS, self.limits.output_bytes)
             program = Program(
