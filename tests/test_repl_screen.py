@@ -72,6 +72,25 @@ def test_the_last_lines_of_a_failure_are_shown() -> None:
     assert len(show_events(call, on.ToolReturned("1", "write_file", "It is a folder.", ok=False))) == 1
 
 
+def test_a_failure_of_one_long_line_is_shown_whole() -> None:
+    """It is broken below the line of the call, which has room for its beginning only."""
+    problem = " ".join(f"word{number}" for number in range(40))
+    call = on.ToolCalled("1", "write_file", {"path": "x"})
+    _, *rest = show_events(call, on.ToolReturned("1", "write_file", problem, ok=False))
+    assert " ".join(line.removeprefix("  │ ") for line in rest) == problem
+
+
+def test_a_narrow_line_still_says_how_many_lines_are_folded() -> None:
+    (line,) = show_command("a command that is much longer than a line of the screen " * 3, "[stdout]\n1\n2\n3\n")
+    assert line.endswith("…  1 (+2 lines)")
+
+
+def test_colors_of_a_program_are_left_out_and_other_sequences_written_out() -> None:
+    assert show_command("x", "\x1b[1;31mred\x1b[0m \x1b]0;title\x07") == [
+        "● run_command x  red <U+001B>]0;title<U+0007>"
+    ]
+
+
 def test_a_load_takes_one_line() -> None:
     """The line of the call appears only if the load failed or brought nothing new."""
     arguments = {"skill_name": "alpha", "reference": "x.md"}

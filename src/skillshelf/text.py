@@ -19,6 +19,7 @@ _LOOKALIKES = str.maketrans(
     "aeopcxyisjhdqwgivkmtbhoaptuvikeywl0123456789------",
 )
 
+_COLOR = re.compile(r"\x1b\[[0-9;:]*m")
 _MAX_COMPARED_LENGTH = 100
 # Comparing a name takes some 20 µs. Up to this many are all compared; of more, only those that begin alike or share a
 # word, and no more than the second number.
@@ -189,6 +190,11 @@ def _preselect(wanted: str, looks: Iterable[str]) -> list[str]:
             if len(selected) == _MAX_COMPARED:
                 break
     return selected
+
+
+def without_colors(text: str) -> str:
+    """Remove the sequences with which programs color their output. No other sequence is touched."""
+    return _COLOR.sub("", text)
 
 
 def hide_values(text: str, values: Mapping[str, str]) -> str:

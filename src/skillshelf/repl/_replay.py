@@ -22,7 +22,7 @@ from skillshelf.agent import AgentCore
 from skillshelf.agent import events as on
 from skillshelf.agent.sessions import typed_text
 from skillshelf.rendering import markdown
-from skillshelf.repl._screen import describe_call, describe_result
+from skillshelf.repl._screen import FoldedResult, describe_call
 from skillshelf.text import clean, clip, count_noun
 
 _SHOWN_EXCHANGES = 3
@@ -78,18 +78,14 @@ def _view_exchange(exchange: _Exchange) -> Iterator[RenderableType]:
             yield _view_call(part, results.get(part.tool_call_id))
 
 
-def _view_call(call: ToolCallPart, result: ToolReturnPart | None) -> Text:
+def _view_call(call: ToolCallPart, result: ToolReturnPart | None) -> RenderableType:
     try:
         arguments = call.args_as_dict()
     except ValueError:  # the model did not write JSON
         arguments = {"": str(call.args)}
     title = describe_call(on.ToolCalled(call.tool_call_id, call.tool_name, arguments))
     if result is None:  # it was interrupted, or had to be repeated
-        line = Text.assemble(("● ", "red"), title)
-    else:
-        text = result.model_response_str(wrap_if_error=False)
-        returned = on.ToolReturned(call.tool_call_id, call.tool_name, text, ok=result.outcome == "success")
-        line = describe_result(title, returned)
-    line.no_wrap = True
-    line.overflow = "ellipsis"
-    return line
+        return Text.assemble(("● ", "red"), title, no_wrap=True, overflow="ellipsis")
+    text = result.model_response_str(wrap_if_error=False)
+    returned = on.ToolReturned(call.tool_call_id, call.tool_name, text, ok=result.outcome == "success")
+    return FoldedResult(title, returned)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment, Segments
 from rich.text import Text as Line
 
@@ -18,7 +18,7 @@ from skillshelf.descriptor import Delta
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.rendering import cut
 from skillshelf.repl._markdown import MarkdownStream
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, without_colors
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {
@@ -31,6 +31,7 @@ _MAIN_ARGUMENT = {
 }
 _MAX_ARGUMENT_CELLS = 60
 _MAX_RESULT_CELLS = 60
+_MIN_RESULT_CELLS = 12
 # The shell tool of pydantic-ai's harness returns text alone: these labels around the output of a command, and a last
 # line with an exit code other than 0. So a dot is red, and no more, if a command only prints such a line.
 _OUTPUT_LABELS = ("[stdout]", "[stderr]")
@@ -188,16 +189,19 @@ class Screen:
             return
 
         title = describe_call(call) if call else Line(clean_line(event.name))
-        self.results.append(Result(title.plain, event.text))
-        self._print_folded(describe_result(title, event))
-        if _is_failure(event) and not event.refused:
+        self.results.append(Result(title.plain, without_colors(event.text)))
+        folded = FoldedResult(title, event, self._margin)
+        self.console.print(folded)
+        if _is_failure(event) and not event.refused and not folded.shows_all(self.console.width):
             self._print_end(event)
 
     def _print_end(self, event: on.ToolReturned) -> None:
-        """Print the last lines of a failure: they say what went wrong."""
+        """Print the last lines of a failure: they say what went wrong. A single line is broken, not cut."""
         lines = _list_lines(event.text)
-        if len(lines) < 2:
-            return  # the first line is on the screen
+        if len(lines) == 1:
+            columns = max(_MIN_RESULT_CELLS, self.console.width - len(_SIDE_MARGIN) - 4)
+            broken = Line(clean_line(lines[0])).wrap(self.console, columns)
+            lines = [part.plain for part in broken[:_MAX_OUTPUT_ROWS]]
         for line in lines[-_MAX_OUTPUT_ROWS:]:
             self._print_folded(_quote_line(line, self.console.width))
 
@@ -235,7 +239,7 @@ class _RunningCall:
         """Return the last lines of the output so far."""
         if not rows:
             return []
-        lines = [line for line in self._output.splitlines() if line.strip()]
+        lines = [line for line in without_colors(self._output).splitlines() if line.strip()]
         return [_quote_line(line, columns) for line in lines[-rows:]]
 
 
@@ -272,21 +276,39 @@ def describe_reload(event: on.SkillsReloaded) -> str:
     return describe_delta(Delta(event.added, event.changed, event.removed))
 
 
-def describe_result(title: Line, event: on.ToolReturned) -> Line:
-    """Return a call and the first line of its result on one line."""
-    lines = _list_lines(event.text)
-    first = lines[0].strip() if lines else ""
-    hidden = max(0, len(lines) - 1)
+class FoldedResult:
+    """A call and the first line of its result, on one line. It also says on a narrow screen how many more there are."""
 
-    summary = "  " + cut(clean_line(first), _MAX_RESULT_CELLS)
-    if hidden:
-        summary += f" (+{hidden} line{'s' if hidden > 1 else ''})"
-    return Line.assemble(("● ", "red" if _is_failure(event) else "green"), title, (summary, "dim"))
+    def __init__(self, title: Line, event: on.ToolReturned, margin: str = "") -> None:
+        self._title = title
+        self._margin = margin
+        self._style = "red" if _is_failure(event) else "green"
+        lines = _list_lines(event.text)
+        self._first = clean_line(lines[0].strip()) if lines else ""
+        hidden = max(0, len(lines) - 1)
+        self._count = f" (+{hidden:,} line{'s' if hidden > 1 else ''})" if hidden else ""
+
+    def shows_all(self, columns: int) -> bool:
+        """Return True if the whole result is on the line."""
+        return not self._count and self._draw(columns).plain.endswith(self._first)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._draw(options.max_width)
+
+    def _draw(self, columns: int) -> Line:
+        mark = Line.assemble((self._margin, "dim"), ("● ", self._style))
+        room = columns - mark.cell_len - cell_len(self._count)
+        title = self._title.copy()
+        summary_cells = min(cell_len(self._first), _MIN_RESULT_CELLS) + 2
+        title.truncate(max(1, room - summary_cells), overflow="ellipsis")
+        summary = cut(self._first, max(1, min(_MAX_RESULT_CELLS, room - title.cell_len - 2)))
+        return Line.assemble(mark, title, (f"  {summary}{self._count}", "dim"), no_wrap=True, overflow="ellipsis")
 
 
 def _list_lines(text: str) -> list[str]:
     """Return the lines of a result that say something."""
-    return [line for line in text.splitlines() if line.strip() and line not in _OUTPUT_LABELS]
+    lines = without_colors(text).splitlines()
+    return [line for line in lines if line.strip() and line not in _OUTPUT_LABELS]
 
 
 def _is_failure(event: on.ToolReturned) -> bool:
