@@ -10,7 +10,11 @@ Each page runs from top to bottom in a copy of examples/workspace, with an empty
 - ```console blocks have `$ command` lines, each followed by the output on a terminal of 100 columns, without colours.
 - `<!-- generated: KIND ARGUMENT -->` … `<!-- end -->` has the text that the function KIND below generates.
 
-Other blocks (```sh, ```yaml, ```text …) do not run.
+Other blocks (```sh, ```yaml, ```text …) do not run. A page with `<!-- one shell -->` is a walk from an empty folder on:
+
+- Its ```console and ```sh blocks run in one shell, so that `cd` and an activated environment last. Commands of ```sh
+  must succeed. pip finds what is installed here, and nothing else.
+- A block after a line with nothing but a path (`src/skill.py`:) is written into that file.
 """
 
 import ast
@@ -42,6 +46,8 @@ WORKSPACE = REPO / "examples" / "workspace"
 COLUMNS = 100
 _FENCE = re.compile(r"(`{3,})(\w*)\s*")
 _GENERATED = re.compile(r"<!-- generated: (\w+) ?(.*?) -->")
+_FILE = re.compile(r"`(\S+)`:")
+_ONE_SHELL = "<!-- one shell -->"
 _OUTPUT = "<!-- output -->"
 _END = "<!-- end -->"
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -54,9 +60,8 @@ def list_pages() -> list[Path]:
 
 def refresh_page(page: Path) -> str:
     """Return the text of a page with current outputs."""
-    lines = page.read_text(encoding="utf-8").split("\n")
     with open_workspace() as session:
-        refreshed = "\n".join(_refresh(lines, session, page))
+        refreshed = run_page(page, session)
 
     # MCP clients leave pipes to the collector. Collect them here, not in the middle of another page's test.
     del session
@@ -64,6 +69,12 @@ def refresh_page(page: Path) -> str:
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
     return refreshed
+
+
+def run_page(page: Path, session: "Session") -> str:
+    """Run the examples of a page, and return its text with current outputs."""
+    lines = page.read_text(encoding="utf-8").split("\n")
+    return "\n".join(_refresh(lines, session, page))
 
 
 @contextlib.contextmanager
@@ -95,10 +106,11 @@ def open_workspace() -> "Iterator[Session]":
 
 
 class Session:
-    """The namespace that the blocks of one page share."""
+    """What the blocks of one page share: a namespace and, if the page wants one, a shell."""
 
     def __init__(self) -> None:
         self.main = ModuleType("__main__")
+        self.shell: Shell | None = None
 
     def run_python(self, code: str, place: str, line: int) -> str:
         """Run a block and return what it prints. `place` and `line` appear in tracebacks."""
@@ -132,6 +144,52 @@ def run_in_terminal(command: str) -> str:
     return output.decode().replace("\r\n", "\n")
 
 
+class Shell:
+    """A shell in an empty folder. Its folder and its variables last from one command to the next."""
+
+    def __init__(self, place: Path) -> None:
+        self._variables = place / "variables"
+        self._folder = place / "folder"
+        self._status = place / "status"
+        start = place / "start"
+        start.mkdir(parents=True)
+        self._folder.write_text(str(start))
+        installed = [path for path in sys.path if path.endswith("-packages")]
+        variables = {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            # New environments have everything that is installed here, but not the packages of this page.
+            "PYTHONPATH": ":".join([str(REPO / "src"), *installed]),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_NO_BUILD_ISOLATION": "false",  # pip's word for: build with what is installed
+            "PIP_NO_INDEX": "1",
+            "PYDANTIC_AI_NO_BANNER": "1",
+            "PYTEST_ADDOPTS": "-p no:cacheprovider",
+        }
+        self._variables.write_text("".join(f"export {name}='{value}'\n" for name, value in variables.items()))
+
+    @property
+    def folder(self) -> Path:
+        """The current folder."""
+        return Path(self._folder.read_text().strip())
+
+    def run(self, command: str) -> str:
+        """Return the output of a command, with its colours."""
+        return run_in_terminal(
+            f'. "{self._variables}"; cd "{self.folder}"\n'
+            'skillshelf() { python -m skillshelf "$@"; }\n'
+            'pytest() { python -m pytest "$@"; }\n'
+            f"{command}\n"
+            f'echo $? > "{self._status}"; export -p > "{self._variables}"; pwd > "{self._folder}"\n'
+        )
+
+    def check(self, command: str) -> None:
+        """Run a command that must succeed."""
+        output = self.run(command)
+        if self._status.read_text().strip() != "0":
+            raise RuntimeError(f"{command!r} failed:\n{strip_styles(output)}")
+
+
 def strip_styles(text: str) -> str:
     """Return terminal output without colours and trailing spaces."""
     return "\n".join(line.rstrip() for line in _STYLE.sub("", text).split("\n"))
@@ -144,6 +202,14 @@ def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
     at = 0
     while at < len(lines):
         fence = _FENCE.fullmatch(lines[at])
+        file = _FILE.fullmatch(lines[at])
+        if lines[at] == _ONE_SHELL:
+            session.shell = Shell(Path.cwd().parent / "shell")
+        if file and session.shell:
+            end = _write_file(lines, at + 2, session.shell.folder / file[1])
+            yield from lines[at : end + 1]
+            at = end + 1
+            continue
         generated = _GENERATED.fullmatch(lines[at])
         if generated:
             end = lines.index(_END, at)
@@ -153,7 +219,10 @@ def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
             end = lines.index(fence[1], at + 1)
             inside = lines[at + 1 : end]
             if fence[2] == "console":
-                inside = list(_run_console(inside))
+                inside = list(_run_console(inside, session))
+            elif fence[2] == "sh" and session.shell:
+                for command in inside:
+                    session.shell.check(command)
             yield from (lines[at], *inside, lines[end])
             at = end + 1
             if fence[2] == "python":
@@ -180,13 +249,24 @@ def _skip_output(lines: list[str], at: int) -> int:
     return lines.index("```", start + 1) + 1
 
 
-def _run_console(lines: list[str]) -> Iterator[str]:
+def _write_file(lines: list[str], start: int, file: Path) -> int:
+    """Write the block that starts at a line into a file, and return the index of its last line."""
+    fence = _FENCE.fullmatch(lines[start])
+    assert fence, f"no block follows after {file.name}"
+    end = lines.index(fence[1], start + 1)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join([*lines[start + 1 : end], ""]), encoding="utf-8")
+    return end
+
+
+def _run_console(lines: list[str], session: Session) -> Iterator[str]:
+    run = session.shell.run if session.shell else run_in_terminal
     commands = [line for line in lines if line.startswith("$ ")]
     for number, command in enumerate(commands):
         if number:
             yield ""
         yield command
-        output = strip_styles(run_in_terminal(command.removeprefix("$ "))).strip("\n")
+        output = strip_styles(run(command.removeprefix("$ "))).strip("\n")
         if output:
             yield from output.split("\n")
 

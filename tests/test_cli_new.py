@@ -233,6 +233,7 @@ def test_a_new_project_has_everything_that_a_package_of_skills_needs(run: Run, t
     code, out, err = run("new", "--package", "my_skills")
     assert (code, err) == (0, "")
     assert files(tmp_path) == [
+        "my_skills/.github/workflows/skills.yml",
         "my_skills/.gitignore",
         "my_skills/README.md",
         "my_skills/evals/cases.yaml",

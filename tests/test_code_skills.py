@@ -197,6 +197,39 @@ def test_a_policy_binds_a_copy() -> None:
         bare.tools()
 
 
+def test_a_class_can_bring_its_policy() -> None:
+    """It holds for everyone who chooses no other, also for classes that extend this one."""
+
+    class OurShell(ShellSkill):
+        policy = {"read": "safe", "run": "ask"}  # noqa: RUF012
+
+    class TheirShell(OurShell):
+        pass
+
+    assert [each.permission for each in TheirShell().tools()] == ["ask", "safe"]
+    assert [each.permission for each in TheirShell().with_policy({"read": "ask"}).tools()] == ["blocked", "ask"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"delete": "ask"}, "has no tool 'delete'. Its tools: run, read."),
+        ({"run": "allow"}, "Unknown permission 'allow' for 'run'. Use 'safe', 'ask' or 'blocked'."),
+        ("ask", "is 'ask'. Write a permission for each tool"),
+    ],
+)
+def test_a_wrong_policy_of_a_class_is_a_mistake_in_the_skill(policy: Any, message: str) -> None:
+    """It is found when the class is described, before anything could run."""
+
+    class WrongShell(ShellSkill):
+        pass
+
+    WrongShell.policy = policy
+    with pytest.raises(InvalidSkillError) as raised:
+        WrongShell.descriptor()
+    assert message in str(raised.value)
+
+
 def test_a_policy_of_a_standard_skill_narrows_what_it_names() -> None:
     """Tools of a standard skill are safe unless the policy says otherwise."""
     narrowed = RagSkill({}).with_policy({"ask": "ask"})
@@ -270,7 +303,9 @@ MEMBERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("attribute", ["name", "description", "instructions", "references", "category", "disclosure"])
+@pytest.mark.parametrize(
+    "attribute", ["name", "description", "instructions", "references", "category", "disclosure", "policy"]
+)
 @pytest.mark.parametrize("member", MEMBERS)
 def test_an_attribute_that_needs_an_instance_is_explained(attribute: str, member: str) -> None:
     """A skill is described without an instance, so the message says to write a class attribute."""

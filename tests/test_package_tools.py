@@ -96,6 +96,20 @@ def test_a_skill_whose_constructor_needs_nothing_has_its_tools() -> None:
     assert shelf.dispatch("greet", {"name": "Ada"}) == "Good morning, Ada."
 
 
+def test_a_raw_skill_whose_class_has_a_policy_has_its_tools(tmp_path: Path) -> None:
+    """The package's author wrote it, and its user installed the package."""
+    package = tmp_path / "ruled_skills" / "changing"
+    package.mkdir(parents=True)
+    (package / "skill.py").write_text(
+        "from skillshelf import tool\nfrom test_package_tools import RawSkill\n\n\n"
+        "class Changing(RawSkill):\n    name = 'changing'\n    policy = {'change': 'ask'}\n"
+    )
+    with importable(tmp_path):
+        shelf = Shelf([PackageSource("ruled_skills")])
+        assert [(each.name, each.permission) for each in shelf.tools()] == [("change", "ask")]
+        assert notes_of(shelf, "tools-missing") == {}
+
+
 def test_a_skill_that_cannot_be_constructed_is_reported_with_what_to_do() -> None:
     """One needs an argument, one raises, one is raw. One without tools needs no instance, whatever its constructor."""
     shelf = Shelf([PackageSource("shop_skills")])
@@ -112,7 +126,8 @@ def test_a_skill_that_cannot_be_constructed_is_reported_with_what_to_do() -> Non
         ),
         "shop_skills.terminal.skill:TerminalSkill": (
             "the model does not have its tools: it is raw, and a raw skill has tools only under a policy",
-            "construct it and pass it with a policy: Shelf.open(skills=[TerminalSkill().with_policy({…})])",
+            "write a `policy` in the class, or construct it and pass it with one: "
+            "Shelf.open(skills=[TerminalSkill().with_policy({…})])",
         ),
     }
 

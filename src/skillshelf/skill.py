@@ -17,7 +17,7 @@ A code skill lives in a subpackage of its own: `skill.py` beside `references/`.
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MethodType
 from typing import Any, ClassVar, Self, get_args
 
@@ -44,6 +44,7 @@ _EXAMPLES = {
     "references": '("references/a.md",)',
     "category": '"standard"',
     "disclosure": '"auto"',
+    "policy": '{"run": "ask"}',
 }
 
 
@@ -57,6 +58,8 @@ class BaseSkill:
     references: ClassVar[tuple[str, ...]] = ()
     """Paths below the skill's folder, or from the top package on (`my_skills/agentic_rag/references/a.md`)."""
     disclosure: ClassVar[Disclosure] = "auto"
+    policy: ClassVar[Mapping[str, Permission] | None] = None
+    """The permission of each tool, for everyone who does not choose one with `with_policy`."""
 
     # On the class, so that a subclass need not call super().__init__().
     _policy: Mapping[str, Permission] | None = None
@@ -71,11 +74,13 @@ class BaseSkill:
     def descriptor(cls, source: str = "") -> SkillDescriptor:
         """Return the descriptor of the class. Raises InvalidSkillError, which says what to write where."""
         _check_attributes(cls)
+        names = tuple(each.name for each in tool_methods(cls))
+        _check_class_policy(cls, names)
         return SkillDescriptor(
             name=cls.name,
             description=cls.description,
             category=cls.category,
-            tools=tuple(each.name for each in tool_methods(cls)),
+            tools=names,
             references=cls.references,
             source=source,
             location=f"{cls.__module__}:{cls.__qualname__}",
@@ -84,16 +89,14 @@ class BaseSkill:
         )
 
     def with_policy(self, policy: Mapping[str, Permission]) -> Self:
-        """Return a copy of this skill with a permission for each tool.
+        """Return a copy of this skill with a permission for each tool, in place of the policy of its class.
 
         Tools that the policy does not name are blocked if the skill is raw, and safe if it is not.
         """
         names = [each.name for each in tool_methods(type(self))]
-        for name, permission in policy.items():
-            if name not in names:
-                raise PolicyError(f"{_label(self)} has no tool {name!r}. Its tools: {', '.join(names) or 'none'}.")
-            if permission not in get_args(Permission):
-                raise PolicyError(f"Unknown permission {permission!r} for {name!r}. Use 'safe', 'ask' or 'blocked'.")
+        problem = _find_policy_problem(_label(self), policy, names)
+        if problem:
+            raise PolicyError(problem)
 
         bound = copy.copy(self)
         # Not by assignment: a skill may be a frozen dataclass.
@@ -103,7 +106,8 @@ class BaseSkill:
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, each with its permission. Raises PolicyError for a raw skill without a policy."""
         methods = tool_methods(type(self))
-        if self.category == "raw" and self._policy is None:
+        policy = self.policy if self._policy is None else self._policy
+        if self.category == "raw" and policy is None:
             example = ", ".join(f"{each.name!r}: 'ask'" for each in methods)
             raise PolicyError(
                 f"{_label(self)} is raw: it runs commands or changes state, so each of its tools needs a permission. "
@@ -111,8 +115,8 @@ class BaseSkill:
             )
 
         default: Permission = "blocked" if self.category == "raw" else "safe"
-        policy = self._policy or {}
-        return tuple(self._bind(method, policy.get(method.name, default)) for method in methods)
+        permissions = policy or {}
+        return tuple(self._bind(method, permissions.get(method.name, default)) for method in methods)
 
     def _bind(self, method: ToolMethod, permission: Permission) -> Tool:
         return Tool(
@@ -140,6 +144,28 @@ def describe_class(cls: type[BaseSkill], source: str) -> SkillDescriptor:
 
 def _label(skill: BaseSkill) -> str:
     return f"Skill {skill.name!r}" if skill.name else type(skill).__qualname__
+
+
+def _find_policy_problem(owner: str, policy: Mapping[str, Permission], names: Sequence[str]) -> str:
+    """Return what is wrong with a policy for tools of these names; an empty string if nothing is."""
+    for name, permission in policy.items():
+        if name not in names:
+            return f"{owner} has no tool {name!r}. Its tools: {', '.join(names) or 'none'}."
+        if permission not in get_args(Permission):
+            return f"Unknown permission {permission!r} for {name!r}. Use 'safe', 'ask' or 'blocked'."
+    return ""
+
+
+def _check_class_policy(cls: type[BaseSkill], names: Sequence[str]) -> None:
+    """Raise InvalidSkillError if the policy that an author wrote into the class is not one."""
+    if cls.policy is None:
+        return
+    attribute = f"{cls.__module__}.{cls.__qualname__}.policy"
+    if not isinstance(cls.policy, Mapping):
+        raise InvalidSkillError(f"{attribute} is {cls.policy!r}. Write a permission for each tool: {{'run': 'ask'}}.")
+    problem = _find_policy_problem("The skill", cls.policy, names)
+    if problem:
+        raise InvalidSkillError(f"{attribute}: {problem}")
 
 
 def _dedent(text: str) -> str:

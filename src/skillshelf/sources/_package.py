@@ -221,9 +221,12 @@ def _construct_tools(cls: type[BaseSkill]) -> tuple[Tool, ...] | Diagnostic:
     needed = _find_needed_arguments(cls)
     arguments = ", ".join(f"{argument}=…" for argument in needed)
     pass_it = f"construct it and pass it: Shelf.open(skills=[{name}({arguments})])"
-    if cls.category == "raw":
+    if cls.category == "raw" and cls.policy is None:
         reason = "it is raw, and a raw skill has tools only under a policy"
-        fix = f"construct it and pass it with a policy: Shelf.open(skills=[{name}({arguments}).with_policy({{…}})])"
+        fix = (
+            f"write a `policy` in the class, or construct it and pass it with one: "
+            f"Shelf.open(skills=[{name}({arguments}).with_policy({{…}})])"
+        )
     elif needed:
         reason = f"its constructor needs {', '.join(map(repr, needed))}"
         fix = f"{pass_it}, or give its arguments default values"

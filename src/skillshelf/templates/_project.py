@@ -15,8 +15,7 @@ requires-python = ">=3.11"
 dependencies = ["skillshelf>=$version"]
 
 [project.optional-dependencies]
-dev = ["pytest"]
-evals = ["skillshelf[evals]"]
+dev = ["pytest", "skillshelf[evals]"]
 
 # By this entry point, skillshelf finds the skills wherever the package is installed.
 [project.entry-points."skillshelf.skills"]
@@ -25,6 +24,9 @@ $package = "$package"
 # The wheel holds every file below the package, references included.
 [tool.hatch.build.targets.wheel]
 packages = ["src/$package"]
+
+[tool.hatch.build]
+dev-mode-dirs = ["src"]
 
 [tool.pytest.ini_options]
 testpaths = ["tests"]
@@ -53,9 +55,10 @@ skillshelf check --package $package
 The cases in `evals/` need no key, because a script plays the model:
 
 ```sh
-pip install -e '.[evals]'
 skillshelf eval --trust-workspace
 ```
+
+`.github/workflows/skills.yml` runs all of this for each change, and builds the wheel. Elsewhere, run its commands.
 
 Each skill has a folder in `src/$package`: its class in `skill.py`, and in `references/` the files that a model can
 load. A public method marked with `@tool` is a tool. `skillshelf new NAME --code src/$package` adds a skill.
@@ -80,6 +83,31 @@ $tests
 # Without `script`, a case asks the model that --model names.
 cases:
 $cases""",
+    ".github/workflows/skills.yml": """\
+name: skills
+on: [push, pull_request]
+
+jobs:
+  check:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: { python-version: "3.12" }
+      - run: pip install -e '.[dev]'
+      - run: skillshelf check --package $package --format github
+      - run: pytest
+      - run: skillshelf eval --trust-workspace --github
+      - run: pip wheel --no-deps --wheel-dir dist .
+      # The same check where nothing but the wheel is installed: every reference is in it.
+      - run: |
+          python -m venv "$$RUNNER_TEMP/clean"
+          . "$$RUNNER_TEMP/clean/bin/activate"
+          pip install dist/*.whl
+          skillshelf check --package $package --format github
+      - uses: actions/upload-artifact@v4
+        with: { name: wheel, path: dist/*.whl }
+""",
     ".gitignore": """\
 __pycache__/
 .venv/
