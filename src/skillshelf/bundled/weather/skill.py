@@ -1,10 +1,13 @@
 """The forecast for a place, from Open-Meteo, a public service without keys."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from datetime import date as calendar_date
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from skillshelf.errors import SkillError
 from skillshelf.skill import BaseSkill, tool
+from skillshelf.text import clean_line, clip
 
 if TYPE_CHECKING:
     from skillshelf.net import NetworkRules
@@ -13,6 +16,8 @@ _PLACES_URL = "https://geocoding-api.open-meteo.com/v1/search"
 _FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
 _MAX_PLACES = 10
 _MAX_DAYS = 16
+_MAX_WORDS = 100
+_TOO_MUCH = 100_000
 _DAILY = (
     "weather_code",
     "temperature_2m_min",
@@ -106,16 +111,7 @@ class WeatherSkill(BaseSkill):
             raise WeatherError(
                 f"No place is called {name!r}. Load the reference 'places.md' for the spellings that are known."
             )
-        return [
-            Place(
-                name=place["name"],
-                region=place.get("admin1", ""),
-                country=place.get("country", ""),
-                latitude=place["latitude"],
-                longitude=place["longitude"],
-            )
-            for place in found
-        ]
+        return _read_places(found, count)
 
     @tool
     async def get_forecast(self, latitude: float, longitude: float, days: int = 3) -> Forecast:
@@ -154,7 +150,7 @@ class WeatherSkill(BaseSkill):
             fetched = await fetcher.fetch(f"{url}?{urlencode(query)}")
         try:
             answer = loads(fetched.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             raise WeatherError(
@@ -163,9 +159,26 @@ class WeatherSkill(BaseSkill):
         if fetched.status == 429:
             raise WeatherError("The weather service has had too many questions from here. Try again in a minute.")
         if fetched.status != 200:
-            reason = str(answer.get("reason", ""))[:200]
-            raise WeatherError(f"The weather service refused the question (status {fetched.status}): {reason}")
+            raise WeatherError(
+                f"The weather service refused the question (status {fetched.status}): {_read_words(answer, 'reason')}"
+            )
         return answer
+
+
+def _read_places(found: object, count: int) -> list[Place]:
+    try:
+        return [
+            Place(
+                name=_read_words(place, "name"),
+                region=_read_words(place, "admin1"),
+                country=_read_words(place, "country"),
+                latitude=_check_number(place["latitude"]),
+                longitude=_check_number(place["longitude"]),
+            )
+            for place in cast(list[dict[str, Any]], found)[:count]
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise WeatherError("The weather service's answer has no places in it. Try again later.") from None
 
 
 def _read_forecast(answer: Mapping[str, Any]) -> Forecast:
@@ -174,16 +187,28 @@ def _read_forecast(answer: Mapping[str, Any]) -> Forecast:
         rows = zip(daily["time"], *(daily[name] for name in _DAILY), strict=True)
         days = [
             Day(
-                date=date,
-                code=code,
-                low_celsius=low,
-                high_celsius=high,
-                rain_mm=rain,
-                rain_probability_percent=probability,
-                wind_kmh=wind,
+                date=calendar_date.fromisoformat(date).isoformat(),
+                code=int(_check_number(code)),
+                low_celsius=_check_number(low),
+                high_celsius=_check_number(high),
+                rain_mm=_check_number(rain),
+                rain_probability_percent=None if probability is None else int(_check_number(probability)),
+                wind_kmh=_check_number(wind),
             )
-            for date, code, low, high, rain, probability, wind in rows
+            for date, code, low, high, rain, probability, wind in islice(rows, _MAX_DAYS)
         ]
-        return Forecast(time_zone=answer["timezone"], days=days)
-    except (KeyError, TypeError, ValueError):
+        return Forecast(time_zone=_read_words(answer, "timezone"), days=days)
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise WeatherError("The weather service's answer has no forecast in it. Try again later.") from None
+
+
+def _read_words(answer: Mapping[str, Any], name: str) -> str:
+    """Return a text of the service on one line of limited length; empty if it is not there."""
+    return clip(clean_line(str(answer.get(name) or "")), _MAX_WORDS)
+
+
+def _check_number(value: object) -> float:
+    """Return a number of the service. Raises ValueError for anything else, and for what no weather has."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _TOO_MUCH:
+        raise ValueError("this is not a measurement")
+    return value
